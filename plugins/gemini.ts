@@ -23,7 +23,7 @@ const error = refusals(errorOf)
 
 const METHOD = /:(?:streamGenerateContent\?alt=sse|generateContent)$/
 
-/** AI Studio counts a whole request only within a wrapper that names the model again; Vertex AI takes it as it is. */
+/** AI Studio counts a whole request only in a wrapper that repeats the model; Vertex AI accepts it directly. */
 const countOf = (surface: Surface) =>
   counter(
     ({ path, body }, { mapping }) => ({
@@ -36,7 +36,7 @@ const countOf = (surface: Surface) =>
     answer => countIn(answer.totalTokens),
   )
 
-/** Films that Google shows everybody. */
+/** Public videos at YouTube, which Google fetches. */
 const YOUTUBE = /^https:\/\/(?:www\.)?youtu(?:\.be|be\.com)\//
 
 const translator = (surface: Surface): Translator<'chat'> => ({

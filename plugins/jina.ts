@@ -31,7 +31,7 @@ function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { ma
   }
 }
 
-/** Others who speak it answer with a bare list, or with `data`; raw logits are as good as shares of one. */
+/** Other providers of this wire answer with a bare list, or with `data`; raw logits are accepted like probabilities. */
 function readRanking(answer: unknown): Ranking {
   if (Array.isArray(answer)) return { list: answer, usage: {} }
   const { results, data, usage } = isObject(answer) ? answer : {}

@@ -48,7 +48,7 @@ function read(
   return [...(prompt === undefined ? [] : [{ type: 'usage' as const, usage: { prompt } }]), { type: 'result', value }]
 }
 
-/** Throws for an answer that is not one to its question (docs/edge-cases.md#media M16). */
+/** Throws for an answer that does not fit its question (docs/edge-cases.md#media M16). */
 function decisionOf(key: string, question: Question, given: Json): Decision {
   if (question.type === 'noul') return { type: 'noul', noul: share(key, 'noul', given.noul) }
   if (question.type === 'choice') {
@@ -72,14 +72,14 @@ function decisionOf(key: string, question: Question, given: Json): Decision {
   }
 }
 
-/** What each level means: as the provider says, else as the question does. */
+/** Meaning of each level: from the answer, else from the question. */
 function legendOf(given: unknown, criteria: readonly unknown[]): Record<string, unknown> {
   const legend = isObject(given) ? given : {}
   const meanings = criteria.map((own, level) => [level, Object.hasOwn(legend, level) ? legend[level] : own] as const)
   return Object.fromEntries(meanings)
 }
 
-/** The probability of the chosen one where the provider says no confidence. Throws where it says neither. */
+/** The probability of the choice when the provider gives no confidence. Throws without either. */
 function confidenceOf(
   key: string,
   { confidence }: Json,

@@ -11,7 +11,7 @@ import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 import { type Ranking, rerankWire, tokensIn } from './shared/rerank.ts'
 
-/** Numbers are what comes when no form is named; naming them is refused. A text that is too long is not cut. */
+/** Numbers are the default format; naming it is rejected. Texts that are too long are not truncated. */
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format, dimensions } = request
   return {
@@ -28,7 +28,7 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
 
 const embeddings = { ...openAiFormWire('voyage.embeddings', encode), maxInputs: 1000 }
 
-/** A text that is too long is cut: the others cut it without saying so. */
+/** Texts that are too long are truncated, as other providers do implicitly. */
 function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { mapping }: Target): WireRequest {
   return {
     path: '/rerank',

@@ -1,6 +1,6 @@
-/** Offsets in the UTF-8 bytes of a text, which this wire counts, as offsets in UTF-16 units. */
+/** Converts offsets in the UTF-8 bytes of a text, which this wire counts, to UTF-16 units. */
 
-/** By byte offset; those that are within a character, or behind the text, are left out. One pass for all of them. */
+/** By byte offset; omits offsets inside a character or beyond the text. One pass for all offsets. */
 export function unitsOf(text: string, offsets: Iterable<number>): ReadonlyMap<number, number> {
   const sorted = [...new Set(offsets)].sort((a, b) => a - b)
   const units = new Map<number, number>()
@@ -21,5 +21,5 @@ export function unitsOf(text: string, offsets: Iterable<number>): ReadonlyMap<nu
   return units
 }
 
-/** A lone half of a pair is replaced by a character of three bytes. */
+/** A lone surrogate is encoded as a replacement character of three bytes. */
 const isPair = (text: string, at: number): boolean => text.codePointAt(at)! > 0xffff

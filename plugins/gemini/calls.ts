@@ -1,4 +1,4 @@
-/** The function calls of one candidate. They come whole, or opened, filled and closed part by part. */
+/** The function calls of one candidate. They arrive whole, or are opened, filled and closed in several parts. */
 import {
   type Event,
   entriesIn,
@@ -38,7 +38,7 @@ export class Calls {
     return this.#count > 0
   }
 
-  /** Reads the `functionCall` of a part; returns an error for a call that cannot be made. */
+  /** Reads the `functionCall` of a part; returns an error for an unusable call. */
   read(call: Json, signature: string | undefined, answerId: string, out: Event[]): GatewayError | undefined {
     const name = textIn(call.name)
     const id = textIn(call.id)
@@ -49,7 +49,7 @@ export class Calls {
       if (continues || Array.isArray(pieces)) this.#open = { name, id, signature, args: new PartialArgs() }
       else this.#emit({ name, id, signature }, toolArguments(args), answerId, out)
     } else if (!this.#open) {
-      // An end without a beginning says nothing.
+      // An end without a beginning is ignored.
       return args == null && pieces == null ? undefined : errors.invalidAnswer('a function call has no name')
     }
     for (const piece of this.#open ? entriesIn(pieces) : []) {
@@ -59,7 +59,7 @@ export class Calls {
     return undefined
   }
 
-  /** Ends a call whose end was not told. */
+  /** Ends an open call that the wire did not close. */
   close(answerId: string, out: Event[]): void {
     const open = this.#open
     if (!open) return
@@ -70,7 +70,7 @@ export class Calls {
   #emit(call: Omit<OpenCall, 'args'>, args: string, answerId: string, out: Event[]): void {
     if (this.#count === MAX_CALLS) throw tooManyCalls()
     const index = this.#count++
-    // Ids are usually absent; one that another call has would join the two.
+    // Ids are usually absent; an id already used by another call would join the two.
     const known = call.id !== undefined && !this.#ids.has(call.id)
     const id = known ? call.id! : `call_${answerId}_${this.#choice}_${index}`
     this.#ids.add(id)

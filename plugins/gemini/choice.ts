@@ -1,4 +1,4 @@
-/** One candidate of an answer as it grows: parts in, events out. */
+/** One candidate of a growing answer: parts in, events out. */
 import {
   type Event,
   entriesIn,
@@ -16,13 +16,13 @@ import { Grounding } from './grounding.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
 import { studio } from './surface.ts'
 
-/** What clients of the wire speak, on either surface. */
+/** Client wire of both surfaces. */
 export const NATIVE_WIRE = studio.wire
 
-/** What ends an answer; what is not here is a stop. */
+/** Finish reasons of the wire; others are a stop. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['MAX_TOKENS', 'length'],
-  // There is more, which a translator cannot fetch.
+  // A continuation exists, which a translator cannot fetch.
   ['CONTINUATION', 'length'],
   ['SAFETY', 'content_filter'],
   ['RECITATION', 'content_filter'],
@@ -34,7 +34,7 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['IMAGE_RECITATION', 'content_filter'],
 ])
 
-/** What the wire says of a candidate beside its parts, for clients of the same wire. */
+/** Fields of a candidate besides its parts, for clients of the same wire. */
 const SAID = [
   'finishReason',
   'finishMessage',
@@ -46,7 +46,7 @@ const SAID = [
   'logprobsResult',
 ] as const
 
-/** What a part holds; parts of one kind in a row are one block. */
+/** Kind of a part; consecutive parts of one kind are one block. */
 type Kind = 'thought' | 'text' | 'image' | 'call' | 'native'
 
 export class Choice {
@@ -54,14 +54,14 @@ export class Choice {
   readonly #target: Target
   readonly #calls: Calls
   readonly #grounding: Grounding
-  /** By name; undefined where no client of the wire reads the answer. */
+  /** By name; undefined unless a client of the wire reads the answer. */
   readonly #said: Json | undefined
   #finish: string | undefined
   #answered = false
   #kind: Kind | undefined
   #block = -1
 
-  /** `keepsText` says that citations are to have their places in the text, `native` that the client speaks this wire. */
+  /** `keepsText`: citations need their places in the text. `native`: the client uses this wire. */
   constructor(index: number, target: Target, keepsText: boolean, native: boolean) {
     this.#said = native ? {} : undefined
     this.#index = index
@@ -70,17 +70,17 @@ export class Choice {
     this.#grounding = new Grounding(index, keepsText)
   }
 
-  /** True once a reason was given; parts may still follow it (C21). */
+  /** True once a finish reason arrived; parts may still follow it (C21). */
   get finished(): boolean {
     return this.#finish !== undefined
   }
 
-  /** Web searches that went into it. */
+  /** Web searches made for it. */
   get searches(): number {
     return this.#grounding.searches
   }
 
-  /** Reads a candidate of a chunk; returns an error when what it says makes no answer. */
+  /** Reads a candidate of a chunk; returns an error when it cannot be part of an answer. */
   read(candidate: Json, answerId: string, out: Event[]): GatewayError | undefined {
     const { content, groundingMetadata: grounding, citationMetadata: citations } = candidate
     for (const part of isObject(content) ? entriesIn(content.parts) : []) {
@@ -96,15 +96,17 @@ export class Choice {
   }
 
   /**
-   * Ends the candidate; one without a reason of its own ends because the prompt was blocked. One that gave nothing and
-   * was not stopped by itself, its limit or a filter has failed: malformed calls, and reasons that say nothing. `spare`
-   * says that others gave something, so that it may be empty.
+   * Ends the candidate; one without a reason ends because the prompt was blocked. A candidate without content has
+   * failed unless it
+   * ended by itself, by its limit or by a filter: malformed calls, and unspecific reasons. `spare`: other candidates
+   * have content,
+   * so this one may be empty.
    */
   close(answerId: string, spare: boolean, out: Event[]): GatewayError | undefined {
     this.cite(out)
     const finish = this.#finish ?? 'PROHIBITED_CONTENT'
     const reason = REASONS.get(finish)
-    // The end of the last call may be missing; but a call that something cut off is none.
+    // The end of the last call may be missing; but a truncated call is unusable.
     if (finish === 'STOP') this.#calls.close(answerId, out)
     else if (reason === undefined && !this.answered && !spare) {
       return upstreamError(502, { message: `the provider ended its answer with "${finish.slice(0, 64)}"` })
@@ -118,12 +120,12 @@ export class Choice {
     return undefined
   }
 
-  /** Tells what it cites, if it has not been closed. */
+  /** Emits citations, unless the candidate is closed. */
   cite(out: Event[]): void {
     this.#grounding.close(out)
   }
 
-  /** True once it gave anything besides thoughts. */
+  /** True once it contains anything besides thoughts. */
   get answered(): boolean {
     return this.#answered || this.#calls.any
   }
@@ -142,7 +144,7 @@ export class Choice {
     return undefined
   }
 
-  /** Text with its signature behind it. A thought keeps the two together, for it goes back as a thought. */
+  /** Text, followed by its signature. A thought keeps both together, since it is replayed as a thought. */
   #text(text: string, isThought: boolean, signature: string | undefined, out: Event[]): void {
     if (text === '' && signature === undefined) return
     this.#enter(isThought && text !== '' ? 'thought' : 'text')
@@ -154,7 +156,7 @@ export class Choice {
     const thought = isThought ? text : ''
     if (signature !== undefined) {
       out.push({ ...this.#reasoning(thought), ...this.#signed(), signature: seal(this.#target, signature) })
-      // Text that was signed is complete; what follows is text of its own.
+      // Signed text is complete; text after it is separate.
       this.#kind = undefined
     } else if (thought !== '') out.push(this.#reasoning(thought))
   }
@@ -167,11 +169,11 @@ export class Choice {
     this.#answered = true
     out.push({ type: 'image', choice: this.#index, url: `data:${mime};base64,${base64}` })
     if (signature === undefined) return
-    // As data, which tells it from the signatures of text.
+    // As data, to distinguish it from signatures of text.
     out.push({ ...this.#reasoning(''), ...this.#signed(), data: seal(this.#target, signature) })
   }
 
-  /** A part with no chat form: kept whole, to be sent back to the provider as it came. */
+  /** A part without a chat form: kept whole for replay to the provider. */
   #native(type: string, part: Json, signature: string | undefined, out: Event[]): void {
     this.#enter('native')
     this.#answered = true

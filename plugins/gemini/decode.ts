@@ -20,18 +20,19 @@ import { errorOf } from './error.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
-/** Where the arguments of a call stand. */
+/** The field with the arguments of a call. */
 const argumentsOf = (_: Json, name: string) => (name === 'functionCall' ? 'args' : undefined)
 
-/** What is no answer may be an error in any dialect (E1). */
+/** Anything else may be an error in any dialect (E1). */
 const isAnswer = (chunk: unknown): boolean =>
   isObject(chunk) &&
   chunk.error == null &&
   ('candidates' in chunk || 'promptFeedback' in chunk || 'usageMetadata' in chunk)
 
 /**
- * A chunk of a stream and a whole answer have the same form. The wire has no terminator: calls, sources and counts may
- * come behind a finish reason, so that the end of the bytes is the end of the answer.
+ * Chunks of a stream and whole answers have one form. The wire has no terminator: calls, sources and counts may follow
+ * a finish
+ * reason, so only the end of the bytes ends the answer.
  */
 export class GenerateDecoder implements Decoder {
   done = false
@@ -49,10 +50,7 @@ export class GenerateDecoder implements Decoder {
   #answerId = ''
   #tier = ''
 
-  /**
-   * `searched` says that the model may search: what it then cites has places in the text; `native`, that the client
-   * speaks this wire.
-   */
+  /** `searched`: the model may search, so citations need places in the text; `native`: the client uses this wire. */
   constructor(mode: 'stream' | 'unary', target: Target, searched: boolean, native = false) {
     this.#native = native
     this.#unary = mode === 'unary'
@@ -143,7 +141,7 @@ export class GenerateDecoder implements Decoder {
     this.#started = true
     const id = textIn(chunk.responseId)
     const model = textIn(chunk.modelVersion)
-    // Calls without an id get one from this, so it must differ from answer to answer.
+    // Calls without an id get one from this, so it must differ between answers.
     this.#answerId = (id ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
     out.push({ type: 'start', ...(id !== undefined && { id }), ...(model !== undefined && { model }) })
   }
@@ -157,7 +155,7 @@ export class GenerateDecoder implements Decoder {
     return choice
   }
 
-  /** What was consumed, once. Newer models count each search, older ones whether they searched. */
+  /** Emits the usage, once. Newer models count each search, older ones whether they searched. */
   #report(out: Event[]): void {
     let searches = 0
     for (const choice of this.#choices.values()) searches += choice.searches
@@ -166,7 +164,7 @@ export class GenerateDecoder implements Decoder {
     if (Object.keys(usage).length > 0) out.push({ type: 'usage', usage })
   }
 
-  /** The answer ends here, whatever still comes; what it cites and consumed is told before. */
+  /** Ends the answer after its citations and usage; later chunks are ignored. */
   #fail(error: GatewayError, out: Event[]): void {
     for (const choice of this.#choices.values()) choice.cite(out)
     this.#report(out)

@@ -19,17 +19,17 @@ import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { errorOf } from './error.ts'
 import { studio, vertex } from './surface.ts'
 
-/** How one method is asked, and where its answer holds vectors and tokens. */
+/** Request of one method, and the place of vectors and tokens in its answer. */
 export interface Method {
   readonly wire: string
   readonly maxInputs?: number
   encode(request: Readonly<EmbeddingRequest>, target: Target): WireRequest
   vectors(answer: Json): readonly unknown[]
-  /** Undefined where nothing is counted. */
+  /** Undefined when the method does not count. */
   tokens(answer: Json): number | undefined
 }
 
-/** What the vectors are for, as a client of this wire says. */
+/** Purpose of the vectors, as a client of this wire gives it. */
 const taskOf = ({ task_type: taskType, title }: Readonly<EmbeddingRequest>): Json => ({
   ...(taskType !== undefined && { taskType }),
   ...(title !== undefined && { title }),
@@ -42,7 +42,7 @@ function wireRequest(models: string, { mapping }: Target, method: string, body: 
   return { path: `${models}/${pathSegment(mapping.externalId)}:${method}`, body: wellFormed(body) as Json }
 }
 
-/** AI Studio: a list of requests in one. */
+/** AI Studio: a batch of requests. */
 const batch: Method = {
   wire: 'gemini.embeddings',
   encode(request, target) {
@@ -62,7 +62,7 @@ const instanceOf = (content: string, { task_type, title }: Readonly<EmbeddingReq
   ...(title !== undefined && { title }),
 })
 
-/** Vertex AI, for the older models. A text that is too long is refused, not cut. */
+/** Vertex AI, older models. Texts that are too long are rejected, not truncated. */
 const predict: Method = {
   wire: 'gemini.vertex-embeddings',
   encode(request, target) {
@@ -81,7 +81,7 @@ const predict: Method = {
   },
 }
 
-/** Vertex AI, for models since gemini-embedding-2: one text for each request. */
+/** Vertex AI, models since gemini-embedding-2: one text per request. */
 const embedContent: Method = {
   wire: 'gemini.vertex-embed-content',
   maxInputs: 1,
@@ -114,10 +114,10 @@ export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Rea
     return [...promptTokens(tokens(answer)), { type: 'result', value: { encoding, vectors: units } }]
   })
 
-/** How far from 1 the square of a length may be by rounding. */
+/** Rounding error allowed in the square of a unit length. */
 const ROUNDING = 1e-3
 
-/** Vectors of this wire have length 1, but for those that were made shorter (`outputDimensionality`). */
+/** Vectors of this wire have length 1, except shortened ones (`outputDimensionality`). */
 function unit(vector: readonly number[]): readonly number[] {
   let square = 0
   for (const value of vector) square += value * value

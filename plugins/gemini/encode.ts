@@ -15,10 +15,10 @@ import { takesLevels, thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
 import { historyOf, isGemma } from './turns.ts'
 
-/** More candidates than this no model of the wire gives. */
+/** Maximum number of candidates of any model. */
 const MAX_CANDIDATES = 8
 
-/** Filtering is the caller's choice, not the gateway's. */
+/** Safety filters are the caller's choice, not the gateway's. */
 const SAFETY_OFF: readonly Json[] = Object.freeze(
   ['HARASSMENT', 'HATE_SPEECH', 'SEXUALLY_EXPLICIT', 'DANGEROUS_CONTENT'].map(name =>
     Object.freeze({ category: `HARM_CATEGORY_${name}`, threshold: 'OFF' }),
@@ -26,15 +26,17 @@ const SAFETY_OFF: readonly Json[] = Object.freeze(
 )
 
 /**
- * The same request always gives the same bytes, and what the provider caches by itself (system, tools, contents) comes
- * first, so that a longer conversation begins with the bytes of the shorter one. Throws 400 for more candidates than
- * the wire gives, in number or in a stream.
+ * Equal requests give equal bytes, and parts that the provider caches (system, tools, contents) come first, so that a
+ * longer
+ * conversation begins with the bytes of the shorter one. Throws 400 for more candidates than the wire supports, in
+ * total or
+ * streamed.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean, surface: Surface): WireRequest {
   const { mapping } = target
   const { system, contents } = historyOf(request.messages, target, surface.callIds)
   const { tools, toolConfig } = toolsOf(request, mapping, surface)
-  // Models before the third generation take no answer format beside tools: they are told of it.
+  // Models before the third generation accept no answer format beside tools: an instruction replaces it.
   const told = tools !== undefined && !takesLevels(mapping) ? instructionOf(request.response_format) : undefined
   if (told && isGemma(target)) contents[0]!.parts.unshift({ text: `${told}\n\n` })
   else if (told) system.push({ text: told })
@@ -90,7 +92,7 @@ function instructionOf(format: ChatRequest['response_format']): string | undefin
   return format?.type === 'json_object' ? 'Respond with one JSON object and nothing else.' : undefined
 }
 
-/** What form the answer takes, and how much thinking goes before it. */
+/** The answer format, and the thinking before it. */
 function outputOf(request: Readonly<ChatRequest>, mapping: Mapping, formats: boolean): Json {
   const { response_format: format, image_config: image } = request
   const { output } = mapping.model

@@ -10,7 +10,7 @@ import {
   upstreamError,
 } from '../../src/plugin.ts'
 
-/** The HTTP status that each status word has when it does not come inside an answer. */
+/** HTTP status of each status word, for errors inside an answer. */
 const STATUS: ReadonlyMap<string | undefined, number> = new Map([
   ['INVALID_ARGUMENT', 400],
   ['FAILED_PRECONDITION', 400],
@@ -28,8 +28,9 @@ const STATUS: ReadonlyMap<string | undefined, number> = new Map([
 const TOO_LONG = /input token count.{0,40}exceeds the maximum/i
 
 /**
- * The error that a parsed body or chunk holds, alone or in a list of one; undefined when it holds none. Without
- * `status` it is an error inside an answer, which tells itself what its status would have been.
+ * The error in a parsed body or chunk, by itself or in a list of one; undefined when there is none. Without `status` it
+ * is an
+ * error inside an answer, which contains its own status.
  */
 export function errorOf(answer: unknown, target: Target, status?: number): GatewayError | undefined {
   const body: unknown = Array.isArray(answer) ? answer[0] : answer
@@ -50,20 +51,20 @@ export function errorOf(answer: unknown, target: Target, status?: number): Gatew
 const statusOf = (code: unknown): number | undefined =>
   typeof code === 'number' && code >= 400 && code < 600 ? code : undefined
 
-/** A key that is not valid, a place or an account that is not served: this wire blames the request for them (E7). */
+/** An invalid key, or an unsupported region or account: this wire reports them as errors of the request (E7). */
 function meaning(status: number, word: string | undefined, details: readonly Json[]): number {
   if (status !== 400) return status
   if (details.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   return word === 'FAILED_PRECONDITION' ? 403 : status
 }
 
-/** Codes that say what is meant to who reads them; the wire has numbers only. */
+/** Codes for programs; the wire has numbers only. */
 function codeOf(message: string, isSpent: boolean): string | undefined {
   if (isSpent) return 'quota_exceeded'
   return TOO_LONG.test(message) ? 'context_length_exceeded' : undefined
 }
 
-/** A daily quota does not come back when a client waits for it (E6). */
+/** Waiting does not restore a daily quota (E6). */
 const isDaily = (violation: unknown): boolean => isObject(violation) && /PerDay/i.test(String(violation.quotaId))
 
 /** `"34.4s"` of a RetryInfo, in milliseconds (E8). */

@@ -1,4 +1,4 @@
-/** What one candidate cites, and where in its text. */
+/** Citations of one candidate, with their places in its text. */
 import {
   Citations,
   countIn,
@@ -12,28 +12,28 @@ import {
 } from '../../src/plugin.ts'
 import { unitsOf } from './byte-offsets.ts'
 
-/** How often all of the text may be looked at for segments: one that is far away, or nowhere in it, costs a look. */
+/** Searches of the whole text for segments: a distant or missing one costs a search. */
 const MAX_LOOKS = 16
 
 export class Grounding {
   readonly #citations: Citations
-  /** The candidate's text so far; undefined where no place in it is wanted. */
+  /** The candidate's text so far; undefined when places are not needed. */
   #text: string | undefined
   readonly #queries = new Set<string>()
-  /** What was found, in the order of all answers' lists: that is what supports refer to. */
+  /** Sources in the order of the answer's lists, to which supports refer. */
   readonly #chunks: unknown[] = []
   readonly #supports: Json[] = []
   readonly #cited: Json[] = []
-  /** Characters that were looked at. */
+  /** Characters searched. */
   #looked = 0
 
-  /** `keepsText` says that places in the text are wanted. */
+  /** `keepsText`: places in the text are needed. */
   constructor(choice: number, keepsText: boolean) {
     this.#citations = new Citations(choice)
     this.#text = keepsText ? '' : undefined
   }
 
-  /** Web searches that went into the candidate. */
+  /** Web searches made for the candidate. */
   get searches(): number {
     return Math.max(this.#queries.size, this.#chunks.some(isWeb) ? 1 : 0)
   }
@@ -42,7 +42,7 @@ export class Grounding {
     if (this.#text !== undefined) this.#text += text
   }
 
-  /** Comes late, and again and again: as more of it, or as all of it once more. */
+  /** Grounding arrives late and repeatedly, extended or complete each time. */
   ground({ groundingChunks: chunks, groundingSupports: supports, webSearchQueries: queries }: Json): void {
     for (const query of entriesIn(queries)) this.#queries.add(String(query))
     const found = entriesIn(chunks)
@@ -52,12 +52,12 @@ export class Grounding {
     for (const support of entriesIn(supports)) if (isObject(support)) this.#supports.push(support)
   }
 
-  /** Sources that the text repeats; the two surfaces have names of their own for them. */
+  /** Sources that the text repeats; the surfaces name this field differently. */
   cite({ citations, citationSources }: Json): void {
     for (const citation of entriesIn(citations ?? citationSources)) if (isObject(citation)) this.#cited.push(citation)
   }
 
-  /** Tells all of it: first what has a place. */
+  /** Emits all citations: first those with a place. */
   close(out: Event[]): void {
     const segments = [...this.#supports.map(({ segment }) => (isObject(segment) ? segment : {})), ...this.#cited]
     const placeOf = this.#places(segments)
@@ -78,7 +78,7 @@ export class Grounding {
     if (url !== undefined) this.#citations.add(url, textIn((source as Json).title), place, out)
   }
 
-  /** Where segments are: their indexes count the bytes of a part, which is mostly, but not always, all of the text. */
+  /** Places of segments: their indexes count the bytes of a part, which is usually, but not always, the whole text. */
   #places(segments: readonly Json[]): (segment: Json) => Place | undefined {
     const text = this.#text
     if (text === undefined || segments.length === 0) return () => undefined

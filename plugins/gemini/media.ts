@@ -1,6 +1,6 @@
-/** What a file's first bytes prove about its type: callers declare it wrong, and the provider trusts them (R1). */
+/** Recognizes files by their first bytes: declared types may be wrong, and the provider trusts them (R1). */
 
-/** Tests of a file's head, as Latin-1 text, in the order in which they are tried. */
+/** Tests of a file's head as Latin-1 text, in order. */
 const SIGNS: readonly [RegExp, string][] = [
   [/^\x89PNG/, 'image/png'],
   [/^\xff\xd8\xff/, 'image/jpeg'],
@@ -18,7 +18,7 @@ const SIGNS: readonly [RegExp, string][] = [
   [/^.{4}ftypM4A/s, 'audio/m4a'],
 ]
 
-/** The media type of base64 data; undefined for what has no sign that we know. */
+/** The media type of base64 data; undefined when no test matches. */
 export function sniff(base64: string): string | undefined {
   const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1')
   return SIGNS.find(([sign]) => sign.test(head))?.[1]
@@ -44,7 +44,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   webm: 'video/webm',
 }
 
-/** The media type that the name of a file, or the path of its address, suggests. */
+/** The media type that a file name, or the path of an address, suggests. */
 export function typeOfName(name: string): string | undefined {
   const extension = /\.([a-z0-9]+)(?:[?#].*)?$/is.exec(name)?.[1]?.toLowerCase()
   return extension && Object.hasOwn(EXTENSIONS, extension) ? EXTENSIONS[extension] : undefined

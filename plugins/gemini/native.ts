@@ -1,6 +1,7 @@
 /**
- * A client's own generateContent body, for a provider of the same wire: only what must change is changed, so that nothing
- * of it is lost (docs/wire-sources.md#gemini).
+ * A client's own generateContent body, for a provider of the same wire: only necessary changes, so that no field is
+ * lost
+ * (docs/wire-sources.md#gemini).
  */
 import {
   type ChatRequest,
@@ -23,7 +24,7 @@ import type { Surface } from './surface.ts'
 import { toWireName } from './tool-name.ts'
 import { type GeminiTurn, isGemma } from './turns.ts'
 
-/** Fields of the body that cost nothing but tokens, on the operator's credentials. */
+/** Fields allowed on the operator's credentials: they cost tokens at most. */
 const FIELDS: ReadonlySet<string> = new Set([
   'contents',
   'generationConfig',
@@ -34,10 +35,10 @@ const FIELDS: ReadonlySet<string> = new Set([
   'toolConfig',
   'tools',
 ])
-/** Tools that run at the provider for tokens, or for searches; a manifest may allow more. */
+/** Provider tools paid in tokens or searches; a manifest may allow more. */
 const TOOLS = ['functionDeclarations', 'googleSearch', 'googleSearchRetrieval', 'codeExecution', 'urlContext']
 
-/** What only tunes an answer, by the field of the canonical request: that one is left out where a mapping does not take it. */
+/** Tuning fields by their canonical request field, which is absent when the mapping does not accept it. */
 const TUNING = {
   temperature: 'temperature',
   topP: 'top_p',
@@ -45,7 +46,7 @@ const TUNING = {
   frequencyPenalty: 'frequency_penalty',
 } as const
 
-/** `body` has passed the endpoint's schema, and is in camelCase. Shares with it what does not change. */
+/** `body` has passed the endpoint's schema and is in camelCase. The result shares unchanged parts with it. */
 export function native(
   body: Readonly<Json>,
   input: Readonly<ChatRequest>,
@@ -54,13 +55,13 @@ export function native(
   surface: Surface,
 ): WireRequest {
   const bridged = encode(input, target, stream, surface)
-  // Those models lack a system instruction; names that the wire cannot spell are read back from their spelling.
+  // Gemma models lack a system instruction; escaped names are decoded from their escapes.
   if (isGemma(target) || !isSpelt(input)) return bridged
   const sent: Json = Object.assign({}, body)
   delete sent.model
   if (!paysItself(target)) checkPaid(sent, target)
   sent.contents = isPlain(body.contents, surface) ? contentsOf(body.contents, target, surface) : bridged.body.contents
-  // Beside functions a search needs a setting, or is left out, by the generation of the model.
+  // Depending on the model's generation, a search beside functions needs a setting or is removed.
   if (isObject(bridged.body.toolConfig) && searches(body)) {
     sent.tools = bridged.body.tools
     sent.toolConfig = bridged.body.toolConfig
@@ -85,7 +86,10 @@ const isSpelt = ({ tools, messages }: Readonly<ChatRequest>): boolean =>
 const searches = ({ tools }: Readonly<Json>): boolean =>
   listIn(tools).some(tool => isObject(tool) && (isObject(tool.googleSearch) || isObject(tool.googleSearchRetrieval)))
 
-/** Throws a 400 that names what the operator's credentials do not pay for; a target with the caller's own key may. */
+/**
+ * Throws a 400 that names a field not allowed on the operator's credentials; a target with the caller's own key may
+ * accept it.
+ */
 function checkPaid(sent: Json, { provider: { nativeFields = [], nativeTools = [] } }: Target): void {
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
@@ -100,7 +104,7 @@ function checkPaid(sent: Json, { provider: { nativeFields = [], nativeTools = []
   }
 }
 
-/** Whether the turns can go as they came: files at any address were fetched for the canonical request alone. */
+/** Whether the turns can be sent unchanged: files at addresses were fetched only for the canonical request. */
 function isPlain(contents: unknown, surface: Surface): boolean {
   const isHeld = (part: unknown) => {
     const uri = isObject(part) && isObject(part.fileData) ? textIn(part.fileData.fileUri) : undefined
@@ -113,8 +117,9 @@ function isPlain(contents: unknown, surface: Surface): boolean {
 const HELD = /^https:\/\/(?:generativelanguage\.googleapis\.com\/|(?:www\.)?youtu)/i
 
 /**
- * The parts as they came, with the signatures that are this provider's, and calls without ids where it has none. Turns
- * of one role are one, and those without a role the user's.
+ * The parts as they came, with this provider's signatures, and calls without ids where the surface has none. Joins
+ * consecutive
+ * turns of one role; turns without a role are the user's.
  */
 function contentsOf(contents: unknown, target: Target, surface: Surface): GeminiTurn[] {
   const turns: GeminiTurn[] = []
@@ -131,7 +136,7 @@ function contentsOf(contents: unknown, target: Target, surface: Surface): Gemini
   return turns
 }
 
-/** A part of the model's with its signature opened; undefined for what another provider made. */
+/** A part of the model with its signature unsealed; undefined for a part of another provider. */
 function ownPart(part: Json, target: Target): Part | undefined {
   const { thoughtSignature: sealed, provider, type, ...rest } = part
   const isNative = NATIVE_FIELDS.some(field => field in rest)
@@ -148,7 +153,7 @@ function withoutIds(part: Json): Json {
   return Object.assign({}, part, { [field]: rest })
 }
 
-/** How the answer is made: as the client says, within what the gateway and the mapping allow. */
+/** The generation config: the client's, within the limits of gateway and mapping. */
 function configOf(given: unknown, input: Readonly<ChatRequest>, bridged: unknown): Json {
   const config: Json = Object.assign({}, given)
   const canonical = (isObject(bridged) ? bridged : {}) as Json
@@ -161,7 +166,7 @@ function configOf(given: unknown, input: Readonly<ChatRequest>, bridged: unknown
   return config
 }
 
-/** How much to think as this model can be told it; whether thoughts are shown, as the client says. */
+/** Sets the thinking in this model's form; the client decides whether thoughts are shown. */
 function setThinking(config: Json, { includeThoughts, thinkingBudget }: Json, canonical: unknown): void {
   if (!isObject(canonical)) delete config.thinkingConfig
   else if (thinkingBudget !== -1) {

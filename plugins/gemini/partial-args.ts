@@ -1,19 +1,19 @@
-/** Arguments of a function call that come as values at JSON paths: `$.recipe.items[0].name`. */
+/** Function call arguments that arrive as values at JSON paths: `$.recipe.items[0].name`. */
 import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
 
-/** All lists of arguments together are no longer; a path that says so is wrong. */
+/** Maximum total length of all lists; a path beyond it is invalid. */
 const MAX_ITEMS = 65_536
 
 type PathSegment = string | number
 
 export class PartialArgs {
-  /** Without prototypes, so that any name is only a name. */
+  /** Without a prototype, so that any name is safe. */
   readonly #root: Json = Object.create(null)
 
-  /** Places in lists, empty ones among them. */
+  /** Places in lists, including empty ones. */
   #items = 0
 
-  /** Adds one entry of `partialArgs`; texts at one path are pieces of one text. False for what cannot be read. */
+  /** Adds one entry of `partialArgs`; strings at one path are concatenated. False for an unreadable entry. */
   add(entry: unknown): boolean {
     if (!isObject(entry)) return false
     const segments = segmentsOf(entry.jsonPath)
@@ -39,7 +39,7 @@ export class PartialArgs {
     return false
   }
 
-  /** False for a place that would make the lists too long. */
+  /** False for an index that would exceed the limit of list places. */
   #reaches({ length }: readonly unknown[], index: number): boolean {
     this.#items += Math.max(0, index + 1 - length)
     return this.#items <= MAX_ITEMS
@@ -51,7 +51,7 @@ export class PartialArgs {
   }
 }
 
-/** `$.a[0]['b c']` → `a`, 0, `b c`. Undefined for any other text; the root itself is no place for a value. */
+/** `$.a[0]['b c']` → `a`, 0, `b c`. Undefined for any other text; the root itself cannot hold a value. */
 function segmentsOf(path: unknown): PathSegment[] | undefined {
   if (typeof path !== 'string' || !path.startsWith('$')) return undefined
   const segments: PathSegment[] = []
@@ -67,7 +67,7 @@ function segmentsOf(path: unknown): PathSegment[] | undefined {
   return segments.length > 0 ? segments : undefined
 }
 
-/** The value of an entry, which is named after its type. */
+/** The value of an entry, whose field names its type. */
 function typedValue(entry: Json): string | number | boolean | null | undefined {
   const { stringValue: text, numberValue: number, boolValue: truth } = entry
   if (typeof text === 'string') return text

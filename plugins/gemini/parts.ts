@@ -1,15 +1,15 @@
-/** Content parts of a chat message as parts of the wire. */
+/** Chat content parts as parts of the wire. */
 import { type ContentPart, errors, type Message, parseDataUrl, type Target, unseal } from '../../src/plugin.ts'
 import { sniff, typeOfName } from './media.ts'
 
-/** One part of a turn; exactly one of its data fields is set, `thoughtSignature` may stand beside it. */
+/** One part of a turn, with exactly one data field; `thoughtSignature` may accompany it. */
 export interface Part {
   text?: string
   thoughtSignature?: string
   [field: string]: unknown
 }
 
-/** The parts of a message's content; text that says nothing is left out. `at` is the message's path, for errors. */
+/** The parts of a message's content, without empty text. `at`: the message's path, for errors. */
 export function contentParts(content: Message['content'], at: string, target: Target): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
   const parts: Part[] = []
@@ -40,7 +40,7 @@ function partOf(part: ContentPart, at: string, target: Target): Part | undefined
 
 const inline = (mimeType: string, data: string): Part => ({ inlineData: { mimeType, data } })
 
-/** The provider fetches an address itself; it wants to be told what is there. */
+/** The provider fetches addresses itself and needs their media type. */
 function imagePart(url: string, at: string): Part {
   if (/^https?:\/\//i.test(url)) {
     const named = typeOfName(url)
@@ -54,7 +54,7 @@ function imagePart(url: string, at: string): Part {
   )
 }
 
-/** A data URL as an inline image; undefined when it holds none. */
+/** A data URL as an inline image; undefined when it is not an image. */
 export function imageOf(url: string): Part | undefined {
   const base64 = parseDataUrl(url)?.base64
   const mime = base64 && sniff(base64)
@@ -77,7 +77,7 @@ function filePart(file: Extract<ContentPart, { type: 'file' }>['file'], at: stri
   return inline(mime.startsWith('text/') ? mime : (sniff(base64) ?? mime), base64)
 }
 
-/** A file that the provider holds already (R17: the ids of others mean nothing to it). */
+/** A file stored at the provider (R17: other providers' ids are unknown to it). */
 function storedPart(id: string, name: string | undefined, at: string): Part {
   if (!/^(?:https:\/\/|gs:\/\/|files\/)/.test(id)) {
     const form = 'the address of a file of this provider, such as "https://…/files/abc" or "gs://bucket/file"'

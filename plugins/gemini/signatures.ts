@@ -1,24 +1,27 @@
 /**
- * Thought signatures: the provider signs parts of its answers, and wants each back on the part that it came with
- *. Clients hold them sealed; only the provider that made one gets it back.
+ * Thought signatures: the provider signs parts of its answers and requires each signature back on its part. Clients
+ * hold
+ * them sealed; only the provider that signed gets them back.
  */
 import { isObject, type Json, type Message, type Target, unseal } from '../../src/plugin.ts'
 import type { Part } from './parts.ts'
 import { takesLevels } from './thinking.ts'
 
-/** Marks reasoning details whose signature only this wire understands. */
+/** Marks reasoning details whose signature only this wire can read. */
 export const FORMAT = 'google-gemini-v1'
 
-/** Stands in for the signature of a call that this provider did not make. */
+/** Placeholder for the signature of a call that this provider did not make. */
 const UNSIGNED = 'skip_thought_signature_validator'
 
-/** Parts that chat has no form for, by the field that holds their data; they travel as native blocks. */
+/** Parts without a chat form, by the field of their data; they travel as native blocks. */
 export const NATIVE_FIELDS = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'] as const
 
 /**
- * What an assistant said, before its calls, with the signatures of `message.reasoning_details` where they belong. A
- * client gets text in one piece, so a signature belongs to the text that it closes: the last one to the last text,
- * and so on backwards. Signatures of images come as `data`, those of thoughts beside the thought.
+ * Assistant content before its calls, with the signatures of `message.reasoning_details` in place. Clients join text,
+ * so a
+ * signature belongs to the text that it closes: the last one to the last text, and so on backwards. Signatures of
+ * images come
+ * as `data`, those of thoughts beside the thought.
  */
 export function signedParts(spoken: readonly Part[], message: Message, target: Target): Part[] {
   const thoughts: Part[] = []
@@ -42,7 +45,7 @@ export function signedParts(spoken: readonly Part[], message: Message, target: T
 const isText = (part: Part): boolean => part.text !== undefined
 const isImage = (part: Part): boolean => part.inlineData !== undefined
 
-/** A part that says its own signature keeps it. */
+/** A part with its own signature keeps it. */
 function attach(parts: readonly Part[], signatures: string[], fits: (part: Part) => boolean): Part[] {
   const signed = [...parts]
   for (let i = signed.length - 1; i >= 0 && signatures.length > 0; i--) {
@@ -67,8 +70,8 @@ function nativeParts(message: Message, target: Target): Part[] {
 }
 
 /**
- * Marks the first call of a model's turn as foreign when nobody signed it: models of the third generation refuse a
- * turn whose first call is unsigned; later calls of a turn never are. Changes `parts`.
+ * Marks an unsigned first call of a model's turn as foreign: third generation models reject a turn whose first call is
+ * unsigned; later calls are never signed. Changes `parts`.
  */
 export function markUnsigned(parts: Part[], { mapping }: Target): void {
   if (!takesLevels(mapping) || !mapping.supports.has('reasoning')) return

@@ -1,7 +1,7 @@
-/** Where the two surfaces of the wire differ. */
+/** Differences between the two surfaces of the wire. */
 import type { ChatRequest, Json } from '../../src/plugin.ts'
 
-/** Fields and headers of a request that only one surface has. */
+/** Request fields and headers of one surface only. */
 export interface Extras {
   body?: Json
   headers?: Record<string, string>
@@ -9,13 +9,13 @@ export interface Extras {
 
 export interface Surface {
   readonly wire: string
-  /** Where the models are, below the provider's base address. */
+  /** Path of the models below the provider's base address. */
   readonly models: string
-  /** Whether calls and their results carry ids; without, they pair by order alone. */
+  /** Whether calls and results have ids; otherwise they pair by order. */
   readonly callIds: boolean
-  /** Whether a search may leave domains out. */
+  /** Whether a search may exclude domains. */
   readonly excludesDomains: boolean
-  /** What `toolConfig` needs besides the mode when a search stands beside functions. */
+  /** Members of `toolConfig`, besides the mode, for a search beside functions. */
   readonly searchBesideFunctions: Json
   extras(request: Readonly<Pick<ChatRequest, 'service_tier' | 'user'>>): Extras
 }
@@ -33,7 +33,7 @@ export const studio: Surface = {
   },
 }
 
-/** Vertex AI. Its base address names project and location. */
+/** Vertex AI. Its base address contains project and location. */
 export const vertex: Surface = {
   wire: 'gemini.vertex',
   models: '/publishers/google/models',
@@ -51,7 +51,7 @@ export const vertex: Surface = {
   },
 }
 
-/** Values of labels are at most 63 of a-z, 0-9, "_" and "-". */
+/** Label values are at most 63 characters of a-z, 0-9, "_" and "-". */
 const labelOf = (user: string): string =>
   user
     .toLowerCase()

@@ -1,7 +1,7 @@
-/** How much a model shall think. */
+/** Thinking settings. */
 import type { ChatRequest, Json, Mapping, ReasoningEffort } from '../../src/plugin.ts'
 
-/** Tokens of thinking for each effort (docs/contract.md#efforts); not thinking at all is a budget of none. */
+/** Thinking tokens of each effort (docs/contract.md#efforts); a budget of 0 turns thinking off. */
 const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   none: 0,
   minimal: 512,
@@ -11,25 +11,28 @@ const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   xhigh: 65_536,
   max: 65_536,
 }
-/** The largest budgets, by what the models are called. */
+/** Largest budgets, by model name. */
 const MOST: readonly [RegExp, number][] = [
   [/gemini-2\.5-pro/, 32_768],
   [/gemini-2\.5-flash/, 24_576],
 ]
-/** The least budget of a model whose thinking cannot be turned off. */
+/** Smallest budget of a model whose thinking cannot be turned off. */
 const LEAST_BUDGET = 128
 const LEVELS = ['minimal', 'low', 'medium', 'high']
 
 /**
- * True for models of the third generation and later: they take a level, and list which; they bind function calls to
- * thought signatures, and search beside functions. Those before take a budget.
+ * True for models since the third generation: they accept a listed level, bind function calls to thought signatures,
+ * and search
+ * beside functions. Earlier models accept a budget.
  */
 export const takesLevels = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
 
 /**
- * `thinkingConfig`, or undefined where there is nothing to set. It holds a level or a budget, never both. Efforts are
- * never lowered: what the model lacks is the provider's to refuse. Where thinking cannot be turned off, `none` is
- * the least of it. Thoughts are asked for only where the caller sees them.
+ * `thinkingConfig`, or undefined when there is nothing to set. Contains either a level or a budget. Efforts are never
+ * lowered:
+ * the provider rejects those that the model lacks. Where thinking cannot be turned off, `none` is the minimum. Requests
+ * thoughts
+ * only when the caller sees them.
  */
 export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Json | undefined {
   if (!mapping.supports.has('reasoning')) return undefined

@@ -1,4 +1,4 @@
-/** Tool names that the wire's alphabet cannot spell, written so that an answer can be read back without state (R19). */
+/** Escapes tool names outside the wire's alphabet, so that answers can be decoded without state (R19). */
 import { errors } from '../../src/plugin.ts'
 import { escapeCharacter } from '../shared/tool-name.ts'
 
@@ -6,8 +6,9 @@ export { fromWireName } from '../shared/tool-name.ts'
 
 const MAX_LENGTH = 128
 /**
- * What must be escaped: foreign characters, a first character that may not come first, and an underscore that would
- * otherwise look like an escape. The alphabet is `[a-zA-Z_][a-zA-Z0-9_.:-]*`.
+ * Characters to escape: those outside `[a-zA-Z_][a-zA-Z0-9_.:-]*`, an invalid first character, and an underscore that
+ * would look
+ * like an escape.
  */
 const FOREIGN = /[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_.:-]))/gu
 

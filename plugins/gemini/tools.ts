@@ -12,8 +12,9 @@ export interface ToolSettings {
 type FunctionTool = Extract<Tool, { type: 'function' }>
 
 /**
- * Functions in the caller's order, so that a cached prefix stays what it was, then web search. Older models take one
- * of the two: the functions, unless a search is demanded. A choice without functions has no form here.
+ * Functions in the caller's order, so that a cached prefix stays valid, then web search. Older models accept one of the
+ * two:
+ * functions, unless a search is forced. A choice without functions has no form here.
  */
 export function toolsOf(request: Readonly<ChatRequest>, mapping: Mapping, surface: Surface): ToolSettings {
   const choice = request.tool_choice
@@ -53,7 +54,7 @@ const searchTool = ({ tools }: Readonly<ChatRequest>) => tools?.find(tool => too
 export const asksForSearch = (request: Readonly<ChatRequest>): boolean =>
   request.web_search === true || searchTool(request) !== undefined
 
-/** The options of a search, if one is wanted. */
+/** Search options, if search is requested. */
 function searchOf(request: Readonly<ChatRequest>, surface: Surface): Json | undefined {
   if (!asksForSearch(request)) return undefined
   const tool = searchTool(request)
@@ -62,8 +63,9 @@ function searchOf(request: Readonly<ChatRequest>, surface: Surface): Json | unde
 }
 
 /**
- * The model may answer in text under AUTO and VALIDATED; the latter holds it to the schemas, and is the one that a
- * search beside the functions takes. ANY demands a call, and holds it to its schema too.
+ * AUTO and VALIDATED allow text answers; VALIDATED enforces the schemas and is required for a search beside functions.
+ * ANY
+ * forces a call and enforces its schema.
  */
 function callingConfig(choice: ChatRequest['tool_choice'], validated: boolean): Json | undefined {
   if (choice === 'none') return { mode: 'NONE' }

@@ -1,4 +1,4 @@
-/** A chat history as the wire wants it: alternating turns, each turn's calls answered together in the very next one. */
+/** A chat history for the wire: alternating turns, all calls of a turn answered together in the next one. */
 import {
   append,
   errors,
@@ -24,12 +24,12 @@ export interface GeminiTurn {
   parts: Part[]
 }
 
-/** Where the result of a call goes; `response` is unset until a tool message fills it. */
+/** Place for the result of a call; `response` is unset until a tool message fills it. */
 interface Slot {
   readonly id: string
   readonly name: string
   response: Json | undefined
-  /** What a result shows besides its text: part of it, or behind all results where the model cannot take that. */
+  /** Media of a result: inside it, or after all results when the model does not accept that. */
   media: Part[]
 }
 
@@ -38,8 +38,9 @@ interface Draft extends GeminiTurn {
 }
 
 /**
- * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
- * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ * Leading system messages become `system`; a later one stays in place as a reminder, since moving it would change the
+ * cached
+ * prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
  */
 export function historyOf(
   messages: readonly Message[],
@@ -101,7 +102,7 @@ export function historyOf(
   return { system: [], contents }
 }
 
-/** Gemma models know no system instruction: they get it as the beginning of what the user says. */
+/** Gemma models have no system instruction: it precedes the first user message instead. */
 export const isGemma = ({ mapping }: Target): boolean => mapping.externalId.toLowerCase().startsWith('gemma-')
 
 function systemParts(message: Message, at: string, target: Target): Part[] {
@@ -114,7 +115,7 @@ function systemParts(message: Message, at: string, target: Target): Part[] {
 
 const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</system-reminder>` })
 
-/** What the assistant said before its calls. Images of our own answers may come back in the field that gave them. */
+/** Assistant content before its calls. Images of the gateway's answers may come back in the field `images`. */
 function spoken(message: Message & { images?: unknown }, at: string, target: Target): Part[] {
   const said = contentParts(message.content, at, target)
   const parts = said.length > 0 ? said : contentParts(message.refusal, at, target)
@@ -128,7 +129,7 @@ function spoken(message: Message & { images?: unknown }, at: string, target: Tar
   return parts
 }
 
-/** `parsed` characters of earlier results were parsed; returns how many those are now. */
+/** `parsed`: characters of earlier results already parsed; returns the new sum. */
 function fill(slot: Slot, message: Message, at: string, target: Target, parsed: number): number {
   const { content, is_error: failed } = message
   const text = resultText(content)
@@ -143,10 +144,10 @@ function fill(slot: Slot, message: Message, at: string, target: Target, parsed: 
   return all > MAX_PARSED_RESULTS ? parsed : all
 }
 
-/** Digits that a JSON number loses. */
+/** Numbers with more digits than a JSON number keeps. */
 const LONG_NUMBER = /[:[,]\s*-?\d{16}/
 
-/** A result has to be an object; text that is none, or would not survive being read, goes as text. */
+/** A result must be an object; text that is not, or that parsing would change, is sent as text. */
 function responseOf(text: string): Json {
   if (!text.trimStart().startsWith('{') || LONG_NUMBER.test(text)) return { output: text }
   try {
@@ -157,7 +158,7 @@ function responseOf(text: string): Json {
   }
 }
 
-/** Puts all results right behind their calls, whatever stood between, and merges what then has the same role. */
+/** Moves all results directly after their calls and merges adjacent turns of one role. */
 function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): GeminiTurn[] {
   const turns: GeminiTurn[] = []
   const add = (role: GeminiTurn['role'], parts: Part[]) => {
@@ -172,7 +173,7 @@ function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): 
   return turns
 }
 
-/** As many results as calls, in their order; a call that nobody answered failed. */
+/** One result per call, in order; a call without a result counts as failed. */
 function resultParts(slots: readonly Slot[], multimodal: boolean, callIds: boolean): Part[] {
   const behind: Part[] = []
   const results = slots.map(({ id, name, response, media }): Part => {

@@ -4,16 +4,17 @@ import { countIn, isObject, type Json, listIn, type Usage } from '../../src/plug
 const count = (value: unknown): number => countIn(value) ?? 0
 
 /**
- * Counts come with every chunk, and a later report may take back a part of an earlier one: the last one holds. So
- * what was answered is told at the end; what was asked does not change and is told at once.
+ * Counts arrive with every chunk, and a later report may lower an earlier one: the last applies. So output counts are
+ * reported
+ * at the end; the prompt's do not change and are reported at once.
  */
 export class UsageMeter {
   #last: Usage | undefined
   #toldPrompt = 0
 
-  /** Takes a `usageMetadata`; returns the part of it that is certain already, if that is new. */
+  /** Adds a `usageMetadata`; returns the final part of it, if that is new. */
   add(report: unknown): Usage | undefined {
-    // Some reports tell only how the request was served.
+    // Some reports contain only the service tier.
     if (!isObject(report) || typeof (report.promptTokenCount ?? report.totalTokenCount) !== 'number') return undefined
     const usage = usageOf(report)
     this.#last = usage
@@ -23,19 +24,19 @@ export class UsageMeter {
     return asked
   }
 
-  /** All that was reported; undefined when nothing was. */
+  /** All counts reported; undefined when there are none. */
   get total(): Usage | undefined {
     return this.#last
   }
 }
 
-/** The wire counts thoughts apart from the answer, and results of its own tools apart from the prompt. */
+/** The wire counts thoughts separately from the answer, and results of its own tools separately from the prompt. */
 function usageOf(report: Json): Usage {
   const cached = count(report.cachedContentTokenCount)
   const thoughts = count(report.thoughtsTokenCount)
   const prompt = count(report.promptTokenCount) + count(report.toolUsePromptTokenCount)
   const usage: Usage = {
-    // C37: more in the cache than was read at all means that it was counted apart.
+    // C37: more cached than read tokens means that the cache is counted separately.
     prompt: cached > prompt ? prompt + cached : prompt,
     completion: count(report.candidatesTokenCount) + thoughts,
   }
@@ -72,7 +73,7 @@ const TIERS: Readonly<Record<string, string>> = {
   priority: 'priority',
 }
 
-/** The served tier in the words of our clients, from either surface's field; undefined for what they have no word for. */
+/** The served tier in the API's terms, from either surface's field; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
   if (!isObject(report)) return undefined
   const told = String(report.trafficType ?? report.serviceTier)

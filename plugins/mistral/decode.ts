@@ -1,4 +1,4 @@
-/** Answers in Mistral's dialect: those of chat completions, with thinking as signed parts and the tier in the usage. */
+/** Answers in Mistral's dialect of chat completions: thinking in signed parts, the service tier in the usage. */
 import {
   type Decoder,
   type Event,
@@ -14,7 +14,7 @@ import { ChatDecoder } from '../shared/chat-completions/decoder.ts'
 import { type Signatures, Thinking } from '../shared/chat-completions/thinking.ts'
 import { named } from '../shared/tool-name.ts'
 
-/** Marks reasoning details that only this wire understands. */
+/** Marks reasoning details that only this wire can read. */
 const FORMAT = 'mistral-thinking-v1'
 
 export class MistralDecoder implements Decoder {
@@ -35,7 +35,7 @@ export class MistralDecoder implements Decoder {
     if (this.done) return []
     const { data } = frame
     const events = named(this.#chat.frame(frame))
-    // Few frames hold these keys, and none does in its text, where quotes are escaped.
+    // Few frames contain these keys; text cannot, since its quotes are escaped.
     const failed = events.at(-1)?.type === 'error'
     if (failed || (!data.includes('"signature"') && !data.includes('"service_tier"')))
       return this.#thinking.mark(events)
@@ -79,11 +79,11 @@ function signaturesIn({ choices }: Json): Signatures {
   return all
 }
 
-/** Whether the decoder makes a reasoning event of it. */
+/** Whether the decoder emits a reasoning event for it. */
 const hasText = (thinking: unknown): boolean =>
   textIn(thinking) !== undefined || listIn(thinking).some(part => isObject(part) && textIn(part.text) !== undefined)
 
-/** The served tier in the words of our clients; undefined for what they have no word for. */
+/** The served tier in the API's terms; undefined for tiers without an equivalent. */
 function tierIn({ usage }: Json): string | undefined {
   const tier = isObject(usage) ? usage.service_tier : undefined
   return tier === 'standard' ? 'default' : tier === 'priority' ? tier : undefined

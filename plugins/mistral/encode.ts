@@ -3,7 +3,7 @@ import { type ChatRequest, effortOf, type Json, type Mapping, type Target, type 
 import { toolsOf } from './tools.ts'
 import { turnsOf } from './turns.ts'
 
-/** Parameters that mean the same on both sides. */
+/** Parameters with the same meaning on both sides. */
 const SAME = [
   'top_p',
   'presence_penalty',
@@ -13,12 +13,12 @@ const SAME = [
 ] as const satisfies readonly (keyof ChatRequest)[]
 
 const MAX_TEMPERATURE = 1.5
-/** The wire's two tiers: better service where the account has it, or never. There is nothing like `flex`. */
+/** The wire's two tiers: better service if the account has it, or never. There is no equivalent of `flex`. */
 const TIERS: Readonly<Record<string, string>> = { auto: 'auto', priority: 'auto', default: 'standard_only' }
 
 /**
- * Only fields that the wire knows, because it refuses any other with 422. Never mutates `request`; the same request
- * always becomes the same bytes.
+ * Sends only fields of the wire, which rejects others with 422. Does not modify `request`; equal requests give equal
+ * bytes.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
@@ -38,8 +38,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 }
 
 /**
- * Models with efforts take them verbatim, `max` too: what a model lacks is the provider's to refuse. Magistral models
- * know only whether to reason.
+ * Models with efforts get them unchanged, including `max`: the provider rejects those that the model lacks. Magistral
+ * models
+ * only turn reasoning on or off.
  */
 function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
   const effort = effortOf(request, mapping)

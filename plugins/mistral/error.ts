@@ -10,7 +10,7 @@ import {
   upstreamErrorFrom,
 } from '../../src/plugin.ts'
 
-/** A refused request as our error: a validator's findings become a sentence, and their first field the param. */
+/** An error answer as a GatewayError: a validator's findings become the message, the first field the param. */
 export function error(status: number, body: string, target: Target): GatewayError {
   const secret = target.credential?.secret
   let parsed: unknown
@@ -41,7 +41,7 @@ interface Finding {
   readonly kind: string | undefined
 }
 
-/** `detail` of a 422, which stands in `message` or on top: `[{type, loc: ["body", "user"], msg}]`. */
+/** `detail` of a 422, in `message` or at the top: `[{type, loc: ["body", "user"], msg}]`. */
 function findingsIn(body: unknown): Finding[] {
   if (!isObject(body)) return []
   const detail = isObject(body.message) ? body.message.detail : body.detail

@@ -1,4 +1,4 @@
-/** Ids of tool calls, which are nine letters and digits on this wire. */
+/** Tool call ids of nine letters and digits. */
 import { createHash } from 'node:crypto'
 
 const LENGTH = 9
@@ -6,8 +6,9 @@ const OWN = /^[a-zA-Z0-9]{9}$/
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /**
- * An id as this wire takes it: its own stand, others become a hash of themselves, so that a call and its result agree
- * in every request. `copy` tells calls of one message apart that have the same id; 0 for the first.
+ * An id in the wire's form: a valid one unchanged, others as their hash, so that calls and results match in every
+ * request.
+ * `copy` distinguishes calls of one message with the same id; 0 for the first.
  */
 export function wireId(id: string, copy: number): string {
   if (copy === 0 && OWN.test(id)) return id

@@ -1,21 +1,21 @@
-/** Function tools and the choice among them. */
+/** Function tools and the tool choice. */
 import { type ChatRequest, errors, type Json, type Tool } from '../../src/plugin.ts'
 import { toWireName } from '../shared/tool-name.ts'
 
-/** The wire's bound, on tools, on calls of them and on their results alike. */
+/** The wire's limit for names of tools, calls and results. */
 const MAX_NAME = 64
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
-/** A tool's name in the wire's alphabet; `fromWireName` reads it back. Throws 400 for names that are too long. */
+/** A tool name in the wire's alphabet; `fromWireName` decodes it. Throws 400 for a name that is too long. */
 export function wireName(name: string, at: string): string {
-  // Of longer ones the shared spelling would name a bound of its own.
+  // The shared escaping would report its own limit for longer names.
   const spelt = name.length <= MAX_NAME ? toWireName(name) : name
   if (spelt.length <= MAX_NAME) return spelt
   const rule = `must be at most ${MAX_NAME} letters, digits, "_" or "-"`
   throw errors.invalidParameters(`${at}: ${rule}, got "${name.slice(0, 100)}"`, at)
 }
 
-/** `tools`, `tool_choice` and `parallel_tool_calls`; none of them without function tools, the only ones there are. */
+/** `tools`, `tool_choice` and `parallel_tool_calls`; none of them without function tools. */
 export function toolsOf(request: Readonly<ChatRequest>): Json {
   const tools: Json[] = []
   request.tools?.forEach((tool, i) => {

@@ -1,6 +1,7 @@
 /**
- * A chat history as Mistral wants it: system messages first, tool results right behind their calls, after results the
- * assistant, and a user, a result or the beginning of an answer at the end.
+ * A chat history for Mistral: system messages first, tool results directly after their calls, the assistant after
+ * results, and at
+ * the end a user message, a result or the beginning of an answer.
  */
 import {
   endsInAnswer,
@@ -17,14 +18,14 @@ import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../sh
 import { wireId } from './tool-id.ts'
 import { wireName } from './tools.ts'
 
-/** What the assistant is taken to have said between a tool result and whoever speaks next. */
+/** Assistant text inserted between a tool result and the next speaker. */
 const BRIDGE = 'OK'
-/** What a user is taken to have said where there must be a user. */
+/** Placeholder for a required user message. */
 const SILENCE = '.'
-/** What a user who said nothing is taken to have said behind an answer. */
+/** User text inserted after a final answer. */
 const GO_ON = 'Continue.'
 
-/** Throws 400 for what the wire cannot carry, and for results without a call. */
+/** Throws 400 for content that the wire cannot carry, and for results without a call. */
 export function turnsOf(messages: readonly Message[], target: Target): Json[] {
   const turns: Json[] = []
   let opened = false
@@ -40,7 +41,7 @@ export function turnsOf(messages: readonly Message[], target: Target): Json[] {
       case 'developer': {
         const text = plainText(message.content, at, message.role)
         if (text === '') break
-        // A later one may not follow an answer, nor end the history (R7): it stays in its place as a reminder.
+        // A later one may neither follow an answer nor end the history (R7): it stays in place as a reminder.
         if (!opened) turns.push({ role: 'system', content: text })
         else speak({ role: 'user', content: `<system-reminder>${text}</system-reminder>` })
         break
@@ -64,7 +65,7 @@ export function turnsOf(messages: readonly Message[], target: Target): Json[] {
   return turns
 }
 
-/** Undefined for an answer that says and calls nothing, which the wire refuses. */
+/** Undefined for an answer without content and calls, which the wire rejects. */
 function answerOf({ message, at, calls }: PairedMessage, target: Target): Json | undefined {
   const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
   const thinking = replayThinking(message, target).map(({ text, signature }) => ({

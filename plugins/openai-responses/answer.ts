@@ -1,4 +1,4 @@
-/** What the items of one answer share while it is read: the counts that make indexes and places, and the target. */
+/** State shared by the items of one answer: counts for indexes and places, and the target. */
 import {
   Citations,
   Count,
@@ -16,16 +16,16 @@ import type { Position } from './replay.ts'
 
 export class Answer {
   readonly target: Target
-  /** The client has the same wire. */
+  /** The client uses the same wire. */
   readonly isNative: boolean
-  /** Of the values in all calls. */
+  /** Counts the values in all calls. */
   readonly count = new Count()
-  /** Calls that the client must make; the index of a tool event counts these, not the provider's items. */
+  /** Client tool calls; the index of a tool event counts these, not the provider's items. */
   calls = 0
   #blocks = 0
-  /** Searches that the provider charges for. */
+  /** Searches charged by the provider. */
   searches = 0
-  /** Characters of text so far, of all messages. */
+  /** Characters of text so far, in all messages. */
   written = 0
   #items = 0
   #spoken = 0
@@ -42,26 +42,26 @@ export class Answer {
     return [this.#spoken, this.#items++]
   }
 
-  /** Throws the failure of an answer with more calls than any has. */
+  /** Throws the error of an answer with too many calls. */
   call(): number {
     if (this.calls === MAX_CALLS) throw tooManyCalls()
     this.#spoken++
     return this.calls++
   }
 
-  /** The number of a block of reasoning. Throws the failure of an answer with more than any has. */
+  /** The number of a reasoning block. Throws the error of an answer with too many. */
   block(): number {
     if (this.#blocks === MAX_REASONING_BLOCKS) throw tooManyBlocks()
     return this.#blocks++
   }
 
-  /** A message begins to speak. Without phases a client joins all text, so only the first counts. */
+  /** Begins a message. Without phases, clients join all text, so only the first message counts. */
   speak(phased: boolean): void {
     if (phased || this.#wordless) this.#spoken++
     this.#wordless = false
   }
 
-  /** A citation in a text that begins at `start` of the answer's text; other kinds of annotation have no chat form. */
+  /** A citation in a text that begins at `start` of the answer's text; other annotations have no chat form. */
   cite(annotation: unknown, start: number, out: Event[]): void {
     if (!isObject(annotation) || annotation.type !== 'url_citation') return
     const { url, title, start_index: from, end_index: to } = annotation

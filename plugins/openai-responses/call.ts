@@ -1,4 +1,4 @@
-/** A call of a function or of a custom tool, as it grows. */
+/** A growing call of a function or custom tool. */
 import { type Event, type Json, newCallId, type ToolEvent, textIn, toolArguments } from '../../src/plugin.ts'
 import { Arguments } from '../shared/chat-completions/arguments.ts'
 import type { Answer } from './answer.ts'
@@ -7,19 +7,19 @@ import { sealNamespace } from './replay.ts'
 
 export class CallItem {
   readonly #answer: Answer
-  /** Its input is any text. */
+  /** Its input is free text. */
   readonly #custom: boolean
   #id: string | undefined
   #callId: string | undefined
   #name: string | undefined
-  /** Its number in our answer; undefined until the client knows of it. */
+  /** Its index in the gateway's answer; undefined until it was emitted. */
   #index: number | undefined
-  /** Arguments that wait: until the call has a name, and those of a function until they begin like an object. */
+  /** Arguments held back: until the call has a name, and those of a function until they begin like an object. */
   readonly #held: Arguments
   #streamed = false
   #state: 'held' | 'direct' | 'closed' = 'held'
 
-  /** `item` is what the wire tells of it when it begins. */
+  /** `item`: its first state on the wire. */
   constructor(item: Json, answer: Answer, out: Event[]) {
     this.#answer = answer
     this.#custom = item.type === 'custom_tool_call'
@@ -28,17 +28,17 @@ export class CallItem {
     this.#begin(item, out)
   }
 
-  /** Unset where the wire gives none. */
+  /** Undefined when the wire gives none. */
   get callId(): string | undefined {
     return this.#callId
   }
 
-  /** True for arguments that belong to no function. */
+  /** True for arguments without a function name. */
   get isNameless(): boolean {
     return this.#name === undefined && this.#held.text.trim() !== ''
   }
 
-  /** `arguments` and `input` are all of them at once, and say nothing new behind any `delta`. */
+  /** `arguments` and `input` are complete values, and add nothing after a `delta`. */
   piece(_kind: string, { delta, arguments: all, input }: Json, out: Event[]): void {
     const piece = this.#streamed ? delta : (delta ?? all ?? input)
     if (typeof piece !== 'string' || piece === '') return
@@ -56,7 +56,7 @@ export class CallItem {
     this.close(out)
   }
 
-  /** Emits buffered arguments once the name is known (docs/edge-cases.md#chat-chunks C17 to C19). */
+  /** Emits held arguments once the name is known (docs/edge-cases.md#chat-chunks C17 to C19). */
   close(out: Event[]): void {
     if (this.#state === 'held' && this.#name === undefined) return
     if (this.#state === 'held') this.#flush(this.#name!, out)

@@ -20,10 +20,10 @@ import { errorOf } from './error.ts'
 import { type Item, MessageItem, openItem, ReasoningItem } from './items.ts'
 import { usageOf } from './usage.ts'
 
-/** Where servers put the arguments of a call that they make an object of. */
+/** The field in which servers send arguments as an object. */
 const argumentsOf = ({ type }: Json) => (type === 'function_call' ? 'arguments' : undefined)
 
-/** Events that carry a piece of an item, with the item's type: some servers never announce the item. */
+/** Events with a piece of an item, and the item's type: some servers never announce the item. */
 const PIECES: ReadonlyMap<unknown, string> = new Map([
   ['response.output_text.delta', 'message'],
   ['response.output_text.annotation.added', 'message'],
@@ -34,19 +34,19 @@ const PIECES: ReadonlyMap<unknown, string> = new Map([
   ['response.custom_tool_call_input.delta', 'custom_tool_call'],
 ])
 
-/** A whole answer takes the path of a stream, so that both give the same events. */
+/** A whole answer is decoded like a stream, so that both give the same events. */
 export class ResponsesDecoder implements Decoder {
   done = false
 
   readonly #unary: boolean
   readonly #target: Target
   readonly #answer: Answer
-  /** By the wire's output index, which has gaps. Item ids are not used: some providers change them at every event. */
+  /** By the wire's output index, which has gaps. Item ids are not used: some providers change them in every event. */
   readonly #items = new Map<unknown, Item>()
   readonly #calls: CallItem[] = []
   #started = false
 
-  /** `isNative`: the client has the same wire. */
+  /** `isNative`: the client uses the same wire. */
   constructor(mode: 'stream' | 'unary', target: Target, isNative = false) {
     this.#unary = mode === 'unary'
     this.#target = target
@@ -76,7 +76,7 @@ export class ResponsesDecoder implements Decoder {
     return out
   }
 
-  /** What is not JSON. Where servers send a terminator, nothing of the answer follows it. */
+  /** A frame that is not JSON. After a terminator, some servers send nothing of the answer. */
   #text(name: string | undefined, text: string, out: Event[]): void {
     if (text === '') return
     const error = name === 'error' ? errorOf({ message: text }, this.#target) : undefined
@@ -94,7 +94,7 @@ export class ResponsesDecoder implements Decoder {
     switch (kind) {
       case 'response.function_call_arguments.done':
       case 'response.custom_tool_call_input.done':
-        // Of a call that is known: what it repeats is no reason to begin another one.
+        // Of a known call: a repetition must not begin another one.
         this.#items.get(keyOf(payload, {}))?.piece(kind, payload, out)
         break
       case 'response.output_item.added':
@@ -118,7 +118,7 @@ export class ResponsesDecoder implements Decoder {
     }
   }
 
-  /** A whole answer, an error in any dialect, or an event that came after this was written. */
+  /** A whole answer, an error in any dialect, or an event type added to the wire later. */
   #other(kind: unknown, payload: unknown, out: Event[]): void {
     if (isObject(payload) && (payload.object === 'response' || (kind === undefined && Array.isArray(payload.output)))) {
       this.#finish(textIn(payload.status) ?? 'completed', payload, out)
@@ -135,7 +135,7 @@ export class ResponsesDecoder implements Decoder {
     if (!harmless) this.#fail(errors.invalidAnswer('it is neither a response nor a readable error'), out)
   }
 
-  /** The item that an event is about; `item` is what is known of one that was never announced. */
+  /** The item of an event; `item` describes one that was never announced. */
   #item(event: Json, item: Json, out: Event[]): Item {
     return this.#items.get(keyOf(event, item)) ?? this.#open(event, item, out)
   }
@@ -153,7 +153,7 @@ export class ResponsesDecoder implements Decoder {
     out.push({ type: 'start', ...(textIn(id) && { id: String(id) }), ...(textIn(model) && { model: String(model) }) })
   }
 
-  /** `response` has ended and holds all of its items; those that were streamed are not told again. */
+  /** `response` has ended and contains all items; streamed ones are not emitted again. */
   #finish(status: string, response: Json, out: Event[]): void {
     this.#start(response, out)
     const failure = failureOf(status, response, this.#target)
@@ -183,8 +183,9 @@ export class ResponsesDecoder implements Decoder {
   }
 
   /**
-   * What the stream left out. Output indexes have gaps: calls are known again by their ids, and what has none by its
-   * order, where as many came as there are in the end. Nothing is told that may have been told before.
+   * Items missing from the stream. Output indexes have gaps: calls are matched by id, and items without one by their
+   * order when as
+   * many arrived as exist at the end. Nothing is emitted that may have been emitted before.
    */
   #supplement(items: readonly unknown[], out: Event[]): void {
     const known = [...this.#items.values()]
@@ -200,7 +201,7 @@ export class ResponsesDecoder implements Decoder {
       const add = () => this.#open({ output_index: `last ${index}` }, item, out).done(item, out)
       if (item.type === 'reasoning') {
         const thought = allThoughts ? thoughts.shift() : this.#items.get(index)
-        // Some providers give the encrypted content only here.
+        // Some providers send encrypted content only here.
         if (thought instanceof ReasoningItem) thought.seal(item, out)
       } else if (isCall(item)) {
         const id = textIn(item.call_id)
@@ -212,7 +213,7 @@ export class ResponsesDecoder implements Decoder {
     }
   }
 
-  /** The answer ends here, whatever still comes: an `error` event is often followed by `response.failed` (E4). */
+  /** Ends the answer; an `error` event is often followed by `response.failed` (E4), which is ignored. */
   #fail(error: GatewayError, out: Event[]): void {
     this.done = true
     out.push({ type: 'error', error })
@@ -223,13 +224,13 @@ const isCall = ({ type }: Json): boolean => type === 'function_call' || type ===
 
 const keyOf = (event: Json, item: Json): unknown => event.output_index ?? event.item_id ?? item.id
 
-/** Some servers end every stream with `response.completed`; what the response says of itself is worse, then, and true. */
+/** Some servers end every stream with `response.completed`; a worse status in the response itself is the true one. */
 function endingOf(event: string, response: unknown): string {
   const status = isObject(response) ? response.status : undefined
   return event === 'completed' && (status === 'incomplete' || status === 'failed') ? status : event
 }
 
-/** What makes an ended response a failure. */
+/** The error of an ended response that failed. */
 function failureOf(status: string, { error }: Json, target: Target): GatewayError | undefined {
   if (status === 'failed' || error != null) {
     const silent = { message: 'the provider failed without saying why' }
@@ -239,7 +240,7 @@ function failureOf(status: string, { error }: Json, target: Target): GatewayErro
   return errors.invalidAnswer(`its status is ${JSON.stringify(status)}`)
 }
 
-/** An incomplete answer never looks complete, whatever its reason is called. */
+/** An incomplete answer never looks complete, whatever its reason. */
 function reasonOf(status: string, { incomplete_details: details }: Json, calls: number): FinishReason {
   if (status === 'incomplete') {
     return isObject(details) && details.reason === 'content_filter' ? 'content_filter' : 'length'

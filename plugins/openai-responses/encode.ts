@@ -4,7 +4,7 @@ import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
 
-/** Parameters that mean the same on both sides. */
+/** Parameters with the same meaning on both sides. */
 const SAME = [
   'temperature',
   'top_p',
@@ -13,12 +13,13 @@ const SAME = [
   'prompt_cache_options',
 ] as const satisfies readonly (keyof ChatRequest)[]
 
-/** The wire refuses a smaller limit. */
+/** The wire rejects smaller limits. */
 const MIN_OUTPUT_TOKENS = 16
 
 /**
- * Nothing is stored with the provider; what it must see again of its reasoning comes back encrypted. The same request
- * always gives the same bytes, and a longer conversation begins with the items of the shorter one.
+ * Nothing is stored at the provider; reasoning that it needs again comes back encrypted. Equal requests give equal
+ * bytes, and a
+ * longer conversation begins with the items of the shorter one.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
@@ -45,7 +46,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   return { path: '/responses', body }
 }
 
-/** What an answer holds only where it is asked for. */
+/** Fields of an answer that must be requested. */
 function includesOf({ logprobs }: Readonly<ChatRequest>, reasons: boolean): Json {
   const include = [
     ...(reasons ? ['reasoning.encrypted_content'] : []),
@@ -60,7 +61,7 @@ function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
   throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
 }
 
-/** A model that cannot reason is not told not to. Without a summary it reasons unseen. */
+/** Sends nothing for a model without reasoning. Without a summary the reasoning is hidden. */
 export function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
   const given = request.reasoning
   const effort = effortOf(request, mapping)

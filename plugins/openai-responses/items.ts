@@ -1,17 +1,17 @@
-/** The items of an answer as they grow: events of the wire in, our events out. */
+/** The growing items of an answer: events of the wire in, canonical events out. */
 import { type Event, entriesIn, isObject, type Json, listIn, type Phase, textIn } from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
 import { FORMAT, nativeBlock, type Position, sealReasoning } from './replay.ts'
 
 export interface Item {
-  /** An event that carries a piece of it. */
+  /** An event with a piece of the item. */
   piece(kind: string, event: Json, out: Event[]): void
-  /** The item as it is in the end; what was streamed is not told again. */
+  /** The final item; streamed parts are not emitted again. */
   done(item: Json, out: Event[]): void
 }
 
-/** `item` is what the wire tells of it when it begins. */
+/** `item`: its first state on the wire. */
 export function openItem(item: Json, answer: Answer, out: Event[]): Item {
   switch (item.type) {
     case 'message':
@@ -32,7 +32,7 @@ export class MessageItem implements Item {
   readonly #answer: Answer
   readonly #phase: Phase | undefined
   #begun = false
-  /** Where parts begin in the answer's text, by the wire's content index. */
+  /** Starts of parts in the answer's text, by the wire's content index. */
   readonly #starts = new Map<number, number>()
 
   constructor({ phase }: Json, answer: Answer) {
@@ -41,7 +41,7 @@ export class MessageItem implements Item {
     this.#phase = phase === 'commentary' || phase === 'final_answer' ? phase : undefined
   }
 
-  /** True once it said anything. */
+  /** True once it emitted anything. */
   get begun(): boolean {
     return this.#begun
   }
@@ -72,14 +72,14 @@ export class MessageItem implements Item {
     }
   }
 
-  /** True for a part of which nothing was told. */
+  /** True for a part without any emitted content. */
   #begins(index: number): boolean {
     if (this.#starts.has(index)) return false
     this.#starts.set(index, this.#answer.written)
     return true
   }
 
-  /** The phase waits for the first text: an item that says nothing is none to a client. */
+  /** The phase waits for the first text: clients ignore empty items. */
   #say(type: 'text' | 'refusal', text: unknown, out: Event[]): void {
     if (typeof text !== 'string' || text === '') return
     if (!this.#begun) {
@@ -92,20 +92,20 @@ export class MessageItem implements Item {
   }
 }
 
-/** Log probabilities of a text's tokens, where they were asked for. */
+/** Log probabilities of a text's tokens, if requested. */
 function rate(logprobs: unknown, out: Event[]): void {
   const tokens = listIn(logprobs)
   if (tokens.length > 0) out.push({ type: 'logprobs', choice: 0, of: 'content', tokens })
 }
 
-/** Its summary, or with some servers its very text, is for reading; what is replayed is the encrypted content. */
+/** The summary, or on some servers the text itself, is for display; the encrypted content is replayed. */
 export class ReasoningItem implements Item {
   readonly #answer: Answer
   readonly #position: Position
   readonly #block: number
   #streamed = false
   #sealed = false
-  /** The part that was last written to. */
+  /** The part last written to. */
   #part: string | undefined
 
   constructor(answer: Answer) {
@@ -128,7 +128,7 @@ export class ReasoningItem implements Item {
     this.seal(item, out)
   }
 
-  /** Only what the item holds in the end counts: some providers first send another encrypted content, or none. */
+  /** Only the final item counts: some providers first send other encrypted content, or none. */
   seal(item: Json, out: Event[]): void {
     const encrypted = textIn(item.encrypted_content)
     if (encrypted === undefined || this.#sealed) return
@@ -165,7 +165,7 @@ class ImageItem implements Item {
   }
 }
 
-/** Kept whole, to be sent back to the provider as it came. */
+/** Kept whole for replay to the provider. */
 class NativeItem implements Item {
   readonly #answer: Answer
   readonly #position: Position
@@ -186,7 +186,7 @@ class NativeItem implements Item {
   }
 }
 
-/** Opening a page that a search found, or looking for words in it, is no search of its own. */
+/** Opening a found page, or searching within it, does not count as a search. */
 function isSearch({ type, action, status }: Json): boolean {
   if (type !== 'web_search_call' || status === 'failed') return false
   return !isObject(action) || action.type === undefined || action.type === 'search'

@@ -3,7 +3,7 @@ import { isObject, type Json, listIn, MAX_CALLS, parseAnswer, parseCalls } from 
 
 export const PARALLEL = 'parallel'
 
-/** Longer ones are those of a tool. */
+/** Longer arguments belong to an actual tool. */
 const MAX_CHARACTERS = 1024 * 1024
 
 const RECIPIENT = /^functions\.(.+)$/s
@@ -15,8 +15,9 @@ interface WrappedCall {
 }
 
 /**
- * The calls in the arguments of `parallel`: `{"tool_uses":[{"recipient_name":"functions.X","parameters":{…}}]}`
- *. Undefined for anything else: then it is a tool of that name.
+ * The calls in the arguments of `parallel`: `{"tool_uses":[{"recipient_name":"functions.X","parameters":{…}}]}`.
+ * Undefined for
+ * anything else: it is then an actual tool of that name.
  */
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
   if (args.length > MAX_CHARACTERS) return undefined
@@ -34,7 +35,7 @@ export function wrappedCalls(args: string): WrappedCall[] | undefined {
   for (const [i, use] of usesIn(plain).entries()) {
     const name = isObject(use) ? RECIPIENT.exec(String(use.recipient_name))?.[1] : undefined
     if (name === undefined || !isObject(use) || !isObject(use.parameters)) return undefined
-    // Where they hold long numbers they are text by now.
+    // Values with long numbers are already text.
     const { parameters } = uses[i] as Json
     calls.push({ name, args: typeof parameters === 'string' ? parameters : JSON.stringify(parameters) })
   }

@@ -11,8 +11,8 @@ import {
 } from '../../src/plugin.ts'
 
 /**
- * What a user, a system prompt or a tool says: text where it is nothing else, else parts. Undefined for nothing.
- * `at` is the message's path, for errors; `breakpoints` keeps `prompt_cache_breakpoint` on parts.
+ * Content of a user, system or tool message: a string when it is only text, else parts. Undefined when empty. `at`: the
+ * message's path, for errors; `breakpoints` keeps `prompt_cache_breakpoint` on parts.
  */
 export function inputOf(content: Message['content'], at: string, breakpoints: boolean): string | Json[] | undefined {
   if (!Array.isArray(content)) return content ? wellFormed(content) : undefined
@@ -28,7 +28,7 @@ export function inputOf(content: Message['content'], at: string, breakpoints: bo
   return parts.length > 0 ? parts : undefined
 }
 
-/** What the assistant said; it can only have spoken or refused. */
+/** Assistant content: text or a refusal. */
 export function outputOf(content: Message['content'], refusal: string | null | undefined, at: string): Json[] {
   const parts: Json[] = []
   if (typeof content === 'string') append(parts, outputText(content))
@@ -103,7 +103,7 @@ function filePart({ filename, file_data: data, file_id: id }: FilePart, at: stri
   }
   const { mime, base64 } = parsed
   if (mime.startsWith('image/')) return imagePart(data!, undefined, `${at}.file_data`)
-  // The wire takes no file without a name.
+  // The wire requires a file name.
   return { type: 'input_file', filename: filename || nameFor(mime), file_data: `data:${mime};base64,${base64}` }
 }
 

@@ -1,42 +1,43 @@
 /**
- * What of an answer has no chat form and comes back in the next request: encrypted reasoning, and items such as
- * `web_search_call`. Both remember where they stood, because the wire wants each behind and before the same items.
+ * Content of an answer without a chat form that the next request returns: encrypted reasoning, and items such as
+ * `web_search_call`. Each records its position, because the wire requires the same neighbours.
  */
 import { isObject, type Json, listIn, type Message, seal, type Target, unseal } from '../../src/plugin.ts'
 
-/** Marks reasoning details that only this wire understands. */
+/** Marks reasoning details that only this wire can read. */
 export const FORMAT = 'openai-responses-v1'
 
-/** How many messages and calls of the answer stood before an item, and its number among all items. */
+/** The number of messages and calls before an item, and its index among all items. */
 export type Position = readonly [spoken: number, item: number]
 
-/** A reasoning item as a client may hold it. Its summary goes along, so that it comes back as it was. */
+/** A reasoning item sealed for a client, including its summary. */
 export function sealReasoning(item: Json, encrypted: string, position: Position, target: Target): string {
   const { id, summary } = item
   return seal(target, JSON.stringify({ id, summary: listIn(summary), encrypted_content: encrypted, position }))
 }
 
-/** An item with no chat form, as the block that a client gets. */
+/** An item without a chat form, as the client's block. */
 export const nativeBlock = (item: Json, position: Position): Json => ({ ...item, position })
 
-/** What a call of a namespace must carry to be told apart from calls of the same name. */
+/** Namespace of a call, needed to distinguish it from calls with the same name. */
 export const sealNamespace = (namespace: string, target: Target): string => seal(target, JSON.stringify({ namespace }))
 
-/** The namespace that `sealNamespace` put away, for the provider that gave it. */
+/** The namespace sealed by `sealNamespace`, for the provider that gave it. */
 export function namespaceOf(signature: string | undefined, target: Target): string | undefined {
   const namespace = parsed(unseal(target, signature))?.namespace
   return typeof namespace === 'string' ? namespace : undefined
 }
 
-/** An item of a provider, and where it stood. */
+/** A provider's item with its position. */
 interface Placed {
   readonly item: Json
   readonly position: Position
 }
 
 /**
- * `spoken` (the messages and calls of one turn) with what `target`'s provider gave besides, each in its place. What
- * another provider gave is left out, and so is reasoning that led to nothing: the wire refuses both.
+ * `spoken` (messages and calls of one turn) with the other items of `target`'s provider in place. Omits items of other
+ * providers
+ * and reasoning that led to nothing: the wire rejects both.
  */
 export function withReplayed(spoken: readonly Json[], message: Message, target: Target): Json[] {
   const placed = replayed(message.reasoning_details ?? [], message.provider_native_blocks ?? [], target)
@@ -51,7 +52,7 @@ export function withReplayed(spoken: readonly Json[], message: Message, target: 
   return items
 }
 
-/** Those of `target`'s provider, in their order. Their seals have been checked. */
+/** Items of `target`'s provider, in order. Their seals have been verified. */
 export function replayed(details: readonly Detail[], blocks: readonly Json[], target: Target): Placed[] {
   const placed: Placed[] = []
   for (const { format, data } of details) {
@@ -61,7 +62,7 @@ export function replayed(details: readonly Detail[], blocks: readonly Json[], ta
     placed.push({ item: { type: 'reasoning', ...item }, position: positionIn(position) })
   }
   for (const block of blocks) {
-    // The wire names who created an item, and does not take that back.
+    // The wire reports the creator of an item and does not accept it back.
     const { provider, position, created_by: _, ...item }: Json = block
     if (provider === target.provider.id) placed.push({ item, position: positionIn(position) })
   }
@@ -70,7 +71,7 @@ export function replayed(details: readonly Detail[], blocks: readonly Json[], ta
 
 type Detail = Pick<NonNullable<Message['reasoning_details']>[number], 'format' | 'data'>
 
-/** A sealed value that a client changed is none of ours. */
+/** A sealed value modified by a client is dropped. */
 function parsed(json: string | undefined): Json | undefined {
   if (json === undefined) return undefined
   try {
@@ -81,7 +82,7 @@ function parsed(json: string | undefined): Json | undefined {
   }
 }
 
-/** Without a readable position an item stands first. */
+/** An item without a readable position comes first. */
 function positionIn(value: unknown): Position {
   const [spoken, item] = listIn(value)
   return [typeof spoken === 'number' ? spoken : 0, typeof item === 'number' ? item : 0]

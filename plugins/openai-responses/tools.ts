@@ -1,4 +1,4 @@
-/** Tools and the choice among them. */
+/** Tools and the tool choice. */
 import { type ChatRequest, errors, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
 
 export interface ToolSettings {
@@ -12,7 +12,7 @@ type WebSearch = Extract<Tool, { type: 'web_search' }>
 
 const WEB_SEARCH = 'web_search'
 
-/** `tools` in the caller's order, so that a cached prefix stays what it was. Tools that the mapping lacks are left out. */
+/** `tools` in the caller's order, so that a cached prefix stays valid. Omits tools that the mapping lacks. */
 export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): ToolSettings {
   const given = request.tools ?? []
   const canDefer = supports.has('tool_search') && given.some(tool => tool.type === 'tool_search')
@@ -45,7 +45,7 @@ export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): 
 const NAME = /^[A-Za-z0-9_-]{1,128}$/
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
-/** Strict is the wire's default, and refuses most schemas: it is asked for or not, but never left out. */
+/** The wire defaults to strict, which rejects most schemas: `strict` is always sent explicitly. */
 function functionTool(
   { function: called, defer_loading: deferred }: FunctionTool,
   canDefer: boolean,
@@ -62,7 +62,7 @@ function functionTool(
   }
 }
 
-/** The format stands flat here: a grammar's definition beside its type. */
+/** The format is flat here: a grammar's definition beside its type. */
 function customTool({ custom }: Extract<Tool, { type: 'custom' }>, at: string): Json {
   const { name, description, format }: { name: string; description?: string | undefined; format?: Json | undefined } =
     custom
@@ -76,14 +76,14 @@ function customTool({ custom }: Extract<Tool, { type: 'custom' }>, at: string): 
   }
 }
 
-/** Throws 400 for a name that the wire cannot spell. */
+/** Throws 400 for a name outside the wire's alphabet. */
 function legal(name: string, at: string): string {
   if (NAME.test(name)) return name
   const wrong = `got "${name.slice(0, 100)}"`
   throw errors.invalidParameters(`${at}: must be 1 to 128 letters, digits, "_" or "-", ${wrong}`, at)
 }
 
-/** The wire knows neither blocked domains nor a limit of uses. */
+/** The wire has neither blocked domains nor a limit of uses. */
 function webSearchTool({ search_context_size: size, user_location: place, allowed_domains: domains }: WebSearch): Json {
   const { city, region, country, timezone } = place ?? {}
   const known = Object.entries({ city, region, country, timezone }).filter(([, value]) => value !== undefined)

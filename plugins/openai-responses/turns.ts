@@ -1,4 +1,4 @@
-/** A chat history as input items: what was said, thought and called, each an item of its own, in its old order. */
+/** A chat history as input items: messages, reasoning and calls as separate items in the original order. */
 import { createHash } from 'node:crypto'
 import {
   endsInAnswer,
@@ -13,7 +13,7 @@ import {
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
 
-/** A tool call, and its result once a tool message has given it. */
+/** A tool call, and its result once a tool message provides it. */
 interface CallItem {
   readonly id: string
   readonly type: ToolCall['type']
@@ -60,7 +60,7 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
   return items
 }
 
-/** Stands for a user who said nothing behind an answer: compatible servers go on with an answer that comes last. */
+/** Inserted after a final answer: compatible servers continue an answer that comes last. */
 const CONTINUE: Json = Object.freeze({ type: 'message', role: 'user', content: 'Continue.' })
 
 const outputItem = ({ id, type }: CallItem, output: string | Json[]): Json => ({
@@ -69,10 +69,10 @@ const outputItem = ({ id, type }: CallItem, output: string | Json[]): Json => ({
   output,
 })
 
-/** The wire refuses a call that is left without a result. */
+/** The wire rejects a call without a result. */
 const noResult = (call: CallItem): Json => outputItem(call, 'No result')
 
-/** The messages and calls of one answer, in the order in which they came, with what else it held (see `replay.ts`). */
+/** The messages and calls of one answer in order, with its other items (see `replay.ts`). */
 function turnOfMessage(message: Message, at: string, target: Target, calls: Calls): ResponsesTurn {
   const made: CallItem[] = []
   const items: Json[] = []
@@ -103,11 +103,11 @@ function callItem(call: ToolCall, id: string): Json {
 
 interface Said {
   readonly item: Json
-  /** Tool calls of the turn that came before it. */
+  /** Tool calls of the preceding turn. */
   readonly preceding: number
 }
 
-/** Each phased item is a message of its own; without such items all content is one, before the calls by default. */
+/** Each phased item is a separate message; otherwise all content is one, by default before the calls. */
 function messagesOf(message: Message, at: string): Said[] {
   const said: Said[] = []
   const say = (content: Json[], phase: string | null | undefined, preceding: number) => {
@@ -129,12 +129,12 @@ function messagesOf(message: Message, at: string): Said[] {
 
 const MAX_CALL_ID = 64
 
-/** The calls of a conversation by the client's ids, of which other providers make longer ones, or the same again. */
+/** The calls of a conversation by the client's ids, which other providers make longer, or reuse. */
 class Calls {
   readonly #open = new PendingToolCalls<CallItem>(({ output }) => output !== undefined)
   readonly #counts = new Map<string, number>()
 
-  /** The wire's id depends only on what came before, so that a growing conversation keeps its bytes. */
+  /** The wire's id depends only on earlier items, so that a growing conversation keeps its bytes. */
   add({ id, type }: ToolCall, turn: object): CallItem {
     const count = this.#counts.get(id) ?? 0
     this.#counts.set(id, count + 1)

@@ -4,7 +4,7 @@ import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
 const NONE: Json = {}
 const count = (value: unknown): number => countIn(value) ?? 0
 
-/** `input_tokens` includes what the cache gave and took, `output_tokens` the reasoning. Undefined without counts. */
+/** `input_tokens` includes cache reads and writes, `output_tokens` the reasoning. Undefined without counts. */
 export function usageOf(response: Json): Partial<Usage> | undefined {
   const report = isObject(response.usage) ? response.usage : NONE
   const read = isObject(report.input_tokens_details) ? report.input_tokens_details : NONE
@@ -13,15 +13,15 @@ export function usageOf(response: Json): Partial<Usage> | undefined {
   const written = count(read.cache_write_tokens)
   const reasoning = count(made.reasoning_tokens)
   const searches = searchesOf(response)
-  // A side that is not told is estimated (C4).
+  // An unreported side is estimated (C4).
   const prompt = countIn(report.input_tokens)
   const completion = countIn(report.output_tokens)
 
   const usage: Partial<Usage> = {}
   if (prompt || completion) {
-    // C37: more in the cache than was read at all means that it was counted apart.
+    // C37: more cached than read tokens means that the cache is counted separately.
     if (prompt !== undefined) usage.prompt = cached + written > prompt ? prompt + cached + written : prompt
-    // C35: more reasoning than output means that it was counted apart.
+    // C35: more reasoning than output tokens means that reasoning is counted separately.
     if (completion !== undefined) usage.completion = reasoning > completion ? completion + reasoning : completion
     if (cached > 0) usage.input_cache_read = cached
     if (written > 0) usage.input_cache_write = written

@@ -1,7 +1,7 @@
-/** Embeddings requests of the OpenAI form (docs/wire-sources.md#openai), which is also the clients'. */
+/** Embeddings requests in OpenAI's form (docs/wire-sources.md#openai), which clients use, too. */
 import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
 
-/** Inputs go as they came, token ids among them. */
+/** Inputs are sent unchanged, including token ids. */
 export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { input, encoding_format, dimensions, user } = request
   return {

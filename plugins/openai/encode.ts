@@ -13,7 +13,7 @@ import { encodeMessage } from './messages.ts'
 import { addReasoning } from './reasoning.ts'
 import { withTextResults } from './results.ts'
 
-/** Parameters that mean the same on both sides. */
+/** Parameters with the same meaning on both sides. */
 const SAME = [
   'temperature',
   'top_p',
@@ -32,7 +32,7 @@ const SAME = [
   'logit_bias',
 ] as const satisfies readonly (keyof ChatRequest)[]
 
-/** Never mutates `request`; what is nested in it is shared. The same request always becomes the same bytes. */
+/** Does not modify `request`; nested values are shared. Equal requests give equal bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
   const breakpoints = takesBreakpoints(request, mapping)
@@ -41,7 +41,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     messages: withTextResults(request.messages).map(message => encodeMessage(message, target, breakpoints)),
   }
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
-  // No parameter of OpenAI's; compatible providers that have it list it.
+  // Not a parameter of OpenAI's; compatible providers that accept it list it.
   if (request.top_k !== undefined && mapping.parameters?.has('top_k')) body.top_k = request.top_k
   if (request.image_config != null && mapping.model.output.includes('image')) body.image_config = request.image_config
   const schema = untakenSchema(request, target)
@@ -74,14 +74,14 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   return { path: '/chat/completions', body }
 }
 
-/** The schema of an answer for a model that writes JSON, but by no schema. */
+/** The answer schema, for a model that supports JSON but no schemas. */
 function untakenSchema({ response_format: format }: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
   if (format?.type !== 'json_schema') return undefined
   const { supports } = mapping
   return supports.has('json_output') && !supports.has('structured_outputs') ? format.json_schema.schema : undefined
 }
 
-/** Behind the leading system messages: some providers take none further on. */
+/** Inserted after the leading system messages: some providers accept none further on. */
 function told(messages: readonly Json[], text: string): Json[] {
   const first = messages.findIndex(({ role }) => role !== 'system')
   return messages.toSpliced(first < 0 ? messages.length : first, 0, { role: 'system', content: text })
@@ -90,7 +90,7 @@ function told(messages: readonly Json[], text: string): Json[] {
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
-/** Functions and custom tools; a model has tool search and web search in its own way or not. */
+/** Functions and custom tools; tool search and web search are model features without an entry here. */
 function toolsOf(request: Readonly<ChatRequest>): Json[] {
   const tools: Json[] = []
   for (const [index, tool] of (request.tools ?? []).entries()) {
@@ -116,13 +116,13 @@ const customOf = ({ name, description, format }: (Tool & { type: 'custom' })['cu
   ...(format === undefined ? {} : { format }),
 })
 
-/** Throws 400 for a name that the wire cannot spell. */
+/** Throws 400 for a name outside the wire's alphabet. */
 function legal(name: string, at: string): string {
   if (NAME.test(name)) return name
   throw errors.invalidParameters(`${at}: must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`, at)
 }
 
-/** `web_search_options`, if a search is wanted. */
+/** `web_search_options`, if search is requested. */
 function searchOf(request: Readonly<ChatRequest>): Json | undefined {
   const tool = request.tools?.find(tool => tool.type === 'web_search')
   if (!tool && request.web_search !== true) return undefined

@@ -1,16 +1,16 @@
-/** Messages as this wire's providers take them: OpenAI's fields and no others. */
+/** Messages as providers of this wire accept them: OpenAI's fields only. */
 import type { ContentPart, Json, Message, Target, ToolCall } from '../../src/plugin.ts'
 import { replayDetails } from '../shared/chat-completions/reasoning-details.ts'
 
 /**
- * `breakpoints` keeps `prompt_cache_breakpoint` on parts. Fields come in one order, so that a prefix which a provider
- * has cached stays the same text.
+ * `breakpoints` keeps `prompt_cache_breakpoint` on parts. The order of fields is fixed, so that a cached prefix stays
+ * the same text.
  */
 export function encodeMessage(message: Message, target: Target, breakpoints: boolean): Json {
   const { tool_calls: calls, tool_call_id: id } = message
   const calling = calls != null && calls.length > 0
   const out: Json = {
-    // Every provider of this wire takes system; few know developer (R6).
+    // Every provider of this wire accepts system; few accept developer (R6).
     role: message.role === 'developer' ? 'system' : message.role,
     content: contentOf(message, breakpoints) ?? (calling ? null : ''),
   }
@@ -27,11 +27,11 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
 function encodeCall(call: ToolCall): Json {
   const { id, type } = call
   if (type === 'custom') return { id, type, custom: { name: call.custom.name, input: call.custom.input } }
-  // Providers that parse earlier arguments fail on an empty text.
+  // Providers that parse earlier arguments fail on an empty string.
   return { id, type, function: { name: call.function.name, arguments: call.function.arguments || '{}' } }
 }
 
-/** C8: only users say something that is not words, and several providers take the words of others as strings only. */
+/** C8: only user messages have non-text parts, and several providers accept other messages as strings only. */
 function contentOf({ role, content }: Message, breakpoints: boolean): string | Json[] | null | undefined {
   if (!Array.isArray(content)) return content
   const words = role === 'user' ? [] : content.flatMap(part => (breakpoints && marked(part) ? [] : wordsOf(part)))
@@ -69,7 +69,7 @@ function bare(part: ContentPart): Json {
   }
 }
 
-/** Earlier reasoning goes back only in the field that the provider names for it; most refuse it, or must not see it. */
+/** Earlier reasoning is sent only in the field that the provider names; most reject it, or must not see it. */
 function addReasoning(out: Json, message: Message, target: Target, calling: boolean): void {
   switch (target.provider.reasoningReplay) {
     case 'reasoning': {
@@ -79,7 +79,7 @@ function addReasoning(out: Json, message: Message, target: Target, calling: bool
     }
     case 'reasoning_content': {
       const text = message.reasoning_content ?? message.reasoning ?? ''
-      // Such a provider refuses a turn that calls tools without the field, so that it may be empty.
+      // Such a provider rejects a turn with tool calls without the field, so it may be empty.
       if (text !== '' || calling) out.reasoning_content = text
       break
     }

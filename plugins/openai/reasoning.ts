@@ -1,7 +1,7 @@
-/** How hard a model is to think: by an effort, or by a field of the provider's own that turns it on and off. */
+/** Reasoning settings: an effort, or a provider's own switch. */
 import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/plugin.ts'
 
-/** Sets the fields of `body`. A model that cannot reason is not told not to. */
+/** Sets fields of `body`. Sends nothing for a model without reasoning. */
 export function addReasoning(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): void {
   if (mapping.reasoningSwitch) {
     turn(body, request, mapping)
@@ -11,7 +11,7 @@ export function addReasoning(body: Json, request: Readonly<ChatRequest>, mapping
   if (effort !== undefined && (effort !== 'none' || mapping.supports.has('reasoning'))) body.reasoning_effort = effort
 }
 
-/** A request that says nothing of reasoning leaves it to the provider. */
+/** A request without reasoning settings keeps the provider's default. */
 function turn(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): void {
   const { field, on, off, budget: budgetField } = mapping.reasoningSwitch!
   const effort = effortOf(request, mapping)
@@ -28,16 +28,16 @@ function turn(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): voi
     body.reasoning_effort = effort
 }
 
-/** Providers with such a switch force a tool only while reasoning is off. */
+/** Providers with such a switch accept a forced tool only while reasoning is off. */
 const forcesTool = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
   tools?.some(({ type }) => type === 'function') === true &&
   (choice === 'required' || (typeof choice === 'object' && choice?.type === 'function'))
 
-/** The limit of the answer has the reasoning in it. */
+/** The output limit includes the reasoning. */
 const withinLimit = (budget: number, limit: unknown): number =>
   typeof limit === 'number' ? Math.max(1, Math.min(budget, limit - 1)) : budget
 
-/** `thinking.type` is a field within a field. */
+/** `thinking.type` is a nested field. */
 function setAt(body: Json, field: string, value: string | boolean): void {
   const [name = '', within] = field.split('.', 2)
   body[name] = within === undefined ? value : { [within]: value }

@@ -1,4 +1,4 @@
-/** Tool results on this wire, which are text: OpenAI refuses any other part in them. */
+/** Tool results of this wire are text: OpenAI rejects other parts in them. */
 import { type ContentPart, type Message, resultText, SHOWN_NEXT, shownFor, toldResult } from '../../src/plugin.ts'
 
 const isResult = ({ role }: Message): boolean => role === 'tool' || role === 'function'
@@ -6,7 +6,7 @@ const isText = ({ type }: ContentPart): boolean => type === 'text' || type === '
 const isPlain = ({ content, is_error: failed }: Message): boolean =>
   failed !== true && (!Array.isArray(content) || content.every(isText))
 
-/** The messages, with what results show besides text in a user's message behind the results of its turn. */
+/** The messages, with other content of results moved to a user message after the results of the turn. */
 export function withTextResults(messages: readonly Message[]): readonly Message[] {
   if (messages.every(message => !isResult(message) || isPlain(message))) return messages
   const out: Message[] = []
@@ -24,7 +24,7 @@ export function withTextResults(messages: readonly Message[]): readonly Message[
   return out
 }
 
-/** A result of text alone; what it showed is added to `shown`. */
+/** A result with text only; its other content is added to `shown`. */
 function plain(message: Message, shown: ContentPart[]): Message {
   const content = toldResult(message)
   if (!Array.isArray(content) || content.every(isText)) return { ...message, content }

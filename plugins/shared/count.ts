@@ -1,8 +1,8 @@
-/** Counting of prompts by a provider, whose answer is one JSON object. */
+/** Prompt counting by a provider, whose answer is one JSON object. */
 import { type CountForm, errors, isObject, type Json } from '../../src/plugin.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
-/** `tokensIn` gives the count that an answer holds; undefined where it holds none, which is an error. */
+/** `tokensIn` extracts the count from an answer; undefined is an error. */
 export const counter = (encode: CountForm['encode'], tokensIn: (answer: Json) => number | undefined): CountForm => ({
   encode,
   decoder: () =>
@@ -10,7 +10,7 @@ export const counter = (encode: CountForm['encode'], tokensIn: (answer: Json) =>
       const answer = parsed(frame)
       const tokens = isObject(answer) ? tokensIn(answer) : undefined
       if (tokens === undefined) throw errors.invalidAnswer('it holds no count of tokens')
-      // The prompt was read to be counted, and no answer was made of it.
+      // The prompt was counted and no answer was generated.
       return [
         { type: 'usage', usage: { prompt: 0, completion: 0 } },
         { type: 'result', value: { tokens } },
@@ -18,6 +18,6 @@ export const counter = (encode: CountForm['encode'], tokensIn: (answer: Json) =>
     }),
 })
 
-/** The fields of `body` that are named. */
+/** The named fields of `body`. */
 export const only = (body: Json, names: readonly string[]): Json =>
   Object.fromEntries(names.flatMap(name => (body[name] === undefined ? [] : [[name, body[name]]])))

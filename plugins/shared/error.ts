@@ -1,4 +1,4 @@
-/** Errors of wires whose refusals `readFault` understands. */
+/** Errors of wires in the dialects of `readProviderError`. */
 import {
   errors,
   type GatewayError,
@@ -14,7 +14,7 @@ import {
 export const plainError: Translator['error'] = (status, body, target) =>
   upstreamErrorFrom(status, body, target.credential?.secret)
 
-/** The error in place of an answer (E5); of one that holds none, that it lacks `what`, such as "a list of results". */
+/** The error in an answer (E5); else an error that the answer lacks `what`, such as "a list of results". */
 export function errorIn(answer: unknown, what: string, target: Target): GatewayError {
   const reported = readProviderError(answer)
   if (!reported) return errors.invalidAnswer(`it holds no ${what}`)

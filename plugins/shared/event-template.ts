@@ -1,29 +1,30 @@
-/** Most events of a stream are the one before with another text; they need not be parsed as JSON to be read. */
+/** Recognizes stream events that equal the previous one but for their text, without parsing JSON. */
 
-/** What a JSON string cannot hold as it is, or says in another way: quotes, backslashes and control characters. */
+/** Characters that a JSON string escapes: quotes, backslashes and control characters. */
 const ESCAPED = /["\\\p{Cc}]/u
-/** Some providers pad each event with something random: then nothing repeats, and looking for it is waste. */
+/** Some providers pad each event with random content: nothing repeats, and comparing is wasted. */
 const MAX_MISSES = 4
-/** Behind the text nothing but what closes the event; spaces in there say nothing, and Anthropic pads with them. */
+/** After the text only closing characters; spaces among them are insignificant, and Anthropic pads with them. */
 const CLOSING = /^"[}\] ]*$/
 
-/** What stands around the text of the last event that held nothing but text. */
+/** The surroundings of the text in the last event that contained only text. */
 export class EventTemplate {
   readonly #field: string
   #head = ''
   #tail = ''
-  /** The tail without its spaces; undefined when they could mean something. */
+  /** The tail without its spaces; undefined when they could be significant. */
   #closing: string | undefined
   #misses = 0
 
-  /** `field` is the name of the text. */
+  /** `field`: name of the text field. */
   constructor(field: string) {
     this.#field = `"${field}":`
   }
 
   /**
-   * The text of `data`, if `data` is the last event that was learned with another text in its place. Slices, because
-   * `startsWith` of a slice, as `data` is one, looks at each character by itself.
+   * The text of `data`, if it equals the learned event otherwise. Compares slices, because `startsWith` on a slice,
+   * such as `data`,
+   * checks each character separately.
    */
   textOf(data: string): string | undefined {
     const head = this.#head.length
@@ -36,13 +37,13 @@ export class EventTemplate {
     return text
   }
 
-  /** Call it for an event that meant just this text, once it was parsed. False when the one before stays learned. */
+  /** Call for a parsed event with exactly this text. False when the previous event stays learned. */
   learn(data: string, text: string): boolean {
     if (this.#misses > MAX_MISSES) return false
     this.#misses++
     const written = this.#field + JSON.stringify(text)
     const at = data.indexOf(this.#field)
-    // In a string the quotes would be escaped, so this is a field; two of them could be mistaken for each other.
+    // Quotes in a string would be escaped, so this is a field; a second one would be ambiguous.
     if (data.indexOf(this.#field, at + 1) >= 0 || !data.startsWith(written, at)) return false
     this.#head = data.slice(0, at + this.#field.length + 1)
     this.#tail = data.slice(at + written.length - 1)
@@ -50,7 +51,7 @@ export class EventTemplate {
     return true
   }
 
-  /** Where the text ends if `data` ends as the learned event does; else -1. */
+  /** End of the text if `data` ends as the learned event does; else -1. */
   #endOf(data: string): number {
     const end = data.length - this.#tail.length
     if (end >= 0 && data.slice(end) === this.#tail) return end

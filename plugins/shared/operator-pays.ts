@@ -1,11 +1,11 @@
-/** Who pays for what a client's own body makes a provider do. */
+/** Whether the operator pays for a client's own body. */
 import type { Target } from '../../src/plugin.ts'
 
-/** Whether the provider is paid by the caller, and not by the operator. */
+/** Whether the caller pays the provider, with its own key. */
 export const paysItself = ({ credential, provider }: Target): boolean =>
   credential?.source === 'byok' || provider.owner !== undefined
 
-/** `entry` is a name, or the beginning of some and `*`. */
+/** `entry` is a name, or a prefix with `*`. */
 export const fits = (entry: string, name: string): boolean =>
   entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry
 

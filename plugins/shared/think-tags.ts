@@ -1,12 +1,12 @@
-/** Takes a leading `<think>` block out of an answer's text (C23): providers that do not parse it send it so. */
+/** Removes a leading `<think>` block from an answer's text (C23), from providers that do not parse it. */
 import type { Event } from '../../src/plugin.ts'
 
 const OPEN = '<think>'
 const CLOSE = '</think>'
-/** White space that may stand before the tag; more of it is an answer of its own. */
+/** White space allowed before the tag; more is an answer. */
 const MAX_LEAD = 64
 
-/** Reads text in any pieces, tags cut in two among them; emits `reasoning` and then `text`. */
+/** Reads text in pieces that may split tags; emits `reasoning`, then `text`. */
 export class ThinkTags {
   readonly #choice: number
   #held = ''
@@ -47,14 +47,14 @@ export class ThinkTags {
     this.#emit('text', text, out)
   }
 
-  /** What was held back is no tag after all. */
+  /** Emits held text that turned out not to be a tag. */
   flush(out: Event[]): void {
     this.#emit(this.#state === 'inside' ? 'reasoning' : 'text', this.#held, out)
     this.#held = ''
     if (this.#state === 'lead') this.#state = 'text'
   }
 
-  /** True once no tag can come any more. */
+  /** True once no tag can follow. */
   get over(): boolean {
     return this.#state === 'text'
   }
@@ -64,7 +64,7 @@ export class ThinkTags {
   }
 }
 
-/** Where a closing tag that may go on in the next piece begins. */
+/** Start of a possibly incomplete closing tag at the end. */
 function beforePartialTag(text: string): number {
   const at = text.lastIndexOf('<')
   return at >= 0 && CLOSE.startsWith(text.slice(at)) ? at : text.length

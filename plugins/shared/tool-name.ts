@@ -1,11 +1,11 @@
-/** Tool names that the wire's alphabet cannot spell, written so that an answer can be read back without state. */
+/** Escapes tool names outside the wire's alphabet, so that answers can be decoded without state. */
 import { type Event, errors } from '../../src/plugin.ts'
 
-/** The tool whose input is a structured answer, for models without a native form of it. */
+/** The tool whose input is a structured answer, for models without a native form. */
 export const JSON_TOOL = 'json_answer'
 
 const MAX_LENGTH = 128
-/** What must be escaped: foreign characters, and an underscore that would otherwise look like an escape. */
+/** Characters to escape: those outside the alphabet, and an underscore that would look like an escape. */
 const FOREIGN = /[^a-zA-Z0-9_-]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_-]))/gu
 const ESCAPED = /_u((?:10|[1-9a-f])?[0-9a-f]{4})_/g
 
@@ -29,7 +29,7 @@ export const fromWireName = (wire: string): string =>
     ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     : wire
 
-/** With the names of tools as the caller spelt them. */
+/** Events with tool names in the caller's spelling. */
 export function named(events: Event[]): Event[] {
   for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
   return events

@@ -1,7 +1,7 @@
-/** Decoder of an answer that comes at once. */
+/** Decoder of an unstreamed answer. */
 import { type Decoder, type Event, errors, type Frame, GatewayError, parseAnswer } from '../../src/plugin.ts'
 
-/** What `read` makes of the body; a GatewayError that it throws is the answer's error. */
+/** `read` converts the body; a GatewayError that it throws is the answer's error. */
 export class WholeDecoder implements Decoder {
   readonly #read: (frame: Frame) => Event[]
   #done = false
@@ -29,7 +29,7 @@ export class WholeDecoder implements Decoder {
   }
 }
 
-/** The body as JSON, with so many values at most. Throws the error of an answer that is none, or holds more. */
+/** The body as JSON, with at most `most` values. Throws the error of an answer that is not JSON, or exceeds them. */
 export function parsed({ data }: Frame, most?: number): unknown {
   try {
     return parseAnswer(data, most === undefined ? undefined : { values: most })

@@ -1,4 +1,4 @@
-/** The arguments of one tool call as they come, in pieces that may be cut anywhere. */
+/** The arguments of one tool call, in pieces cut anywhere. */
 import {
   CALL_BOUNDS,
   type Count,
@@ -10,28 +10,28 @@ import {
 } from '../../../src/plugin.ts'
 
 /**
- * Each piece is looked at once: to look at all of a text that grows costs the square of its length. Throws a
- * GatewayError for what passes the bounds of an answer.
+ * Scans each piece once: rescanning a growing text would be quadratic. Throws a GatewayError beyond the limits of an
+ * answer.
  */
 export class Arguments {
-  /** Any text, as the input of a custom tool is: nothing of it is looked at. */
+  /** Free text, as the input of a custom tool: not inspected. */
   readonly #free: boolean
-  /** All that came so far. */
+  /** Everything received so far. */
   text = ''
-  /** They came as an object: nothing can follow. */
+  /** Received as an object: nothing can follow. */
   #given = false
-  /** The first character that is no space. */
+  /** The first non-space character. */
   #opening: string | undefined
   readonly #shape: Shape
   #isObject: boolean | undefined
 
-  /** `count`: of the values in all calls of the answer. */
+  /** `count`: counts the values in all calls of the answer. */
   constructor(free: boolean, count: Count) {
     this.#free = free
     this.#shape = new Shape(CALL_BOUNDS, count)
   }
 
-  /** They go out as they come, because they begin like an object or may be anything. */
+  /** Whether pieces are emitted at once: they begin like an object, or are free text. */
   get direct(): boolean {
     return this.#free || this.#opening === '{'
   }
@@ -48,7 +48,7 @@ export class Arguments {
     return this.#given || this.isObject
   }
 
-  /** Adds `value` as a provider wrote it: a text, or an object at once; returns the text that was added. */
+  /** Adds `value` in the provider's form, a string or an object; returns the added text. */
   add(value: unknown): string {
     if (this.#given) return ''
     if (typeof value === 'string') this.#push(value)

@@ -1,4 +1,4 @@
-/** One choice of an answer as it grows: deltas and whole messages in, events out. */
+/** One choice of a growing answer: deltas and whole messages in, events out. */
 import {
   Count,
   type Event,
@@ -15,7 +15,7 @@ import { Cited } from './cited.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
 import { ToolCalls } from './tool-calls.ts'
 
-/** What providers call the end of an answer (C11); what is not here is a stop. */
+/** Providers' finish reasons (C11); others are a stop. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['length', 'length'],
   ['max_tokens', 'length'],
@@ -34,7 +34,7 @@ export class Choice {
   readonly #index: number
   readonly #details: ReasoningDetails
   readonly #tools: ToolCalls
-  /** Until it is clear that no `<think>` block comes. */
+  /** Set until no `<think>` block can follow. */
   #tags: ThinkTags | undefined
   readonly #cited: Cited
   #lists: readonly (readonly unknown[])[] = []
@@ -43,7 +43,7 @@ export class Choice {
   #audioWhole = false
   #touched = false
 
-  /** `count`: of the values in all calls of the answer. */
+  /** `count`: counts the values in all calls of the answer. */
   constructor(index: number, target: Target, count = new Count()) {
     this.#index = index
     this.#details = new ReasoningDetails(index, target)
@@ -52,7 +52,7 @@ export class Choice {
     this.#tags = new ThinkTags(index)
   }
 
-  /** True once it said anything. */
+  /** True once it has any content. */
   get touched(): boolean {
     return this.#touched
   }
@@ -66,17 +66,17 @@ export class Choice {
     return this.#cited.given
   }
 
-  /** True once it may end: a reason was given, or its audio is whole, which comes without one (C33). */
+  /** True once it may end: a reason arrived, or its audio is complete, which has no reason (C33). */
   get settled(): boolean {
     return this.#finish !== undefined || this.#audioWhole
   }
 
-  /** Keeps the first reason (C9). It is told at the end, because tool calls may still follow it (C21). */
+  /** Keeps the first reason (C9), emitted at the end, because tool calls may still follow it (C21). */
   finish(reason: string): void {
     this.#finish ??= REASONS.get(reason.toLowerCase()) ?? 'stop'
   }
 
-  /** What it said was cut for its content, whatever reason it gives. */
+  /** The provider filtered its content, whatever its reason says. */
   filter(): void {
     this.#filtered = true
   }
@@ -100,12 +100,12 @@ export class Choice {
     if (out.length > before) this.#touched = true
   }
 
-  /** A piece of text, as a delta that holds nothing else tells it. */
+  /** A piece of text, from a delta with only text. */
   say(text: string, out: Event[]): void {
     if (text !== '') this.#text(text, out)
   }
 
-  /** Log probabilities that came beside a delta or a message. */
+  /** Log probabilities of a delta or message. */
   rate({ content, refusal }: Json, out: Event[]): void {
     for (const [of, tokens] of [
       ['content', content],
@@ -115,22 +115,22 @@ export class Choice {
     }
   }
 
-  /** A citation: an address, `{url, title}`, `{link, title}` or `{url_citation: {…}}`, perhaps with its place. */
+  /** A citation: an address, `{url, title}`, `{link, title}` or `{url_citation: {…}}`, possibly with its place. */
   annotate(note: unknown, out: Event[]): void {
     this.#cited.annotate(note, out)
   }
 
-  /** There are or may be lists of sources beside the answer. */
+  /** Lists of sources exist, or may follow. */
   expectLists(): void {
     this.#cited.expectLists()
   }
 
-  /** Lists of sources that came beside the answer, which are told at its end. */
+  /** Lists of sources of the answer, emitted at its end. */
   list(lists: readonly (readonly unknown[])[]): void {
     this.#lists = lists
   }
 
-  /** Gives what was held back, for an answer that was cut short. */
+  /** Emits held content of a truncated answer. */
   flush(out: Event[]): void {
     this.#flushTags(out)
     this.#cited.list(this.#lists, out)
@@ -138,7 +138,7 @@ export class Choice {
     this.#tools.flush(out)
   }
 
-  /** Ends the choice; returns an error when what it said makes no answer. */
+  /** Ends the choice; returns an error when its content is not an answer. */
   close(out: Event[]): GatewayError | undefined {
     this.#flushTags(out)
     this.#cited.list(this.#lists, out)
@@ -149,7 +149,7 @@ export class Choice {
     return undefined
   }
 
-  /** C10: who calls tools has not stopped. C12: who gave no reason has, unless a call is there to be made. */
+  /** C10: with tool calls the reason is not stop. C12: without a reason it is stop, unless a call is complete. */
   #reason(): FinishReason {
     if (this.#filtered) return 'content_filter'
     if (this.#finish === undefined) return this.#tools.anyComplete ? 'tool_calls' : 'stop'
@@ -170,20 +170,20 @@ export class Choice {
     if (this.#tags.over) this.#tags = undefined
   }
 
-  /** Before something other than text. */
+  /** Before content other than text. */
   #turn(out: Event[]): void {
     this.#details.seal(out)
     this.#flushTags(out)
   }
 
-  /** What looked like the beginning of a tag was none. */
+  /** The start of a tag turned out to be text. */
   #flushTags(out: Event[]): void {
     const before = out.length
     this.#tags?.flush(out)
     this.#told(before, out)
   }
 
-  /** Takes note of the text among the events from `before` on. */
+  /** Records the text among the events from `before` on. */
   #told(before: number, out: readonly Event[]): void {
     for (let at = before; at < out.length; at++) {
       const event = out[at]!
@@ -191,7 +191,7 @@ export class Choice {
     }
   }
 
-  /** C25: reasoning comes before the content of the same delta. Its text may stand in two fields at once. */
+  /** C25: reasoning precedes the content of the same delta. Its text may be in two fields at once. */
   #reasoning(delta: Json, out: Event[]): void {
     const details = delta.reasoning_details
     if (Array.isArray(details) && details.length > 0) {
@@ -214,7 +214,7 @@ export class Choice {
     this.#tags = undefined
   }
 
-  /** C7: content as a list of parts, thinking among them. */
+  /** C7: content as a list of parts, including thinking. */
   #parts(parts: readonly unknown[], out: Event[]): void {
     for (const part of entriesIn(parts)) {
       if (typeof part === 'string') this.#text(part, out)
@@ -251,7 +251,7 @@ export class Choice {
     out.push({ type: 'image', choice: this.#index, url })
   }
 
-  /** The interface carries no audio: the transcript is the answer's text. */
+  /** The interface carries no audio: the transcript becomes the answer's text. */
   #audio(audio: Json, out: Event[]): void {
     const transcript = textIn(audio.transcript)
     if (transcript !== undefined) this.#text(transcript, out)

@@ -1,15 +1,15 @@
-/** What one choice cites, in any form that providers have for it, and where in its text. */
+/** Citations of one choice in all providers' forms, with their places in its text. */
 import { Citations, type Event, isObject, type Json, type Place, placeIn, textIn } from '../../../src/plugin.ts'
 import { Markers } from './markers.ts'
 
 export class Cited {
   readonly #choice: number
   #citations: Citations | undefined = undefined
-  /** Characters of content that the provider gave, and of those that were told. */
+  /** Characters of content received, and of those emitted. */
   #given = 0
   #told = 0
   #markers: Markers | undefined = undefined
-  /** Where the text begins that the next reference stands behind. */
+  /** Start of the text before the next reference. */
   #passage = 0
   #referred = false
 
@@ -26,12 +26,12 @@ export class Cited {
     return this.#given
   }
 
-  /** There are or may be lists to whose entries the text refers from here on. */
+  /** Lists exist, or may follow, to whose entries the following text refers. */
   expectLists(): void {
     this.#markers ??= new Markers()
   }
 
-  /** A piece of content, before any of it is told. */
+  /** A piece of content, before it is emitted. */
   give({ length }: string): void {
     this.#given += length
     if (!this.#referred) return
@@ -39,26 +39,26 @@ export class Cited {
     this.#passage = this.#told
   }
 
-  /** A piece of text that is told: less than was given when a `<think>` block is taken out. */
+  /** An emitted piece of text: shorter than the content when a `<think>` block was removed. */
   tell(piece: string): void {
     this.#markers?.read(piece, this.#told)
     this.#told += piece.length
   }
 
-  /** An annotation, whose place the provider counts in what it gave. */
+  /** An annotation, whose place counts received characters. */
   annotate(note: unknown, out: Event[]): void {
     const source = isObject(note) && isObject(note.url_citation) ? note.url_citation : note
     const { start_index: start, end_index: end } = isObject(source) ? source : {}
     this.#cite(sourceIn(source), placeIn(start, end, this.#told - this.#given), out)
   }
 
-  /** A reference that stands behind the text which it is about. */
+  /** A reference after the text that it supports. */
   refer(part: Json, out: Event[]): void {
     this.#referred = true
     this.#cite(sourceIn(part), placeIn(this.#passage, this.#told), out)
   }
 
-  /** Lists of sources beside the text, which refers to the entries of the first by their numbers. */
+  /** Lists of sources beside the text, which refers to entries of the first by number. */
   list(lists: readonly (readonly unknown[])[], out: Event[]): void {
     const [numbered] = lists
     if (!numbered) return

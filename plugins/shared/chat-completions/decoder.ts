@@ -23,20 +23,20 @@ import { EventTemplate } from '../event-template.ts'
 import { Choice } from './choice.ts'
 import { usageIn } from './usage.ts'
 
-/** Finish reasons that tell of a failure, with the status that it would have had (C11). */
+/** Finish reasons of failures, with their status (C11). */
 const FAILURES: ReadonlyMap<string, number> = new Map([
   ['error', 502],
   ['network_error', 502],
   ['insufficient_system_resource', 503],
 ])
 
-/** Lists of sources beside the choices. A text refers to the entries of the first of them that is there. */
+/** Lists of sources beside the choices. Text refers to entries of the first list present. */
 const SOURCES = ['citations', 'search_results', 'web_search'] as const
 
 const isFilled = (list: readonly unknown[]): boolean => list.length > 0
 
 const BRACE = 0x7b
-/** Where providers put the arguments of a call that they make an object of. */
+/** The field in which providers send arguments as an object. */
 const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
 
 export class ChatDecoder implements Decoder {
@@ -44,7 +44,7 @@ export class ChatDecoder implements Decoder {
   readonly #target: Target
   /** By the provider's index; sparse. */
   readonly #choices: (Choice | undefined)[] = []
-  /** Of the values in all calls. */
+  /** Counts the values in all calls. */
   readonly #count = new Count()
   #done = false
   #failed = false
@@ -52,11 +52,11 @@ export class ChatDecoder implements Decoder {
   #answerId = ''
   #tier = ''
   #searchesCounted = false
-  /** Lists of sources, by the field of a chunk that they stand in; of lists in one field, the longest. */
+  /** Lists of sources by field; of several in one field, the longest. */
   #lists: Map<string, readonly unknown[]> | undefined = undefined
   #expectsLists: boolean
   readonly #repeated = new EventTemplate('content')
-  /** The choice whose text the repeated event tells. */
+  /** The choice of the event template. */
   #speaker: Choice | undefined
 
   constructor(mode: 'stream' | 'unary', target: Target) {
@@ -125,14 +125,14 @@ export class ChatDecoder implements Decoder {
         return out
       }
     }
-    // Who cites has searched, also when the searches are not reported.
+    // Citations imply a search, even when searches are not reported.
     if (!this.#searchesCounted && choices.some(choice => choice.cited)) {
       out.push({ type: 'usage', usage: { web_search: 1 } })
     }
     return out
   }
 
-  /** Of an event that held one text and nothing else, the next ones need only their text to be read. */
+  /** After an event with only text, similar events need only their text read. */
   #learn(data: string, chunk: Json, [event, more]: readonly Event[]): void {
     if (event?.type !== 'text' || more !== undefined || isObject(chunk.usage)) return
     const [choice, ...others] = chunk.choices as unknown[]
@@ -166,7 +166,7 @@ export class ChatDecoder implements Decoder {
     if (!this.#failed) this.#extras(chunk, out)
   }
 
-  /** An error in the middle of an answer that began well (E1, E3). */
+  /** An error in the middle of an answer (E1, E3). */
   #reported(chunk: Json, bare: boolean): ProviderError | undefined {
     if (bare || chunk.error != null || chunk.base_resp != null) {
       const reported = readProviderError(chunk)
@@ -181,7 +181,7 @@ export class ChatDecoder implements Decoder {
     this.#started = true
     const id = textIn(chunk.id)
     const model = textIn(chunk.model)
-    // Calls without an id get one from this, so it must differ from answer to answer.
+    // Calls without an id get one from this, so it must differ between answers.
     this.#answerId = id ?? crypto.randomUUID()
     const fingerprint = textIn(chunk.system_fingerprint)
     out.push({
@@ -219,7 +219,7 @@ export class ChatDecoder implements Decoder {
     else this.#fail(upstreamError(status, { message: `the provider ended its answer with "${reason}"` }), out)
   }
 
-  /** Lists of sources, which belong to the first choice. */
+  /** Lists of sources belong to the first choice. */
   #readLists(chunk: Json): void {
     for (const name of SOURCES) {
       const list = chunk[name]
@@ -232,14 +232,14 @@ export class ChatDecoder implements Decoder {
     }
   }
 
-  /** What else stands beside the choices: the served tier, and whether they were filtered. */
+  /** Other fields beside the choices: the served tier, and whether content was filtered. */
   #extras(chunk: Json, out: Event[]): void {
     const { service_tier: tier } = chunk
     if (typeof tier === 'string' && tier !== '' && tier !== this.#tier) {
       this.#tier = tier
       out.push({ type: 'tier', tier })
     }
-    // One provider tells so that it filtered; the reasons that it gives are ordinary ones.
+    // One provider reports filtering this way, with ordinary finish reasons.
     if (chunk.input_sensitive === true || chunk.output_sensitive === true) {
       for (const choice of this.#choices) choice?.filter()
     }
@@ -249,7 +249,7 @@ export class ChatDecoder implements Decoder {
     this.#fail(upstreamError(guessStatus(reported), reported, this.#target.credential?.secret), out)
   }
 
-  /** The answer ends here, whatever still comes. */
+  /** Ends the answer; later chunks are ignored. */
   #fail(error: GatewayError, out: Event[]): void {
     this.#failed = true
     this.#done = true

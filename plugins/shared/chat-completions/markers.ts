@@ -1,24 +1,24 @@
-/** Places such as `[2]` at which a text refers to the entries of a list beside it. */
+/** Markers such as `[2]`, by which text refers to the entries of a list. */
 import type { Place } from '../../../src/plugin.ts'
 
 const MARKER = /\[(?:ref_)?(\d{1,3})\]/g
-/** A longer beginning is none of a marker. */
+/** A longer start is not a marker. */
 const LONGEST = '[ref_123]'.length
-/** Text that holds more is code, not citations. */
+/** Text with more markers is code, not citations. */
 const MAX_MARKERS = 1000
 
 export interface Marker extends Place {
-  /** Counts from 1. */
+  /** Counted from 1. */
   readonly entry: number
 }
 
-/** Finds markers in a text that comes in pieces. */
+/** Finds markers in text that arrives in pieces. */
 export class Markers {
   readonly found: Marker[] = []
-  /** The end of the text so far, which the next piece may make a marker. */
+  /** The end of the text so far, which may begin a marker. */
   #open = ''
 
-  /** `before` characters of text came before the piece. */
+  /** `before`: characters of text before the piece. */
   read(piece: string, before: number): void {
     if (this.#open === '' && !piece.includes('[')) return
     const text = this.#open + piece

@@ -4,7 +4,7 @@ import { imageUrl } from './image.ts'
 
 type Content = Message['content']
 
-/** The content of a user's message or a tool's result; parts without text are left out. `at` is the message's path. */
+/** The content of a user message or tool result, without empty text. `at`: the message's path. */
 export function contentOf(content: Content, at: string): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
   const chunks: Json[] = []
@@ -15,7 +15,7 @@ export function contentOf(content: Content, at: string): string | Json[] {
   return chunks
 }
 
-/** The text of a message that may hold nothing else. Throws 400 for other parts. */
+/** The text of a message that may contain nothing else. Throws 400 for other parts. */
 export function plainText(content: Content, at: string, role: Message['role']): string {
   if (typeof content === 'string') return wellFormed(content)
   let text = ''
@@ -55,7 +55,7 @@ function chunkOf(part: ContentPart, at: string): Json {
   }
 }
 
-/** Text is sent as text: the wire's document reader takes pages, not characters. */
+/** Text files are sent as text: the wire's document reader accepts pages, not characters. */
 function fileChunk(file: Extract<ContentPart, { type: 'file' }>['file'], at: string): Json {
   if (file.file_id) return { type: 'file', file_id: file.file_id }
   const { filename, file_data: url = '' } = file

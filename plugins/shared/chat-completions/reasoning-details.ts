@@ -1,6 +1,7 @@
 /**
- * `reasoning_details`: structured reasoning that the provider which made it wants back unchanged. A client gets each
- * entry's text in the open and all else of it (type, id, signature, ciphertext) as one sealed value.
+ * `reasoning_details`: structured reasoning that its provider requires back unchanged. A client gets the text of each
+ * entry in
+ * plain form and the rest (type, id, signature, ciphertext) as one sealed value.
  */
 import {
   type Event,
@@ -25,19 +26,19 @@ interface Block {
   readonly rest: Json
   /** Its text so far. */
   text: string
-  /** True once an entry repeated all text before it, false once one did not. */
+  /** True once an entry repeated all earlier text, false once one did not. */
   cumulative: boolean | undefined
   sealed: boolean
 }
 
-/** What an entry of this type calls its text. */
+/** The text field of an entry of this type. */
 const textField = (type: unknown): 'summary' | 'text' => (type === 'reasoning.summary' ? 'summary' : 'text')
 
 /** Reads the entries of one choice. */
 export class ReasoningDetails {
   readonly #choice: number
   readonly #target: Target
-  /** By type and index, each in its order. */
+  /** By type and index, each in order. */
   readonly #blocks = new Map<string, Block[]>()
   #count = 0
   #open: Block | undefined
@@ -47,7 +48,7 @@ export class ReasoningDetails {
     this.#target = target
   }
 
-  /** Returns whether the entries held any text, new or repeated. */
+  /** Returns whether the entries contained any text, new or repeated. */
   read(entries: readonly unknown[], out: Event[]): boolean {
     let told = false
     for (const [position, entry] of entriesIn(entries).entries()) {
@@ -60,7 +61,7 @@ export class ReasoningDetails {
     return told
   }
 
-  /** Ends the open block: its sealed part follows its text, before anything else of the answer. */
+  /** Ends the open block: its sealed part follows its text directly. */
   seal(out: Event[]): void {
     const block = this.#open
     if (!block) return
@@ -80,7 +81,7 @@ export class ReasoningDetails {
     if (!block) block = this.#begin(type, index)
     else if (block.sealed) {
       if (fresh === '' && !tellsMore(block, entry)) return
-      // A sealed block cannot grow: what comes late is a block of its own.
+      // A sealed block cannot grow: later content becomes another block.
       block = this.#begin(type, index)
       block.cumulative = known?.cumulative
       block.text = known?.text ?? ''
@@ -127,7 +128,7 @@ const tellsMore = ({ rest }: Block, entry: Json): boolean =>
       entry[key] !== rest[key],
   )
 
-/** The part of `text` that is new: some providers repeat all that they said before (C24). */
+/** The new part of `text`: some providers repeat all earlier text (C24). */
 function beyond(block: Block, text: string): string {
   if (text === '' || block.text === '' || block.cumulative === false) return text
   const isLonger = text.length > block.text.length
@@ -138,8 +139,9 @@ function beyond(block: Block, text: string): string {
 }
 
 /**
- * The entries of an earlier answer, as far as `target` made them. Text runs up to the seal that closes its block, so
- * that it does not matter whether the client joined the pieces of a stream.
+ * The entries of an earlier answer made by `target`. Text extends to the seal that closes its block, so it does not
+ * matter
+ * whether the client joined the pieces of a stream.
  */
 export function replayDetails(details: Message['reasoning_details'], target: Target): Json[] {
   const entries: Json[] = []
@@ -155,7 +157,7 @@ export function replayDetails(details: Message['reasoning_details'], target: Tar
   return entries
 }
 
-/** A sealed value that a client changed is no reasoning of ours. */
+/** A sealed value modified by a client is dropped. */
 function parsed(json: string | undefined): Json | undefined {
   try {
     const rest: unknown = JSON.parse(json ?? '')

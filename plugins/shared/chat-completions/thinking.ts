@@ -1,6 +1,7 @@
 /**
- * Thinking that its provider wants back, but that nothing marks as its own: it is given a seal on the way out, and
- * only what is sealed for the target goes back.
+ * Thinking that its provider requires back but does not mark: the gateway seals it, and only thinking sealed for the
+ * target is
+ * replayed.
  */
 import {
   type Event,
@@ -14,20 +15,21 @@ import {
 import { replayDetails } from './reasoning-details.ts'
 
 /**
- * Signatures of one frame, by choice. The first entry belongs to the block that is open before the frame, each further
- * one to the next reasoning event of the frame; undefined for what is not signed.
+ * Signatures of one frame, by choice. The first entry belongs to the block open before the frame, each further one to
+ * the next
+ * reasoning event of the frame; undefined for unsigned events.
  */
 export type Signatures = ReadonlyMap<number, readonly (string | undefined)[]>
 
 const TYPE = 'thinking'
 
-/** Makes blocks of an answer's plain reasoning. A block ends before anything else of its choice. */
+/** Makes blocks of an answer's plain reasoning. A block ends before other content of its choice. */
 export class Thinking {
   readonly #target: Target
   readonly #format: string
-  /** The number of the block that is open, by choice. */
+  /** Number of the open block, by choice. */
   readonly #open = new Map<number, number>()
-  /** Blocks so far, by choice. */
+  /** Number of blocks, by choice. */
   readonly #counts = new Map<number, number>()
 
   constructor(target: Target, format: string) {
@@ -35,7 +37,7 @@ export class Thinking {
     this.#format = format
   }
 
-  /** The events of one frame, with reasoning in numbered blocks and the seal that ends each. */
+  /** The events of one frame, with reasoning in numbered blocks and a seal at the end of each. */
   mark(events: readonly Event[], signatures?: Signatures): Event[] {
     const out: Event[] = []
     const seen = new Map<number, number>()
@@ -80,8 +82,9 @@ export class Thinking {
 }
 
 /**
- * The thinking of an earlier answer, unmodified and in its order, as far as `target` sealed it. Where a client keeps
- * only the text, it counts as the target's if the manifest names that field as the one to replay (`reasoning_replay`).
+ * The thinking of an earlier answer sealed for `target`, unmodified and in order. Where a client keeps only the text,
+ * it is used if
+ * the manifest names that field for replay (`reasoning_replay`).
  */
 export function replayThinking(message: Message, target: Target): { text: string; signature?: string }[] {
   if (!target.mapping.supports.has('reasoning')) return []

@@ -1,4 +1,4 @@
-/** The tool calls of one choice, put together from deltas that number, name and quote them in many ways. */
+/** The tool calls of one choice, assembled from deltas whose numbers, names and quoting vary between providers. */
 import {
   type Count,
   type Event,
@@ -17,34 +17,34 @@ import {
 import { Arguments } from './arguments.ts'
 
 interface StreamedCall {
-  /** The number that the provider uses for it, or its position. */
+  /** The provider's number, or the position. */
   readonly slot: number
-  /** A call of a custom tool, whose input is any text. */
+  /** A call of a custom tool, whose input is free text. */
   readonly custom: boolean
   /** The provider's id. */
   id: string | undefined
   name: string | undefined
-  /** Its number in our answer; undefined until the client knows of it. */
+  /** Its index in the gateway's answer; undefined until it was emitted. */
   index: number | undefined
-  /** Those that begin like an object go out as they come; others wait until they can be repaired. */
+  /** Arguments that begin like an object are emitted at once; others wait until they can be repaired. */
   readonly args: Arguments
-  /** The client has all of them that came. */
+  /** Whether all received arguments were emitted. */
   told: boolean
 }
 
 export class ToolCalls {
   readonly #choice: number
   readonly #calls: StreamedCall[] = []
-  /** The first call of each id, how many have it, and the last call of each slot. */
+  /** First call and number of calls by id, and last call by slot. */
   readonly #byId = new Map<string, StreamedCall>()
   readonly #copies = new Map<string, number>()
   readonly #bySlot = new Map<number, StreamedCall>()
-  /** Of all calls of the answer. */
+  /** Counts the values in all calls of the answer. */
   readonly #count: Count
   /** Calls before this one have been opened. */
   #next = 0
   #opened = 0
-  /** The call that is being told. Others wait until it is whole: clients take a call for done when another begins. */
+  /** The call being emitted. Others wait until it is complete: clients consider a call complete when another begins. */
   #current: StreamedCall | undefined
   #answerId = ''
 
@@ -57,12 +57,12 @@ export class ToolCalls {
     return this.#opened === 0
   }
 
-  /** True when one of the calls could be made as it stands. */
+  /** True when one of the calls is usable as it is. */
   get anyComplete(): boolean {
     return this.#calls.some(({ name, custom, args }) => name !== undefined && (custom || !args.direct || args.isObject))
   }
 
-  /** Reads `tool_calls` of a delta or message. `answerId` makes ids for calls that have none. */
+  /** Reads `tool_calls` of a delta or message. `answerId` generates ids for calls without one. */
   read(list: readonly unknown[], answerId: string, out: Event[]): void {
     this.#answerId = answerId
     for (const [position, delta] of entriesIn(list).entries()) {
@@ -84,7 +84,7 @@ export class ToolCalls {
     if (!this.#byId.has(id)) this.#byId.set(id, call)
   }
 
-  /** Gives what waited (C18, C19); returns an error when there is a call that cannot be made. */
+  /** Emits waiting calls (C18, C19); returns an error for an unusable call. */
   close(out: Event[]): GatewayError | undefined {
     for (const call of this.#calls) {
       const { name, args } = call
@@ -98,7 +98,7 @@ export class ToolCalls {
     return undefined
   }
 
-  /** Gives the calls that waited as far as they came, for an answer that was cut short. */
+  /** Emits the received parts of waiting calls, for a truncated answer. */
   flush(out: Event[]): void {
     for (const call of this.#calls) if (call.index === undefined && call.name !== undefined) this.#tell(call, '', out)
   }
@@ -122,7 +122,7 @@ export class ToolCalls {
     return call
   }
 
-  /** C22: one call after the other, in the order in which they came. */
+  /** C22: one call after the other, in order of arrival. */
   #goOn(out: Event[]): void {
     while (!this.#current || this.#current.args.whole) {
       while (this.#calls[this.#next]?.index !== undefined) this.#next++
@@ -135,7 +135,7 @@ export class ToolCalls {
     }
   }
 
-  /** Tells of a call that has a name what the client lacks: `piece`, unless it lacks all that came before, too. */
+  /** Emits the missing part of a named call: `piece`, or everything received when nothing was emitted. */
   #tell(call: StreamedCall, piece: string, out: Event[]): void {
     const { text, direct } = call.args
     const news = call.told ? piece : text
@@ -151,7 +151,7 @@ export class ToolCalls {
     out.push(event)
   }
 
-  /** The event that first shows a call. An id that another call has would join the two, so it is replaced. */
+  /** The first event of a call. An id used by another call would join the two, so it is replaced. */
   #open(call: StreamedCall, name: string): ToolEvent {
     const index = this.#opened++
     call.index = index
@@ -165,21 +165,21 @@ const isReady = ({ index, name }: StreamedCall): boolean => index === undefined 
 
 const isCustom = ({ type, custom }: Json): boolean => type === 'custom' || isObject(custom)
 
-/** What a delta tells of its call, under the names that a function's has. */
+/** A delta's fields under the names of a function call. */
 function partOf({ function: called, custom }: Json): Json {
   if (isObject(called)) return called
   return isObject(custom) ? { name: custom.name, arguments: custom.input } : {}
 }
 
-/** As much of an id as another id may hold. */
+/** A prefix of an id, for use in another id. */
 const shortened = (id: string): string => id.replace(/[^A-Za-z0-9]/g, '').slice(-24)
 
-/** Whether a delta for the slot of `call` is more of it. */
+/** Whether a delta for the slot of `call` continues it. */
 function continues(call: StreamedCall, id: string | undefined, part: Json, numbered: boolean): boolean {
   const name = textIn(part.name)
   const more = textIn(part.arguments) !== undefined || isObject(part.arguments)
   if (id !== undefined && call.id !== undefined && id !== call.id) {
-    // A new id begins a call, except where providers make one up for every piece.
+    // A new id begins a call, except where providers generate one per piece.
     return name === undefined && more && !call.args.isObject
   }
   if (name === undefined || call.name === undefined || (id !== undefined && id === call.id)) return true

@@ -1,12 +1,12 @@
 /** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
 import { type FunctionCall, functionCalls, type Message, PendingToolCalls } from '../../../src/plugin.ts'
 
-/** A call and its answer. */
+/** A call and its result. */
 export interface Answered {
   readonly call: FunctionCall
-  /** Which one of the calls of its message that have the same id; 0 for the first. */
+  /** Position among calls of its message with the same id; 0 for the first. */
   copy: number
-  /** Unset for a call that nobody answered. */
+  /** Unset for a call without a result. */
   result: Message | undefined
   /** The path of `result`, for errors. */
   at: string
@@ -17,16 +17,17 @@ export interface PairedMessage {
   readonly message: Message
   /** Its path, for errors. */
   readonly at: string
-  /** An assistant's calls, in their order. */
+  /** An assistant's calls, in order. */
   readonly calls: readonly Answered[]
 }
 
-/** What stands for the result of a call that nobody answered. */
+/** Text for the result of a call without one. */
 export const NO_RESULT = 'No result'
 
 /**
- * Results go to the latest call of their id, wherever they stand; of two results for one call the later counts.
- * Throws 400 for a result without a call.
+ * Results belong to the latest call of their id, wherever they are; of two results for one call the later counts.
+ * Throws 400 for
+ * a result without a call.
  */
 export function pairResults(messages: readonly Message[]): PairedMessage[] {
   const steps: PairedMessage[] = []

@@ -1,11 +1,11 @@
-/** Usage reports of all dialects, as one: `prompt` with what was cached, `completion` with what was thought. */
+/** Usage reports of all dialects in one form: `prompt` includes cached tokens, `completion` reasoning. */
 import { countIn, isObject, type Json, type Usage } from '../../../src/plugin.ts'
 
 const NONE: Json = {}
 
 const count = (value: unknown): number => countIn(value) ?? 0
 
-/** The report of a chunk, wherever it stands; a later one replaces an earlier one (C3). */
+/** The report of a chunk, wherever it is; a later one replaces an earlier one (C3). */
 export function usageIn(chunk: Json, choice: unknown): Partial<Usage> | undefined {
   if (isObject(chunk.usage)) return normalise(chunk.usage)
   if (isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) return normalise(chunk.x_groq.usage)
@@ -13,14 +13,14 @@ export function usageIn(chunk: Json, choice: unknown): Partial<Usage> | undefine
   return undefined
 }
 
-/** Undefined for a report that only says zero: some providers send it until they have counted. */
+/** Undefined for a report of zeros: some providers send it until they have counted. */
 function normalise(report: Json): Partial<Usage> | undefined {
   const read = isObject(report.prompt_tokens_details) ? report.prompt_tokens_details : NONE
   const made = isObject(report.completion_tokens_details) ? report.completion_tokens_details : NONE
   const other = isObject(report.prompt_token_details) ? report.prompt_token_details : NONE
   const cached = Math.max(
     count(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens),
-    // Mistral counts it in any of three places.
+    // Mistral reports it in any of three places.
     count(report.num_cached_tokens),
     count(other.cached_tokens),
   )
@@ -29,18 +29,18 @@ function normalise(report: Json): Partial<Usage> | undefined {
   )
   const reasoning = count(made.reasoning_tokens ?? report.reasoning_tokens)
   const total = count(report.total_tokens)
-  // What one side lacks follows from the sum, or is estimated (C4).
+  // A missing side follows from the sum, or is estimated (C4).
   let prompt = countIn(report.prompt_tokens)
   let completion = countIn(report.completion_tokens)
   if (!prompt && !completion) return undefined
   if (prompt === undefined && total > completion!) prompt = total - completion!
   if (completion === undefined && total > prompt!) completion = total - prompt!
 
-  // C35: only the sum tells whether reasoning was counted apart; more of it than of everything also does.
+  // C35: the sum shows whether reasoning is counted separately; so does more reasoning than completion.
   if (completion !== undefined && reasoning > 0) {
     if (reasoning > completion || total === (prompt ?? 0) + completion + reasoning) completion += reasoning
   }
-  // C37: more in the cache than was read at all means that it was counted apart.
+  // C37: more cached than read tokens means that the cache is counted separately.
   if (prompt !== undefined && cached + written > prompt) prompt += cached + written
 
   const usage: Usage = {}

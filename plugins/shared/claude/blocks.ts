@@ -1,7 +1,7 @@
 /** Content parts of a chat message as Messages content blocks. */
 import { type ContentPart, errors, type Message, parseDataUrl, sniffImage, wellFormed } from '../../../src/plugin.ts'
 
-/** A content block of the Messages wire, told apart by `type`. */
+/** A content block of the Messages wire, identified by `type`. */
 export interface Block {
   type: string
   [field: string]: unknown
@@ -10,8 +10,8 @@ export interface Block {
 export const textBlock = (text: string): Block => ({ type: 'text', text })
 
 /**
- * The blocks of a message's content. Text without a visible character is left out, because the wire refuses it.
- * `at` is the message's path, for errors. `marks: false` leaves the parts' own cache breakpoints out.
+ * The blocks of a message's content, without empty text, which the wire rejects. `at`: the message's path, for errors.
+ * `marks: false` omits the parts' own cache breakpoints.
  */
 export function contentBlocks(content: Message['content'], at: string, marks = true): Block[] {
   if (typeof content === 'string') return isVisible(content) ? [textBlock(wellFormed(content))] : []

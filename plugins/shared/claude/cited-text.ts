@@ -1,11 +1,11 @@
-/** What the text blocks of an answer cite: the citations of a block are about all of its text. */
+/** Citations of an answer's text blocks: those of a block apply to all of its text. */
 import { Citations, type Event, placeIn } from '../../../src/plugin.ts'
 
 export class CitedText {
   readonly #citations = new Citations(0)
-  /** Characters of text so far; undefined when that is not known. */
+  /** Characters of text so far; undefined when unknown. */
   #length: number | undefined = 0
-  /** The block that speaks, and where its text begins. */
+  /** The current block, and the start of its text. */
   #block: number | undefined
   #start = 0
   #waiting: { readonly url: string; readonly title: string | undefined }[] = []
@@ -16,12 +16,12 @@ export class CitedText {
     this.go(text)
   }
 
-  /** More text of the block that spoke last. */
+  /** More text of the current block. */
   go(text: string): void {
     if (this.#length !== undefined) this.#length += text.length
   }
 
-  /** Text is told that is not the blocks': places in it are not known from here on. */
+  /** Text outside the blocks was emitted: places after it are unknown. */
   lose(): void {
     this.#length = undefined
   }
@@ -32,7 +32,7 @@ export class CitedText {
     this.#waiting.push({ url, title: typeof title === 'string' ? title : undefined })
   }
 
-  /** The block that spoke last has ended: tells what it cites. */
+  /** Ends the current block and emits its citations. */
   end(): Event[] {
     const out: Event[] = []
     const place = placeIn(this.#start, this.#length)

@@ -1,11 +1,11 @@
-/** The loop of tool calls that a conversation ends in: one turn to Claude, however many messages it takes. */
+/** The tool loop at the end of a conversation: one turn for Claude, however many messages it takes. */
 
 interface LoopTurn<Block> {
   readonly role: string
   content?: string | Block[]
 }
 
-/** What the assistant said in the loop that waits for its next step; empty for a conversation that ends otherwise. */
+/** The assistant turns of the loop that waits for its next step; empty when the conversation does not end in a loop. */
 export function openLoop<T extends LoopTurn<Block>, Block>(
   turns: readonly T[],
   isResult: (block: Block) => boolean,
@@ -21,8 +21,9 @@ export function openLoop<T extends LoopTurn<Block>, Block>(
 }
 
 /**
- * Whether a loop began without a thought, because another provider began it or the client did not send the thought
- * back: the wire refuses to go on with it under a thinking budget.
+ * Whether a loop began without a thought, because another provider began it or the client dropped the thought: the wire
+ * rejects
+ * its continuation with a thinking budget.
  */
 export function beganWithoutThought<Block>(
   [first]: readonly LoopTurn<Block>[],
@@ -32,7 +33,7 @@ export function beganWithoutThought<Block>(
   return opening !== undefined && !isThought(opening)
 }
 
-/** Leaves its thoughts out of a loop: the wire refuses them where it goes on without thinking. */
+/** Removes the thoughts of a loop: the wire rejects them when thinking is off. */
 export function dropThoughts<Block>(loop: readonly LoopTurn<Block>[], isThought: (block: Block) => boolean): void {
   for (const turn of loop) {
     const left = blocksOf(turn).filter(block => !isThought(block))

@@ -1,4 +1,6 @@
-/** Content blocks whose input comes in pieces: client tool calls, structured answers, and blocks with no chat form. */
+/**
+ * Content blocks whose input arrives in pieces: client tool calls, structured answers, and blocks without a chat form.
+ */
 import { type Event, GatewayError, newCallId, parseAnswer, textIn, toolArguments } from '../../../src/plugin.ts'
 import { fromWireName, JSON_TOOL } from '../tool-name.ts'
 import type { Block } from './blocks.ts'
@@ -9,18 +11,18 @@ export interface OpenBlock {
   start(): Event[]
   /** A piece of the block's input as JSON text, never empty. */
   json(piece: string): Event[]
-  /** A delta of a kind that only this block knows. */
+  /** A delta of a kind specific to this block. */
   merge(delta: Record<string, unknown>): void
   stop(): Event[]
 }
 
-/** `tools` counts the client tool calls before this block. */
+/** `tools`: client tool calls before this block. */
 export function openBlock(block: Block, tools: number, provider: string): OpenBlock {
   if (block.type !== 'tool_use') return new NativeBlock(block, provider)
   return block.name === JSON_TOOL ? new JsonAnswer(block) : new ToolCall(block, tools)
 }
 
-/** Input comes in pieces, or whole at the start, or not at all. */
+/** Input arrives in pieces, or whole at the start, or not at all. */
 abstract class ArgumentsBlock implements OpenBlock {
   abstract readonly isTool: boolean
   readonly block: Block
@@ -64,10 +66,10 @@ class ToolCall extends ArgumentsBlock {
         type: 'tool',
         choice: 0,
         index: this.#index,
-        // C15: without an id there is no call, and its name would be lost.
+        // C15: without an id the call and its name would be lost.
         id: textIn(id) ?? newCallId(),
         ...(typeof name === 'string' && { name: fromWireName(name) }),
-        // Code that calls tools waits for their results: who called is told with them.
+        // Code that calls tools waits for their results, which must name the caller.
         ...(caller != null && { own: { wire: 'anthropic.messages', fields: { caller } } }),
       },
     ]
@@ -78,7 +80,7 @@ class ToolCall extends ArgumentsBlock {
   }
 }
 
-/** The answer itself, as the input of a tool that the gateway offered for it. */
+/** The answer itself, as the input of the gateway's answer tool. */
 export class JsonAnswer extends ArgumentsBlock {
   readonly isTool = false
 
@@ -87,7 +89,7 @@ export class JsonAnswer extends ArgumentsBlock {
   }
 }
 
-/** Kept whole, to be sent back to the provider as it came. */
+/** Kept whole for replay to the provider. */
 class NativeBlock implements OpenBlock {
   readonly isTool = false
   readonly #provider: string
@@ -108,7 +110,7 @@ class NativeBlock implements OpenBlock {
     return []
   }
 
-  /** Text grows, everything else is replaced. */
+  /** Text is appended, other fields are replaced. */
   merge({ type: _, ...fields }: Record<string, unknown>): void {
     for (const [name, value] of Object.entries(fields)) {
       const before = this.#block[name]
@@ -123,7 +125,7 @@ class NativeBlock implements OpenBlock {
     return [{ type: 'native', choice: 0, provider: this.#provider, block }]
   }
 
-  /** Input that the token limit cut off is left empty: on replay it has to be an object. */
+  /** Input truncated by the token limit becomes an empty object, as replay requires an object. */
   #input(): unknown {
     try {
       return parseAnswer(this.#pieces.join(''))

@@ -1,15 +1,16 @@
-/** JSON Schemas bent to what structured outputs accept; what they cannot enforce is still told to the model. */
+/** Converts JSON Schemas for structured outputs; unsupported keywords move to the description. */
 import { isObject, type Json } from '../../../src/plugin.ts'
 
-/** Keywords that pass as they are. */
+/** Keywords kept unchanged. */
 const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const', 'default', 'required'])
 /** Keywords whose value is a map of schemas. */
 const MAPS = new Set(['properties', '$defs', 'definitions'])
 const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'])
 
 /**
- * A copy of `schema` for `output_config.format` and strict tools: objects are closed, `oneOf`
- * becomes `anyOf`, and every keyword that is not accepted moves into the description.
+ * A copy of `schema` for `output_config.format` and strict tools: objects are closed, `oneOf` becomes `anyOf`, and
+ * unsupported
+ * keywords move to the description.
  */
 export function strictSchema(schema: Json): Json {
   const entries: [string, unknown][] = []

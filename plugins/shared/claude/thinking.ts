@@ -1,4 +1,4 @@
-/** Thinking: how much of it to ask for, and which earlier thinking may be sent back. */
+/** Thinking settings, and replay of earlier thinking. */
 import {
   budgetOf,
   type ChatRequest,
@@ -12,41 +12,41 @@ import {
 } from '../../../src/plugin.ts'
 import type { Block } from './blocks.ts'
 
-/** Marks reasoning details whose signature only this wire understands. */
+/** Marks reasoning details whose signature only this wire can read. */
 export const FORMAT = 'anthropic-claude-v1'
 
 export const MIN_BUDGET = 1024
 const MAX_BUDGET = 128_000
-/** What a budget leaves for the answer itself, where the limit has room for both. */
+/** Tokens left for the answer by a budget, if the limit has room for both. */
 const ANSWER_TOKENS = 1000
 const DEFAULT_MAX_TOKENS = 4096
 
 export interface Thinking {
-  /** True while the model thinks: sampling parameters, forced tools and prefill are then refused by the wire. */
+  /** True while the model thinks: the wire then rejects sampling parameters, forced tools and prefill. */
   readonly on: boolean
   readonly thinking?: Record<string, unknown>
   readonly effort?: string
   readonly maxTokens: number
-  /** Whether the thoughts of a tool loop are sent back: not where it goes on without any. */
+  /** Whether thoughts of a tool loop are replayed: not when the loop continues without thinking. */
   readonly replays: boolean
 }
 
-/** What excludes thinking, however much of it a request asks for. */
+/** Circumstances that exclude thinking, whatever a request asks for. */
 export interface Circumstances {
   /** The model must call a tool. */
   readonly forced: boolean
-  /** The conversation ends in a loop of tool calls that began without a thought; only a budget is refused there. */
+  /** The conversation ends in a tool loop that began without a thought; the wire rejects only a budget then. */
   readonly loopWithoutThought: boolean
 }
 
-/** Adaptive models take an effort and choose their own budget; the others take a budget. */
+/** Adaptive models accept an effort and choose their own budget; others accept a budget. */
 export const isAdaptive = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
 
-/** Whether the model thinks whatever else is asked: it cannot be told not to, and the caller does not try. */
+/** Whether the model cannot stop thinking and the caller does not turn it off. */
 export const mustThink = (request: Readonly<ChatRequest>, mapping: Mapping): boolean =>
   isAdaptive(mapping) && !mapping.reasoningEfforts.includes('none') && effortOf(request, mapping) !== 'none'
 
-/** 400 for a tool that is forced on a model which always thinks; `param` is the field that forces it. */
+/** The 400 for a forced tool on a model that always thinks; `param` is the field that forces it. */
 export const cannotForce = ({ model }: Mapping, param: 'tool_choice' | 'response_format'): GatewayError =>
   errors.unsupported(
     `"${model.id}" always thinks here, and cannot be forced to call a tool then; ` +
@@ -54,7 +54,7 @@ export const cannotForce = ({ model }: Mapping, param: 'tool_choice' | 'response
     param,
   )
 
-/** Settings for a request whose tools can be forced (see `cannotForce`): a forced tool wins over thinking. */
+/** Settings for a request that can force tools (see `cannotForce`): a forced tool takes precedence over thinking. */
 export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Thinking {
   return isAdaptive(mapping) ? byEffort(request, mapping, at) : byBudget(request, mapping, at)
 }
@@ -62,7 +62,7 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping, at:
 const limitOf = ({ max_completion_tokens: newer, max_tokens: older }: Readonly<ChatRequest>) => newer ?? older
 const ceilingOf = (mapping: Mapping) => mapping.maxOutput ?? mapping.model.maxOutput
 
-/** Efforts are never downgraded: one that the model lacks is the provider's to refuse. */
+/** Efforts are never downgraded: the provider rejects those that the model lacks. */
 function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, { forced }: Circumstances): Thinking {
   const maxTokens = limitOf(request) ?? ceilingOf(mapping) ?? DEFAULT_MAX_TOKENS
   const effort = effortOf(request, mapping)
@@ -72,7 +72,10 @@ function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, { forced }: 
   return { on: true, thinking: { type: 'adaptive', display }, effort, maxTokens, replays: true }
 }
 
-/** The caller's limit bounds thinking and answer together: without room for the least budget the model does not think. */
+/**
+ * The caller's limit bounds thinking and answer together: without room for the smallest budget the model does not
+ * think.
+ */
 function byBudget(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Thinking {
   const limit = limitOf(request) ?? ceilingOf(mapping)
   const asked = mapping.supports.has('reasoning') ? budgetOf(request) : undefined
@@ -94,8 +97,9 @@ interface Signed {
 }
 
 /**
- * The thinking blocks of an earlier answer, unmodified and in their order, as far as this provider sealed them. What
- * it did not sign, another provider made: it would be refused. Details of one `block_index` are pieces of one block.
+ * The thinking blocks of an earlier answer that this provider sealed, unmodified and in order: the wire rejects others.
+ * Details
+ * with one `block_index` are pieces of one block.
  */
 export function replayThinking(message: Message, target: Target): Block[] {
   const signed = new Map<number, Signed>()
@@ -111,7 +115,7 @@ export function replayThinking(message: Message, target: Target): Block[] {
   const blocks: Block[] = []
   let next = 0
   for (const { index, text, signature, data } of [...signed.values()].sort((a, b) => a.index - b.index)) {
-    // Something else stood before it: only what opens the turn has a place in it (docs/contract.md#messages).
+    // Other content precedes it: only the opening thought can be replayed (docs/contract.md#messages).
     if (index !== next++) break
     if (data !== undefined) blocks.push({ type: 'redacted_thinking', data })
     else if (signature !== undefined) blocks.push({ type: 'thinking', thinking: text, signature })

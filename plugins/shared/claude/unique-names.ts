@@ -1,10 +1,10 @@
-/** Names in a wire's alphabet that stand for foreign ones, each used once in a request. */
+/** Unique names in a wire's alphabet for the foreign names of a request. */
 export class UniqueNames {
   readonly #spell: (foreign: string, count: number) => string
   readonly #counts = new Map<string, number>()
   readonly #used = new Set<string>()
 
-  /** `spell` writes a name as the wire takes it; `count` tells those apart that would be the same, from 1 on. */
+  /** `spell` writes a name in the wire's alphabet; `count` distinguishes collisions, from 1 on. */
   constructor(spell: (foreign: string, count: number) => string) {
     this.#spell = spell
   }

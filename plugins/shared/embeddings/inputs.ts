@@ -1,4 +1,4 @@
-/** The inputs of an embeddings request, for wires that take texts only. */
+/** Inputs of an embeddings request, for wires that accept only texts. */
 import { type EmbeddingRequest, errors } from '../../../src/plugin.ts'
 
 /** Throws 400 for token ids. */
@@ -12,20 +12,20 @@ export function textsOf({ input, model }: Readonly<EmbeddingRequest>): string[] 
   return texts
 }
 
-/** No model makes longer vectors. */
+/** No model produces longer vectors. */
 const MAX_DIMENSIONS = 8192
-/** Of an answer's entry besides its vector, and of all else. */
+/** Other values of an entry, besides its vector, and of the whole answer. */
 const ENTRY_VALUES = 16
 const OTHER_VALUES = 1000
 
-/** JSON values that an answer may hold, by what was asked for; undefined when the request is not known. */
+/** JSON values allowed in an answer, derived from the request; undefined when the request is unknown. */
 export function valuesWanted(request: Readonly<EmbeddingRequest> | undefined): number | undefined {
   const wanted = vectorsWanted(request)
   if (wanted === undefined) return undefined
   return wanted * ((request?.dimensions ?? MAX_DIMENSIONS) + ENTRY_VALUES) + OTHER_VALUES
 }
 
-/** How many vectors an answer must hold; any number when the request is not known. */
+/** Required number of vectors; any when the request is unknown. */
 export function vectorsWanted(request: Readonly<EmbeddingRequest> | undefined): number | undefined {
   const input = request?.input
   if (input === undefined) return undefined

@@ -1,4 +1,4 @@
-/** Answers in the OpenAI form, which most providers of embeddings give. */
+/** Answers in OpenAI's form, common to most embeddings providers. */
 import {
   type EmbeddingRequest,
   type Embeddings,
@@ -15,7 +15,7 @@ import { parsed, WholeDecoder } from '../whole.ts'
 import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
 
-/** A wire that asks in its own way, is answered in this form, and mostly refuses in it. */
+/** A wire with its own request form, and OpenAI's form of answers and usually of errors. */
 export const openAiFormWire = (
   wire: string,
   encode: Translator<'embeddings'>['encode'],
@@ -24,7 +24,7 @@ export const openAiFormWire = (
   op: 'embeddings',
   wire,
   encode,
-  // Large answers pass as they are; the others are read and put in order.
+  // Large answers pass unchanged; others are parsed and ordered.
   decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, input)),
   error,
 })
@@ -42,7 +42,7 @@ function read(frame: Frame, target: Target, input: Readonly<EmbeddingRequest> | 
   return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data), wanted) }]
 }
 
-/** One encoding for all vectors. Throws the error of an answer whose vectors are none. */
+/** One encoding for all vectors. Throws the error of an answer with invalid vectors. */
 export function embeddingsOf(vectors: readonly unknown[], wanted?: number): Embeddings {
   if (vectors.length > 0) checkCount(vectors.length, wanted)
   if (vectors.length > 0 && vectors.every(isBase64)) return { encoding: 'base64', vectors }
@@ -50,7 +50,7 @@ export function embeddingsOf(vectors: readonly unknown[], wanted?: number): Embe
   throw errors.invalidAnswer('it holds no vectors')
 }
 
-/** One for each input: callers put them together by their place. */
+/** One per input: callers match them by position. */
 function checkCount(count: number, wanted: number | undefined): void {
   if (wanted === undefined || count === wanted) return
   throw errors.invalidAnswer(`it holds ${count} vectors for ${wanted} inputs`)
@@ -60,7 +60,7 @@ const isBase64 = (vector: unknown): vector is string => typeof vector === 'strin
 const isNumbers = (vector: unknown): vector is number[] =>
   Array.isArray(vector) && vector.length > 0 && vector.every(value => typeof value === 'number')
 
-/** The vectors in the order of their indexes, which that of the list need not be. Throws when one is missing. */
+/** Vectors in the order of their indexes, which may differ from that of the list. Throws when one is missing. */
 function inOrder(data: readonly unknown[]): unknown[] {
   const vectors = new Map<unknown, unknown>()
   for (const [position, entry] of data.entries()) {
@@ -72,13 +72,13 @@ function inOrder(data: readonly unknown[]): unknown[] {
   })
 }
 
-/** `prompt_tokens`, or `total_tokens` alone: an embedding has no other tokens. */
+/** `prompt_tokens`, or `total_tokens`: an embedding has no other tokens. */
 function usageIn({ usage }: Json): Event[] {
   if (!isObject(usage)) return []
   return promptTokens(usage.prompt_tokens, usage.total_tokens)
 }
 
-/** A usage event of the first count that says something; none without. */
+/** A usage event with the first usable count; none without one. */
 export function promptTokens(...counts: readonly unknown[]): Event[] {
   const prompt = counts.find((count): count is number => typeof count === 'number' && count > 0)
   return prompt === undefined ? [] : [{ type: 'usage', usage: { prompt: Math.ceil(prompt) } }]

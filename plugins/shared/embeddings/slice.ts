@@ -1,21 +1,23 @@
 /**
- * Cuts the `data` array out of an answer in the OpenAI form without parsing its numbers, which are nearly all of it.
- * Everything else is parsed and compared, so that what is cut out is a `data` array (docs/contract.md#embeddings);
- * whatever looks unusual is left to the caller to parse as a whole.
+ * Cuts the `data` array out of an answer in OpenAI's form without parsing its numbers, nearly all of its bytes. The
+ * rest is
+ * parsed and compared, so that the cut part is a `data` array (docs/contract.md#embeddings); unusual answers are left
+ * to the
+ * caller for parsing.
  */
 import { isObject, type Json } from '../../../src/plugin.ts'
 
 export interface Slice {
-  /** The array's bytes, within those that were given. */
+  /** The array's bytes, a view of the answer's. */
   readonly data: Buffer
   readonly encoding: 'float' | 'base64'
-  /** Of its entries. */
+  /** Number of entries. */
   readonly count: number
   /** The answer with an empty array in place of its data. */
   readonly envelope: Json
 }
 
-/** Of what stands before and behind the array, and of each entry besides its vector; in bytes. */
+/** Maximum bytes before and after the array, and of each entry besides its vector. */
 const MAX_HEAD = 4096
 const MAX_TAIL = 4096
 const MAX_ENTRY = 256
@@ -30,7 +32,7 @@ const CLOSE_LIST = 0x5d
 const OPEN_ENTRY = 0x7b
 const CLOSE_ENTRY = 0x7d
 
-/** Undefined for an answer that is not, entry by entry and in order, as its form wants it. */
+/** Undefined for an answer that deviates from the form, entry by entry and in order. */
 export function sliceOf(bytes: Buffer): Slice | undefined {
   const open = dataOf(bytes)
   if (open === undefined) return undefined
@@ -54,7 +56,7 @@ export function sliceOf(bytes: Buffer): Slice | undefined {
     : undefined
 }
 
-/** Where the list begins that is the value of the outermost object's `data`. */
+/** Start of the outermost object's `data` array. */
 function dataOf(bytes: Buffer): number | undefined {
   const end = Math.min(bytes.length, MAX_HEAD)
   let depth = 0
@@ -81,7 +83,7 @@ function afterSpace(bytes: Buffer, from: number): number {
   return at
 }
 
-/** How an entry writes its vector; undefined for one that holds anything but what the form has, or not at this place. */
+/** The encoding of an entry's vector; undefined for an entry with other fields, or another index. */
 function encodingOf(entry: Buffer, index: number): Slice['encoding'] | undefined {
   const list = entry.indexOf(OPEN_LIST)
   const [from, to] = list < 0 ? longText(entry) : numbers(entry, list)
@@ -99,7 +101,7 @@ function encodingOf(entry: Buffer, index: number): Slice['encoding'] | undefined
 
 const NOWHERE: readonly [number, number] = [0, 0]
 
-/** The brackets of the only list, if nothing in it is known to be no number. */
+/** The brackets of the only list, unless it certainly contains a non-number. */
 function numbers(entry: Buffer, from: number): readonly [number, number] {
   const to = entry.indexOf(CLOSE_LIST, from)
   if (to < 0 || entry.indexOf(OPEN_LIST, from + 1) >= 0) return NOWHERE
@@ -107,10 +109,10 @@ function numbers(entry: Buffer, from: number): readonly [number, number] {
   return STRANGE.some(byte => inside.includes(byte)) ? NOWHERE : [from, to]
 }
 
-/** A character of all that is no number: null, nan and Infinity, NaN, texts, objects. */
+/** A character of each non-number: null, nan and Infinity, NaN, strings, objects. */
 const STRANGE = [0x6e, 0x4e, QUOTE, OPEN_ENTRY]
 
-/** The quotes of the first text that is longer than every name, if nothing in it is escaped. */
+/** The quotes of the first string longer than any name, unless it contains an escape. */
 function longText(entry: Buffer): readonly [number, number] {
   for (let from = entry.indexOf(QUOTE); from >= 0; ) {
     const to = entry.indexOf(QUOTE, from + 1)
