@@ -40,6 +40,9 @@ const FIXTURE_CHECKS = [
   'sep-2575-server-no-log-without-loglevel',
 ]
 
+/** Metadata and the code grant; a warning says that client-id documents are off, as they are without https. */
+const AUTHORIZATION_CHECKS = 2
+
 const stage = new Stage()
 let proxy
 try {
@@ -66,6 +69,17 @@ try {
       console.log(said, JSON.stringify(failed, null, 2))
     }
   }
+  for (const version of Object.keys(SCENARIOS)) {
+    const results = await stage.folder()
+    const said = await authorization(cli, gateway, { version, results, env: { ...process.env, PATH } })
+    const checks = await checksIn(results)
+    const passed = checks.filter(({ status }) => status === 'SUCCESS').length
+    const passes = passed === AUTHORIZATION_CHECKS && checks.every(({ status }) => status !== 'FAILURE')
+    console.log(`${passes ? 'pass' : 'FAIL'} ${version} authorization: ${passed} of ${checks.length}`)
+    if (passes) continue
+    failures++
+    console.log(said)
+  }
   console.log(failures === 0 ? 'MCP conformance holds' : `MCP conformance: ${failures} scenarios failed`)
   process.exitCode = failures === 0 ? 0 : 1
 } catch (thrown) {
@@ -74,6 +88,54 @@ try {
 } finally {
   proxy?.close().closeAllConnections()
   await stage.close()
+}
+
+/** The suite as a client that signs somebody in: it prints an address, and waits for whoever opens it. */
+async function authorization(cli, { url, headers }, { version, results, env }) {
+  const port = await freePort()
+  const registered = await fetch(`${url}/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      redirect_uris: [`http://127.0.0.1:${port}/callback`],
+      token_endpoint_auth_method: 'none',
+    }),
+  })
+  const { client_id: client } = await registered.json()
+  const args = ['authorization', '--url', url, '--client-id', client, '--port', String(port), '-o', results]
+  let opened
+  const see = text => {
+    const [page] = /http:\S+\/oauth\/authorize\?\S+/.exec(text) ?? []
+    if (page !== undefined) opened ??= consent(page, headers.authorization.replace('Bearer ', ''))
+  }
+  const said = await run('node', [cli, ...args, '--spec-version', version], SCENARIO_MS, env, see).catch(
+    thrown => thrown.message,
+  )
+  await opened
+  return said
+}
+
+/** What a person does on the page: pastes a key and allows. The browser then calls the program. */
+async function consent(page, credential) {
+  const shown = await fetch(page)
+  const [, request] = /name="request" value="([^"]*)"/.exec(await shown.text())
+  const body = new URLSearchParams({ request, credential, action: 'allow', scope: 'mcp:tools' })
+  const cookie = shown.headers.get('set-cookie').split(';', 1)[0]
+  const sent = await fetch(new URL(page).origin + new URL(page).pathname, {
+    method: 'POST',
+    headers: { cookie },
+    body,
+    redirect: 'manual',
+  })
+  await fetch(sent.headers.get('location'))
+}
+
+async function freePort() {
+  const server = createServer()
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address()
+  await new Promise(resolve => server.close(resolve))
+  return port
 }
 
 /** The checks of all scenarios whose results stand below a folder. */
@@ -104,13 +166,14 @@ function startProxy({ host, hostname, port }, authorization) {
   })
 }
 
-/** Resolves with what it wrote; rejects with that when it fails or takes longer than `ms`. */
-function run(command, args, ms, env = process.env) {
+/** `see` gets what it has written so far. Resolves with all of it; rejects with that when it fails or takes longer than `ms`. */
+function run(command, args, ms, env = process.env, see = () => {}) {
   const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'], timeout: ms })
   let text = ''
   for (const output of [child.stdout, child.stderr]) {
     output.setEncoding('utf8').on('data', piece => {
       text += piece
+      see(text)
     })
   }
   return new Promise((resolve, reject) => {
