@@ -2,9 +2,11 @@
 import { dirname, resolve } from 'node:path'
 import type { ConfigManager } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
+import type { Catalog } from '../core/catalog.ts'
+import { labelsOfReplay } from '../core/offer.ts'
 import type { Policies } from '../core/policy.ts'
 import type { Log, Stores } from '../core/ports.ts'
-import type { JobsContext } from '../jobs/context.ts'
+import type { JobMetrics, JobsContext } from '../jobs/context.ts'
 import { Jobs } from '../jobs/runner.ts'
 import { FileBlobs } from '../stores/blobs.ts'
 import type { Keyring } from '../stores/keyring.ts'
@@ -34,15 +36,27 @@ export interface JobParts {
   readonly manager: () => ConfigManager
 }
 
+/** Organizations choose the names of their own providers and models: these are no labels. */
+const labeled = (metrics: JobMetrics, catalog: () => Catalog): JobMetrics => ({
+  ...metrics,
+  poll: (provider, outcome) => metrics.poll(labelsOfReplay({ provider, model: '' }, catalog()).provider, outcome),
+  ended: ({ state, ...offer }, seconds) => metrics.ended({ ...labelsOfReplay(offer, catalog()), state }, seconds),
+})
+
 /** Does not start the engine. */
 export function createJobs(parts: JobParts): Jobs {
   const { file, stores, policies, transport, registry, metrics, log, keyring, manager } = parts
   const { server, jobs } = file
   const kinds = new Map<string, NonNullable<ReturnType<JobsContext['kinds']['get']>>>()
   for (const { job } of Object.values(registry.operations)) if (job) kinds.set(job.kind, job)
+  const catalog = () => manager().current.catalog
+  metrics.jobCounts(async () => {
+    const { running, bytes } = await stores.jobs.counts()
+    return { bytes, running: running.map(one => ({ ...one, provider: labelsOfReplay({ ...one, model: '' }, catalog()).provider })) }
+  })
   return new Jobs({
-    ...{ store: stores.jobs, policies, kinds, log, wires: registry.wires, metrics: metrics.jobs },
-    catalog: () => manager().current.catalog,
+    ...{ store: stores.jobs, policies, kinds, log, wires: registry.wires, catalog },
+    metrics: labeled(metrics.jobs, catalog),
     options: () => manager().current.files.gateway.value.jobs,
     caller: new UpstreamJobCaller(transport, server.fetch_from ?? []),
     poster: new HttpCallbackPoster(),

@@ -9,6 +9,8 @@ import { shown } from './view.ts'
 const AT_ONCE = 100
 const AT_ONE_ORGANIZATION = 10
 const AT_ONE_HOST = 4
+/** How long a callback waits whose host has as many as it may have. */
+const POSTPONED_MS = 1_000
 const GONE = 410
 const MARGIN_MS = 30_000
 
@@ -35,20 +37,14 @@ export class Callbacks {
     const { store, now, options } = this.#context
     const limit = AT_ONCE - this.#open.size
     if (limit <= 0) return 0
-    // Behind others of its organization to its host it waits for two of their timeouts at most.
-    const until = now() + 3 * options().callback_timeout + MARGIN_MS
+    const until = now() + options().callback_timeout + MARGIN_MS
     const lease = { owner: this.#owner, now: now(), until, limit }
     const claimed = await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)
     for (const delivery of claimed) {
       const job = await store.get(delivery.jobId)
-      // Not awaited: a host that is slow keeps only its own waiting.
-      const run = this.#placeAt(hostOf(job))
-        .then(() => this.#deliver(delivery, job))
-        .catch((err: unknown) =>
-          this.#context.log.warn({ err, job: delivery.jobId }, 'callback outcome not stored; retried'),
-        )
-        .finally(() => this.#open.delete(run))
-      this.#open.set(run, hostOf(job))
+      const host = hostOf(job)
+      if (this.#isFull(host)) await store.postpone(delivery, now() + POSTPONED_MS)
+      else this.#begin(delivery, job, host)
     }
     return claimed.length
   }
@@ -62,15 +58,20 @@ export class Callbacks {
     clearTimeout(timer)
   }
 
-  /** Resolves when fewer than `AT_ONE_HOST` of those before it still run. */
-  async #placeAt(host: string): Promise<void> {
-    const before = [...this.#open].filter(([, other]) => other === host).map(([run]) => run)
-    const wanted = before.length - AT_ONE_HOST + 1
-    if (wanted <= 0) return
-    await new Promise<void>(resolve => {
-      let left = wanted
-      for (const run of before) void run.then(() => --left === 0 && resolve())
-    })
+  /** A host that is slow takes no more of what there is, whoever names it. */
+  #isFull(host: string): boolean {
+    let open = 0
+    for (const other of this.#open.values()) if (other === host) open++
+    return open >= AT_ONE_HOST
+  }
+
+  #begin(delivery: Delivery, job: Job | undefined, host: string): void {
+    const run = this.#deliver(delivery, job)
+      .catch((err: unknown) =>
+        this.#context.log.warn({ err, job: delivery.jobId }, 'callback outcome not stored; retried'),
+      )
+      .finally(() => this.#open.delete(run))
+    this.#open.set(run, host)
   }
 
   async #deliver(delivery: Delivery, job: Job | undefined): Promise<void> {

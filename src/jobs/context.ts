@@ -16,6 +16,9 @@ export interface JobOptions {
   readonly concurrency: number
   readonly results: 'auto' | 'keep' | 'proxy'
   readonly max_result: number
+  readonly max_kept: number
+  /** Results that are read at a time. */
+  readonly streams: number
   readonly callback_retry: number
   readonly callback_attempts: number
   readonly callback_timeout: number

@@ -25,10 +25,7 @@ export class Engine {
   readonly #poller: Poller
   readonly #callbacks: Callbacks
   /** Claimed jobs, by id. */
-  readonly #running = new Map<
-    string,
-    { readonly signal: Cancellation; readonly provider: string; readonly done: Promise<void> }
-  >()
+  readonly #running = new Map<string, { readonly signal: Cancellation; readonly done: Promise<void> }>()
   #timer: NodeJS.Timeout | undefined
   #turn: Promise<void> | undefined
   #woken = false
@@ -79,7 +76,7 @@ export class Engine {
     }, graceMs)
     await Promise.all([...polls.map(({ done }) => done), this.#callbacks.stop(graceMs)])
     clearTimeout(timer)
-    await this.#context.store.release(this.#owner, this.#context.now()).catch(this.#report)
+    await this.#context.store.release(this.#owner).catch(this.#report)
   }
 
   async #run(): Promise<void> {
@@ -131,20 +128,12 @@ export class Engine {
     const { concurrency } = this.#context.options()
     const free = concurrency - this.#running.size
     if (free <= 0) return 0
-    const claimed = await this.#context.store.claim(this.lease(Math.min(CLAIMED, free)))
-    const now = this.#context.now()
-    for (const job of claimed) {
-      const isFull = this.#pollsAt(job.provider) >= Math.max(1, Math.floor(concurrency / 2))
-      // It stands behind others of its provider, so that one that is slow does not take all polls.
-      if (isFull)
-        await this.#context.store.move(job.id, job.fence, { nextAt: now + 250, failures: job.failures, at: now })
-      else this.#begin(job)
-    }
+    // Neither one organization nor one provider that is slow takes all polls.
+    const share = Math.max(1, Math.floor(concurrency / 2))
+    const claimed = await this.#context.store.claim(this.lease(Math.min(CLAIMED, free)), share)
+    for (const job of claimed) this.#begin(job)
     return claimed.length
   }
-
-  #pollsAt = (provider: string): number =>
-    [...this.#running.values()].reduce((sum, one) => sum + Number(one.provider === provider), 0)
 
   #begin(job: Job): void {
     const signal = new Cancellation()
@@ -152,7 +141,7 @@ export class Engine {
       this.#running.delete(job.id)
       this.wake()
     })
-    this.#running.set(job.id, { signal, provider: job.provider, done })
+    this.#running.set(job.id, { signal, done })
   }
 
   /** How many results it removed. */
@@ -161,8 +150,9 @@ export class Engine {
     const due = next !== undefined && next <= now() ? await store.expireDue(now(), SWEPT) : []
     for (const { result } of due) if (result?.kind === 'blob') await blobs.remove(result.blob)
     if (now() - this.#sweptAt >= SWEPT_MS) {
-      this.#sweptAt = now()
-      await store.prune(now() - options().keep, SWEPT)
+      const pruned = await store.prune(now() - options().keep, SWEPT)
+      // Where there are more, the next turn goes on.
+      if (pruned < SWEPT) this.#sweptAt = now()
     }
     return due.length
   }

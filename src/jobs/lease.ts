@@ -35,6 +35,7 @@ export async function renewing<T>(job: Job, parent: Cancellation, context: JobsC
   await renew()
   if (parent.reason) throw parent.reason
   const timer = setInterval(() => void renew(), lease / 3)
+  timer.unref()
   try {
     return await within(timeout, parent, errors.upstreamTimeout('its result takes too long'), work)
   } finally {

@@ -104,7 +104,8 @@ export class Poller {
     return renewing(job, signal, this.#context, async within => {
       const answer = await this.#provider.open(job, target, found, within)
       try {
-        if (answer.status === 200) return await this.#provider.results.keep(job, answer.chunks)
+        // Without room for it, clients read it from the provider.
+        if (answer.status === 200) return (await this.#provider.results.keep(job, answer.chunks)) ?? found
         throw errors.invalidAnswer(`its result answers with status ${answer.status}`, answer.status)
       } finally {
         answer.destroy()

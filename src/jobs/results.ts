@@ -4,6 +4,9 @@ import type { Job, JobResult } from '../core/ports.ts'
 import type { JobsContext } from './context.ts'
 import { InlineField } from './inline-field.ts'
 
+/** Of all that is kept, what one organization may have. */
+const SHARE = 1 / 2
+
 type Blob = Extract<JobResult, { kind: 'blob' }>
 
 export class ResultKeeper {
@@ -13,15 +16,29 @@ export class ResultKeeper {
     this.#context = context
   }
 
-  /** Throws a GatewayError for what is too large or of another type; then nothing is left. */
-  async keep(job: Job, chunks: AsyncIterable<Buffer>): Promise<Blob> {
-    const { blobs, kinds, options } = this.#context
-    const { max_result: most } = options()
-    const tooLarge = () => errors.invalidAnswer(`its result is larger than ${most} bytes`)
-    const { blob, bytes, etag, head } = await blobs.write(chunks, most, tooLarge)
-    const type = kinds.get(job.kind)!.resultType(head)
-    if (type !== undefined) return { kind: 'blob', blob, bytes, etag, type }
-    await blobs.remove(blob)
+  /**
+   * Throws a GatewayError for what is too large or of another type; undefined where there is no room for it. Then nothing
+   * is left.
+   */
+  async keep(job: Job, chunks: AsyncIterable<Buffer>): Promise<Blob | undefined> {
+    const { blobs, kinds, options, store } = this.#context
+    const { max_result, max_kept } = options()
+    const { all, own } = await store.keptBytes(job.orgId)
+    const room = Math.min(max_kept - all, Math.floor(max_kept * SHARE) - own)
+    if (room <= 0) return undefined
+    const tooLarge = () => errors.invalidAnswer(`its result is larger than ${max_result} bytes`)
+    const isBeyondRoom = room < max_result
+    const full = errors.invalidAnswer('there is no room for its result')
+    try {
+      const written = await blobs.write(chunks, Math.min(room, max_result), isBeyondRoom ? () => full : tooLarge)
+      const { head, ...kept } = written
+      const type = kinds.get(job.kind)!.resultType(head)
+      if (type !== undefined) return { kind: 'blob', ...kept, type }
+      await blobs.remove(kept.blob)
+    } catch (thrown) {
+      if (thrown === full) return undefined
+      throw thrown
+    }
     throw errors.invalidAnswer('its result is not of the type that was asked for')
   }
 
@@ -31,6 +48,7 @@ export class ResultKeeper {
     const bytes = bytesOf(field, chunks, most)
     const first = await bytes.next()
     const blob = first.done ? undefined : await this.keep(job, behind(first.value, bytes))
+    if (!first.done && !blob) throw errors.invalidAnswer('there is no room for its result')
     return { text: field.text, blob }
   }
 

@@ -1,6 +1,7 @@
 /** What endpoints and filters see of the engine: see `JobRunner`. */
 import { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
+import { FairSlots } from '../core/fair-slots.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
 import { contentOf } from './content.ts'
@@ -16,9 +17,13 @@ import { shown } from './view.ts'
 const CANCEL_MS = 5_000
 const LOOK_MS = 100
 
+/** Of the results that are read at a time, what one organization may have, alone and beside others. */
+const STREAM_SHARES = { alone: 1, contended: 1 / 4 }
+
 export class Jobs implements JobRunner {
   readonly #context: JobsContext
   readonly #provider: JobProvider
+  readonly #streams = new FairSlots(1, undefined, STREAM_SHARES)
   readonly engine: Engine
 
   constructor(context: JobsContext) {
@@ -97,8 +102,18 @@ export class Jobs implements JobRunner {
     if (removed?.result?.kind === 'blob') await this.#context.blobs.remove(removed.result.blob)
   }
 
-  content(job: Job, request: ContentRequest): Promise<ContentAnswer> {
-    return contentOf(job, request, this.#context, this.#provider)
+  /** Throws 529 where the process has as many open as it may have, or the organization that the job belongs to. */
+  async content(job: Job, request: ContentRequest): Promise<ContentAnswer> {
+    const slots = this.#streams
+    slots.resize(this.#context.options().streams, STREAM_SHARES.contended)
+    if (!slots.take(job.orgId)) throw errors.overloaded()
+    try {
+      const answer = await contentOf(job, request, this.#context, this.#provider)
+      return { ...answer, chunks: before(answer.chunks, () => slots.leave(job.orgId)) }
+    } catch (thrown) {
+      slots.leave(job.orgId)
+      throw thrown
+    }
   }
 
   /** Undefined for a job that has ended meanwhile. */
@@ -113,4 +128,33 @@ export class Jobs implements JobRunner {
       await new Promise(resolve => setTimeout(resolve, LOOK_MS))
     }
   }
+}
+
+/** The same, with `end` called once: at their end, or when nobody reads on, also where nobody has begun to. */
+function before(chunks: AsyncIterable<Buffer>, end: () => void): AsyncIterable<Buffer> {
+  const inner = chunks[Symbol.asyncIterator]()
+  let isOver = false
+  const over = () => {
+    if (!isOver) end()
+    isOver = true
+  }
+  const iterator: AsyncIterableIterator<Buffer> = {
+    [Symbol.asyncIterator]: () => iterator,
+    async next() {
+      try {
+        const step = await inner.next()
+        if (step.done) over()
+        return step
+      } catch (thrown) {
+        over()
+        throw thrown
+      }
+    },
+    async return() {
+      over()
+      await inner.return?.()
+      return { done: true, value: undefined }
+    },
+  }
+  return iterator
 }

@@ -1,6 +1,6 @@
 /** The metrics port over prom-client, with its own registry, so that two gateways in one process do not mix. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { HealingSkipped, Metrics } from '../core/ports.ts'
+import type { HealingSkipped, JobCounts, Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
 import type { Lag } from './lag.ts'
 import type { MetricFamily } from './merge.ts'
@@ -218,6 +218,27 @@ export class PrometheusMetrics implements Metrics {
   }
 
   /** `read` resolves with USD; when it rejects, the previous value stays. */
+  /** Read from the store at every scrape: jobs that have not ended, and bytes of kept results. */
+  jobCounts(read: () => Promise<JobCounts>): void {
+    const results = this.#gauge('gateway_job_results_bytes', 'Bytes of kept results of jobs.')
+    const help = 'Jobs that have not ended, by state and provider.'
+    const labelNames = ['state', 'provider']
+    const registers = [this.#registry]
+    new Gauge({
+      ...{ name: 'gateway_jobs', help, labelNames, registers, aggregator: 'first' },
+      async collect() {
+        try {
+          const { running, bytes } = await read()
+          results.set(bytes)
+          this.reset()
+          for (const { state, provider, count } of running) this.inc({ state, provider }, count)
+        } catch {
+          // The store reports its own health.
+        }
+      },
+    })
+  }
+
   overdraft(read: () => Promise<number>): void {
     const registers = [this.#registry]
     const help = 'Sum of negative prepaid balances, in USD: answers that cost more than their holds.'

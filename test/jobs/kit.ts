@@ -38,6 +38,11 @@ export interface Asked {
 }
 
 type Scope = Parameters<typeof memorySubject>[0]
+interface JobFacts {
+  readonly id?: string
+  readonly callback?: JobCallback
+  readonly principal?: Principal
+}
 interface Kit {
   readonly subject: Subject
   readonly principal: Principal
@@ -50,8 +55,9 @@ interface Kit {
   answer: (asked: Asked) => Said
   /** Answers to callbacks. */
   hear: (url: string) => Posted
-  /** A job that its provider has. */
-  create(changes?: { id?: string; callback?: JobCallback; principal?: Principal }): Promise<Job>
+  /** A job that is being created, and one that its provider has. */
+  begin(changes?: JobFacts): Promise<Job>
+  create(changes?: JobFacts): Promise<Job>
   /** Claims what is due and polls it. */
   poll(): Promise<number>
   read(id: string): Promise<Job>
@@ -59,7 +65,15 @@ interface Kit {
 
 const OPTIONS: JobOptions = {
   ...{ poll: 5_000, poll_max: 30_000, timeout: HOUR, keep: 7 * 24 * HOUR, lease: 30_000, concurrency: 16 },
-  ...{ results: 'auto', max_result: 100_000, callback_retry: 30_000, callback_attempts: 8, callback_timeout: 30_000 },
+  ...{
+    results: 'auto',
+    max_result: 100_000,
+    max_kept: 1_000_000,
+    streams: 8,
+    callback_retry: 30_000,
+    callback_attempts: 8,
+    callback_timeout: 30_000,
+  },
   callback_to: [],
 }
 
@@ -155,21 +169,31 @@ export async function engineKit(
     ...{ subject, principal, jobs, context, asked, posted, blobs },
     answer: () => ({ body: { status: 'in_progress' } }),
     hear: () => ({ status: 204, text: '' }),
-    async create({ id = `video_${++made}`, callback, principal: owner = principal } = {}) {
+    async begin({ id = `video_${++made}`, callback, principal: owner = principal } = {}) {
       const at = subject.clock.now
-      const price = writtenPrice(given)
-      const place = { mapping: 'film-1', region: null, credential: 'none', wire, price, discount: 0 }
+      const place = {
+        mapping: 'film-1',
+        region: null,
+        credential: 'none',
+        wire,
+        price: writtenPrice(given),
+        discount: 0,
+      }
       const params = JSON.stringify({ seconds: 4, size: '1280x720', audio: true, images: 0 })
       const job = { id, kind: 'video', source: null, params, idempotency: null, requestHash: null, createdAt: at }
       const request = { ...identity(`log-${id}`), model: 'film', provider: provider.id, endpoint: 'videos' }
       const hold = { id: `hold-${id}`, request, principal: owner, amount: 400_000_000n, expiresAt: at + HOUR }
       const deadlineAt = at + context.options().timeout
       await subject.jobs.begin({ ...job, callback: callback ?? null, deadlineAt }, place, hold)
-      const started = { upstreamId: `up-${id}`, state: 'queued', progress: null, nextAt: at } as const
+      return (await subject.jobs.get(id))!
+    },
+    async create(changes) {
+      const { id } = await kit.begin(changes)
+      const started = { upstreamId: `up-${id}`, state: 'queued', progress: null, nextAt: subject.clock.now } as const
       return (await subject.jobs.start(id, started))!
     },
     async poll() {
-      const claimed = await subject.jobs.claim(jobs.engine.lease())
+      const claimed = await subject.jobs.claim(jobs.engine.lease(), 8)
       await Promise.all(claimed.map(job => poller.poll(job, new Cancellation())))
       return claimed.length
     },

@@ -54,9 +54,9 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     const principal = await subject.organization('prepaid', 1000n)
     await running(subject, principal, jobOf('a'))
     t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 100n, used: 0n })
-    const [claimed] = await jobs.claim(lease('one'))
+    const [claimed] = await jobs.claim(lease('one'), 25)
     t.match(claimed, { id: 'a', upstreamId: 'up-a', fence: 1 })
-    t.same(await jobs.claim(lease('two')), [], 'it is claimed by one at a time')
+    t.same(await jobs.claim(lease('two'), 25), [], 'it is claimed by one at a time')
     t.equal(await jobs.end('a', 1, ended('a'), rowFor(principal, 'a', 70n)), true)
     t.equal(await jobs.end('a', 1, ended('a'), rowFor(principal, 'a', 70n)), false, 'once')
     t.match(await jobs.get('a'), { state: 'completed', progress: 100, cost: 70n, result: ended('a').result })
@@ -69,9 +69,9 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     const { jobs, ledger } = subject
     const principal = await subject.organization('prepaid', 1000n)
     await running(subject, principal, jobOf('a'))
-    await jobs.claim(lease('one'))
+    await jobs.claim(lease('one'), 25)
     const later = NOON + 30_000
-    const [taken] = await jobs.claim(lease('two', later))
+    const [taken] = await jobs.claim(lease('two', later), 25)
     t.equal(taken?.fence, 2, 'the lease was over')
     t.equal(await jobs.move('a', 1, { state: 'in_progress', nextAt: NOON, failures: 0, at: NOON }), false)
     t.equal(await jobs.renew('a', 1, later), false)
@@ -113,7 +113,7 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
       ['queued', 10],
       [undefined, undefined],
     ] as const) {
-      const [one] = await jobs.claim(lease('one'))
+      const [one] = await jobs.claim(lease('one'), 25)
       await jobs.move('a', one!.fence, { state, progress, nextAt: NOON, failures: 0, at: NOON })
       t.match(await jobs.get('a'), { state: 'in_progress', progress: 60 })
     }
@@ -180,8 +180,65 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     const calm = await subject.organization('open', 0n)
     for (const id of ['a', 'b', 'c', 'd']) await running(subject, busy, jobOf(id))
     await running(subject, calm, jobOf('z'))
-    const claimed = await subject.jobs.claim(lease('one', NOON, 2))
+    const claimed = await subject.jobs.claim(lease('one', NOON, 2), 25)
     t.same(claimed.map(({ id }) => id).sort(), ['a', 'z'])
+  })
+
+  t.test('of one organization, and at one provider, an owner has no more than its share', async t => {
+    const subject = await make(t)
+    const { jobs } = subject
+    const [busy, calm] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    const at = async (principal: Principal, id: string, provider: string) => {
+      const request = { ...identity(`log-${id}`), provider }
+      const hold = { id: `${id}:0`, request, principal, amount: 1n, expiresAt: NOON + HOUR }
+      await jobs.begin(jobOf(id), target, hold)
+      await jobs.start(id, { upstreamId: `up-${id}`, state: 'queued', progress: null, nextAt: NOON })
+    }
+    for (const id of ['a1', 'a2', 'a3', 'a4']) await at(busy, id, 'slow')
+    for (const id of ['b1', 'b2']) await at(busy, id, 'quick')
+    for (const id of ['c1', 'c2', 'c3']) await at(calm, id, 'slow')
+    const claimAll = async (owner: string, share: number) => {
+      const all: string[] = []
+      for (
+        let some = await jobs.claim(lease(owner), share);
+        some.length > 0;
+        some = await jobs.claim(lease(owner), share)
+      ) {
+        all.push(...some.map(({ id }) => id.slice(0, 1)))
+      }
+      return { all, of: (...names: string[]) => all.filter(name => names.includes(name)).length }
+    }
+    const first = await claimAll('one', 3)
+    t.equal(first.of('a', 'c'), 3, 'of one provider')
+    t.equal(first.of('a', 'b'), 3, 'of one organization')
+    t.ok(first.of('b') > 0 && first.of('c') > 0, 'neither keeps the others waiting')
+    t.equal((await claimAll('two', 9)).all.length, 9 - first.all.length, 'a share is of one owner')
+    await jobs.release('one')
+    t.equal((await claimAll('one', 9)).all.length, first.all.length, 'what was given back is free')
+    const { running, bytes } = await jobs.counts()
+    t.same(running.map(one => `${one.count} ${one.provider} ${one.state}`).sort(), ['2 quick queued', '7 slow queued'])
+    t.equal(bytes, 0)
+  })
+
+  t.test('bytes of kept results are counted, of all and of one organization', async t => {
+    const subject = await make(t)
+    const { jobs } = subject
+    const [one, other] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    for (const [principal, id, bytes] of [
+      [one, 'a', 10],
+      [one, 'b', 200],
+      [other, 'c', 3000],
+    ] as const) {
+      await running(subject, principal, jobOf(id))
+      const claimed = await jobs.claimOne(id, lease('one'))
+      const result = { kind: 'blob', blob: `blob-${id}`, type: 'video/mp4', bytes, etag: '"x"' } as const
+      await jobs.end(id, claimed!.fence, ended(id, { result }), rowFor(principal, id, 0n))
+    }
+    t.same(await jobs.keptBytes(one.orgId), { all: 3210, own: 210 })
+    t.same(await jobs.blobs(['blob-a', 'blob-x']), new Set(['blob-a']))
+    await jobs.remove('b', NOON)
+    t.same(await jobs.keptBytes(one.orgId), { all: 3010, own: 10 })
+    t.equal((await jobs.counts()).bytes, 3010)
   })
 
   t.test('a list is of one project, from either end, and goes on behind a job', async t => {
@@ -253,9 +310,13 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     await jobs.end('a', claimed!.fence, ended('a', { result: null }), rowFor(principal, 'a', 0n))
     const said = { triedAt: NOON, status: 500, response: 'no', error: null, headers: '{}', bodySha256: 'x' }
     const later = NOON + 1000
-    const [first] = await jobs.claimDeliveries(lease('one', later), 9)
+    const [early] = await jobs.claimDeliveries(lease('one', later), 9)
+    t.equal(await jobs.postpone(early!, later + 1), true)
+    t.equal(await jobs.postpone({ ...early!, fence: 9 }, later + 1), false)
+    t.same(await jobs.claimDeliveries(lease('one', later), 9), [], 'it is due later')
+    const [first] = await jobs.claimDeliveries(lease('one', later + 1), 9)
     t.match(first, { eventId: 'evt_a', jobId: 'a', attempt: 1 })
-    t.same(await jobs.claimDeliveries(lease('two', later), 9), [])
+    t.same(await jobs.claimDeliveries(lease('two', later + 1), 9), [])
     t.equal(await jobs.deliver({ ...first!, fence: 9 }, { ...said, state: 'delivered', nextAt: 0 }), false)
     t.equal(await jobs.deliver(first!, { ...said, state: 'retrying', nextAt: later + 5 }), true)
     t.same((await jobs.get('a'))?.callback, callback)

@@ -22,6 +22,10 @@ export const jobsEntry = s.object({
   results: s.default(s.enum('auto', 'keep', 'proxy'), 'auto'),
   blobs: s.default(text, '../data/blobs'),
   max_result: s.default(s.size(), '2GiB'),
+  /** All kept results together; one organization may have half of it. */
+  max_kept: s.default(s.size(), '100GiB'),
+  /** Results that clients read at a time, in one process. */
+  streams: s.default(called('a number from 1 to 10000', s.integer({ minimum: 1, maximum: 10_000 })), 256),
   /** First delay between attempts; it doubles up to an hour. */
   callback_retry: s.default(s.duration(), '30s'),
   callback_attempts: s.default(some, 8),

@@ -166,6 +166,14 @@ export interface JobsStatus {
   readonly callbacks: number
 }
 
+/** For metrics. */
+export interface JobCounts {
+  /** Of those that have not ended. */
+  readonly running: readonly { readonly state: JobState; readonly provider: string; readonly count: number }[]
+  /** Of results that are kept. */
+  readonly bytes: number
+}
+
 export interface JobScope {
   readonly orgId?: string | undefined
   readonly projectId?: string | undefined
@@ -195,8 +203,8 @@ export interface JobStore {
   /** Newest first, unless `ascending`; without those that were deleted or never began. */
   list(scope: JobScope, kind: string, page: Page & { readonly ascending?: boolean }): Promise<Job[]>
 
-  /** Those that are due, fairly among organizations. */
-  claim(lease: Lease): Promise<Job[]>
+  /** Those that are due, in turns of organizations. Of one organization, and at one provider, an owner has `share` at most. */
+  claim(lease: Lease, share: number): Promise<Job[]>
   /** The same of one, due or not; undefined where another one has it, or it has ended. */
   claimOne(id: string, lease: Lease): Promise<Job | undefined>
   renew(id: string, fence: number, until: number): Promise<boolean>
@@ -205,7 +213,7 @@ export interface JobStore {
   /** State, charge, request row and the event of the callback, in one durable transaction. Ends the lease. */
   end(id: string, fence: number, ended: EndedJob, row: RequestRow): Promise<boolean>
   /** All leases of this owner end. */
-  release(owner: string, now: number): Promise<void>
+  release(owner: string): Promise<void>
   /** When the next job, delivery or removal is due; undefined when there is none. */
   nextAt(): Promise<number | undefined>
 
@@ -223,8 +231,13 @@ export interface JobStore {
   /** Of one organization an owner holds at most `share` at a time. */
   claimDeliveries(lease: Lease, share: number): Promise<Delivery[]>
   deliver(delivery: Delivery, delivered: Delivered): Promise<boolean>
+  /** It was not tried, and is due then. Ends the lease. */
+  postpone(delivery: Delivery, nextAt: number): Promise<boolean>
   deliveries(jobId: string): Promise<Delivery[]>
   /** One more attempt of an event, now. False where there is no such event, or its secret is gone. */
   redeliver(eventId: string, now: number): Promise<boolean>
   status(now: number): Promise<JobsStatus>
+  counts(): Promise<JobCounts>
+  /** Bytes of kept results: of all organizations, and of this one. */
+  keptBytes(orgId: string): Promise<{ readonly all: number; readonly own: number }>
 }

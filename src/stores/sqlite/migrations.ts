@@ -16,6 +16,7 @@ import { step as jobs } from './migrations/10-jobs.ts'
 import { step as reports } from './migrations/11-reports.ts'
 import { step as oauth } from './migrations/12-oauth.ts'
 import { step as responses } from './migrations/13-responses.ts'
+import { step as jobClaims } from './migrations/14-job-claims.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -31,4 +32,5 @@ export const migrations: readonly string[] = [
   reports,
   oauth,
   responses,
+  jobClaims,
 ]

@@ -1,6 +1,6 @@
 /** Jobs in memory: one process, so that leases and fences only keep its own claims apart. */
 import { errors } from '../../../core/error.ts'
-import type { Delivered, Delivery, EndedJob, Job, JobError, JobStore, Lease } from '../../../core/ports.ts'
+import type { Delivered, Delivery, EndedJob, Job, JobCounts, JobError, JobStore, Lease } from '../../../core/ports.ts'
 import { IDEMPOTENT_MS, isRunning, type LedgerTransaction, moved, startProgress } from '../../rules/jobs.ts'
 import type { JobRow, Tables } from './tables.ts'
 
@@ -37,6 +37,9 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
   }
   const dueAt = ({ nextAt, leaseUntil }: { nextAt: number; leaseUntil: number }) => Math.max(nextAt, leaseUntil)
   const isPending = ({ state }: Delivery) => state === 'pending'
+
+  const kept = (isCounted: (row: JobRow) => boolean): number =>
+    jobs.filter(isCounted).reduce((sum, { result }) => sum + (result?.kind === 'blob' ? result.bytes : 0), 0)
 
   return {
     begin: (job, target, asked) =>
@@ -106,19 +109,22 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
       const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1 || ordered.length
       return ordered.slice(from, limit === undefined ? undefined : from + limit)
     },
-    claim: lease =>
+    claim: (lease, share) =>
       write(() => {
+        const left = new Shares(share)
+        for (const row of jobs.filter(row => row.leaseOwner === lease.owner && !isFree(row, lease.now))) left.take(row)
         const due = jobs
           .filter(row => isRunning(row.state) && row.nextAt <= lease.now && isFree(row, lease.now))
           .sort((a, b) => a.nextAt - b.nextAt)
-        const places = new Map<string, number>()
+        const turns = new Map<string, number>()
         const placed = due.map(row => {
-          const place = (places.get(row.orgId) ?? 0) + 1
-          places.set(row.orgId, place)
-          return { row, place }
+          const turn = (turns.get(row.orgId) ?? 0) + 1
+          turns.set(row.orgId, turn)
+          return { row, turn }
         })
-        placed.sort((a, b) => a.place - b.place)
-        return placed.slice(0, lease.limit).map(({ row }) => take(row, lease))
+        placed.sort((a, b) => a.turn - b.turn)
+        const taken = placed.filter(({ row }) => left.take(row)).slice(0, lease.limit)
+        return taken.map(({ row }) => take(row, lease))
       }),
     claimOne: (id, lease) =>
       write(() => {
@@ -226,6 +232,13 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
         else change(jobId, { callback: null })
         return true
       }),
+    postpone: ({ eventId, attempt, fence }, nextAt) =>
+      write(() => {
+        const row = events.get(`${eventId} ${attempt}`)
+        if (row?.fence !== fence || !isPending(row)) return false
+        events.set(`${eventId} ${attempt}`, { ...row, nextAt, ...free })
+        return true
+      }),
     deliveries: async jobId => events.filter(one => one.jobId === jobId),
     redeliver: (eventId, now) =>
       write(() => {
@@ -251,6 +264,33 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
         callbacks: events.filter(isPending).length,
       }
     },
+    async counts() {
+      const running = new Map<string, JobCounts['running'][number]>()
+      for (const { state, provider } of jobs.filter(({ state }) => state === 'creating' || isRunning(state))) {
+        const key = `${state} ${provider}`
+        running.set(key, { state, provider, count: (running.get(key)?.count ?? 0) + 1 })
+      }
+      return { running: [...running.values()], bytes: kept(() => true) }
+    },
+    keptBytes: async orgId => ({ all: kept(() => true), own: kept(row => row.orgId === orgId) }),
+  }
+}
+
+/** How many more there may be of each organization, and at each provider. */
+class Shares {
+  readonly #share: number
+  readonly #taken = new Map<string, number>()
+
+  constructor(share: number) {
+    this.#share = share
+  }
+
+  /** False where one of the two is full. */
+  take({ orgId, provider }: Job): boolean {
+    const keys = [`org ${orgId}`, `provider ${provider}`]
+    if (keys.some(key => (this.#taken.get(key) ?? 0) >= this.#share)) return false
+    for (const key of keys) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1)
+    return true
   }
 }
 

@@ -9,26 +9,40 @@ type Claims = Pick<JobStore, 'claim' | 'claimOne' | 'renew' | 'move' | 'end' | '
 
 interface Claim extends Lease {
   readonly id?: string
+  readonly share?: number
 }
 
 export const RUNNING = "state IN ('queued', 'in_progress')"
 const FREE = '(lease_until IS NULL OR lease_until <= @now)'
 const TAKE = 'UPDATE jobs SET lease_owner = @owner, lease_until = @until, fence = fence + 1 WHERE'
 
-/** Of each organization one after another, so that one with many jobs does not keep those of others waiting. */
+/**
+ * Of each organization one after another, and of its providers, so that one with many jobs does not keep those of others
+ * waiting; and no more of an organization or a provider than the share of it that the owner has left.
+ */
 const CLAIM = `
+  WITH held AS MATERIALIZED (
+    SELECT org_id, provider FROM jobs WHERE lease_owner = @owner AND lease_until > @now
+  ), due AS (
+    SELECT id, org_id, provider, next_at, row_number() OVER (PARTITION BY org_id, provider ORDER BY next_at) AS of_both
+    FROM jobs WHERE ${RUNNING} AND next_at <= @now AND ${FREE}
+      AND (SELECT count(*) FROM held WHERE held.provider = jobs.provider) < @share
+  ), turns AS (
+    SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY of_both, next_at) AS turn FROM due
+  ), placed AS (
+    SELECT id, next_at, turn, row_number() OVER (PARTITION BY provider ORDER BY turn, next_at)
+      + (SELECT count(*) FROM held WHERE held.provider = turns.provider) AS of_provider
+    FROM turns WHERE turn + (SELECT count(*) FROM held WHERE held.org_id = turns.org_id) <= @share
+  )
   ${TAKE} id IN (
-    SELECT id FROM (
-      SELECT id, next_at, row_number() OVER (PARTITION BY org_id ORDER BY next_at) AS place
-      FROM jobs WHERE ${RUNNING} AND next_at <= @now AND ${FREE}
-    ) ORDER BY place, next_at LIMIT @limit
+    SELECT id FROM placed WHERE of_provider <= @share ORDER BY turn, next_at LIMIT @limit
   ) RETURNING *`
 
-/** What somebody has claimed is due when the lease is over. */
+/** What somebody has claimed is due when the lease is over. The indexes give the first of each without a scan. */
 const NEXT_AT = `
   SELECT min(at) FROM (
-    SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM jobs
-    WHERE state IN ('creating', 'queued', 'in_progress')
+    SELECT min(next_at) AS at FROM jobs WHERE state IN ('creating', 'queued', 'in_progress') AND lease_owner IS NULL
+    UNION ALL SELECT min(max(next_at, lease_until)) FROM jobs WHERE lease_owner IS NOT NULL
     UNION ALL SELECT min(max(next_at, coalesce(lease_until, 0))) FROM job_events WHERE state = 'pending'
     UNION ALL SELECT min(expires_at) FROM jobs WHERE result_kind IS NOT NULL
   )`
@@ -39,8 +53,10 @@ export function claims(table: JobTable, events: JobEvents, ledger: LedgerTransac
   const claimOne = db.prepare<Claim, JobRow>(`${TAKE} id = @id AND ${RUNNING} AND ${FREE} RETURNING *`).safeIntegers()
   const nextAt = db.prepare<[], number | null>(NEXT_AT).pluck()
 
+  const isOpen = (id: string): boolean => isRunning(table.row(id)?.state ?? 'failed')
+
   return {
-    claim: lease => table.write('committed', () => claim.all(lease).map(table.job)),
+    claim: (lease, share) => table.write('committed', () => claim.all({ ...lease, share }).map(table.job)),
 
     claimOne: (id, lease) =>
       table.write('committed', () => {
@@ -48,7 +64,8 @@ export function claims(table: JobTable, events: JobEvents, ledger: LedgerTransac
         return row && table.job(row)
       }),
 
-    renew: (id, fence, until) => table.write('committed', () => table.update(id, { lease_until: until }, fence)),
+    renew: (id, fence, until) =>
+      table.write('committed', () => isOpen(id) && table.update(id, { lease_until: until }, fence)),
 
     move: (id, fence, change) =>
       table.write('committed', () => {
@@ -85,10 +102,10 @@ export function claims(table: JobTable, events: JobEvents, ledger: LedgerTransac
         return true
       }),
 
-    release: (owner, now) =>
+    release: owner =>
       table.write('committed', () => {
-        db.prepare('UPDATE jobs SET lease_until = ? WHERE lease_owner = ? AND lease_until > ?').run(now, owner, now)
-        events.release(owner, now)
+        db.prepare('UPDATE jobs SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?').run(owner)
+        events.release(owner)
       }),
 
     async nextAt() {

@@ -22,10 +22,8 @@ export class JobEvents {
   }
 
   /** Within a transaction. */
-  release(owner: string, now: number): void {
-    this.#db
-      .prepare('UPDATE job_events SET lease_until = ? WHERE lease_owner = ? AND lease_until > ?')
-      .run(now, owner, now)
+  release(owner: string): void {
+    this.#db.prepare('UPDATE job_events SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = ?').run(owner)
   }
 
   claim({ owner, now, until, limit }: Lease, share: number): Promise<Delivery[]> {
@@ -65,6 +63,17 @@ export class JobEvents {
       if (state === 'retrying') this.#add(eventId, jobId, type, attempt + 1, nextAt)
       else this.#told(jobId, state, triedAt)
       return true
+    })
+  }
+
+  postpone({ eventId, attempt, fence }: Delivery, nextAt: number): Promise<boolean> {
+    return this.#table.write('committed', () => {
+      const { changes } = this.#db
+        .prepare(`
+          UPDATE job_events SET next_at = ?, lease_owner = NULL, lease_until = NULL
+          WHERE event_id = ? AND attempt = ? AND fence = ? AND state = 'pending'`)
+        .run(nextAt, eventId, attempt, fence)
+      return changes > 0
     })
   }
 

@@ -21,6 +21,7 @@ export function sqliteJobs(db: Sqlite, writer: Writer, ledger: LedgerTransaction
     ...reads(table),
     claimDeliveries: (lease, share) => events.claim(lease, share),
     deliver: (delivery, delivered) => events.deliver(delivery, delivered),
+    postpone: (delivery, nextAt) => events.postpone(delivery, nextAt),
     deliveries: jobId => events.of(jobId),
     redeliver: (eventId, now) => events.redeliver(eventId, now),
   }

@@ -1,17 +1,18 @@
 /** What is read of jobs, one by one, as lists and as counts. */
-import type { JobStore } from '../../../core/ports.ts'
+import type { JobCounts, JobStore } from '../../../core/ports.ts'
 import { ALL } from '../page.ts'
 import { RUNNING } from './claims.ts'
 import type { JobRow } from './rows.ts'
 import type { JobTable } from './table.ts'
 
-type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status'>
+type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status' | 'counts' | 'keptBytes'>
 
 /** The page behind the job @after, and its order. */
 const NEWEST_FIRST = `(@after IS NULL OR (created_at, id) < (SELECT created_at, id FROM jobs WHERE id = @after))
   ORDER BY created_at DESC, id DESC`
 const OLDEST_FIRST = `(@after IS NULL OR (created_at, id) > (SELECT created_at, id FROM jobs WHERE id = @after))
   ORDER BY created_at, id`
+const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
 export function reads(table: JobTable): Reads {
@@ -59,6 +60,20 @@ export function reads(table: JobTable): Reads {
         oldest: one(`SELECT min(created_at) ${OPEN}`) ?? null,
         callbacks: one("SELECT count(*) FROM job_events WHERE state = 'pending'") ?? 0,
       }
+    },
+
+    async counts() {
+      return {
+        running: db
+          .prepare<[], JobCounts['running'][number]>(`SELECT state, provider, count(*) AS count ${OPEN} GROUP BY 1, 2`)
+          .all(),
+        bytes: one(`SELECT coalesce(sum(result_bytes), 0) ${KEPT}`) ?? 0,
+      }
+    },
+
+    async keptBytes(orgId) {
+      const sum = 'SELECT coalesce(sum(result_bytes), 0)'
+      return { all: one(`${sum} ${KEPT}`) ?? 0, own: one(`${sum} ${KEPT} AND org_id = ?`, orgId) ?? 0 }
     },
   }
 }

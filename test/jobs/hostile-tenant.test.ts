@@ -1,0 +1,139 @@
+/** Tenants that take what belongs to others: places of callbacks and of streams, room for results, tokens. */
+import { createHmac } from 'node:crypto'
+import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { ContentRequest } from '../../src/core/ports.ts'
+import { Callbacks } from '../../src/jobs/callbacks.ts'
+import type { Posted } from '../../src/jobs/context.ts'
+import { isValidToken, tokenFor } from '../../src/jobs/token.ts'
+import { engineKit, FILM, type Said } from './kit.ts'
+
+const whole: ContentRequest = { range: undefined, ifRange: undefined, isHead: false, signal: new Cancellation() }
+const done = (result: Said) => (asked: { path: string }) =>
+  asked.path.endsWith('/content') ? result : { body: { status: 'completed' } }
+const settled = () => new Promise<void>(resolve => setImmediate(resolve))
+
+t.test('a host that does not answer keeps callbacks to others waiting by no more than four places', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  kit.answer = done({ body: FILM })
+  const tenants = await Promise.all(Array.from({ length: 12 }, () => kit.subject.organization('open', 0n)))
+  const to = (host: string) => ({ url: `https://${host}/in`, secret: 's' })
+  for (const principal of tenants) {
+    for (let n = 0; n < 10; n++) await kit.create({ callback: to('tarpit.example'), principal })
+  }
+  const { id } = await kit.create({ callback: to('quick.example') })
+  while ((await kit.poll()) > 0) await settled()
+  let release: (posted: Posted) => void = () => undefined
+  const silence = new Promise<Posted>(resolve => {
+    release = resolve
+  })
+  kit.hear = url => (url.includes('tarpit') ? (silence as unknown as Posted) : { status: 204, text: '' })
+  const callbacks = new Callbacks(kit.context, 'one')
+  for (let turns = 0; turns < 5; turns++) {
+    await callbacks.run()
+    await settled()
+  }
+  t.equal(kit.posted.filter(({ url }) => url.includes('tarpit')).length, 4)
+  t.match(await kit.subject.jobs.deliveries(id), [{ state: 'delivered', attempt: 1 }])
+  release({ status: 204, text: '' })
+  for (let turns = 0; turns < 60; turns++) {
+    kit.subject.clock.now += 1_000
+    await callbacks.run()
+    await settled()
+  }
+  t.equal(new Set(kit.posted.map(({ headers }) => headers['webhook-id'])).size, 121, 'each is told in the end')
+  t.equal(kit.posted.length, 121, 'and once, as each was heard')
+})
+
+t.test('a job that is deleted is told of no more', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  kit.answer = done({ body: FILM })
+  const job = await kit.create({ callback: { url: 'https://hook.example/in', secret: 's' } })
+  await kit.poll()
+  await kit.jobs.remove(job)
+  const callbacks = new Callbacks(kit.context, 'one')
+  await callbacks.run()
+  await settled()
+  t.same(kit.posted, [])
+  t.match(await kit.subject.jobs.deliveries(job.id), [{ state: 'failed' }])
+})
+
+t.test('who reads results has a place, of which one organization gets a share', async t => {
+  const kit = await engineKit(t, { options: { results: 'keep' } })
+  kit.answer = done({ body: FILM })
+  const other = await kit.subject.organization('open', 0n)
+  const [mine, theirs] = [await kit.create(), await kit.create({ principal: other })]
+  while ((await kit.poll()) > 0);
+  const open = async (id: string) => kit.jobs.content(await kit.read(id), whole)
+  const streams = [await open(theirs.id), await open(mine.id), await open(mine.id)]
+  await t.rejects(open(mine.id), { code: 'overloaded' }, 'a quarter of eight, beside another one')
+  streams.push(await open(theirs.id))
+  const read = async (chunks: AsyncIterable<Buffer>) => {
+    const got: Buffer[] = []
+    for await (const chunk of chunks) got.push(chunk)
+    return Buffer.concat(got)
+  }
+  t.same(await read(streams[1]!.chunks), FILM)
+  streams.push(await open(mine.id))
+  await t.rejects(open(mine.id), { code: 'overloaded' })
+  // Nobody begins to read this one.
+  await streams[2]!.chunks[Symbol.asyncIterator]().return?.()
+  streams.push(await open(mine.id))
+  await t.rejects(kit.jobs.content(await kit.read(mine.id), { ...whole, range: 'bytes=99999-' }), { code: 'overloaded' })
+  t.same(await read(streams[0]!.chunks), FILM)
+})
+
+t.test('results of one organization take half of the room at most; then they are read from their provider', async t => {
+  const kit = await engineKit(t, { options: { results: 'keep', max_kept: 4 * FILM.length } })
+  kit.answer = done({ body: FILM })
+  const other = await kit.subject.organization('open', 0n)
+  const made = []
+  for (let n = 0; n < 3; n++) made.push(await kit.create())
+  made.push(await kit.create({ principal: other }))
+  for (const _ of made) {
+    const [job] = await kit.subject.jobs.claim(kit.jobs.engine.lease(1), 8)
+    await kit.jobs.engine.poller.poll(job!, new Cancellation())
+  }
+  const kinds = await Promise.all(made.map(async ({ id }) => (await kit.read(id)).result?.kind))
+  t.same(kinds.sort(), ['blob', 'blob', 'blob', 'own'])
+  t.equal((await kit.subject.jobs.keptBytes(other.orgId)).own, FILM.length)
+})
+
+t.test('a token is of one job, one key and one time, in one spelling', t => {
+  const [key, older] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  const now = 1_790_000_000_000
+  const good = tokenFor(key, 'log', now + 60_000)
+  const [header = '', claims = '', mac = ''] = good.split('.')
+  const forged = (head: object, body: object, by = key) => {
+    const signed = [head, body].map(part => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+    return `${signed}.${createHmac('sha256', by).update(signed).digest('base64url')}`
+  }
+  const exp = Math.floor(now / 1000) + 60
+  const isValid = (token: string, logId = 'log', at = now) => isValidToken([key, older], token, logId, at)
+  t.ok(isValid(good))
+  t.ok(isValid(tokenFor(older, 'log', now + 60_000)), 'a key that was the newest one before')
+  for (const [says, token, logId, at] of [
+    ['another job', good, 'other', now],
+    ['too late', good, 'log', now + 60_000],
+    ['alg none', forged({ alg: 'none' }, { l: 'log', exp }), 'log', now],
+    ['a kid', forged({ alg: 'HS256', kid: '1' }, { l: 'log', exp }), 'log', now],
+    ['a time in the past', forged({ alg: 'HS256' }, { l: 'log', exp: exp - 3600 }), 'log', now],
+    ['no time', forged({ alg: 'HS256' }, { l: 'log' }), 'log', now],
+    ['a key that is not ours', forged({ alg: 'HS256' }, { l: 'log', exp }, Buffer.alloc(32, 3)), 'log', now],
+    ['junk behind it', `${good}x`, 'log', now],
+    ['a part more', `${good}.`, 'log', now],
+    ['padding', `${good}=`, 'log', now],
+    ['no signature', `${header}.${claims}.`, 'log', now],
+    [
+      'other claims',
+      `${header}.${Buffer.from('{"l":"other","exp":9999999999}').toString('base64url')}.${mac}`,
+      'other',
+      now,
+    ],
+    ['another spelling of its last bits', good.slice(0, -1) + (good.endsWith('A') ? 'B' : 'A'), 'log', now],
+    ['nothing', '', 'log', now],
+  ] as const) {
+    t.notOk(isValid(token, logId, at), says)
+  }
+  t.end()
+})
