@@ -5,6 +5,8 @@ export interface Place {
   readonly url: string
   readonly key: string
   readonly model: string | undefined
+  /** No provider of the model can search the web. */
+  readonly lacksSearch: boolean
 }
 
 export interface Launch {
@@ -28,7 +30,7 @@ const KEY = 'MODEL_GATEWAY_API_KEY'
 export const tools = {
   codex: {
     npm: '@openai/codex',
-    launch({ url, key, model }) {
+    launch({ url, key, model, lacksSearch }) {
       const settings = {
         'model_providers.gateway.name': 'Model Gateway',
         'model_providers.gateway.base_url': `${url}/v1`,
@@ -36,6 +38,8 @@ export const tools = {
         'model_providers.gateway.wire_api': 'responses',
         model_provider: 'gateway',
         ...(model !== undefined && { model }),
+        // It offers its provider's search with every request, which a model without one refuses.
+        ...(lacksSearch && { web_search: 'disabled' }),
       }
       const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
       return { command: 'codex', args, env: { [KEY]: key } }

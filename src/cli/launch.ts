@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Argument, type Command } from 'commander'
 import type { ShownKey } from '../admin/commands/keys.ts'
+import type { ListedModel } from '../admin/commands/models.ts'
 import { Exited, errorCode, Failure, oneLine } from './io.ts'
 import { type Launch, type ToolName, tools } from './launch-tools.ts'
 import { publicBase } from './public.ts'
@@ -36,7 +37,9 @@ export function addLaunch(program: Command, open: Open): void {
     .action(async (name: ToolName, args: readonly string[], options: LaunchOptions, command: Command) => {
       const session = open(command)
       const url = await publicBase(options.url, session)
-      const launchWith = (key: string): Launch => tools[name].launch({ url, key, model: options.model })
+      const { model } = options
+      const lacksSearch = model !== undefined && !(await searches(model, session))
+      const launchWith = (key: string): Launch => tools[name].launch({ url, key, model, lacksSearch })
       if (options.print) {
         session.print({ ...launchWith(NO_KEY) }, shell)
         return
@@ -58,6 +61,19 @@ export function addLaunch(program: Command, open: Open): void {
       }
       if (code !== 0) throw new Exited(code)
     })
+}
+
+/** Whether a provider of the model, or the one that it names, has a web search. */
+async function searches(name: string, { admin }: Session): Promise<boolean> {
+  const wanted = name.replace(/:(?:floor|nitro)$/, '')
+  const models = await admin.command<ListedModel[]>('models.list')
+  return models.some(({ id, aliases, providers }) => {
+    const names = [id, ...aliases]
+    return providers.some(({ provider, externalId, live, webSearch }) => {
+      const pinned = [...names, externalId].map(one => `${provider}/${one}`)
+      return live && webSearch && (names.includes(wanted) || pinned.includes(wanted))
+    })
+  })
 }
 
 /** The file is in the user's home: a tool may distrust a folder that others can write to. */

@@ -68,7 +68,14 @@ function catalogue(): Snapshot['catalog'] {
     mappings,
   } as unknown as Model
   const offer = (of: Provider, rest: Partial<Mapping>) =>
-    mappings.push({ model, provider: of, externalId: `${of.id}-large`, pricing: {}, ...rest } as Mapping)
+    mappings.push({
+      model,
+      provider: of,
+      externalId: `${of.id}-large`,
+      pricing: {},
+      supports: new Set(),
+      ...rest,
+    } as Mapping)
   offer(live, {
     price: { rates: { prompt: 2_500_000n, completion: 10_000_000n }, tiers: [] },
     pricing: { prompt: '0.0000025', completion: '0.00001' },

@@ -68,6 +68,11 @@ t.test('launch starts a tool with a key of its own, which is gone when the tool 
     t.match(shown, { code: 0, stdout: /^export [A-Z_]+=/ }, name)
     t.match(shown.stdout, 'mgw_YOUR_KEY')
   }
+  const settings = async (...args: string[]) => (await launch('codex', '--print', ...args)).stdout
+  t.match(await settings('--model', 'test'), 'web_search=', 'codex offers no search to a model without one')
+  t.notMatch(await settings('--model', 'a/searching'), 'web_search=')
+  t.notMatch(await settings('--model', 'searching:floor'), 'web_search=')
+  t.notMatch(await settings(), 'web_search=', 'its own model is not known')
   rmSync(join(dir, 'claude'))
   t.match(await launch('claude'), { code: 1, stderr: /install it: npm install -g @anthropic-ai\/claude-code/ })
   t.match(await launch('vim'), { code: 2 })

@@ -22,6 +22,7 @@ export const plainGateway = shared(async t => {
         models: [
           testMapping,
           { ...testMapping, model: 'small', id: 'small-1' },
+          { ...priced('searching', '1'), supports: ['streaming', 'tools', 'web_search'] },
           priced('premium', '6', '2'),
           priced('free', '0'),
           priced('cheap', '1'),

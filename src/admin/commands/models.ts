@@ -19,6 +19,7 @@ const describeMapping = (mapping: Mapping) => ({
   provider: mapping.provider.id,
   externalId: mapping.externalId,
   live: live(mapping),
+  webSearch: mapping.supports.has('web_search'),
   pricing: mapping.price ? mapping.pricing : null,
   inputPerMillion: perMillion(mapping.price?.rates.prompt),
   outputPerMillion: perMillion(mapping.price?.rates.completion),
