@@ -2,8 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import ts from 'typescript'
-import { root, sourceFiles, textOf } from './helpers/sources.ts'
+import { commentsOf, root, sourceFiles, textOf } from './helpers/sources.ts'
 
 const testFiles = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
   .filter(name => name.endsWith('.ts'))
@@ -13,31 +12,14 @@ const testFiles = readdirSync(join(root, 'test'), { recursive: true, encoding: '
 const outside =
   /\binterface \d|\bfield notes\b|\bdecisions (?:section )?\d|\breliability (?:section )?[A-C]\b|\bedge cases [A-Z]\d|(?<!\.)\b(?:wire|spec|design)\/[\w-]+\.(?:md|yaml)|(?<![\w/-])(?:media|jobs|mcp|interface|decisions|field-notes|client-wires|ai-sdk-protocol|house|peers)\.md\b/i
 
-/** Comments of a file that may hold a reference, each as one line. */
-function commentsOf(file: string): string[] {
+/** Whether the comments of a file may hold a reference: most files have none. */
+const mayRefer = (file: string): boolean => {
   const text = textOf(file)
-  if (!text.includes('docs/') && !outside.test(text)) return []
-  const found: string[] = []
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.ES2023, false)
-  const seen = new Set<number>()
-  const collect = (ranges: readonly ts.CommentRange[] | undefined) => {
-    for (const { pos, end } of ranges ?? []) {
-      if (seen.has(pos)) continue
-      seen.add(pos)
-      found.push(text.slice(pos, end).replace(/\s*\n\s*(?:\*(?!\/))?\s*/g, ' '))
-    }
-  }
-  const walk = (node: ts.Node): void => {
-    collect(ts.getLeadingCommentRanges(text, node.pos))
-    collect(ts.getTrailingCommentRanges(text, node.end))
-    ts.forEachChild(node, walk)
-  }
-  walk(source)
-  return found
+  return text.includes('docs/') || outside.test(text)
 }
 
 const comments = [...sourceFiles, ...testFiles]
-  .filter(file => file !== 'test/references.test.ts')
+  .filter(file => file !== 'test/references.test.ts' && mayRefer(file))
   .flatMap(file => commentsOf(file).map(text => ({ file, text })))
 
 const pages = new Map<string, string>(

@@ -80,7 +80,7 @@ export class MessagesDecoder implements Decoder {
       case 'content_block_delta': {
         if (!isObject(payload.delta)) return []
         const events = this.#delta(payload.index ?? 0, payload.delta)
-        // Without a `type` the event could not be told from an event of another kind.
+        // Without a `type` the event could not be distinguished from other kinds.
         if (events[0]?.type === 'text' && payload.type) this.#repeated.learn(frame.data, events[0].text)
         return events
       }

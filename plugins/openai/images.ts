@@ -16,7 +16,7 @@ import { fileOf } from '../shared/images/inputs.ts'
 import { openAiImages } from '../shared/images/openai-form.ts'
 import { pixelsFor } from '../shared/images/proportions.ts'
 
-/** These answer with base64 alone, and refuse to be told to. */
+/** These answer with base64 only, and reject the parameter for it. */
 const GPT_IMAGE = /^(?:chat)?gpt-image/
 /** These take any size whose sides are multiples of 16. */
 const ANY_SIZE = /^gpt-image-2/

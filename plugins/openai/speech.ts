@@ -22,7 +22,7 @@ const USUAL_FORMAT = 'mp3'
 /** Models that take no instructions. */
 const PLAIN = /^tts-1/
 
-/** Tokens are told in events alone; a model that is charged for characters needs none. */
+/** Only events report tokens; a model charged by characters needs none. */
 const tells = ({ mapping: { model, supports } }: Target): boolean =>
   supports.has('streaming') && model.tokenizer !== CHARACTERS
 

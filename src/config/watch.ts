@@ -92,7 +92,7 @@ async function open(
     if (scope.holds(path)) note(path)
   }
   watcher.on('all', (_event, path) => seen(path))
-  // Raw events too: replacing a link to a folder changes no file that chokidar knows.
+  // Raw events too: replacing a link to a folder changes no file that chokidar watches.
   watcher.on('raw', (_event, name, facts) => {
     const { watchedPath } = facts as { watchedPath: string }
     seen(name && scope.folders.has(watchedPath) ? join(watchedPath, name) : watchedPath)

@@ -163,7 +163,7 @@ export class AnswerUsage {
     return this.#cost
   }
 
-  /** A search that the request did not want, and that has no price, does not make the rest of the cost unknown. */
+  /** A search that the request did not ask for, and that has no price, leaves the rest of the cost known. */
   #costOf(usage: Usage, estimated: boolean): Cost | null {
     const price = this.#ex.target?.price
     const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage

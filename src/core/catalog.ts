@@ -140,7 +140,7 @@ export interface Provider {
   readonly dataPolicy: DataPolicy
   /** It takes images as data only, although its wire has addresses, too. */
   readonly inlineMedia?: boolean
-  /** Field that carries earlier reasoning back to this provider, for providers that want it. */
+  /** Field that carries earlier reasoning back to this provider, for providers that require it. */
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
 }
 
@@ -194,7 +194,7 @@ export interface Mapping {
   readonly maxFile?: number | undefined
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number | undefined
-  /** Images that one request to the provider may want; undefined for as many as the wire has. */
+  /** Maximum images of one request to the provider; undefined for the wire's own limit. */
   readonly maxImageN?: number | undefined
   /** Sizes and aspect ratios of images that it takes; undefined for all of the wire. */
   readonly sizes?: readonly string[] | undefined

@@ -31,7 +31,7 @@ export interface Codec<O extends Op = Op> {
   readonly compat?: Compat<O>
   /** Credentials that clients of the wire send elsewhere than in the headers that every endpoint reads. */
   credentials?(headers: Headers, query: string): readonly string[]
-  /** Many of its clients drop what they do not know of an answer, which is what providers want back of their reasoning. */
+  /** Many clients of this wire drop unknown fields of an answer, including reasoning that providers require back. */
   readonly dropsReasoning?: true
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined

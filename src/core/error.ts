@@ -1,9 +1,9 @@
-/** The catalogue of every error that the gateway raises itself, and how a client gets one. */
+/** The catalogue of all errors that the gateway raises itself, and their form for clients. */
 import { CLIENT_CLOSED, GatewayError } from './gateway-error.ts'
 
 export { CLIENT_CLOSED, type ErrorInit, GatewayError } from './gateway-error.ts'
 
-/** A thrown value as a GatewayError; what is not one becomes a 500 that shows nothing of its cause. */
+/** A thrown value as a GatewayError; any other value becomes a 500 that reveals nothing of its cause. */
 export const asError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : errors.internal(thrown)
 
@@ -13,7 +13,7 @@ const invalid = (status: number, code: string | null, message: string, param?: s
 const affordable = (tokens: number) =>
   tokens > 0 ? `: what is left affords max_tokens of ${tokens} at most` : ': what is left does not cover its prompt'
 
-/** Seconds. */
+/** Seconds, from 1 to 3. */
 const jittered = () => 1 + Math.floor(Math.random() * 3)
 const retryAfter = (seconds: number) => ({ 'retry-after': String(Math.max(1, Math.ceil(seconds))) })
 
@@ -33,7 +33,7 @@ export const errors = {
   tooManyElements: (limit: number) =>
     invalid(400, 'too_many_elements', `The request body holds more than ${limit} JSON values.`),
   tooManyNames: (limit: number) =>
-    invalid(400, 'too_many_elements', `What tools are called with holds more than ${limit} names of members.`),
+    invalid(400, 'too_many_elements', `The arguments of tool calls contain more than ${limit} member names.`),
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
   unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
@@ -46,7 +46,7 @@ export const errors = {
       'callback_url: this URL is not allowed: use an https address of a public server.',
       'callback_url',
     ),
-  /** One answer for all that keeps us from an address, so that it does not show what is inside. */
+  /** One message for every failure to fetch, so that it reveals nothing of the internal network. */
   urlNotFetched: (param: string) =>
     invalid(
       400,
@@ -55,20 +55,15 @@ export const errors = {
       param,
     ),
   imageTooLarge: (limit: number, param: string) =>
-    invalid(400, 'image_too_large', `${param}: the image is larger than the ${limit} bytes that are fetched.`, param),
+    invalid(400, 'image_too_large', `${param}: the image exceeds the limit of ${limit} bytes.`, param),
   notAnImage: (detail: string, param: string) =>
     invalid(400, 'not_an_image', `${param}: this URL gives no image: ${detail}. Use a PNG, JPEG, GIF or WebP.`, param),
-  /** A file of a form that is no image. */
+  /** A form's file that is not an image. */
   fileNotAnImage: (param: string) =>
-    invalid(
-      400,
-      'not_an_image',
-      `${param}: its first bytes are those of no image. Use a PNG, JPEG, GIF or WebP.`,
-      param,
-    ),
+    invalid(400, 'not_an_image', `${param}: the file is not an image. Use a PNG, JPEG, GIF or WebP.`, param),
   fileTooLarge: (limit: number, param: string) =>
-    invalid(413, 'request_too_large', `${param}: the file is larger than the ${limit} bytes that it may have.`, param),
-  /** What a provider refused to make, in its words. */
+    invalid(413, 'request_too_large', `${param}: the file exceeds the limit of ${limit} bytes.`, param),
+  /** The provider's explanation for rejected content. */
   contentFiltered: (message: string) =>
     new GatewayError({
       status: 400,
@@ -104,7 +99,7 @@ export const errors = {
       message,
       headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
     }),
-  /** `tokens`: the output limit that could be afforded; 0 when the prompt alone cannot. */
+  /** `tokens`: the affordable output limit; 0 when the prompt alone is too expensive. */
   insufficientCredits: (tokens: number) =>
     invalid(
       402,
@@ -112,9 +107,9 @@ export const errors = {
       `The organization has insufficient credits for this request${affordable(tokens)}. ` +
         'Add credits, lower max_tokens, or use a free model.',
     ),
-  /** A limit, a budget or an allowance that is used up. */
+  /** A used-up limit, budget or allowance. */
   spent: (message: string) => invalid(402, 'billing_error', message),
-  /** A limit of the organization's own key at a provider; another credential may do. */
+  /** A limit of the organization's own key at a provider; another credential may serve the request. */
   providerKeySpent: (until: string) =>
     invalid(402, 'billing_error', `The organization's key for the provider reached its usage limit.${until}`).with({
       failover: true,
@@ -127,7 +122,7 @@ export const errors = {
       `The price of ${what}${provider}/${model} is unknown, so it cannot be billed to credits. ` +
         'Set its pricing in the provider manifest, or "unpriced: allow".',
     ),
-  /** What would be charged to the operator, and which no price covers. */
+  /** Costs of the operator that no price covers. */
   ownKeyOnly: (param: string) =>
     invalid(
       400,
@@ -135,7 +130,7 @@ export const errors = {
       `${param}: not available with the gateway's credentials; attach your own key for the provider.`,
       param,
     ),
-  /** For projects in the mode `api-keys`. */
+  /** In projects with the mode `api-keys`. */
   noProviderKey: (model: string, providers: readonly string[]) =>
     invalid(
       400,
@@ -146,7 +141,7 @@ export const errors = {
     ),
   forbidden: (message: string) => invalid(403, 'permission_denied', message),
   notFound: (message: string) => invalid(404, 'not_found', message),
-  /** `file` is where an operator would add it. */
+  /** `file`: where an operator adds models. */
   modelNotFound: (model: string, hint = '', file?: string) =>
     invalid(
       404,
@@ -177,7 +172,7 @@ export const errors = {
     invalid(
       400,
       'idempotency_key_in_use',
-      'A request with this idempotency-key is still being worked on. Please retry.',
+      'A request with this idempotency-key is still in progress. Please retry.',
     ).with({ headers: retryAfter(1) }),
   /** `what` is a kind of job: `video`. */
   jobNotReady: (what: string) =>
@@ -188,7 +183,7 @@ export const errors = {
     invalid(400, `${what}_not_cancelable`, `The provider of this ${what} cannot cancel it: wait until it has ended.`),
   jobBusy: () => unavailable('job_busy', 'The job is being polled.').with({ headers: retryAfter(1) }),
   rangeNotSatisfiable: (size: number) =>
-    invalid(416, 'range_not_satisfiable', `The range lies outside of the ${size} bytes that there are.`).with({
+    invalid(416, 'range_not_satisfiable', `The range is outside the content, which has ${size} bytes.`).with({
       headers: { 'content-range': `bytes */${size}` },
     }),
   contentToken: () =>
@@ -198,7 +193,7 @@ export const errors = {
       code: 'invalid_token',
       message: 'The token is invalid or has expired.',
     }),
-  /** `taken`: what the endpoint takes. */
+  /** `taken`: media types that the endpoint accepts. */
   unsupportedMediaType: (got: string | undefined, taken: readonly string[] = ['application/json']) =>
     invalid(
       415,
@@ -215,7 +210,7 @@ export const errors = {
       message: `Rate limit exceeded for ${path}. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
       headers: retryAfter(seconds),
     }),
-  /** Retry at once: a place may be free in a moment (docs/contract.md#rate-limits). */
+  /** Retry after a second: a permit may be free in a moment (docs/contract.md#rate-limits). */
   tooManyConcurrent: (limit: number) =>
     new GatewayError({
       status: 429,
@@ -260,17 +255,17 @@ export const errors = {
   credentialUnavailable: (provider: string, cause: unknown) =>
     unavailable('credential_unavailable', `The organization's key for ${provider} cannot be read.`, cause),
   shuttingDown: () => unavailable('server_shutting_down', 'The gateway is shutting down.'),
-  /** A provider that has as much to do as it may have; another one may take the request. */
+  /** The provider has reached its concurrency limit; another one may serve the request. */
   providerBusy: (provider: string) =>
     new GatewayError({
       status: 529,
       type: 'overloaded',
       code: 'overloaded',
-      message: `The gateway has as many requests open at ${provider} as it may have. Please retry.`,
+      message: `The gateway has reached its limit of concurrent requests to ${provider}. Please retry.`,
       headers: retryAfter(jittered()),
       failover: true,
     }),
-  /** Callers are sent away for one to three seconds, so that they do not all come back at once. */
+  /** Clients retry after one to three seconds, so that they do not return all at once. */
   overloaded: () =>
     new GatewayError({
       status: 529,
@@ -281,7 +276,7 @@ export const errors = {
     }),
 }
 
-/** The error as a client gets it, unless its wire has a form of its own: docs/contract.md#errors. */
+/** The error in the default client form: docs/contract.md#errors. */
 export const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
 
 function upstream(status: number, code: string, message: string, upstreamStatus: number, cause?: unknown) {

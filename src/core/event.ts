@@ -35,7 +35,7 @@ export interface ToolEvent {
   index: number
   id?: string
   name?: string
-  /** Of a tool that its client put into a group of tools, where the provider knows such groups. */
+  /** The group of a tool that its client grouped, where the provider supports groups. */
   namespace?: string
   args?: string
   /** On every piece of a call of a custom tool, whose `args` are any text. */

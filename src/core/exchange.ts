@@ -24,7 +24,7 @@ import type { Timings } from './timings.ts'
 import type { FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
 
-/** The limit on each choice that is sent in place of the caller's, in tokens, and what it comes from. */
+/** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
 export interface OutputLimit {
   readonly tokens: number
   readonly by: StoppedBy
@@ -32,7 +32,7 @@ export interface OutputLimit {
 /** What ends an answer early: the organization's credits or plan, or a limit of its own. */
 export type StoppedBy = 'credit' | 'limit'
 
-/** Makes the `outbound` of an exchange, with its output limit. */
+/** Encodes the `outbound` of an exchange with its output limit. */
 export interface RequestEncoding {
   encode(): void
 }
@@ -43,17 +43,17 @@ export type Outcome = 'ok' | 'error' | 'aborted'
 export interface ExchangeInit {
   snapshot: Snapshot
   endpoint: Endpoint
-  /** Of the request; GET where nothing is said. */
+  /** Request method; GET by default. */
   method?: string
   headers: Headers
-  /** What stands behind the `?`, undecoded. */
+  /** The part after the `?`, undecoded. */
   query: string
-  /** Of the endpoint's path. */
+  /** Parameters of the endpoint's path. */
   params?: Params
   signal: Cancellation
-  /** Of the other end of the connection; '' when it is not known. */
+  /** Address of the client's end of the connection; '' when unknown. */
   peer?: string
-  /** Of this end of it, by which clients on this machine reach the listener; 0 when it is not known. */
+  /** Local port of the connection; 0 when unknown. */
   port?: number
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<Body>
@@ -62,8 +62,9 @@ export interface ExchangeInit {
 }
 
 /**
- * Answers a request for a WebSocket: from then on its status stands, and messages wait until they are read. `limit`:
- * bytes of one. `protocol`: what is chosen of those that the client offers. Throws a GatewayError when it has left.
+ * Accepts the request as a WebSocket: its status is then final, and messages wait until they are read. `limit`: maximum
+ * bytes of
+ * a message. `protocol`: the one chosen from the client's offer. Throws a GatewayError when the client has left.
  */
 export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket
 
@@ -74,7 +75,7 @@ const unknownSpeed = (): number => 0
 export class Exchange {
   /** The caller's `x-request-id`, or a new one. Not unique: a caller may repeat it. */
   readonly id: string
-  /** Unique; the key of everything that is kept about this request. */
+  /** Unique; the key of all records of this request. */
   readonly logId: string = shortId()
   readonly snapshot: Snapshot
   readonly endpoint: Endpoint
@@ -85,79 +86,79 @@ export class Exchange {
   readonly signal: Cancellation
   readonly peer: string
   readonly port: number
-  /** Of a request that asks for a WebSocket, at an endpoint that has them; called at most once. */
+  /** For a WebSocket request at an endpoint that accepts them; called at most once. */
   readonly upgrade: Upgrade | undefined
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
   readonly timings: Timings
 
-  /** Proxies whose `X-Forwarded-For` is believed. */
+  /** Proxies whose `X-Forwarded-For` is trusted. */
   trustedProxies: readonly AddressRange[] = NO_PROXIES
   principal: Principal | undefined = undefined
-  /** The organization's policy, and what the key may call under it; both are there when the principal is. */
+  /** The organization's policy, and the key's access under it; both are set with the principal. */
   policy: Policy | undefined = undefined
   access: Access | undefined = undefined
   /** The canonical request, once `input()` has resolved. */
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
   native: NativeRequest | undefined = undefined
-  /** Finds what the request goes on from, and keeps its answer; undefined where the project keeps none. */
+  /** Finds the answer that the request continues, and keeps its own; undefined when the project keeps none. */
   keeper: AnswerKeeper | undefined = undefined
-  /** False where the client's wire shows reasoning on demand only and this request demands none. Set by the codec. */
+  /** False when the client's wire shows reasoning only on request and it was not requested. Set by the codec. */
   showsReasoning = true
-  /** The model as the request names it, without a provider; empty until it is known. */
+  /** The model as the request names it, without a provider; empty until known. */
   requestedModel = ''
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined
-  /** All of several requests that are sent in the place of one, `outbound` first; undefined for one alone. */
+  /** All requests sent instead of one, `outbound` first; undefined for a single one. */
   outboundParts: readonly RequestPart[] | undefined = undefined
-  /** What puts their answers together. */
+  /** Joins their answers. */
   fanOut: FanOut | undefined = undefined
-  /** Of the attempt that runs; undefined when it has what the caller has set. */
+  /** For the current attempt; undefined when the caller's limit applies. */
   outputLimit: OutputLimit | undefined = undefined
-  /** Makes `outbound` anew, with the output limit. Set by the filter that encodes. */
+  /** Encodes `outbound` again, with the output limit. Set by the encoding filter. */
   encoding: RequestEncoding | undefined = undefined
-  /** The provider has all of the request of the attempt that runs. */
+  /** The provider has received the whole request of the current attempt. */
   atProvider = false
-  /** The gateway has ended the answer before its model did. */
+  /** The gateway ended the answer before its model did. */
   isCut = false
-  /** What ended the answer, or bounded it until it ended. */
+  /** The limit that ended the answer, or bounded it. */
   stoppedBy: StoppedBy | undefined = undefined
   /** Why healing was requested but skipped; undefined when the answer was checked. */
   healingSkipped: HealingSkipped | undefined = undefined
-  /** The prompt of the attempt that runs was marked for the provider's cache by the gateway. */
+  /** The gateway marked the prompt of the current attempt for the provider's cache. */
   autoCached = false
-  /** Tokens per second that the target of the attempt usually writes. */
+  /** Usual output speed of the attempt's target, in tokens per second. */
   usualSpeed: () => number = unknownSpeed
-  /** JSON values that the body holds. */
+  /** Number of JSON values in the body. */
   values = 0
-  /** Frees what is held of a body beside the request. */
+  /** Releases memory of the body other than the request. */
   #releaseBody: (() => void) | undefined = undefined
-  /** Long strings of the body, until no target is tried again. */
+  /** Raw strings of the body, until no further target can be tried. */
   verbatim: RawStrings | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
-  /** True when any part of `usage` is our estimate. */
+  /** True when a part of `usage` is the gateway's estimate. */
   estimated = false
   servedTier: string | undefined = undefined
-  /** What the provider says of the system that answered. */
+  /** The provider's identification of the answering system. */
   fingerprint: string | undefined = undefined
-  /** Headers of a 200 that do not depend on the provider: a stream may begin before that is known. */
+  /** Headers of a 200 that are independent of the provider: a stream may begin before the provider is known. */
   replyHeaders: readonly string[] = []
-  /** Charged for keeping the data; undefined when nothing is kept. */
+  /** Charge for storing the data; undefined when nothing is stored. */
   storage: Money | undefined = undefined
-  /** What a replay from the response cache was first answered by. */
+  /** Origin of an answer replayed from the response cache. */
   cached: Replayed | undefined = undefined
-  /** Its answer lasts for as long as its client wants: a drain does not wait for it. */
+  /** The answer ends only when its client closes it: a drain does not wait for it. */
   endsOnDrain = false
   status = 0
   outcome: Outcome | undefined = undefined
-  /** Why it failed, before or after the first byte. */
+  /** The failure, before or after the first byte. */
   failure: GatewayError | undefined = undefined
-  /** Name of the deepest filter that was entered, so that a refusal can be counted under it. */
+  /** Name of the deepest filter entered, under which a refusal is counted. */
   currentFilter = 'http'
-  /** How many links of the chain were entered. */
+  /** Number of links of the chain entered. */
   filtersEntered = 0
 
   readonly #body: () => Promise<Body>
@@ -183,7 +184,7 @@ export class Exchange {
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
   }
 
-  /** Of the client, as far as it is known. */
+  /** The client's address, if known. */
   get clientAddress(): Address | undefined {
     return clientAddress(this.peer, this.header('x-forwarded-for'), this.trustedProxies)
   }
@@ -215,13 +216,13 @@ export class Exchange {
     return this.request
   }
 
-  /** The canonical request of a body that `codec` can read, with what it says of its routing. */
+  /** The canonical request of a body that `codec` can read, with its routing. */
   decoded<O extends Op>(body: unknown, codec: Codec<O>): Ops[O] {
     const routed = this.endpoint.operation?.routed?.(body)
     return routed ? Object.assign(codec.decode(routed.body, this), routed.fields) : codec.decode(body, this)
   }
 
-  /** An answer has begun, so that no target is tried again: nothing is kept to send any more. */
+  /** An answer has begun, so no further target is tried: releases the stored request. */
   committed(): void {
     this.outbound = undefined
     this.outboundParts = undefined
@@ -247,11 +248,11 @@ export class Exchange {
     return this.policy?.catalog(catalog) ?? catalog
   }
 
-  /** Estimated tokens of the prompt, by the tokenizer of the target; 0 until the body is read. Measured once. */
+  /** Estimated prompt tokens, by the tokenizer of the target; 0 until the body is read. Computed once. */
   get promptTokens(): number {
     if (!this.request) return 0
     this.#promptCharacters ??= this.operation.promptCharacters(this.request)
-    // A model that is charged for characters has no other tokens.
+    // A model charged by characters has no other tokens.
     const isExact = this.target?.mapping.model.tokenizer === CHARACTERS
     return isExact ? this.#promptCharacters : estimateTokens(this.#promptCharacters)
   }
@@ -260,7 +261,7 @@ export class Exchange {
     return this.request !== undefined && 'stream' in this.request && this.request.stream === true
   }
 
-  /** Takes note of what passes to the client: usage, first token, failure. Called once for every batch. */
+  /** Records what passes to the client: usage, first token, failure. Called once per batch. */
   observe(batch: readonly Event[]): void {
     for (let at = 0; at < batch.length; at++) {
       const event = batch[at]!
@@ -303,17 +304,20 @@ export class Exchange {
   }
 
   /**
-   * The caller has left, or was cut off, while a provider that has not failed had its request: that provider is paid
-   * for what it has done, whoever gets to see it.
+   * Whether the caller left, or was cut off, while a provider without a failure had its request: the provider charges
+   * for its
+   * work in any case.
    */
   get isOwed(): boolean {
     return this.isCut || (this.atProvider && this.signal.reason?.status === CLIENT_CLOSED)
   }
 
   /**
-   * Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. Of an answer
-   * that was `cut` short, what was delivered since the last report is added to it; nothing delivered is nothing used,
-   * unless the provider is owed for it.
+   * Fills usage that the upstream did not report from the sent and delivered content, and marks it as estimated. For an
+   * answer that
+   * was `cut`, adds the content delivered since the last report. Without delivered content there is no usage, unless
+   * the provider
+   * charges for it.
    */
   completeUsage(cut: boolean): void {
     this.#answer.complete(cut)
@@ -324,12 +328,12 @@ export class Exchange {
     return this.#answer.soFar
   }
 
-  /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
+  /** Tokens of all choices so far: reported, delivered, and hidden reasoning. */
   get answerTokens(): number {
     return this.#answer.tokens
   }
 
-  /** The prompt with its media, as its target counts them; estimates. */
+  /** Estimate of the prompt with its media, as its target counts. */
   get promptUsage(): Usage {
     return this.#answer.prompt
   }
@@ -339,7 +343,7 @@ export class Exchange {
     return this.#answer.cost
   }
 
-  /** What the price depends on besides usage: as requested, then as served once that is known. */
+  /** Price terms besides usage: as requested, later as served. */
   get terms(): Terms {
     const asked = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
     return this.servedTier === undefined ? (asked ?? {}) : { ...asked, tier: this.servedTier }

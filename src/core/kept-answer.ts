@@ -13,7 +13,7 @@ export interface KeptReferences {
   readonly previous: string | undefined
   /** Ids of answers that its input takes single items of. */
   readonly others: ReadonlySet<string>
-  /** False where the request wants nothing kept. */
+  /** False when the request asks to keep nothing. */
   readonly store: boolean
 }
 

@@ -42,7 +42,7 @@ const contentPart = s.tagged(
   s.open({ type: s.enum('refusal'), refusal: s.string() }),
 )
 
-/** The input of a custom tool is any text; the arguments of a function are JSON. */
+/** The input of a custom tool is free text; the arguments of a function are JSON. */
 const toolCall = s.tagged(
   s.open({
     id: s.string(),
@@ -58,7 +58,7 @@ const toolCall = s.tagged(
   }),
 )
 
-/** Entries that no field of the interface holds in full travel whole: they are another turn's provider data. */
+/** Entries without fields of their own in the interface travel whole: they are a provider's data for another turn. */
 const reasoningDetail = s.open({
   type: s.optional(s.string()),
   text: s.optional(s.nullable(s.string())),
@@ -71,7 +71,7 @@ const phase = s.enum('commentary', 'final_answer')
 /** Repeated phases are accepted: clients that concatenate all strings of deltas send them back joined. */
 const phases = s.string({ pattern: '^(?:commentary|final_answer){1,64}$' })
 
-/** A field that the interface does not list: taken where it is of its type, and never a reason to refuse. */
+/** A field that the interface does not list: used when it has the right type, and never a reason to refuse. */
 const unlisted = <T>() => s.optional(s.unknown() as Schema<T>)
 
 const message = s.open({
@@ -99,9 +99,9 @@ const message = s.open({
   ),
   provider_native_blocks: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
   tool_result_cache_control: s.optional(cacheControl),
-  /** The one call of a turn, in the form before `tool_calls`. */
+  /** The single call of a turn, in the form before `tool_calls`. */
   function_call: unlisted<{ name: string; arguments: string }>(),
-  /** Of a result: the tool failed. */
+  /** For a result: whether the tool failed. */
   is_error: unlisted<boolean>(),
 })
 
@@ -189,7 +189,7 @@ const tokens = s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX
 
 /** Parameters that the interface does not list, for wires that have them. */
 export type PassedParameters = {
-  /** At least one, none of them empty. */
+  /** At least one, none empty. */
   stop?: readonly string[]
   seed?: number
   logprobs?: boolean
@@ -263,27 +263,29 @@ export const chatRequest = s.open({
   top_k: unlisted<unknown>(),
 })
 
-/** What a client sends. */
+/** The body as a client sends it. */
 export type ChatBody = Infer<typeof chatRequest>
-/** The same with one name for each thing; `functions` only marks that the answer is to be of their form. */
+/** The same with one name per concept; `functions` only marks the legacy form of the answer. */
 export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof PassedParameters> &
   PassedParameters & {
     tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>
-    /** False where the client sees no reasoning, so that none is summarized. Set by codecs; no field of a chat body. */
+    /**
+     * False when the client sees no reasoning, so that none is summarized. Set by codecs; not a field of a chat body.
+     */
     include_reasoning?: false
-    /** How it is to reason is a wish: a mapping that cannot do so reasons as nearly so as it can. No field of a chat body. */
+    /** A mapping may approximate the requested reasoning. Not a field of a chat body. */
     lenient_reasoning?: true
-    /** The marks of where its prompt may be cached are the gateway's own. No field of a chat body. */
+    /** The gateway set the cache marks of the prompt. Not a field of a chat body. */
     auto_cached?: true
-    /** Each message is a prompt of its own, with answers of its own. No field of a chat body. */
+    /** Each message is a separate prompt with its own answers. Not a field of a chat body. */
     prompts?: true
-    /** The answer repeats its prompt. No field of a chat body. */
+    /** The answer repeats its prompt. Not a field of a chat body. */
     echo?: true
-    /** By the name of the one provider that each is for. No field of a chat body. */
+    /** Options by provider name. Not a field of a chat body. */
     provider_options?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-    /** Names that are tried after `model`, in order; it may be among them. Read by the operation from every client wire. */
+    /** Models tried after `model`, in order; may include it. Read by the operation from every client wire. */
     models?: readonly string[]
-    /** Read likewise. */
+    /** Also read by the operation from every client wire. */
     provider?: ProviderPreferences
   }
 export type Message = ChatRequest['messages'][number]
@@ -293,7 +295,7 @@ export type ToolCall = NonNullable<Message['tool_calls']>[number]
 export type FunctionCall = Extract<ToolCall, { type: 'function' }>
 export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
 
-/** The canonical request of each operation; each names its `model`. The folder of an operation adds its own. */
+/** The canonical request of each operation, with its `model`. The folder of an operation adds its own. */
 export interface Ops {
   chat: ChatRequest
 }

@@ -118,7 +118,9 @@ export interface TokenCount {
   readonly tokens: number
 }
 
-/** For wires that answer less at once than a request may want: several requests to the same target, and one answer. */
+/**
+ * For wires whose answers hold less than a request may ask for: several requests to one target, joined to one answer.
+ */
 export interface FanOut<O extends Op = Op> {
   /** The requests that stand for one; itself alone where one is enough. */
   split(input: Readonly<Ops[O]>, target: Target): readonly Ops[O][]

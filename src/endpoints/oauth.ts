@@ -46,7 +46,7 @@ function corsOf(ex: Exchange): readonly string[] {
   return ['access-control-allow-origin', origin, 'vary', 'Origin', ...exposed]
 }
 
-/** Metadata are for everybody. */
+/** Metadata are public. */
 const anyOrigin = (): readonly string[] => ['access-control-allow-origin', '*']
 
 const preflight =

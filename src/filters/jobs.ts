@@ -103,7 +103,7 @@ export class JobAdmission {
     return started
   }
 
-  /** Where the provider may have begun, nobody else is called. */
+  /** Once the provider may have begun, no other provider is called. */
   async #failed(id: string, operation: JobOperation<Ops[Op]>, error: GatewayError): Promise<GatewayError> {
     const { jobs, now } = this.#services
     if (!error.sent) {

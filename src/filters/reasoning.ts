@@ -1,6 +1,7 @@
 /**
- * Keeps what a provider wants back of its reasoning beside the calls of tools, for clients that do not: many drop every
- * field that they do not know. A turn that comes back without it gets it again.
+ * Keeps reasoning that a provider requires back beside tool calls, for clients that drop unknown fields. A turn that
+ * comes back
+ * without it gets it again.
  */
 import { createHash } from 'node:crypto'
 import type { Event } from '../core/event.ts'

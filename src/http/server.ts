@@ -1,4 +1,4 @@
-/** The public listener: accepts, makes exchanges, and drains. */
+/** The public listener: accepts connections, creates exchanges, drains. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Cancellation } from '../core/cancel.ts'
@@ -26,27 +26,27 @@ const MAX_HEADER_BYTES = 16 * 1024
 const CHECK_MS = 1_000
 const KEEP_ALIVE_MS = 75_000
 const MAX_REQUESTS_PER_SOCKET = 1_000
-/** Bytes of an answer from which its provider has to wait for the client. From Node 22 on it would be four times that. */
+/** Unsent bytes of an answer at which its provider waits. Node 22 and later default to four times that. */
 const HIGH_WATER = 16 * 1024
-/** Node's own limit of a request's time lies behind ours, which answers in the shape of the endpoint. */
+/** Node's own request timeout fires after the gateway's, which answers in the endpoint's form. */
 const SPARE_MS = 5_000
-/** At a path without an endpoint, so that pages can read the 404. */
+/** For a path without an endpoint, so that web pages can read the 404. */
 const USUAL_METHODS = ['GET', 'HEAD', 'POST']
-/** Shares of the heap's limit at which connections are not kept, and at which none is accepted. */
+/** Shares of the heap limit above which connections are closed after an answer, and above which none is accepted. */
 const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
 export interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string
   readonly timeouts: StreamTimeouts
-  /** Milliseconds that a client may take for the head of a request. */
+  /** Time limit for the head of a request, in milliseconds. */
   readonly headerTimeout: number
-  /** Milliseconds after which a client that takes nothing of its answer is cut off. */
+  /** Time without progress after which a client that does not read its answer is cut off, in milliseconds. */
   readonly writeStall: number
   readonly maxConnections: number
-  /** Of web pages that may read answers; `*` for all. */
+  /** Web origins that may read answers; `*` for all. */
   readonly origins: readonly string[]
-  /** The snapshot that the next request runs on. */
+  /** The snapshot for the next request. */
   current(): Snapshot
   readonly memory: MemoryBudget
   readonly load: Load
@@ -59,15 +59,15 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #requests: InFlightRequests
   readonly #cors: Cors
-  /** With the number of requests that each has carried. */
+  /** Open sockets, with the number of requests carried by each. */
   readonly #sockets = new Map<Socket, number>()
-  /** On which an answer has waited behind another one. */
+  /** Sockets on which an answer waited behind another one. */
   readonly #pipelined = new WeakSet<Socket>()
   readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
   readonly #refusesConnections = new Hysteresis(FULL.accept, FULL.accept - FULL.slack)
-  /** Every answer is its connection's last. */
+  /** Whether every answer closes its connection. */
   #lastAnswers = false
-  /** Not the server's own limit: beyond that, a primary of workers would offer a connection to them again and again. */
+  /** Instead of the server's own limit, beyond which a primary would offer a connection to its workers repeatedly. */
   #maxConnections: number
   #address = ''
   #draining = false
@@ -89,11 +89,11 @@ export class Listener {
       connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
       keepAliveTimeout: KEEP_ALIVE_MS,
       highWaterMark: HIGH_WATER,
-      // `checkRequest` requires it, so that the error has the gateway's own form.
+      // `checkRequest` requires it, so that the error has the gateway's form.
       requireHostHeader: false,
     })
-    // `checkRequest` counts them. Beyond this limit Node 20 drops headers in silence, and later ones refuse the request as one
-    // that cannot be read. Their bytes are limited in any case.
+    // `checkRequest` counts them. Beyond this limit Node 20 drops headers silently, and later versions reject the
+    // request as unreadable. Their total size is limited in any case.
     this.#server.maxHeadersCount = 0
     const serve = (req: IncomingMessage, res: ServerResponse) => void this.#serve(req, res)
     this.#server.on('request', serve)
@@ -105,7 +105,7 @@ export class Listener {
     )
     this.#maxConnections = maxConnections
     this.#server.on('connection', (socket: Socket) => {
-      // It comes again when an upgrade is ignored.
+      // Emitted again when an upgrade is ignored.
       if (this.#sockets.has(socket)) return
       if (this.#sockets.size >= this.#maxConnections) {
         socket.destroy()
@@ -120,7 +120,7 @@ export class Listener {
     return this.#requests.list.length
   }
 
-  /** `host:port` as it came to be; empty until `listen` has resolved. */
+  /** `host:port` in use; empty until `listen` has resolved. */
   get address(): string {
     return this.#address
   }
@@ -136,7 +136,7 @@ export class Listener {
       this.#server.once('error', reject)
       this.#server.listen({ host, port: Number(this.#options.listen.slice(at + 1)), backlog: 1024 }, () => {
         const { address, family, port } = this.#server.address() as AddressInfo
-        // Nothing awaits this promise from here on: an error of the server must not end in it unseen.
+        // Nothing awaits this promise from here on, so a later error must not reject it unseen.
         this.#server.off('error', reject)
         this.#address = `${family === 'IPv6' ? `[${address}]` : address}:${port}`
         resolve()
@@ -144,7 +144,7 @@ export class Listener {
     })
   }
 
-  /** Says that it is not ready, then stops accepting, lets what runs end, and ends it with an in-band error. */
+  /** Reports not ready, stops accepting, waits for running requests, and then ends them with an in-band error. */
   async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
     for (const { ex, signal, sink } of this.#requests.list) {
@@ -169,12 +169,12 @@ export class Listener {
       this.#options.log.error({ requests: this.inFlight }, 'requests cut off at the end of the drain')
   }
 
-  /** A drain that runs, or that will, waits no longer. */
+  /** Ends a running or later drain without waiting for clients. */
   abortDrain(): void {
     this.#abortDrain()
   }
 
-  /** Resolves when nothing is served. */
+  /** Resolves when no request is served. */
   #finished(): Promise<void> {
     if (this.inFlight === 0) return Promise.resolve()
     return new Promise(resolve => {
@@ -182,7 +182,7 @@ export class Listener {
     })
   }
 
-  /** Connections that carry no request: idle, never used, or with half a head. */
+  /** Connections without a request: idle, unused, or with an incomplete head. */
   *#idleSockets(): Iterable<Socket> {
     const busy = new Set(this.#requests.list.map(({ sink }) => sink.socket))
     for (const socket of this.#sockets.keys()) if (!busy.has(socket) && !isClosing(socket)) yield socket
@@ -190,16 +190,16 @@ export class Listener {
 
   #abortAll(): void {
     for (const { signal, sink, guard } of this.#requests.list) {
-      // One whose client has left may still be read on.
+      // A request whose client has left may still read its provider.
       if (signal.aborted) signal.cut()
       else signal.abort(errors.shuttingDown())
-      // A body that still comes is not waited for.
+      // The drain does not wait for incomplete bodies.
       guard.abort(errors.shuttingDown())
       sink.release()
     }
   }
 
-  /** An answer that waits behind another one has no socket yet, and would not hear of its end. */
+  /** An answer waiting behind another one has no socket yet, and gets no event when the connection ends. */
   #closed(socket: Socket): void {
     this.#sockets.delete(socket)
     if (!this.#pipelined.has(socket)) return
@@ -209,7 +209,7 @@ export class Listener {
     }
   }
 
-  /** Counts a request of a connection; how many it may still carry, below 0 for one too many. */
+  /** Counts a request of a connection; returns how many more it may carry, negative beyond the limit. */
   #left(socket: Socket): number {
     const carried = (this.#sockets.get(socket) ?? 0) + 1
     if (this.#sockets.has(socket)) this.#sockets.set(socket, carried)
@@ -282,10 +282,10 @@ export class Listener {
     }
   }
 
-  /** `node:http` hands over every request with an Upgrade header. Most are served as if they had none. */
+  /** `node:http` emits this for every request with an Upgrade header. Most are served as if they had none. */
   #upgrade(request: UpgradeRequest): void {
     const { req, socket } = request
-    // What goes wrong ends in `close`.
+    // `close` handles the failure.
     socket.on('error', () => undefined)
     const path = pathOf(req)
     const snapshot = this.#options.current()
@@ -340,7 +340,7 @@ export class Listener {
   }
 }
 
-/** What is not is refused as any request is. */
+/** Unsound requests are refused like any other. */
 function isSound(req: IncomingMessage): boolean {
   try {
     checkRequest(req)

@@ -1,4 +1,4 @@
-/** Secrets that mean nothing by themselves: whoever made one knows it by its hash. */
+/** Secrets without content: their hash identifies them. */
 import { createHash, randomBytes } from 'node:crypto'
 
 export interface Opaque {

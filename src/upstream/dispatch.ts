@@ -145,7 +145,7 @@ export function dispatch(
       return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, one))
     }
     const isJob = ex.operation.job !== undefined
-    // What has begun at a provider goes on, whoever waits for it.
+    // A job that has begun at a provider continues, with or without its caller.
     const own = isJob ? new Cancellation() : signal
     const call = { ex, target, request: ex.outbound!, input: ex.request!, signal: own, isWhole: !ex.streaming }
     const opened = await open(call)

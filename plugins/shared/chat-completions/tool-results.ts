@@ -1,4 +1,6 @@
-/** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
+/**
+ * A chat history with each tool result beside its call, for wires that require pairs (docs/edge-cases.md#requests R3).
+ */
 import { type FunctionCall, functionCalls, type Message, PendingToolCalls } from '../../../src/plugin.ts'
 
 /** A call and its result. */

@@ -4,8 +4,9 @@ import type { Usage } from '../usage.ts'
 import type { Budget, Principal } from './keys.ts'
 
 /**
- * Who pays: the organization's credits, its coding plan's allowance (`premium`: also counted against the week), or
- * the caller itself, at the provider, by a key of its own.
+ * The payer: the organization's credits, its coding plan's allowance (`premium`: also counted against the week), or the
+ * caller
+ * itself, at the provider, with its own key.
  */
 export type Funds = 'credits' | 'plan' | 'premium' | 'byok'
 
@@ -104,8 +105,9 @@ export interface Ledger {
   /** Reserves atomically: of every limit, and of the credits or the plan. Either all of them have room or none is touched. */
   hold(request: HoldRequest): Promise<Hold | Exhausted>
   /**
-   * Reserves `amount` more for an attempt that runs, from whoever pays for the hold: as much of it as there is room
-   * for. The hold as it is then; one that has ended does not grow.
+   * Reserves up to `amount` more for a running attempt, from the payer of the hold. Returns the hold as of then; an
+   * ended one does not
+   * grow.
    */
   extend(hold: Hold, request: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold>
   /**

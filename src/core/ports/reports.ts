@@ -1,4 +1,4 @@
-/** What one project has used, for those who may call in it; from the hourly sums, which outlive the request rows. */
+/** Usage of one project, for its members; from the hourly sums, which outlive the request rows. */
 import type { Money } from '../money.ts'
 import type { Principal } from './keys.ts'
 import type { UsageGroup, UsageTotals } from './usage.ts'

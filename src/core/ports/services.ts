@@ -18,7 +18,7 @@ import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 export interface Counters {
   /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
-  /** Takes one of `limit` places; false when none is free. Whoever got one gives it back by `leave`. */
+  /** Takes one of `limit` permits; false when none is free. The holder returns it with `leave`. */
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void | Promise<void>
 }
@@ -142,7 +142,7 @@ export interface DocumentSource {
   read(url: string): Promise<string>
 }
 
-/** What a client wants of the result of a job. */
+/** A client's range request for the result of a job. */
 export interface ContentRequest {
   /** As the client wrote them. */
   readonly range: string | undefined

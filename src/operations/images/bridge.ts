@@ -9,7 +9,7 @@ import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import type { GeneratedImages, ImageEditRequest, ImageInput, ImageRequest } from './request.ts'
 
 type Wires = ReadonlyMap<Op, Translator>
-/** Images that one chat request may want. */
+/** Maximum images of one chat request. */
 const MAX_N = 10
 
 /** The wire of a mapping for an operation; undefined for none, and for one that is another's itself. */

@@ -120,7 +120,7 @@ export class Base64Slice {
 
 export interface GeneratedImage {
   readonly b64: string | Base64Slice
-  /** As the provider told it. */
+  /** As the provider reports it. */
   readonly revised_prompt?: string | undefined
 }
 

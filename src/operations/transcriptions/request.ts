@@ -30,7 +30,7 @@ export const transcriptionBody = s.open({
 })
 export type TranscriptionBody = Infer<typeof transcriptionBody>
 
-/** Of a translation: speakers are not told apart, nothing is streamed, and the language is English. */
+/** Translations have no speaker labels and no streams, and their language is English. */
 export const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
 export const translationBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),

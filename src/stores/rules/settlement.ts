@@ -21,7 +21,7 @@ export interface Payment {
 
 export const isPlan = (funds: Funds | undefined): boolean => funds === 'plan' || funds === 'premium'
 
-/** The bill of a request. Credits pay for storage, whoever pays for the rest. */
+/** The bill of a request. Credits pay for storage, independent of the payer of the rest. */
 export function billOf(funds: Funds, { cost, storage }: Pick<RequestRow, 'cost' | 'storage'>): Bill {
   const price = cost ?? 0n
   return { cost: price, charge: funds === 'credits' ? price + storage : storage, planned: isPlan(funds) ? price : 0n }

@@ -7,7 +7,7 @@ const POLL_MS = 500
 /** How long cached values are served while the database cannot be read. */
 const STALE_MS = 300_000
 
-/** `data_version` counts changes of other processes only; caches must be told of their own. */
+/** `data_version` counts changes of other processes only; caches learn of their own process's changes separately. */
 export class ChangeDetector {
   readonly #dataVersion: Statement<[], number>
   readonly #clock: () => number

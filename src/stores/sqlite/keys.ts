@@ -1,4 +1,4 @@
-/** Finds the principal of a key: from memory, unless somebody has changed the database since. */
+/** Finds the principal of a key: from memory, until the database changes. */
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'

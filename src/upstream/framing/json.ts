@@ -19,7 +19,7 @@ export class JsonFraming implements Framing {
 
   end(): Frame[] {
     const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
-    // Whoever holds on to the answer while its client takes it must not keep it twice.
+    // Code that keeps the answer while its client reads it must not keep it twice.
     this.#chunks = []
     return isBlank(whole) ? [] : [new WholeBody(whole)]
   }
