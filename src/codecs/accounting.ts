@@ -1,24 +1,24 @@
-/** What an answer says of itself: usage, cost and routing, as docs/contract.md#chat-answers has them. */
+/** Usage, cost and routing of an answer in the form of docs/contract.md#chat-answers. */
 import type { Attempt } from '../core/attempt.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Cost, costOf, toNumber } from '../core/money.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 
-/** Unique to the answer: a replay from the cache is the answer that it repeats. */
+/** Unique per answer; a replay from the cache has the id of the answer that it repeats. */
 export const answerIdOf = (ex: Exchange): string => (ex.cached ?? ex).logId
 
-/** Canonical, of the model that answered. */
+/** Canonical id of the model that answered. */
 export const answerModelOf = (ex: Exchange): string =>
   ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
 
-/** Id of the provider that answered; empty as long as there is none. */
+/** Id of the provider that answered; empty before that is known. */
 export const answererOf = (ex: Exchange): string => ex.cached?.provider ?? ex.target?.mapping.provider.id ?? ''
 
-/** What is undefined does not go out. One shape for every answer: objects that are spread together cost microseconds. */
+/** Omits zero counts. All answers have objects of one shape: spreading objects costs microseconds. */
 const some = (count: number | undefined): number | undefined => (count ? count : undefined)
 
-/** The `usage` object. Call it once the events have ended. */
+/** The `usage` object. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
   const { usage, cost } = ex
   const prompt = usage.prompt ?? 0
@@ -55,7 +55,7 @@ function promptDetails(usage: Usage): object {
   }
 }
 
-/** Less than what the same would have cost without a cache; below zero where more was written than read. */
+/** Saving against the cost without a cache; negative when more was written than read. */
 function savingOf({ usage, target, terms }: Exchange, cost: Cost): bigint {
   const plain = { ...usage }
   for (const axis of ['input_cache_read', 'input_cache_write', 'input_cache_write_1h'] as const) delete plain[axis]
@@ -110,13 +110,13 @@ export function metadataOf(ex: Exchange): object {
   }
 }
 
-/** The part of the price that was taken off; null when it was none. */
+/** The discount as a part of the price; null without one. */
 function discountOf(target: Target | undefined): number | null {
   const { discount = 0 } = target?.price ?? {}
   return discount > 0 ? discount / 1e6 : null
 }
 
-/** Gateway credentials are never described beyond their fingerprint. */
+/** The gateway's credentials appear only as fingerprints. */
 function attemptOf({ target, status, succeeded, errorType }: Attempt): object {
   const { credential } = target
   const own = credential?.source === 'byok' ? credential : undefined

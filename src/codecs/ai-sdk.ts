@@ -19,5 +19,5 @@ export const aiSdk = {
   prepare: openAiChat.prepare,
 } satisfies Codec<'chat'>
 
-/** Of what the protocol has beside language models. */
+/** For endpoints of the protocol besides language models. */
 export const aiSdkValue: Codec<never> = { ...json, wire: 'ai-sdk.value', error: aiSdkError }

@@ -1,4 +1,4 @@
-/** A choice among some of the tools: `tool_choice` of the type `allowed_tools`. */
+/** A choice among some tools: `tool_choice` of type `allowed_tools`. */
 import { errors } from '../core/error.ts'
 import type { ChatBody, ChatRequest, Tool } from '../core/ops.ts'
 
@@ -9,7 +9,7 @@ type Named = AllowedTools['allowed_tools']['tools'][number]
 export const isAllowedTools = (choice: ChatBody['tool_choice']): choice is AllowedTools =>
   typeof choice === 'object' && choice?.type === 'allowed_tools'
 
-/** The tools that are left, in their order, and the choice among those. Throws a 400 for a name that no tool has. */
+/** The allowed tools in order, and the choice among them. Throws a 400 for an unknown name. */
 export function allowedTools(
   tools: readonly Tool[],
   { allowed_tools: { mode, tools: allowed } }: AllowedTools,
@@ -21,7 +21,7 @@ export function allowedTools(
     if (!offered.has(key)) throw unknown(entry, `tool_choice.allowed_tools.tools[${i}]`)
     wanted.add(key)
   }
-  // A search for tools finds those that are left, and is itself no choice.
+  // Tool search finds only the allowed tools, and cannot be chosen itself.
   const left = tools.filter(tool => wanted.has(keyOfTool(tool)) || tool.type === 'tool_search')
   return { tools: left, tool_choice: mode }
 }
@@ -31,7 +31,7 @@ function keyOfTool(tool: Tool): string {
   return tool.type === 'custom' ? `custom ${tool.custom.name}` : tool.type
 }
 
-/** Also in the form that the Responses API has, whose names stand flat. */
+/** Also in the form of the Responses API, whose names are flat. */
 const nameOf = ({ type, name, function: called, custom }: Named): string | undefined =>
   (type === 'custom' ? custom : called)?.name ?? name
 

@@ -16,12 +16,12 @@ import { unsealed } from './unsealed.ts'
 
 export const anthropicMessages = {
   wire: WIRE,
-  /** What calls were made with is for tools alone: they may need every digit. */
+  /** Arguments of calls are for tools only, which may need every digit. */
   parse: json => parseBody(json, ({ type }, name) => (name === 'content' && type === 'tool_use' ? 'input' : undefined)),
-  /** Also hands the body on, for targets of the same wire. */
+  /** Also passes the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)
-    // What calls were made with is no text here, and was counted with the body.
+    // Arguments of calls are objects here, counted with the body.
     checkResults(request, ex.values)
     const native = nativeOf(body as Record<string, unknown>, ex)
     const seals = ex.policy?.seals.check()

@@ -1,12 +1,12 @@
-/** Answers that are bytes: audio, films. */
+/** Answers that are bytes: audio, videos. */
 import type { Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 
-/** Passes bytes on as they come. Nothing can be said in band: what follows would be played. */
+/** Passes bytes on unchanged. An error cannot be sent in band: it would be played. */
 export class BytesEncoder implements Encoder {
   contentType: string
 
-  /** `contentType`: until the first bytes name theirs. */
+  /** `contentType`: the default, until the first bytes determine it. */
   constructor(contentType: string) {
     this.contentType = contentType
   }

@@ -1,6 +1,7 @@
 /**
- * What a provider wants back of its reasoning, in one opaque text that clients send back as it came, as the signature of
- * a part or encrypted content, and often nothing else of the reasoning. Base64 of a JSON object that begins with `mgw`.
+ * Reasoning that a provider requires back, in one opaque text that clients return unchanged as the signature of a part
+ * or as
+ * encrypted content, often without any other reasoning. Base64 of a JSON object that begins with `mgw`.
  */
 import type { ReasoningDetail } from '../core/fold.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
@@ -9,24 +10,24 @@ import { type Count, Shape } from '../core/shape.ts'
 
 const START = '{"mgw":1'
 const ENCODED_START = Buffer.from(START).toString('base64').slice(0, 10)
-/** Of a signature, in levels of its JSON: native blocks may be deep, and stand in a body. */
+/** JSON levels of a signature: native blocks may be deep, within a body. */
 const LEVEL = 5
 const VALUES = 100_000
 
-/** Seals in it verify by themselves: whatever a client makes of the rest is the client's own word. */
+/** Seals in it verify by themselves; a client may modify the rest. */
 export interface Carried {
-  /** Reasoning in words, where the details do not have it. */
+  /** Reasoning text, when the details do not contain it. */
   readonly text?: string | undefined
   readonly details?: readonly ReasoningDetail[] | undefined
   readonly native?: readonly Json[] | undefined
-  /** Of the call that it stands with. */
+  /** Signature of the accompanying call. */
   readonly signature?: string | undefined
 }
 
 export const carry = ({ text, details, native, signature }: Carried): string =>
   Buffer.from(JSON.stringify({ mgw: 1, text, details, native, signature })).toString('base64')
 
-/** The inverse; undefined for what was not made here. `count` is of the values that the body holds. */
+/** The inverse; undefined for a text made elsewhere. `count` counts the body's values. */
 export function carried(value: string, count: Count): Carried | undefined {
   if (!value.startsWith(ENCODED_START)) return undefined
   const json = Buffer.from(value, 'base64').toString('utf8')
@@ -55,7 +56,7 @@ const TEXTS = ['type', 'text', 'signature', 'data', 'format'] as const
 const isDetail = (value: unknown): value is ReasoningDetail =>
   isObject(value) && TEXTS.every(name => value[name] === undefined || typeof value[name] === 'string')
 
-/** Adds to a turn what a part of it carries. */
+/** Adds the content carried by a part to its turn. */
 export function restore(message: Message, { text, details, native }: Carried): void {
   const said = text ?? details?.map(detail => detail.text ?? '').join('') ?? ''
   if (said !== '') message.reasoning = (message.reasoning ?? '') + said

@@ -1,9 +1,9 @@
-/** Rules that relate fields of a chat request, whatever client wire it came by. */
+/** Rules between fields of a chat request, for every client wire. */
 import { errors } from '../core/error.ts'
 import type { ChatRequest } from '../core/ops.ts'
 import { assertFile, assertImageUrl } from './url.ts'
 
-/** Throws the documented 400 for the first rule that is broken. */
+/** Throws the documented 400 for the first broken rule. */
 export function checkChat(request: ChatRequest): void {
   const { messages } = request
   const tools = request.tools ?? []

@@ -1,4 +1,4 @@
-/** Writes text completions: the text of each choice, and nothing else of what a chat model says. */
+/** Writes text completions: only the text of each choice. */
 import type { Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event, FinishReason } from '../core/event.ts'
@@ -13,10 +13,10 @@ const headOf = (ex: Exchange) => ({
   model: answerModelOf(ex),
 })
 
-/** No call was offered: what a model calls all the same is the end of what it says. */
+/** No tools were offered, so a call by the model is a plain end. */
 const finishOf = (reason: FinishReason): string => (reason === 'tool_calls' ? 'stop' : reason)
 
-/** The text that a choice begins with: of its prompt, where that is to be repeated. */
+/** The prompt that begins a choice's text, if it must be repeated. */
 function echoes(ex: Exchange): (choice: number) => string {
   const { echo, prompts, n, messages } = ex.chat
   if (!echo) return () => ''

@@ -9,12 +9,12 @@ import { passedParameters } from './passed-parameters.ts'
 import { validator } from './validate.ts'
 
 const DEFAULT_TOKENS = 16
-/** Each is a call of a provider. */
+/** Each prompt is a call of a provider. */
 const MAX_PROMPTS = 20
 
 const number = s.optional(s.nullable(s.number()))
 const unlisted = s.optional(s.unknown())
-/** What lists hold is a rule of `promptsOf`, which can say what is wrong. */
+/** `promptsOf` checks the contents of lists, with better messages than a schema. */
 const prompt: Schema<string | unknown[]> = { json: { type: ['string', 'array'] } }
 
 const request = s.open({
@@ -39,7 +39,7 @@ const request = s.open({
 type CompletionBody = Infer<typeof request>
 const validate = validator(request)
 
-/** What chat models have no way to do. */
+/** Parameters that chat models do not support. */
 const REFUSED = ['suffix', 'best_of', 'logprobs'] as const
 
 export const completions = {

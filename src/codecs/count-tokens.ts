@@ -8,7 +8,7 @@ import { WholeEncoder } from './whole.ts'
 export const countTokens = {
   wire: anthropicMessages.wire,
   parse: anthropicMessages.parse,
-  // What concerns an answer alone is neither needed nor sent on.
+  // Fields about the answer are neither required nor sent.
   decode: (body, ex) =>
     anthropicMessages.decode(isObject(body) ? Object.assign({}, body, { max_tokens: 1, stream: false }) : body, ex),
   encoder: ex => new WholeEncoder<TokenCount>(ex, ({ tokens }) => ({ input_tokens: tokens })),

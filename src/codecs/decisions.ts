@@ -30,7 +30,7 @@ export const decisions = {
   prepare: validate.prepare,
 } satisfies Codec<'decisions'>
 
-/** The fields of a question that are read; null counts as absent. */
+/** The known fields of a question; null counts as absent. */
 function checked(key: string, question: Question): Question {
   const path = `questions.${key.slice(0, 64)}`
   if (!KEY.test(key)) throw refuse(path, 'a key must be 1 to 64 letters, digits, "_", "." and "-"')

@@ -1,4 +1,6 @@
-/** What the inputs of an embeddings request may be (docs/contract.md#embeddings): told by the first, and alike. */
+/**
+ * Rules for the inputs of an embeddings request (docs/contract.md#embeddings): the first determines the kind of all.
+ */
 import { errors } from '../core/error.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 
@@ -6,7 +8,7 @@ import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 const MAX_INPUTS = 2048
 const MAX_TOKEN_ID = 0xffff_ffff
 
-/** Throws a 400 that names the first input which is empty or of another kind, or says that there are too many. */
+/** Throws a 400 that names the first empty or differing input, or reports too many. */
 export function checkInputs(input: EmbeddingRequest['input']): void {
   if (input.length === 0) throw refuse('input', 'must not be empty')
   if (typeof input === 'string') return

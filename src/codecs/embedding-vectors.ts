@@ -5,7 +5,7 @@ import { toNumbers } from './vectors.ts'
 
 type Result = Extract<Event, { type: 'result' }>
 
-/** As they came: numbers, or base64; in the order of the inputs. */
+/** In the provider's encoding: numbers, or base64; in the order of the inputs. */
 export const givenVectors = ({ value, bytes }: Result): readonly (readonly number[] | string)[] =>
   (value as Embeddings).vectors ??
   (JSON.parse(bytes!.toString()) as { embedding: number[] | string }[]).map(one => one.embedding)

@@ -4,15 +4,15 @@ import { errorBody, type GatewayError } from '../core/error.ts'
 
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/** A comment while no event is sent. */
+/** An SSE comment while no event is sent. */
 export const typedHeartbeat: NonNullable<Codec['heartbeat']> = { contentType: EVENT_STREAM, text: ':\n\n' }
 
 export const typedEvent = (type: string, fields: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 
-/** The same of members that are JSON text already. */
+/** The same with members that are already JSON text. */
 export const typedEventText = (type: string, members: string): string =>
   `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
 
-/** The last event of a stream that fails: official clients raise on it. */
+/** Last event of a failed stream: official clients raise an error for it. */
 export const failureEvent = (error: GatewayError): string => typedEvent('error', errorBody(error))

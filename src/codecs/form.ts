@@ -1,18 +1,19 @@
-/** A form's parts as the JSON body that they stand for, by the schema of that body (docs/contract.md#forms). */
+/** Converts a form's parts to the equivalent JSON body, by the schema of that body (docs/contract.md#forms). */
 import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 
 export interface FormBody {
-  /** Not validated: what a text cannot become by its schema stays a text, which the validator refuses. */
+  /** Not validated: a text that its schema cannot convert stays a text, which the validator rejects. */
   readonly fields: Record<string, unknown>
   /** By name, without `[]`. */
   readonly files: ReadonlyMap<string, readonly Upload[]>
 }
 
 /**
- * Official clients write lists as repeated `a[]`, objects as `a[b]`, all else as text. Throws 400 `invalid_form_data`
- * for a scalar that stands twice, and for a part that is an object's key and more.
+ * Official clients write lists as repeated `a[]`, objects as `a[b]`, and everything else as text. Throws 400
+ * `invalid_form_data`
+ * for a repeated scalar, and for a part that is both an object's member and a value.
  */
 export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
   const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>
@@ -40,7 +41,7 @@ function addKey(fields: Record<string, unknown>, field: string, key: string, tex
   if (typeof members !== 'object' || Object.hasOwn(members, key) || texts.length > 1) {
     throw errors.invalidFormData(`"${field}[${key}]" takes one value, and stands twice`)
   }
-  // A member's own schema is not looked for: numbers and booleans of objects are told by how they are written.
+  // Schemas of members are not consulted: their notation identifies numbers and booleans.
   Object.defineProperty(members, key, { value: plain(texts[0]!), enumerable: true })
   fields[field] = members
 }
@@ -52,13 +53,13 @@ function addItems(fields: Record<string, unknown>, field: string, texts: readonl
   fields[field] = list
 }
 
-/** The schema of a field; undefined for one that is not known. */
+/** The schema of a field; undefined for an unknown one. */
 function propertyOf(schema: JsonSchema, name: string): JsonSchema | undefined {
   const properties = schema.properties as Record<string, JsonSchema> | undefined
   return properties && Object.hasOwn(properties, name) ? properties[name] : undefined
 }
 
-/** Those of all members, of a union. */
+/** For a union, the types of all members. */
 function typesOf(schema: JsonSchema): unknown[] {
   const { type, anyOf } = schema
   if (Array.isArray(anyOf)) return anyOf.flatMap(member => typesOf(member as JsonSchema))
@@ -80,7 +81,7 @@ const isNumber = (text: string): boolean => /^-?\d{1,15}(?:\.\d{1,15})?$/.test(t
 const plain = (text: string): unknown =>
   text === 'true' || text === 'false' ? text === 'true' : isNumber(text) ? Number(text) : text
 
-/** A text that is no JSON stays one: the validator says what it should be. */
+/** A text that is not JSON stays a text: the validator explains what is required. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

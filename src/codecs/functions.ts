@@ -1,4 +1,4 @@
-/** The form that calls had before there were tools: `functions`, `function_call` and the role `function`. */
+/** The legacy form of calls: `functions`, `function_call` and the role `function`. */
 import type { ToolEvent } from '../core/event.ts'
 import type { Choice } from '../core/fold.ts'
 import { isObject } from '../core/json.ts'
@@ -6,7 +6,7 @@ import type { ChatBody, ChatRequest, Message, Tool } from '../core/ops.ts'
 
 type Called = NonNullable<Message['function_call']>
 
-/** The functions as tools, and the choice among them; undefined where there are none, or none that are well-formed. */
+/** The functions as tools, and the choice among them; undefined without well-formed ones. */
 export function toolsOfFunctions({
   functions,
   function_call: choice,
@@ -16,7 +16,7 @@ export function toolsOfFunctions({
     const called = { name, ...(description && { description }), ...(parameters && { parameters }) }
     return { type: 'function', function: called }
   })
-  // An answer of this form holds one call.
+  // An answer in this form contains one call.
   const request = { tools, parallel_tool_calls: false, functions }
   if (choice === 'auto' || choice === 'none') return { ...request, tool_choice: choice }
   const named = isObject(choice) && typeof choice.name === 'string' && choice.name !== ''
@@ -37,10 +37,13 @@ const calls = ({ role, function_call: called, tool_calls }: Message): boolean =>
   role === 'assistant' && called != null && !tool_calls?.length && isCalled(called)
 const answers = ({ role, tool_call_id: id }: Message): boolean => role === 'function' && id === undefined
 
-/** The same list where no message is of that form. Ids depend only on what came before, so that a prefix keeps its bytes. */
+/**
+ * Returns the same list when no message has the legacy form. Ids depend only on earlier messages, so that a prefix
+ * keeps its bytes.
+ */
 export function messagesOfFunctions(messages: Message[]): Message[] {
   if (!messages.some(message => calls(message) || answers(message))) return messages
-  /** Of calls without a result, by the name of their function. */
+  /** Calls without a result, by function name. */
   const open = new Map<string, string[]>()
   let latest = ''
   return messages.map((message, i) => {
@@ -61,16 +64,16 @@ export function messagesOfFunctions(messages: Message[]): Message[] {
   })
 }
 
-/** Whether an answer to the request is of that form. */
+/** Whether the answer must have the legacy form. */
 export const wantsFunctionCall = ({ functions }: ChatRequest): boolean => functions !== undefined
 
-/** The member of a delta, without braces; empty for calls beyond the first. */
+/** The member of a delta, without braces; empty for calls after the first. */
 export function functionCallDelta({ index, name, args = '' }: ToolEvent): string {
   if (index > 0) return ''
   return `"function_call":${JSON.stringify(name === undefined ? { arguments: args } : { name, arguments: args })}`
 }
 
-/** The only call of a whole answer; undefined where it has none. */
+/** The only call of a whole answer; undefined without one. */
 export function functionCallOf([call]: Choice['tools']): Called | undefined {
   return call && { name: call.name, arguments: call.args === '' ? '{}' : call.args }
 }

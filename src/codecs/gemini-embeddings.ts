@@ -13,7 +13,7 @@ import { normalized } from './gemini/names.ts'
 import { usageOf } from './gemini/usage.ts'
 import { validator } from './validate.ts'
 
-/** As many as OpenAI takes in one request. */
+/** OpenAI's limit per request. */
 const MAX_REQUESTS = 2048
 
 const maybe = <T extends Parameters<typeof s.nullable>[0]>(schema: T) => s.optional(s.nullable(schema))
@@ -37,7 +37,7 @@ interface Wanted {
   readonly title: string | undefined
 }
 
-/** `at` is the path of the request, with its dot. Throws a 400 for a content that is no text. */
+/** `at`: path of the request, with its dot. Throws a 400 for content that is not text. */
 function wantedOf(given: Given, at: string): Wanted {
   const { outputDimensionality: own, taskType, title } = given
   const config = given.embedContentConfig as Partial<Given> | null | undefined

@@ -16,7 +16,7 @@ import { LargeImages } from './large-images.ts'
 import { unsealed } from './unsealed.ts'
 import { WholeEncoder as ValueEncoder } from './whole.ts'
 
-/** Members whose numbers are for tools, by the name of what holds them. */
+/** Members whose numbers are meant for tools, by the name of their parent. */
 const FOR_TOOLS: Readonly<Record<string, string>> = {
   functionCall: 'args',
   function_call: 'args',
@@ -26,7 +26,7 @@ const FOR_TOOLS: Readonly<Record<string, string>> = {
 
 function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.values)
-  // What calls were made with is no text here, and was counted with the body.
+  // Arguments of calls are objects here, counted with the body.
   checkResults(request, ex.values)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
@@ -51,7 +51,7 @@ const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).ge
 
 export const streamGenerateContent: Codec<'chat'> = {
   ...codec('gemini.stream', true, ex => new LargeImages(new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST))),
-  // No comment: a client takes every line that is not empty for data.
+  // Not an SSE comment: clients take every non-empty line for data.
   heartbeat: { contentType: EVENT_STREAM, text: '\r\n\r\n', isFor: isEvents },
 }
 

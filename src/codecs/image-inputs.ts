@@ -8,7 +8,7 @@ import { assertImageUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'
 
 const MAX_FILE_BYTES = 50 * 1024 * 1024
-/** Characters of base64 that hold a PNG's header, with its width and height. */
+/** Base64 characters of a PNG's header, including width and height. */
 const HEADER_CHARACTERS = 44
 const HEADER_BYTES = 33
 
@@ -52,7 +52,7 @@ function ofForm(form: Form): Edit {
   return { body, images, mask }
 }
 
-/** Throws a GatewayError for a file that is too large, or no image. */
+/** Throws a GatewayError for a file that is too large or not an image. */
 export function imageFromFile(file: Upload, param: string): ImageInput {
   if (file.size > MAX_FILE_BYTES) throw errors.fileTooLarge(MAX_FILE_BYTES, param)
   const type = imageType(file.head(IMAGE_HEAD))
@@ -60,7 +60,7 @@ export function imageFromFile(file: Upload, param: string): ImageInput {
   return { file, type }
 }
 
-/** Throws a GatewayError for an address that is not public, and for data that is no image. */
+/** Throws a GatewayError for an address that is not public, and for data that is not an image. */
 export function imageFromUrl(url: string, param: string): ImageInput {
   assertImageUrl(url, param)
   if (!/^data:/i.test(url)) return { url }
@@ -81,7 +81,7 @@ function headOf(url: string, characters: number): Buffer {
   )
 }
 
-/** A mask covers the first image. Sizes are compared where both are PNG files. */
+/** A mask covers the first image. Compares sizes when both are PNG files. */
 function checkMask({ images: [first], mask }: Edit): void {
   if (!mask || mask.type === undefined) return
   const param = 'mask'
@@ -91,7 +91,7 @@ function checkMask({ images: [first], mask }: Edit): void {
   throw errors.invalidParameters(`mask: must be of the size of the first image, ${wanted}, and is ${own}`, param)
 }
 
-/** Of a PNG, from its IHDR chunk (PNG section 11.2.2); undefined for other images. */
+/** Size of a PNG, from its IHDR chunk (PNG section 11.2.2); undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
   const head = file ? file.head(HEADER_BYTES) : headOf(url, HEADER_CHARACTERS)

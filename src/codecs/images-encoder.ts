@@ -10,7 +10,7 @@ import { costDetails } from './accounting.ts'
 import { EVENT_STREAM, failureEvent } from './event-stream.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
-/** Bytes of an answer in turn: large images stand between them as they came. */
+/** Consecutive pieces of an answer: large images are inserted without copies. */
 class Pieces {
   readonly #pieces: Buffer[] = []
   #text = ''
@@ -136,14 +136,14 @@ export class StreamedImages implements Encoder {
 
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** `png`, by the first bytes. Decoders let no other data pass than images. */
+/** `png`, by the first bytes. Decoders pass only images. */
 function formatOf({ b64 }: GeneratedImage): string | undefined {
   const head = typeof b64 === 'string' ? b64.slice(0, HEAD_CHARACTERS) : b64.text(HEAD_CHARACTERS)
   return imageType(Buffer.from(head, 'base64'))?.replace('image/', '')
 }
 const HEAD_CHARACTERS = (IMAGE_HEAD / 3) * 4
 
-/** What the provider did not report is 0. */
+/** Unreported counts are 0. */
 function usageOf(ex: Exchange): object {
   const { cost } = ex
   const { prompt = 0, image_input = 0, completion = 0, image_output = completion } = ex.estimated ? {} : ex.usage

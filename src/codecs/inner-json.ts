@@ -1,26 +1,26 @@
-/** Text of a request that is JSON itself, which many wires parse: what tools are called with, and what they give. */
+/** Bounds of texts in a request that are JSON themselves and that many wires parse: arguments and results of tools. */
 import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
 import { errors } from '../core/error.ts'
 import type { ChatRequest, Message } from '../core/ops.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
 import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
 
-/** How deep such a text stands in a body. */
+/** Depth of such a text in a body. */
 const CALL_LEVEL = 6
 const RESULT_LEVEL = 3
-/** Results come from tools, which may have long lists to tell of. */
+/** Results may contain long lists. */
 const RESULT_BOUNDS: Bounds = { values: MAX_VALUES }
 /** Results that begin like an object; other text is sent as text. */
 const OBJECT = /^\s*\{\s*["}]/
 
-/** Throws a 400 for texts that are JSON and pass the bounds of a body, of which `values` are used. */
+/** Throws a 400 for JSON texts beyond the bounds of a body, of which `values` are used. */
 export function checkTexts({ messages }: ChatRequest, values = 0): void {
   const count = new Count(values)
   let called = 0
   let given = 0
   for (const [i, message] of messages.entries()) {
     for (const [j, call] of message.tool_calls?.entries() ?? []) {
-      // The input of a custom tool is any text, and never parsed.
+      // The input of a custom tool is free text, and never parsed.
       if (call.type !== 'function') continue
       const { arguments: text } = call.function
       called += text.length
@@ -32,14 +32,14 @@ export function checkTexts({ messages }: ChatRequest, values = 0): void {
   }
 }
 
-/** The same, of results of tools alone. */
+/** The same for results of tools only. */
 export function checkResults({ messages }: ChatRequest, values: number): void {
   const count = new Count(values)
   let given = 0
   for (const message of messages) given += measureResult(message, count, given)
 }
 
-/** Behind `given` characters of results; returns how many more there are. Beyond the bound nobody parses them. */
+/** `given`: characters of earlier results; returns the new sum. Beyond the bound results are not parsed. */
 function measureResult({ role, content }: Message, count: Count, given: number): number {
   if (role !== 'tool' && role !== 'function') return 0
   const text = resultText(content)
@@ -48,13 +48,13 @@ function measureResult({ role, content }: Message, count: Count, given: number):
   return text.length
 }
 
-/** Text that was encoded twice is parsed twice (edge case C19). */
+/** Text that was encoded twice is parsed twice (docs/edge-cases.md#chat-chunks C19). */
 function measureInner(text: string, count: Count): void {
   let inner: unknown
   try {
     inner = JSON.parse(text)
   } catch {
-    // No JSON: nobody gets any further with it.
+    // Not JSON, so it is not parsed further.
   }
   if (typeof inner === 'string') measure(inner, CALL_BOUNDS, CALL_LEVEL, count)
 }

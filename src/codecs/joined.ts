@@ -1,7 +1,10 @@
-/** Assistant turns of clients that add up all fields of a stream's deltas: some of it comes back joined, or twice. */
+/**
+ * Assistant turns of clients that concatenate all fields of a stream's deltas: some values come back joined or
+ * repeated.
+ */
 import type { Message } from '../core/ops.ts'
 
-/** The turn as it was answered: the phase is the last one that was told, and no list repeats an entry. */
+/** The turn as it was answered: the phase is the last one, and no list repeats an entry. */
 export function asAnswered(message: Message): Message {
   const { phase, message_items: items, reasoning_details: details, provider_native_blocks: blocks } = message
   if (phase == null && !items && !details && !blocks) return message

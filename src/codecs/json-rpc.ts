@@ -19,7 +19,7 @@ export const jsonRpc: Codec<never> = {
   error: rpcBody,
 }
 
-/** `details` are the code, the id and the data of an error, where they are known. */
+/** `details`: code, id and data of an error, if known. */
 export function rpcBody({ status, code, message, details }: GatewayError): object {
   const { code: said, id = null, data } = details ?? {}
   return { jsonrpc: '2.0', id, error: { code: said ?? codeOf(status, code), message, data } }

@@ -1,4 +1,4 @@
-/** Client wire of local endpoints: no request body, one JSON value out. */
+/** Client wire of local endpoints: no request body, one JSON value as answer. */
 import type { Codec, Encoder } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'

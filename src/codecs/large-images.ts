@@ -1,4 +1,6 @@
-/** Answers with large images: marks stand for them until the rest is written, and then they are, in steps. */
+/**
+ * Answers with large images: placeholders represent them until the rest is written; then they are inserted in steps.
+ */
 import type { Encoder, Written } from '../core/codec.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -7,15 +9,15 @@ import { type WrittenSteps, writeString } from '../core/stringify-steps.ts'
 import { MAX_DATA_HEAD } from '../core/wire.ts'
 import { inTurns } from '../lib/in-turns.ts'
 
-/** In characters; more than two thousand smaller ones do not fit into an answer. */
+/** In characters; at most two thousand smaller ones fit into an answer. */
 const LARGE = 16 * 1024
 
 type Said = string | undefined
 
-/** Puts images in place of their marks, for what is kept of an answer. */
+/** Inserts images for their placeholders, for a stored answer. */
 export type Restore = (text: string) => Promise<string>
 
-/** An encoder that writes text, none of whose parts but images is large. */
+/** An encoder of text whose only large parts are images. */
 export interface TextEncoder extends Omit<Encoder, 'conclude' | 'headers'> {
   write(batch: readonly Event[]): Said
   conclude?(error: GatewayError | undefined, restore: Restore): Promise<void> | undefined

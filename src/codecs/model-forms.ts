@@ -1,4 +1,4 @@
-/** The catalogue in the form that a client reads: OpenAI's, that of the Messages wire, or Google's. */
+/** The catalogue in the client's form: OpenAI's, that of the Messages wire, or Google's. */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange, Headers } from '../core/exchange.ts'
 import { credentials, isGeminiClient } from './gemini/credentials.ts'
@@ -9,7 +9,7 @@ import { messagesError } from './messages/error.ts'
 import { isMessagesClient, modelInfo as messagesModel, modelPage as messagesPage } from './messages/model-list.ts'
 import { ID_HEADER } from './messages/sink.ts'
 
-/** What is read of an entry of the catalogue (docs/contract.md#catalogue). */
+/** Fields read from an entry of the catalogue (docs/contract.md#catalogue). */
 export interface CatalogEntry {
   readonly id: string
   readonly display_name: string
@@ -24,7 +24,7 @@ export interface CatalogEntry {
   readonly deactivated_at?: string | undefined
 }
 
-/** Errors in the form that the client reads. */
+/** Errors in the client's form. */
 export const modelForms: Codec<never> = {
   ...json,
   credentials,
@@ -42,7 +42,10 @@ type Asked = Pick<Exchange, 'endpoint'> & { readonly headers: Headers }
 
 const isGemini = ({ endpoint, headers }: Asked): boolean => endpoint.codec === geminiModels || isGeminiClient(headers)
 
-/** The page that `query` wants of `listing`, the catalogue as JSON; undefined where the client reads it as it is. */
+/**
+ * The page of `listing`, the catalogue as JSON, that `query` requests; undefined when the client reads the listing
+ * unchanged.
+ */
 export function pageOf(ex: Asked, listing: Buffer, query: URLSearchParams, today: string): object | undefined {
   if (isGemini(ex)) return geminiPage(listing, query)
   return isMessagesClient(ex.headers) ? messagesPage(listing, query, today) : undefined

@@ -37,7 +37,7 @@ function checked(input: ModerationRequest['input']): ModerationRequest['input'] 
   return input
 }
 
-/** The fields of a part that are read. */
+/** The known fields of a part. */
 function known(part: ModerationPart, path: string): ModerationPart {
   if (part.type === 'text') {
     assertText(part.text, `${path}.text`)
@@ -59,7 +59,7 @@ const written = ({ results }: ModerationAnswer, ex: Exchange): object => ({
   results: results.map(whole),
 })
 
-/** With every category, scores from 0 to 1, and what the provider has besides (docs/edge-cases.md#media M17). */
+/** With every category, scores from 0 to 1, and the provider's additional fields (docs/edge-cases.md#media M17). */
 function whole(result: ModerationResult): ModerationResult {
   const each = <T>(given: Readonly<Record<string, T>>, missing: T): Record<string, T> => ({
     ...Object.fromEntries(categories.map(category => [category, missing])),

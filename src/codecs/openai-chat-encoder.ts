@@ -10,7 +10,7 @@ import { EVENT_STREAM } from './event-stream.ts'
 import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
 import { annotation, type ChoiceEvent, ToldChoice } from './told-choice.ts'
 
-/** What every chunk and a whole answer begin with. Known from the first event that a client can see. */
+/** Common beginning of chunks and whole answers. Known from the first visible event on. */
 const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({
   id: `chatcmpl-${answerIdOf(ex)}`,
   object,
@@ -20,7 +20,7 @@ const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk
   provider: answererOf(ex),
 })
 
-/** One write per batch; every chunk is put together from a prefix that is made once. */
+/** One write per batch; chunks share a prefix built once. */
 export class StreamEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
@@ -82,20 +82,20 @@ export class StreamEncoder implements Encoder {
     }
     if (event.type === 'finish') {
       const left = this.#delta(choice, told.left())
-      // C5: also of an answer that says nothing; clients refuse a message without a role.
+      // C5: also for an empty answer; clients reject a message without a role.
       const role = told.begin() ? '"role":"assistant","content":null' : ''
       const reason = finishOf(event.reason, this.#oneCall)
       return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${reason}"}]}\n\n`
     }
     if (event.type === 'logprobs') return this.#rated(event, told)
     const said = told.add(event) ? this.#said(event) : ''
-    // What is told at the end is charged from now on: so the stream begins here, whatever breaks it.
+    // Held content is charged from now on, so the stream must begin here, even if it fails later.
     if (!told.begin()) return this.#delta(choice, said)
     if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${said}`)
     return this.#delta(choice, `"role":"assistant","content":null${said && `,${said}`}`)
   }
 
-  /** A chunk of log probabilities alone: the text that they are of has a chunk of its own. */
+  /** A chunk of log probabilities only: their text has its own chunk. */
   #rated({ choice, of, tokens }: LogprobsEvent, told: ToldChoice): string {
     const begun = told.begin() ? this.#delta(choice, '"role":"assistant","content":null') : ''
     const logprobs = JSON.stringify({ content: null, refusal: null, [of]: tokens })
@@ -106,13 +106,13 @@ export class StreamEncoder implements Encoder {
     return this.#oneCall && event.type === 'tool' ? functionCallDelta(event) : deltaOf(event, this.#compat)
   }
 
-  /** The chunk of a delta, of which there are `members`; none for none. */
+  /** The chunk of a delta with `members`; '' when these are empty. */
   #delta(choice: number, members: string): string {
     return members && `${this.#prefix}${choice},"delta":{${members}},"finish_reason":null}]}\n\n`
   }
 }
 
-/** The members of a delta, without braces; none for what is told at the end. */
+/** The members of a delta, without braces; '' for events held until the end. */
 function deltaOf(event: ChoiceEvent, compat: ChatCompat): string {
   switch (event.type) {
     case 'text':
@@ -181,16 +181,16 @@ export class WholeEncoder implements Encoder {
 
 const some = <T>(list: readonly T[]): readonly T[] | undefined => (list.length === 0 ? undefined : list)
 
-/** Without the holes of indexes that said nothing. */
+/** Without the holes of choices that emitted nothing. */
 const present = (sparse: object[]): object[] => Object.values(sparse)
 
-/** Nearly every answer has one. */
+/** Nearly every answer has exactly one choice. */
 const choicesOf = (choices: readonly Choice[], compat: ChatCompat, oneCall: boolean): object[] =>
   choices.length === 1
     ? [choiceOf(choices[0]!, 0, compat, oneCall)]
     : present(choices.map((choice, index) => choiceOf(choice, index, compat, oneCall)))
 
-/** What a choice ended with; `oneCall` is for answers that hold a `function_call`. */
+/** Finish reason of a choice; `oneCall`: the answer has the legacy form. */
 const finishOf = (reason: FinishReason, oneCall: boolean): string =>
   oneCall && reason === 'tool_calls' ? 'function_call' : reason
 

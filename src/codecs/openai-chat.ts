@@ -38,7 +38,7 @@ const codecFor = (compat: ChatCompat) =>
 
 export const openAiChat = codecFor({ reasoning_content: true })
 
-/** Fields that are taken under another name, or mean nothing without others, or nothing here at all (`onboarding`). */
+/** Fields accepted under another name, dependent on others, or ignored (`onboarding`). */
 const special: ReadonlySet<string> = new Set([
   'messages',
   'max_tokens',
@@ -59,8 +59,9 @@ const special: ReadonlySet<string> = new Set([
 const plain = new Set([...known].filter(key => !special.has(key)))
 
 /**
- * The fields that the interface knows and the caller set; one name for each; checked against each other. `passes` adds
- * parameters that it does not know.
+ * The known fields that the caller set, one name each, checked against each other. `passes` adds parameters that the
+ * interface
+ * does not list.
  */
 export function canonical(body: ChatBody, passes = false): ChatRequest {
   const request: Record<string, unknown> = {}
@@ -78,14 +79,14 @@ export function canonical(body: ChatBody, passes = false): ChatRequest {
   return request as ChatRequest
 }
 
-/** The tools and the choice among them, in whichever form they came. */
+/** The tools and the choice among them, from either form. */
 function toolsOf(body: ChatBody): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'functions'> {
   const { tools, tool_choice: choice, parallel_tool_calls: parallel } = body
   if (isAllowedTools(choice)) return { ...allowedTools(tools ?? [], choice), ...parallelOf(parallel) }
   if (tools && tools.length > 0) {
     return choice == null ? { tools, ...parallelOf(parallel) } : { tools, tool_choice: choice, ...parallelOf(parallel) }
   }
-  // Unlike other choices among no tools it asks for something that would not be done.
+  // Unlike other choices without tools, it requests something that would not happen.
   if (typeof choice === 'object' && choice?.type === 'web_search') return { tool_choice: choice }
   return toolsOfFunctions(body) ?? {}
 }

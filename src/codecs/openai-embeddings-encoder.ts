@@ -1,6 +1,5 @@
 /**
- * Writes an embeddings answer (docs/contract.md#embeddings) with an `id`, and the vectors in the
- * form that was asked for.
+ * Writes an embeddings answer (docs/contract.md#embeddings) with an `id`, and the vectors in the requested encoding.
  */
 import type { Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
@@ -41,7 +40,7 @@ export class EmbeddingsEncoder implements Encoder {
   fail(): undefined {}
 }
 
-/** The JSON of `data`: as it came if that is what was asked for. */
+/** The JSON of `data`: the provider's bytes if the encoding matches. */
 function dataOf(result: Result, asked: Embeddings['encoding']): string | Buffer {
   const { value, bytes } = result
   const { encoding } = value as Embeddings

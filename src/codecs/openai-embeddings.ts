@@ -17,7 +17,7 @@ export const openAiEmbeddings = {
   prepare: validate.prepare,
 } satisfies Codec<'embeddings'>
 
-/** Only what the interface knows. Providers are told the organization as the user, whatever the caller says of its own. */
+/** Known fields only. Providers get the organization as the user, not the caller's value. */
 function canonical({ model, input, encoding_format, dimensions }: EmbeddingRequest, ex: Exchange): EmbeddingRequest {
   checkInputs(input)
   return {

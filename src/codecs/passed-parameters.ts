@@ -1,14 +1,14 @@
-/** Chat parameters that the interface does not list, for projects that pass them to wires which have them. */
+/** Chat parameters that the interface does not list, for projects that pass them to wires that support them. */
 import { isObject } from '../core/json.ts'
 import type { ChatBody, PassedParameters } from '../core/ops.ts'
 
-/** OpenAI's bound. */
+/** OpenAI's limit. */
 const MAX_TOP_LOGPROBS = 20
 
 const isCount = (value: unknown, from: number): value is number => Number.isSafeInteger(value) && Number(value) >= from
 const isWord = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** Those that are well-formed; any other is ignored. */
+/** The well-formed ones; others are ignored. */
 export function passedParameters(body: Pick<ChatBody, keyof PassedParameters>): PassedParameters {
   const { seed, logprobs, top_logprobs: top, logit_bias: bias, top_k: k } = body
   const passed: PassedParameters = {}
@@ -16,7 +16,7 @@ export function passedParameters(body: Pick<ChatBody, keyof PassedParameters>): 
   if (stop.length > 0) passed.stop = stop
   if (Number.isSafeInteger(seed)) passed.seed = seed as number
   if (typeof logprobs === 'boolean') passed.logprobs = logprobs
-  // Without the others it means nothing, and is refused.
+  // Without `logprobs` it is meaningless, and rejected.
   if (logprobs === true && isCount(top, 0) && top <= MAX_TOP_LOGPROBS) passed.top_logprobs = top
   if (isBias(bias)) passed.logit_bias = bias
   if (isCount(k, 1)) passed.top_k = k

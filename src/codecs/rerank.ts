@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/rerank`, for clients of Cohere, Jina and Voyage alike (docs/contract.md#rerank). */
+/** Client wire of `POST /v1/rerank`, for clients of Cohere, Jina and Voyage (docs/contract.md#rerank). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -36,7 +36,7 @@ function canonical(body: RerankBody): RerankRequest {
   }
 }
 
-/** The best first, ties by index; documents are the caller's own, not the provider's echo. */
+/** Best first, ties by index; documents are the caller's own, not the provider's copies. */
 function written({ results }: RerankResult, ex: Exchange): object {
   const { documents, top_n = documents.length, return_documents } = ex.request as RerankRequest
   const best = results

@@ -14,7 +14,7 @@ import { validator } from './validate.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
 const validate = validator(speechBody)
-/** Of one event, before base64: a whole number of its groups. */
+/** Bytes per event before base64: a multiple of its group size. */
 const MAX_DELTA = 48 * 1024
 const UNKNOWN_TYPE = 'application/octet-stream'
 
@@ -52,7 +52,7 @@ class AudioEncoder extends BytesEncoder {
 
   headers(): readonly string[] {
     const { target } = this.#ex
-    // What is charged for characters is known from the start.
+    // A charge by characters is known from the start.
     return target?.mapping.model.tokenizer === CHARACTERS ? costHeaders(this.#ex) : targetHeaders(this.#ex)
   }
 }

@@ -1,36 +1,36 @@
-/** One choice of a streamed chat answer: what has been told of it, and what waits for its end. */
+/** One choice of a streamed chat answer: its emitted content, and content held until its end. */
 import type { Event, SourceEvent } from '../core/event.ts'
 import { addDetail, type PhasedItem, type ReasoningDetail } from '../core/fold.ts'
 
 export type ChoiceEvent = Extract<Event, { choice: number }>
 
 /**
- * Lists are told whole, once, at the end of their choice: clients that add deltas up keep the last list that they see,
- * or refuse a second one.
+ * Lists are emitted whole, once, at the end of their choice: clients that add up deltas keep the last list, or reject a
+ * second one.
  */
 export class ToldChoice {
   /** Characters of text so far. */
   written = 0
-  /** It was begun with text of no phase: of more text nothing but its length is to be noted. */
+  /** Began with text without a phase: further text only adds to the length. */
   talks = false
   #begun = false
   #calls = 0
   #spokeBeforeCalls = false
   #items: PhasedItem[] | undefined = undefined
   #sources: SourceEvent[] | undefined = undefined
-  /** What its reasoning left for its replay. */
+  /** Reasoning details for replay. */
   #details: ReasoningDetail[] | undefined = undefined
-  /** Its blocks with no OpenAI form, which go back together or not at all. */
+  /** Blocks without an OpenAI form, which can only be replayed together. */
   #native: object[] | undefined = undefined
 
-  /** True for the first time: its role is to be told. */
+  /** True the first time: the role must be emitted. */
   begin(): boolean {
     if (this.#begun) return false
     this.#begun = true
     return true
   }
 
-  /** Takes note of an event; false for one of which nothing is told before the end. */
+  /** Records an event; false when all of it is held until the end. */
   add(event: ChoiceEvent): boolean {
     switch (event.type) {
       case 'text':
@@ -65,7 +65,7 @@ export class ToldChoice {
     }
   }
 
-  /** All that waits, as the members of a delta, without braces; empty when there is nothing. */
+  /** All held content as the members of a delta, without braces; '' when there is none. */
   left(): string {
     return members({
       content_before_tool_calls: this.#spokeBeforeCalls ? true : undefined,
@@ -76,12 +76,12 @@ export class ToldChoice {
     })
   }
 
-  /** Of what waits, that which is about the text that was shown: for an answer that breaks. */
+  /** Held content about the emitted text: for an answer that fails. */
   leftOfText(): string {
     return members({ annotations: this.#annotations() })
   }
 
-  /** Each is told once. */
+  /** Each annotation is emitted once. */
   #annotations(): object[] | undefined {
     const sources = this.#sources
     this.#sources = undefined
@@ -89,12 +89,13 @@ export class ToldChoice {
   }
 }
 
-/** Those that are defined. */
+/** Without undefined members. */
 const members = (lists: object): string => JSON.stringify(lists).slice(1, -1)
 
 /**
- * A citation in OpenAI's form, which has indexes: a source without a place is one of all the text, of `length`. Only
- * where there is no text it has none.
+ * A citation in OpenAI's form, which requires indexes: a source without a place spans the whole text, of `length`.
+ * Without text it
+ * has none.
  */
 export function annotation(source: SourceEvent, length: number): object {
   const { url, title = '', start = 0, end = length } = source

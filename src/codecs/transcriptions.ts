@@ -26,7 +26,7 @@ const validateTranslation = validator(translationBody)
 const STREAMED = ['json', 'text', 'diarized_json']
 const HOUR_SECONDS = 3600
 
-/** What translations take of a body; its other fields are ignored. */
+/** Fields of a translation; others are ignored. */
 function translated(body: unknown): TranscriptionBody {
   const { model, url, prompt, response_format, temperature } = validateTranslation(body)
   return { model, url, prompt, response_format, temperature }
@@ -100,7 +100,7 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
   }
 }
 
-/** As tokens where the provider counts them, else as its duration, of which whole seconds are shown. */
+/** Token counts when the provider reports them, else the duration in whole seconds. */
 function usageOf(ex: Exchange): object {
   ex.completeUsage(false)
   const { usage, cost } = ex
@@ -118,7 +118,7 @@ function usageOf(ex: Exchange): object {
   }
   const { input_audio_hour: hours } = usage
   const seconds = hours === undefined ? likelySeconds(ex.request as TranscriptionRequest) : hours * HOUR_SECONDS
-  // To the millisecond, so that no rounding of the hours adds a second.
+  // Rounded to milliseconds first, so that rounding of hours adds no second.
   return { type: 'duration', seconds: Math.ceil(Math.round(seconds * 1000) / 1000), cost: usd }
 }
 
@@ -151,7 +151,7 @@ class WholeTranscript implements Encoder {
   fail(): undefined {}
 }
 
-/** `transcript.text.delta`, segments where speakers are told, `transcript.text.done`. */
+/** `transcript.text.delta`, segments with speakers, `transcript.text.done`. */
 class EventEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange

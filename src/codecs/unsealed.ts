@@ -1,11 +1,11 @@
-/** Chat requests as providers may have them: without the seals of what clients hold for them, and without false ones. */
+/** Chat requests for providers: values that clients held are unsealed, and false seals removed. */
 import type { ChatRequest, ContentPart, Message, ToolCall } from '../core/ops.ts'
 import type { SealCheck } from '../core/seals.ts'
 
-/** Takes the place of what nobody sealed: it is of no provider. */
+/** Replaces a signature without a valid seal: it belongs to no provider. */
 export const UNSEALED = ''
 
-/** The same request if nothing in it is sealed. What does not verify is left out; the rest of its message stays. */
+/** Returns the same request when it contains no seal. Drops values that do not verify, not their messages. */
 export function unsealed(request: ChatRequest, seals: SealCheck): ChatRequest {
   const messages = mapped(request.messages, message => unsealedMessage(message, seals))
   return messages === request.messages ? request : { ...request, messages }
@@ -34,7 +34,7 @@ function unsealedDetail(detail: Detail, seals: SealCheck): Detail {
   return open
 }
 
-/** A call or a part, whose signature stands in `extra_content`. */
+/** A call or part with a signature in `extra_content`. */
 function unsealedVendor<T extends ToolCall | ContentPart>(holder: T, seals: SealCheck): T {
   const { extra_content: extra } = holder as { extra_content?: ToolCall['extra_content'] }
   const signature = extra?.vendor?.thought_signature
@@ -43,7 +43,7 @@ function unsealedVendor<T extends ToolCall | ContentPart>(holder: T, seals: Seal
   return { ...holder, extra_content: { ...extra, vendor } }
 }
 
-/** The list itself where nothing in it changes. */
+/** Returns the same list when nothing changes. */
 function mapped<T>(list: T[], change: (item: T) => T): T[] {
   let made: T[] | undefined
   for (let index = 0; index < list.length; index++) {

@@ -1,17 +1,17 @@
-/** Which addresses a client may hand on to a provider. A provider or a local engine would fetch them for us. */
+/** Addresses that clients may pass to a provider, which would fetch them on the gateway's behalf. */
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import { MAX_DATA_HEAD } from '../core/wire.ts'
 
 const MAX_URL = 8192
-/** Of the data only the beginning is looked at: the rest is for the provider to read. */
+/** Only the beginning of the data is checked: the provider reads the rest. */
 const IMAGE_DATA =
   /^data:(?:image\/(?!svg)[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,(?:[a-z0-9+/_=\s-]{64}|[a-z0-9+/_-]{2}[a-z0-9+/_=\s-]{0,61}$)/i
 
-/** Of a data URL: its head and the beginning of its data. */
+/** Checked characters of a data URL: its head and the beginning of its data. */
 const MAX_LOOK = MAX_DATA_HEAD + 100
 
-/** Throws for a data URL whose media type and parameters are longer than any are; other text is not looked at. */
+/** Throws for a data URL with an overlong media type and parameters; ignores other text. */
 export function assertDataHead(url: string, param: string): void {
   if (!/^data:/i.test(url)) return
   const head = url.slice(0, MAX_DATA_HEAD)
@@ -30,12 +30,12 @@ export function assertImageUrl(url: string, param: string): void {
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
 }
 
-/** Throws unless `url` is http(s) to a public host without credentials. No provider is sent one that is not https. */
+/** Throws unless `url` is http(s) to a public host without credentials. Providers get https addresses only. */
 export function assertAudioUrl(url: string, param: string): void {
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
 }
 
-/** The same of a file, which may also be data in any form. */
+/** The same for a file, which may also be data of any type. */
 export function assertFile(data: string, param: string): void {
   if (/^https?:/i.test(data)) assertAudioUrl(data, param)
   else assertDataHead(data, param)

@@ -1,9 +1,9 @@
-/** Compiles a request schema once, and says what is wrong with a body in a client's words. */
+/** Compiles a request schema once, and explains issues in a body for clients. */
 import { errors } from '../core/error.ts'
 import type { Schema } from '../core/schema.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 
-/** What is wrong with a value, and where in it; an empty path is the value itself. */
+/** An invalid value and its place; an empty path is the whole value. */
 export interface Issue {
   readonly path: string
   readonly message: string
@@ -12,9 +12,9 @@ export interface Issue {
 export interface Validator<T> {
   /** Throws a 400 `invalid_parameters` whose `param` is the path of the first issue. */
   (body: unknown): T
-  /** The same issue without throwing, for codecs that report in their own form; undefined when there is none. */
+  /** The issue as a value, for codecs with their own error form; undefined without one. */
   issue(body: unknown): Issue | undefined
-  /** Compiles the schema, which otherwise the first call does. */
+  /** Compiles the schema ahead of the first call. */
   prepare(): void
 }
 
@@ -37,9 +37,9 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
   return Object.assign(validate, { issue, prepare: () => void prepare() })
 }
 
-/** Explains the deepest failure: in a union the member that fits best is the one that fails last. */
+/** Explains the deepest failure: in a union, the best fitting member fails last. */
 function explain(failures: Failure[]): Issue {
-  // A property that is missing, or tells members apart, lies one level below what it is missed in.
+  // A missing or discriminating property is one level below its object.
   const depth = ({ instancePath, keyword }: Failure) =>
     instancePath.split('/').length + Number(keyword === 'required' || keyword === 'discriminator')
   const deepest = Math.max(...failures.map(depth))
@@ -72,7 +72,7 @@ function describe(issue: Failure, all: Failure[]): string {
   }
 }
 
-/** The values of `type` that the members of a tagged union name. */
+/** Values of `type` named by the members of a tagged union. */
 function tags(issue: Failure): string[] {
   const members = (issue.parentSchema as { oneOf?: { properties: { type: { enum: string[] } } }[] }).oneOf ?? []
   return members.flatMap(member => member.properties.type.enum).map(tag => `"${tag}"`)

@@ -8,7 +8,7 @@ export function toBase64(vector: readonly number[]): string {
   return bytes.toString('base64')
 }
 
-/** Bytes behind the last whole number are left out. */
+/** Ignores bytes after the last whole number. */
 export function toNumbers(base64: string): number[] {
   const bytes = Buffer.from(base64, 'base64')
   return Array.from({ length: Math.floor(bytes.length / BYTES) }, (_, at) => bytes.readFloatLE(at * BYTES))

@@ -23,7 +23,7 @@ export const videos: Codec<'videos'> = {
   },
   encoder: ex => {
     const encoder = new WholeEncoder<object>(ex, job => job)
-    // What it costs is known at its end.
+    // The cost is known only at the end.
     return Object.assign(encoder, { headers: () => targetHeaders(ex) })
   },
   error: errorBody,

@@ -1,4 +1,4 @@
-/** What the codecs of operations have in common whose answer is one JSON object (docs/contract.md#media-answers). */
+/** Shared by codecs of operations whose answer is one JSON object (docs/contract.md#media-answers). */
 import type { Encoder, Written } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -6,7 +6,7 @@ import { formatMoney } from '../core/money.ts'
 import { stringifyInSteps } from '../core/stringify-steps.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
 
-/** Names and values in turn; what is not known when the head is sent is left out. */
+/** Alternating names and values; omits values unknown when the head is sent. */
 export function targetHeaders(ex: Exchange): string[] {
   const headers: string[] = []
   const provider = answererOf(ex)
@@ -14,7 +14,7 @@ export function targetHeaders(ex: Exchange): string[] {
   return headers
 }
 
-/** The same with the cost, for answers that are complete before their head is sent. */
+/** The same with the cost, for answers complete before their head is sent. */
 export function costHeaders(ex: Exchange): string[] {
   const { cost } = ex
   const headers = targetHeaders(ex)
@@ -22,7 +22,7 @@ export function costHeaders(ex: Exchange): string[] {
   return headers
 }
 
-/** Writes what `bodyOf` makes of the answer's one result. */
+/** Writes the answer's single result as `bodyOf` converts it. */
 export class WholeEncoder<T> implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange

@@ -1,4 +1,4 @@
-/** One candidate of an answer: events in, parts out. Calls come whole, as clients of this wire expect them. */
+/** One candidate of an answer: events in, parts out. Calls are emitted whole, as clients of this wire expect. */
 import type { Event, FinishReason, ToolEvent } from '../../core/event.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
 import { isObject, type Json } from '../../core/json.ts'
@@ -21,9 +21,9 @@ export interface AnswerPart {
 
 type ChoiceEvent = Extract<Event, { choice: number }>
 
-/** Of reasoning that waits for a part to carry it, in characters. */
+/** Limit of reasoning that waits for a part, in characters. */
 const MAX_WAITING = 4 * 1024 * 1024
-/** Members of parts that this wire has itself; what else a provider says by itself is carried, and not shown. */
+/** Native members of this wire; other native content is carried, and not shown. */
 const OWN = ['executableCode', 'codeExecutionResult']
 
 const REASONS: Readonly<Record<FinishReason, string>> = {
@@ -59,24 +59,24 @@ export class Candidate {
   readonly #showsThoughts: boolean
   readonly #makesId: (index: number) => string
   readonly #grounding = new Grounding()
-  /** Since they were taken. */
+  /** Parts since the last `take`. */
   #parts: AnswerPart[] = []
   #saidAny = false
-  /** Calls in their order, from the first one that is not told. */
+  /** Calls in order, from the first one that was not emitted. */
   readonly #calls: Call[] = []
   #told = 0
-  /** Reasoning since it was carried. */
+  /** Reasoning that no part has carried yet. */
   #thoughts = ''
   #details: ReasoningDetail[] = []
   #native: Json[] = []
   #waiting = 0
   #finish: FinishReason | undefined
-  /** What a provider of this wire says of the candidate. */
+  /** A provider's details of the candidate's end, on the same wire. */
   #ending: Readonly<Json> | undefined
   #refused = false
   #malformed = false
 
-  /** `makesId` is for calls that come without an id. */
+  /** `makesId`: generates ids for calls without one. */
   constructor(showsThoughts: boolean, makesId: (index: number) => string) {
     this.#showsThoughts = showsThoughts
     this.#makesId = makesId
@@ -122,7 +122,7 @@ export class Candidate {
     }
   }
 
-  /** The parts since the last time; undefined for none. */
+  /** The parts since the last call; undefined when there are none. */
   take(): AnswerPart[] | undefined {
     if (this.#parts.length === 0) return undefined
     const parts = this.#parts
@@ -130,7 +130,7 @@ export class Candidate {
     return parts
   }
 
-  /** Call it once, after the last event: adds what no part has carried, to an empty text as Google does. */
+  /** Call once after the last event: adds an empty text for reasoning that no part has carried, as Google does. */
   end(): void {
     this.#tellCalls(true)
     const isSealed = this.#native.length > 0 || this.#details.some(({ signature, data }) => signature ?? data)
@@ -138,7 +138,7 @@ export class Candidate {
     else if (!this.#saidAny) this.#parts.push({ text: '' })
   }
 
-  /** Why it ended, and what is known of it beside its parts. */
+  /** The finish reason, and details beside its parts. */
   get ending(): object {
     const own = this.#ending
     const groundingMetadata = this.#grounding.metadata()
@@ -172,7 +172,7 @@ export class Candidate {
     return this.#waiting <= MAX_WAITING
   }
 
-  /** Those whose arguments are complete, in order; at the end all that are JSON: none is told in part. */
+  /** Emits calls with complete arguments, in order; at the end, all that are JSON. */
   #tellCalls(isEnd: boolean): void {
     for (; this.#told < this.#calls.length; this.#told++) {
       const call = this.#calls[this.#told]
@@ -198,7 +198,7 @@ export class Candidate {
   #carry(signature: string | undefined): string {
     const details = this.#details
     const native = this.#native
-    // Words that the details have are not carried twice.
+    // Text contained in the details is not carried twice.
     const isKnown = this.#thoughts === details.map(({ text }) => text ?? '').join('')
     const text = isKnown ? undefined : this.#thoughts
     this.#thoughts = ''
@@ -214,7 +214,7 @@ export class Candidate {
   }
 }
 
-/** Undefined for text that is no object. */
+/** Undefined for text that is not an object. */
 function argumentsOf(text: string): Json | undefined {
   if (text.trim() === '') return {}
   try {

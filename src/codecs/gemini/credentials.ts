@@ -1,12 +1,12 @@
-/** Where clients of Google's API have their key. */
+/** Credentials in requests of Google's clients. */
 import type { Headers } from '../../core/exchange.ts'
 
 const HEADER = 'x-goog-api-key'
 
-/** Whether a request is of such a client, at a path that other clients have too. */
+/** Whether a request comes from such a client, at a path shared with other clients. */
 export const isGeminiClient = (headers: Headers): boolean => headers[HEADER] !== undefined
 
-/** In their own header, and as `key` of the query, which is written nowhere. */
+/** Their own header, and the query parameter `key`, which is never logged. */
 export function credentials(headers: Headers, query: string): readonly string[] {
   const header = headers[HEADER]
   const given = query.includes('key=') ? new URLSearchParams(query).getAll('key') : []

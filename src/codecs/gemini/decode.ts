@@ -13,7 +13,7 @@ import { toolsOf } from './tools.ts'
 
 export const validate = validator(generateRequest)
 
-/** What is read of a body. */
+/** The decoded parts of a body. */
 export interface Decoded {
   readonly request: ChatRequest
   readonly showsThoughts: boolean
@@ -21,7 +21,7 @@ export interface Decoded {
   readonly body: Json
 }
 
-/** `values`: those of the body. Throws a 400 that names the field which is wrong, in camelCase. */
+/** `values`: number of values in the body. Throws a 400 that names the invalid field, in camelCase. */
 export function decode(body: unknown, model: string, stream: boolean, values: number): Decoded {
   const given = validate(normalized(body))
   refuseCached(given)
@@ -48,7 +48,7 @@ export function decode(body: unknown, model: string, stream: boolean, values: nu
   return { request, showsThoughts: config.thinkingConfig?.includeThoughts === true, body: given }
 }
 
-/** What only its provider holds would change the question, if it were left out. */
+/** Content that only its provider has: dropping it would change the question. */
 function refuseCached(given: GenerateRequest & { cachedContent?: unknown }): void {
   if (!given.cachedContent) return
   throw errors.unsupported('cachedContent: contents are not kept here; send them in "contents".', 'cachedContent')
@@ -70,7 +70,7 @@ function samplingOf(config: GenerationConfig): Partial<ChatRequest> {
   return made
 }
 
-/** Throws a 400 for an answer that is neither text nor JSON nor an image. */
+/** Throws a 400 for an answer other than text, JSON or an image. */
 function formatOf(config: GenerationConfig): Partial<ChatRequest> {
   const { responseMimeType: mime, responseSchema: schema, responseJsonSchema: jsonSchema, responseModalities } = config
   const wanted = responseModalities?.findIndex(name => !/^(?:TEXT|IMAGE|MODALITY_UNSPECIFIED)$/i.test(name)) ?? -1
@@ -91,7 +91,7 @@ function formatOf(config: GenerationConfig): Partial<ChatRequest> {
 
 const EFFORTS: ReadonlySet<string> = new Set(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])
 
-/** A budget of -1 leaves it to the model; none, 0, asks for the least. No model is refused for how it thinks. */
+/** A budget of -1 leaves it to the model; 0 requests the minimum. No model is excluded by its thinking. */
 function reasoningOf({ thinkingConfig: thinking }: GenerationConfig): Partial<ChatRequest> {
   const { thinkingBudget: budget, thinkingLevel: level } = thinking ?? {}
   const effort = level?.toLowerCase() ?? ''

@@ -23,7 +23,7 @@ class Candidates {
     for (const event of batch) if ('choice' in event) this.#at(event.choice).add(event)
   }
 
-  /** Those that have said something since the last time. */
+  /** Candidates with new parts since the last call. */
   taken(): object[] {
     return this.#all.flatMap((candidate, index) => {
       const parts = candidate.take()
@@ -31,7 +31,7 @@ class Candidates {
     })
   }
 
-  /** All of them, each with what it has not said yet and why it ended. */
+  /** All candidates, each with its remaining parts and finish reason. */
   ended(): object[] {
     if (this.#all.length === 0) this.#at(0)
     return this.#all.flatMap((candidate, index) => {
@@ -48,10 +48,10 @@ class Candidates {
   }
 }
 
-/** What every piece of an answer says of it. */
+/** Fields of every piece of an answer. */
 const headOf = (ex: Exchange) => ({ modelVersion: answerModelOf(ex), responseId: answerIdOf(ex) })
 
-/** What is known when it ends. `gateway` is no field of the wire: clients that do not know it leave it out. */
+/** Fields of the last piece. `gateway` is not a field of the wire: clients ignore unknown ones. */
 const endingOf = (ex: Exchange, candidates: object[]) => ({
   candidates,
   usageMetadata: usageOf(ex),
@@ -83,7 +83,7 @@ export class WholeEncoder implements Encoder {
   fail(): undefined {}
 }
 
-/** How the chunks of a stream are told apart. */
+/** Separators between the chunks of a stream. */
 interface Framing {
   readonly contentType: string
   /** Before the first chunk, and before each other. */
@@ -100,7 +100,7 @@ export const EVENTS: Framing = {
   behind: '\r\n\r\n',
   end: '',
 }
-/** One JSON array, an element for each chunk. */
+/** One JSON array with an element per chunk. */
 export const LIST: Framing = {
   contentType: 'application/json; charset=UTF-8',
   first: '[',
@@ -114,7 +114,7 @@ export class StreamEncoder implements Encoder {
   readonly #ex: Exchange
   readonly #framing: Framing
   readonly #candidates: Candidates
-  /** Members of every chunk; empty until the first one. */
+  /** Common members of all chunks; empty until the first one. */
   #tail = ''
 
   constructor(ex: Exchange, framing: Framing) {
@@ -138,7 +138,7 @@ export class StreamEncoder implements Encoder {
     return this.#last(endingOf(this.#ex, this.#candidates.ended()))
   }
 
-  /** The error ends the stream: without a finish reason no client takes it for a whole answer. */
+  /** The error ends the stream: without a finish reason clients consider the answer incomplete. */
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
     return this.#last(geminiError(error))

@@ -1,4 +1,4 @@
-/** Errors as Google's API tells them: `google.rpc.Status` (docs/wire-sources.md#gemini). */
+/** Errors in Google's form: `google.rpc.Status` (docs/wire-sources.md#gemini). */
 import type { GatewayError } from '../../core/error.ts'
 
 const STATUSES: Readonly<Record<number, string>> = {
@@ -18,7 +18,7 @@ const STATUSES: Readonly<Record<number, string>> = {
 const statusOf = (status: number): string => STATUSES[status] ?? (status < 500 ? 'INVALID_ARGUMENT' : 'INTERNAL')
 const TYPE = 'type.googleapis.com/google.rpc.'
 
-/** `details` name what programs act on: our code, the field that is wrong, and when to come back. */
+/** `details` for programs: the error code, the invalid field, and the retry delay. */
 export function geminiError({ status, code, message, param, headers }: GatewayError): object {
   const details: object[] = []
   if (code !== null) details.push({ '@type': `${TYPE}ErrorInfo`, reason: code, domain: 'model-gateway' })

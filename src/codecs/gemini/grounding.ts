@@ -1,14 +1,14 @@
-/** Cited sources of an answer as grounding metadata, whose places are counted in bytes of UTF-8. */
+/** Cited sources of an answer as grounding metadata, with places in UTF-8 bytes. */
 import type { SourceEvent } from '../../core/event.ts'
 
-/** Sources of one answer that are told. */
+/** Maximum sources of one answer. */
 const MAX_SOURCES = 1000
 
 export class Grounding {
   readonly #sources: SourceEvent[] = []
   #text = ''
 
-  /** `text` of the answer, in order. */
+  /** Text of the answer, in order. */
   say(text: string): void {
     this.#text += text
   }
@@ -17,7 +17,7 @@ export class Grounding {
     if (this.#sources.length < MAX_SOURCES) this.#sources.push(source)
   }
 
-  /** Undefined where nothing was cited. */
+  /** Undefined without citations. */
   metadata(): object | undefined {
     if (this.#sources.length === 0) return undefined
     const places = new Map<string, number>()
@@ -46,7 +46,7 @@ export class Grounding {
   }
 }
 
-/** Offsets in UTF-16 units as offsets in UTF-8 bytes, in one pass over the text. */
+/** Converts offsets in UTF-16 units to UTF-8 bytes, in one pass over the text. */
 function bytesAt(text: string, offsets: readonly number[]): ReadonlyMap<number, number> {
   const found = new Map<number, number>()
   let at = 0

@@ -14,7 +14,7 @@ export function systemOf(system: GenerateRequest['systemInstruction']): Message[
   return text === '' ? [] : [{ role: 'system', content: text }]
 }
 
-/** Turns of one role may come in pieces: a client keeps the chunks of a stream as they came. */
+/** Turns of one role may arrive in pieces: clients keep the chunks of a stream. */
 export function historyOf(contents: readonly Content[], count: Count): Message[] {
   const history = new History(count)
   contents.forEach(({ role, parts }, i) => {
@@ -28,7 +28,7 @@ export function historyOf(contents: readonly Content[], count: Count): Message[]
 class History {
   readonly #count: Count
   readonly #messages: Message[] = []
-  /** The model's turn that goes on while no other begins, and what it has said. */
+  /** The model's current turn and its text. */
   #turn: Message | undefined
   #said: ContentPart[] = []
   #calls = new UnansweredCalls()
@@ -37,7 +37,7 @@ class History {
     this.#count = count
   }
 
-  /** Turns of which nothing is left are left out. */
+  /** Omits empty turns. */
   messages(): Message[] {
     this.#close()
     return this.#messages.filter(
@@ -63,11 +63,11 @@ class History {
         if (own) say(this.#said, own)
       }
     }
-    // A thought that came with its signature is known already.
+    // A thought with its signature is already recorded.
     if (message.reasoning === undefined && thoughts !== '') message.reasoning = thoughts
   }
 
-  /** What a user says beside results stands behind them: other wires take nothing between calls and results. */
+  /** User content beside results follows them: other wires allow nothing between calls and results. */
   user(parts: readonly Part[], at: string, role: 'user' | 'system'): void {
     this.#close()
     const own: ContentPart[] = []
@@ -106,7 +106,7 @@ class History {
     return call
   }
 
-  /** Throws a 400 for one that nothing called for. */
+  /** Throws a 400 for a result without a call. */
   #result({ id, name, response, parts }: NonNullable<Part['functionResponse']>, at: string): Message {
     const called = this.#calls.answer(id ?? undefined, name ?? undefined)
     if (called === undefined) {
@@ -122,7 +122,7 @@ class History {
   }
 }
 
-/** Adjacent texts become one: the pieces of a stream. */
+/** Joins adjacent texts: the pieces of a stream. */
 function say(parts: ContentPart[], part: ContentPart): void {
   const last = parts.at(-1)
   if (part.type === 'text' && last?.type === 'text') last.text += part.text
@@ -131,7 +131,7 @@ function say(parts: ContentPart[], part: ContentPart): void {
 
 const WORDS: ReadonlySet<string> = new Set(['output', 'result', 'error'])
 
-/** A response that holds nothing but its output, or an error, in words is those words; any other is JSON. */
+/** A response with only a text output or error becomes that text; any other is JSON. */
 function said(response: object): { text: string; failed: boolean } {
   const [first, second] = Object.entries(response)
   const [name, value] = first ?? []

@@ -1,9 +1,9 @@
-/** Google's own form of a schema as JSON Schema (docs/wire-sources.md#gemini). */
+/** Converts Google's schema form to JSON Schema (docs/wire-sources.md#gemini). */
 import { isObject, type Json, listIn } from '../../core/json.ts'
 
-/** Formats that say how a number is stored, and that a text is one of some. */
+/** Formats of number storage, and of enumerated strings. */
 const STORED = new Set(['enum', 'int32', 'int64', 'float', 'double'])
-/** Counts, which this form writes as text. */
+/** Counts, which this form writes as strings. */
 const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
 const SNAKE: Readonly<Record<string, string>> = {
   any_of: 'anyOf',
@@ -15,7 +15,7 @@ const SNAKE: Readonly<Record<string, string>> = {
   additional_properties: 'additionalProperties',
 }
 
-/** Types in lower case, `nullable` as a type, properties in the order that `propertyOrdering` names. */
+/** Types in lower case, `nullable` as a type, properties in the order of `propertyOrdering`. */
 export function jsonSchemaOf(schema: Json): Json {
   const made: [string, unknown][] = []
   const isNullable = schema.nullable === true

@@ -1,4 +1,4 @@
-/** The catalogue as clients of Google's API read it. */
+/** The catalogue in the form of Google's API. */
 import { errors } from '../../core/error.ts'
 import type { CatalogEntry } from '../model-forms.ts'
 
@@ -35,16 +35,16 @@ export const modelInfo = (entry: CatalogEntry): ModelInfo => ({
   thinking: entry.supported_parameters.includes('reasoning'),
 })
 
-/** `operations` are those of its provider where its own are not listed: then what it puts out tells. */
+/** `operations`: those of the provider, when the model lists none; its output modalities select among them. */
 function methodsOf({ operations, architecture: { output_modalities: output } }: CatalogEntry): readonly string[] {
   const fits = (operation: string) => output.includes('embedding') === (operation === 'embeddings')
   return operations.filter(fits).flatMap(operation => METHODS[operation] ?? [])
 }
 
-/** Made once for each listing, which itself is made once for all that see the same. */
+/** Built once per listing, which itself is built once per view. */
 const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
 
-/** The page of `listing`, the catalogue as JSON, that `query` wants. Throws a 400 for a size or token that is none. */
+/** The page of `listing`, the catalogue as JSON, that `query` requests. Throws a 400 for an invalid size or token. */
 export function modelPage(listing: Buffer, query: URLSearchParams): object {
   let all = infos.get(listing)
   if (!all) {
@@ -59,14 +59,14 @@ export function modelPage(listing: Buffer, query: URLSearchParams): object {
   return { models, ...(hasMore && { nextPageToken: tokenOf(models.at(-1)!) }) }
 }
 
-/** More than the most is the most; nothing, or 0, is the usual size. */
+/** Capped at the maximum; the default for an absent size or 0. */
 function sizeOf(text: string | null): number {
   const size = text === null || text === '' ? 0 : Number(text)
   if (Number.isInteger(size) && size >= 0) return Math.min(size || DEFAULT_SIZE, MAX_SIZE)
   throw errors.invalidParameters('pageSize: must be an integer of 0 or more.', 'pageSize')
 }
 
-/** It names the last model of its page. */
+/** Contains the last model of its page. */
 const tokenOf = ({ name }: ModelInfo): string => Buffer.from(name, 'utf8').toString('base64url')
 
 function placeOf(all: readonly ModelInfo[], mark: string | null): number {

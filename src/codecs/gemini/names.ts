@@ -1,7 +1,7 @@
-/** Google's clients may write names in camelCase or snake_case, and a list of one without its brackets. */
+/** Google's clients may write names in camelCase or snake_case, and a list of one without brackets. */
 import { isObject, type Json } from '../../core/json.ts'
 
-/** What callers name themselves, or what is passed on as it is. */
+/** Names chosen by callers, or passed on unchanged. */
 const OPAQUE: ReadonlySet<string> = new Set([
   'args',
   'response',
@@ -23,7 +23,7 @@ const LISTS: ReadonlySet<string> = new Set([
 
 const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
-/** The same value in one form. Shares what does not change; of a name in both forms the camelCase one counts. */
+/** The value with camelCase names. Shares unchanged parts; of a name in both forms the camelCase one counts. */
 export function normalized(value: unknown): unknown {
   if (Array.isArray(value)) {
     const items = value.map(normalized)

@@ -1,4 +1,4 @@
-/** A generateContent body as it goes to providers of the same wire. */
+/** A generateContent body for providers of the same wire. */
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { Count } from '../../core/shape.ts'
@@ -8,9 +8,9 @@ import { SEARCHES } from './tools.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
 
 export const WIRE = 'gemini.generate'
-/** Reasoning of this wire; that of others means nothing to its providers. */
+/** Reasoning of this wire; its providers cannot read other formats. */
 const FORMAT = 'google-gemini-v1'
-/** Parts of a provider's own turn: they come back in a signature, sealed; as plain parts they are left out. */
+/** Parts of a provider's own turn: they come back sealed in a signature; plain ones are dropped. */
 const SEALED_ALONE = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
 const FUNCTIONS = 'functionDeclarations'
 
@@ -24,7 +24,7 @@ function hostedTool(body: Json): string | undefined {
   return undefined
 }
 
-/** `values`: those of the body. What this gateway did not seal for the organization is left out. */
+/** `values`: number of values in the body. Drops values not sealed for the organization. */
 export function nativeOf(body: Json, seals: SealCheck | undefined, values: number): NativeRequest {
   const turns = new Turns(
     value => (seals ? seals.value(value) : value),
@@ -46,8 +46,9 @@ interface NativeTurn {
 }
 
 /**
- * Turns as they came, those of one role in one, with what their clients may leave out: roles, the ids by which results
- * belong to calls, and the order of those.
+ * Turns as they came, joined by role, completed with fields that clients may omit: roles, ids of results, and the order
+ * of
+ * results.
  */
 class Turns {
   readonly #open: Opens<string>
@@ -55,7 +56,7 @@ class Turns {
   readonly #count: Count
   readonly #turns: NativeTurn[] = []
   #calls = new UnansweredCalls()
-  /** Of the calls of the model's last turn, by id. */
+  /** Places of the calls in the model's last turn, by id. */
   #places = new Map<string, number>()
   /** The last text and the last image of that turn. */
   #text: Json | undefined
@@ -97,7 +98,7 @@ class Turns {
     return turn
   }
 
-  /** A part of the model's with the signatures that its provider gave, each on the part that it came with. */
+  /** A part of the model with its provider's signatures, each on its original part. */
   #said(part: Json, made: string, parts: Json[]): void {
     if (SEALED_ALONE.some(name => name in part)) return
     const { thoughtSignature: signature, ...plain } = part
@@ -109,7 +110,7 @@ class Turns {
     }
     for (const thought of own?.thoughts ?? []) parts.push(thought)
     if (isObject(plain.functionCall)) plain.functionCall = this.#called(plain.functionCall, made)
-    // Providers take thoughts with their signature only; an empty text only carries the signature of another part.
+    // Providers accept thoughts only with their signature; an empty text only carries the signature of another part.
     if (plain.text === '' && !plain.thought) {
       if (!this.#text && own?.text !== undefined) parts.push(signed(plain, own.text))
     } else if (!plain.thought && (kept || !this.#continues(plain, parts))) {
@@ -121,7 +122,7 @@ class Turns {
     if (this.#image) sign(this.#image, own?.image)
   }
 
-  /** Adds a piece of a stream to the text before it: what their provider signed is the whole. */
+  /** Appends a piece of a stream to the text before it: the signature covers the whole text. */
   #continues(part: Json, parts: readonly Json[]): boolean {
     const text = this.#text
     if (!text || text !== parts.at(-1) || !isPiece(text) || !isPiece(part)) return false
@@ -145,7 +146,7 @@ class Turns {
       : Object.assign({}, part, { functionResponse: Object.assign({}, response, { id }) })
   }
 
-  /** Puts results in the order of their calls, before what the user says beside them. */
+  /** Sorts results by their calls, before other user content. */
   #order(): void {
     const { role, parts } = this.#turns.at(-1) ?? {}
     if (role !== 'user' || this.#places.size === 0) return
@@ -155,7 +156,7 @@ class Turns {
   }
 }
 
-/** Text, and nothing else. */
+/** Whether a part is only text. */
 const isPiece = (part: Json): boolean => typeof part.text === 'string' && Object.keys(part).length === 1
 
 const signed = (part: Json, signature: string | undefined): Json =>
@@ -165,7 +166,7 @@ function sign(part: Json, signature: string | undefined): void {
   if (signature !== undefined && textIn(part.thoughtSignature) === undefined) signed(part, signature)
 }
 
-/** Signed thoughts, and the signatures of the text and of the image before the part that carries them. */
+/** Signed thoughts, and the signatures of the text and the image before the carrying part. */
 function thoughtsOf({ details = [] }: Carried, openValue: (value: string) => string | undefined) {
   const open = (value: string | null | undefined) => (value == null ? undefined : openValue(value))
   const thoughts: Json[] = []

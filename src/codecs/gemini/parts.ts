@@ -1,4 +1,4 @@
-/** Parts of a generateContent body as parts of a chat message. */
+/** Converts parts of a generateContent body to chat content parts. */
 import { errors } from '../../core/error.ts'
 import type { ContentPart, Message } from '../../core/ops.ts'
 import { assertImageUrl } from '../url.ts'
@@ -25,21 +25,21 @@ const AUDIO: Readonly<Record<string, Audio['format']>> = {
   webm: 'webm',
 }
 
-/** `at` is the path of the part. Parts that only their own provider can read are left out. */
+/** `at`: path of the part. Undefined for parts that only their own provider can read. */
 export function partOf(part: Part, at: string): ContentPart | undefined {
   if (part.inlineData) return blobPart(part.inlineData, `${at}.inlineData`)
   if (part.fileData) return filePart(part.fileData, `${at}.fileData`)
   return part.text ? { type: 'text', text: part.text } : undefined
 }
 
-/** Plain text as a string, which every provider takes. */
+/** Plain text as a string, which every provider accepts. */
 export function compact(parts: ContentPart[]): NonNullable<Message['content']> {
   const [first, second] = parts
   if (!first) return ''
   return first.type === 'text' && !second ? first.text : parts
 }
 
-/** Clients write bytes in either alphabet of RFC 4648. */
+/** Clients use either alphabet of RFC 4648. */
 const standard = (data: string): string => (/[-_]/.test(data) ? data.replaceAll('-', '+').replaceAll('_', '/') : data)
 
 function blobPart({ mimeType, data }: Blob, at: string): ContentPart {
@@ -63,7 +63,7 @@ const audioTypes = Object.keys(AUDIO)
   .join(', ')
 const nameOf = (mime: string): string => (mime === 'application/pdf' ? 'document.pdf' : 'file')
 
-/** Where a file stands that its provider holds, or that anybody may fetch. */
+/** Addresses of files stored at the provider, or public ones. */
 const HELD = /^(?:gs:\/\/|files\/|https:\/\/generativelanguage\.googleapis\.com\/|https:\/\/(?:www\.)?youtu)/
 
 function filePart({ mimeType, fileUri }: File, at: string): ContentPart {

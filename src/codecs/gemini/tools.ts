@@ -8,10 +8,10 @@ import type { GenerateRequest } from './schema.ts'
 type GivenTool = NonNullable<GenerateRequest['tools']>[number]
 type Declaration = NonNullable<GivenTool['functionDeclarations']>[number]
 
-/** A search by the provider, by each of its names. */
+/** Names of the provider's search tool. */
 export const SEARCHES: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval'])
 
-/** Without what only providers of this wire run. */
+/** Without tools that only providers of this wire run. */
 export function toolsOf({ tools: given, toolConfig }: GenerateRequest): Pick<ChatRequest, 'tools' | 'tool_choice'> {
   const tools: Tool[] = []
   let searches = false
@@ -37,7 +37,7 @@ function toolOf({ name, description, parameters, parametersJsonSchema: schema }:
 
 type Config = NonNullable<NonNullable<GenerateRequest['toolConfig']>['functionCallingConfig']>
 
-/** Of several names that a call is demanded of, or allowed to, only those tools are left. */
+/** When several names are forced or allowed, only those tools remain. */
 function choiceOf(
   tools: Tool[],
   config: Config | null | undefined,

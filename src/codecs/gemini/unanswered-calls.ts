@@ -1,11 +1,11 @@
-/** The calls of one turn whose results may come: clients of this wire tell which one by an id, or by name and order. */
+/** Calls of one turn that await results: clients of this wire match them by id, or by name and order. */
 
 interface Call {
   readonly id: string
   isAnswered: boolean
 }
 
-/** Answered from its beginning, so that no call is looked at twice. */
+/** Consumed from its beginning, so that each call is visited once. */
 class Queue {
   readonly #calls: Call[] = []
   #next = 0
@@ -37,7 +37,7 @@ export class UnansweredCalls {
     same.add(call)
   }
 
-  /** The id of the call that is answered; undefined where there is none left. */
+  /** The id of the answered call; undefined when none is left. */
   answer(id: string | undefined, name: string | undefined): string | undefined {
     const byId = id ? this.#byId.get(id) : undefined
     const call = byId && !byId.isAnswered ? byId : (name ? this.#byName.get(name) : this.#all)?.first()

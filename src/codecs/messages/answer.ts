@@ -1,9 +1,9 @@
-/** What an answer in the Messages form says of itself, streamed or whole (docs/contract.md#messages). */
+/** Fields about an answer in the Messages form, streamed or whole (docs/contract.md#messages). */
 import type { Exchange } from '../../core/exchange.ts'
 import { answerIdOf, answerModelOf } from '../accounting.ts'
 import type { Blocks } from './blocks.ts'
 
-/** The fields that come before its content. */
+/** The fields before its content. */
 export const headOf = (ex: Exchange) => ({
   id: `msg_${answerIdOf(ex)}`,
   type: 'message',
@@ -11,11 +11,11 @@ export const headOf = (ex: Exchange) => ({
   model: answerModelOf(ex),
 })
 
-/** What was left out of the conversation; beside the reason, not with it. */
+/** Context edits; beside the stop reason, not inside it. */
 export const contextOf = ({ contextManagement: context }: Blocks) =>
   context === undefined ? undefined : { context_management: context }
 
-/** Why it ended. */
+/** How it ended. */
 export const endingOf = ({ stopReason, stopSequence, stopDetails, container }: Blocks) => ({
   stop_reason: stopReason,
   stop_sequence: stopSequence,

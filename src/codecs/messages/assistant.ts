@@ -8,7 +8,7 @@ import type { Block, MessageTurn } from './schema.ts'
 type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }
 type Native = NonNullable<Message['provider_native_blocks']>[number]
 
-/** Undefined for a turn of which nothing is left, because it held only what a provider keeps for itself. */
+/** Undefined for a turn left empty, because it contained only a provider's private content. */
 export function assistantMessage({ content }: MessageTurn, at: string): Message | undefined {
   if (typeof content === 'string') return { role: 'assistant', content }
   const parts: ContentPart[] = []
@@ -52,12 +52,12 @@ export function assistantMessage({ content }: MessageTurn, at: string): Message 
   return said === '' && Object.keys(message).length === 2 ? undefined : message
 }
 
-/** A provider takes its own thinking back only where it opens the turn (docs/contract.md#messages). */
+/** A provider accepts its own thinking only at the start of the turn (docs/contract.md#messages). */
 function addDetails(details: Detail[], detail: Detail | undefined, opens: boolean): void {
   if (detail && (opens || detail.format !== NATIVE_FORMAT)) details.push(detail)
 }
 
-/** Undefined for reasoning that nobody signed: its text says all. */
+/** Undefined for unsigned reasoning: its text suffices. */
 function thinkingDetail({ thinking: text, signature }: { thinking: string; signature?: unknown }, index: number) {
   if (typeof signature !== 'string' || signature === '') return undefined
   const detail: Detail = { type: 'reasoning.text', text, signature, format: NATIVE_FORMAT, block_index: index }
@@ -71,7 +71,7 @@ const hiddenDetail = (data: string, index: number): Detail => ({
   block_index: index,
 })
 
-/** Undefined for a plain text, which `reasoning` holds already. */
+/** Undefined for a plain text, which `reasoning` already contains. */
 function carriedDetail(text: string, { what, format, place, sealed }: Carried): Detail | undefined {
   if (format === undefined && sealed === '') return undefined
   const detail: Detail =
@@ -84,7 +84,7 @@ function carriedDetail(text: string, { what, format, place, sealed }: Carried): 
   return detail
 }
 
-/** A client that knows only the wire's own fields has kept the seal in a block of thinking. */
+/** A client limited to the wire's own fields returns the seal in a thinking block. */
 function sealCall(call: ToolCall, sealed: string | undefined): void {
   if (sealed !== undefined) call.extra_content ??= { vendor: { thought_signature: sealed } }
 }
@@ -100,6 +100,6 @@ function callOf(block: Extract<Block, { type: 'tool_use' }>): ToolCall {
   }
 }
 
-/** A block of another wire, which this endpoint's answer had marked with its provider. */
+/** A block of another wire, which this endpoint's answer marked with its provider. */
 const isForeign = (block: { type: string }): block is Native =>
   typeof (block as { provider?: unknown }).provider === 'string'

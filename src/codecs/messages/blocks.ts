@@ -1,4 +1,4 @@
-/** Events of an answer as content blocks, one after the other: the order in which clients of this wire read them. */
+/** Converts events of an answer to consecutive content blocks, as clients of this wire read them. */
 import type { Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
 import { carry, NATIVE_FORMAT } from './carried.ts'
 import { HiddenReasoning } from './hidden-reasoning.ts'
@@ -7,7 +7,7 @@ import { type BlockSink, WIRE } from './sink.ts'
 import { WebResults } from './web-results.ts'
 
 type ChoiceEvent = Extract<Event, { choice: number }>
-/** What is neither a piece of a call nor the end. */
+/** Neither a piece of a call nor the end. */
 type Said = Exclude<ChoiceEvent, { type: 'tool' | 'finish' }>
 interface Thinking {
   readonly type: 'thinking'
@@ -15,7 +15,7 @@ interface Thinking {
   readonly format: string | undefined
   signed: boolean
 }
-/** What the open block is, as far as the next event needs to know. */
+/** The open block, as far as the next event depends on it. */
 type Open = { readonly type: 'text' } | Thinking | { readonly type: 'tool'; readonly tool: PendingTool }
 
 export class Blocks {
@@ -24,21 +24,23 @@ export class Blocks {
   #open: Open | undefined
   readonly #tools = new Map<number, PendingTool>()
   /**
-   * Calls that began while the arguments of the open one were not complete, and what else was said meanwhile: providers
-   * may interleave them, and a block that is closed takes no more.
+   * Calls that began before the open one was complete, and other content in between: providers may interleave them, and
+   * a closed
+   * block accepts no more.
    */
   #waiting: (PendingTool | Said)[] = []
   readonly #web: WebResults
-  /** Unset where reasoning is shown. */
+  /** Unset when reasoning is shown. */
   readonly #hidden: HiddenReasoning | undefined
   /**
-   * Seals that came behind a text. They are told before what follows it, and left out at the end: clients that print an
-   * answer take its last block for it.
+   * Seals after a text. They are emitted before following content and dropped at the end: clients that print an answer
+   * read its
+   * last block.
    */
   #late: ReasoningEvent[] = []
   #finish: FinishReason = 'stop'
   #ending: Readonly<Record<string, unknown>> | undefined
-  /** What the model said in refusing, if it refused. */
+  /** Text of a refusal. */
   refusal = ''
 
   /** `id` is unique to the answer; `hides`: see `hidesReasoning`. */
@@ -60,14 +62,14 @@ export class Blocks {
     else this.#say(event)
   }
 
-  /** The next text is a block of its own. */
+  /** The next text begins a new block. */
   passage({ wire, citations }: Extract<Event, { type: 'passage' }>): void {
     if (this.#open?.type !== 'text' || wire !== WIRE) return
     for (const citation of citations) this.#sink.cite(citation)
     this.#close()
   }
 
-  /** Call it once, after the last event. */
+  /** Call once, after the last event. */
   end(): void {
     this.#goOn(true)
     if (this.#tools.size > 0) this.#unseal()
@@ -75,7 +77,7 @@ export class Blocks {
     for (const block of this.#web.blocks()) this.#sink.whole(block)
   }
 
-  /** Whether arguments of the open call are to come. */
+  /** Whether the open call is missing arguments. */
   get #isOwed(): boolean {
     return this.#open?.type === 'tool' && !this.#open.tool.isComplete
   }
@@ -105,30 +107,30 @@ export class Blocks {
         this.#sink.whole(this.#web.native(event))
         break
       case 'image':
-        // No block of this wire holds an image that an assistant made.
+        // The wire has no block for an image by the assistant.
         break
     }
   }
 
-  /** Only where the provider named one. */
+  /** Null unless the provider named one. */
   get stopSequence(): string | null {
     const sequence = this.#ending?.stop_sequence
     return typeof sequence === 'string' ? sequence : null
   }
 
-  /** What the provider said of it, or else the refusal's own words. */
+  /** The provider's details, else the refusal's text. */
   get stopDetails(): unknown {
     const details = this.#ending?.stop_details
     if (details !== undefined) return details
     return this.refusal === '' ? undefined : { type: 'refusal', category: null, explanation: this.refusal }
   }
 
-  /** Where code of this answer ran, and the next turn's may run again. */
+  /** The container of this answer's code, for reuse by the next turn. */
   get container(): unknown {
     return this.#ending?.container
   }
 
-  /** What the provider cleared of the conversation before it read it. */
+  /** Context edits made by the provider before reading. */
   get contextManagement(): unknown {
     return this.#ending?.context_management
   }
@@ -157,7 +159,7 @@ export class Blocks {
     this.#sink.text(text)
   }
 
-  /** Behind a text, with nothing to show, and nothing that the wire has a block for. */
+  /** After a text, without visible content, and without a block type of the wire. */
   #isLate({ text, format }: ReasoningEvent): boolean {
     return text === '' && format !== NATIVE_FORMAT && this.#open?.type === 'text'
   }
@@ -179,7 +181,7 @@ export class Blocks {
     if (data !== undefined) this.#seal('data', data, block, format)
   }
 
-  /** The open thinking block, or a new one when that is of another piece of reasoning. */
+  /** The open thinking block, or a new one for another piece of reasoning. */
   #thinking(block: number | undefined, format: string | undefined): Thinking {
     const open = this.#open
     if (open?.type === 'thinking' && isOf(open, block, format) && !open.signed) return open
@@ -189,7 +191,7 @@ export class Blocks {
     return begun
   }
 
-  /** The open thinking block if it can carry any seal, because its text has none of its own; else one for the seal. */
+  /** The open thinking block if its text has no seal of its own; else a new one for the seal. */
   #sealable(block?: number, format?: string): Thinking {
     const open = this.#open
     const isPlain = open?.type === 'thinking' && open.format === undefined && !open.signed
@@ -202,7 +204,7 @@ export class Blocks {
     this.#sign(into, carry({ what: isOfText ? 'text' : what, format, place: String(block ?? ''), sealed }))
   }
 
-  /** A client that knows only the wire's own fields keeps nothing else of a call that was signed. */
+  /** A client limited to the wire's own fields keeps nothing else of a signed call. */
   #sealCall({ id, signature }: PendingTool): void {
     if (signature === undefined || this.#hidden) return
     this.#sign(this.#sealable(), carry({ what: 'call', format: undefined, place: id, sealed: signature }))
@@ -218,7 +220,7 @@ export class Blocks {
     const isNew = tool === undefined
     tool ??= new PendingTool(`toolu_${this.#id}_${event.index}`)
     if (isNew) this.#tools.set(event.index, tool)
-    // Asked before it is told: the piece may be the last one of the open call.
+    // Computed before emitting: the piece may be the last one of the open call.
     const isOwed = this.#isOwed
     tool.add(event)
     if (this.#open?.type === 'tool' && this.#open.tool === tool) {
@@ -243,13 +245,13 @@ export class Blocks {
     for (const seal of late) this.#reasoning(seal)
   }
 
-  /** Writes the seals of reasoning that is not shown, beside a call. */
+  /** Writes seals of hidden reasoning beside a call. */
   #unseal(): void {
     this.#tellLate()
     for (const seal of this.#hidden?.take() ?? []) this.#reasoning(seal)
   }
 
-  /** Writes what waits, up to a call whose arguments are still to come; all of it when none are. */
+  /** Writes held content up to a call with missing arguments, or all of it. */
   #goOn(isEnd: boolean): void {
     const waiting = this.#waiting
     let at = 0

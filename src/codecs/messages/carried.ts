@@ -1,27 +1,28 @@
 /**
- * Sealed reasoning of other dialects inside thinking blocks. A thinking block's signature is opaque to clients, and all
- * of them send it back, so it carries what such a block has no field for: base64 of `mgw|<what>|<dialect>|<place>|<seal>`.
+ * Sealed reasoning of other formats inside thinking blocks. Clients return a thinking block's opaque signature
+ * unchanged, so it
+ * carries values without a field of their own: base64 of `mgw|<what>|<format>|<place>|<seal>`.
  */
 import { wellFormed } from '../../core/json.ts'
 
-/** The dialect whose signatures stand in a thinking block as they are. */
+/** The format whose signatures are used directly in a thinking block. */
 export const NATIVE_FORMAT = 'anthropic-claude-v1'
 
-/** How the values that are made here begin: `mgw` in base64. The signatures of this dialect's provider never do. */
+/** Start of the values made here: `mgw` in base64. Signatures of this wire's provider never begin so. */
 const START = 'bWd3'
 const PATTERN = /^mgw\|(text|signature|data|call)\|([^|]*)\|([^|]*)\|/
 
 export interface Carried {
   /**
-   * What the seal belongs to: the text of its block; nothing in the block, with a signature or with ciphertext; a call
-   * of the same turn.
+   * The subject of the seal: the block's text; nothing in the block, with a signature or with ciphertext; or a call of
+   * the turn.
    */
   readonly what: 'text' | 'signature' | 'data' | 'call'
-  /** Unset for reasoning that names no dialect, and for calls. */
+  /** Unset for reasoning without a format, and for calls. */
   readonly format: string | undefined
   /** The number of its piece of reasoning, or the id of the call. */
   readonly place: string
-  /** Empty for a text that nobody sealed: a block without a signature is no thinking to some clients. */
+  /** Empty for an unsealed text: some clients accept thinking blocks only with a signature. */
   readonly sealed: string
 }
 
@@ -30,7 +31,7 @@ export function carry({ what, format = '', place, sealed }: Carried): string {
   return Buffer.from(text, 'utf8').toString('base64')
 }
 
-/** The inverse of `carry`; undefined for a value that stands for itself. */
+/** The inverse of `carry`; undefined for a value made elsewhere. */
 export function carried(value: string): Carried | undefined {
   if (!value.startsWith(START)) return undefined
   const text = Buffer.from(value, 'base64').toString('utf8')
@@ -45,10 +46,10 @@ export function carried(value: string): Carried | undefined {
   }
 }
 
-/** Providers may name half a character, which cannot be encoded. */
+/** Providers may send lone surrogates, which cannot be encoded. */
 const encoded = (text: string): string => encodeURIComponent(wellFormed(text))
 
-/** Clients may change what they hold. */
+/** Clients may modify the values. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

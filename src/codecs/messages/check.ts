@@ -21,14 +21,14 @@ const ofSetting = validator(setting)
 const ofTool = validator(tool)
 const ofCustomTool = validator(customTool)
 
-/** Compiles every schema, which otherwise the first requests do. */
+/** Compiles every schema ahead of the first requests. */
 export function prepare(): void {
   const pieces = [ofAnyBlock, ofMessage, ofSetting, ofTool, ofCustomTool]
   const validators = [isObject, ...ofField.values(), ...ofBlock.values(), ...pieces]
   for (const validator of validators) validator.prepare()
 }
 
-/** The body, with every list in it checked; throws a 400 that names up to twelve issues, the first as its `param`. */
+/** The body with all lists checked; throws a 400 that names up to twelve issues, the first as its `param`. */
 export function checkRequest(body: unknown): MessagesRequest {
   const issues = new Issues()
   if (issues.add(isObject, body, '')) {
@@ -46,7 +46,7 @@ export function checkRequest(body: unknown): MessagesRequest {
   return body as MessagesRequest
 }
 
-/** The fields that are right. */
+/** The valid fields. */
 function fieldsOf(body: Json, issues: Issues): Json {
   const right: Json = {}
   for (const [name, validator] of ofField) {
@@ -85,7 +85,7 @@ function each(list: readonly unknown[], at: string, issues: Issues, check: Check
   for (let i = 0; i < list.length && !issues.full; i++) check(list[i], `${at}[${i}]`, issues)
 }
 
-/** The issues found, up to the number that an error names. */
+/** Issues found, up to the limit of an error. */
 class Issues {
   readonly #found: { path: string; message: string }[] = []
 
@@ -93,7 +93,7 @@ class Issues {
     return this.#found.length >= MAX_ISSUES
   }
 
-  /** Returns whether the value at `at` is right. */
+  /** Returns whether the value at `at` is valid. */
   add(validator: Validator<unknown>, value: unknown, at: string): boolean {
     const issue = validator.issue(value)
     if (!issue) return true

@@ -9,7 +9,7 @@ import { compact, markOf, partsOf } from './parts.ts'
 import type { MessagesRequest, MessagesTool } from './schema.ts'
 import { refuseThread } from './thread.ts'
 
-/** Throws a 400 that names the fields that are wrong. What chat has no word for is left out: `native` sends it. */
+/** Throws a 400 that names invalid fields. Drops fields without a chat form: `native` sends them. */
 export function decode(body: unknown): ChatRequest {
   refuseThread(body)
   refuseOpenAiShape(body)
@@ -38,7 +38,7 @@ export function decode(body: unknown): ChatRequest {
   return request
 }
 
-/** Refuses what would let the provider decide which models are called, and at what price. */
+/** Refuses fields that let the provider choose the models called, and their price. */
 function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallbacks?: unknown }): void {
   if (given.safeguards !== undefined) {
     throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
@@ -53,7 +53,7 @@ function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallba
   })
 }
 
-/** The form of the answer, by either of its names. */
+/** The answer format, from either field. */
 function formatOf({ output_config: output, output_format: older }: MessagesRequest) {
   if (!older || !output?.format) return older ?? output?.format
   throw errors.combination(
@@ -70,7 +70,7 @@ function systemOf(system: MessagesRequest['system']): Message[] {
   return parts.length === 0 ? [] : [{ role: 'system', content: compact(parts) }]
 }
 
-/** A budget stays a budget, an effort an effort; thinking without either is that of effort `high`. */
+/** A budget stays a budget, an effort an effort; thinking without either becomes effort `high`. */
 function reasoningOf({ thinking, output_config: output }: MessagesRequest): Partial<ChatRequest> {
   const effort = output?.effort ?? undefined
   const budget = thinking?.budget_tokens
@@ -87,7 +87,7 @@ function reasoningOf({ thinking, output_config: output }: MessagesRequest): Part
   }
 }
 
-/** Whether the client expects a block of thinking; it reads the first block as text otherwise. */
+/** Whether the client expects a thinking block; otherwise it reads the first block as text. */
 export const asksThinking = ({ thinking }: MessagesRequest): boolean => thinking != null && thinking.type !== 'disabled'
 
 function toolsOf({ tools: given, tool_choice: choice }: MessagesRequest): Partial<ChatRequest> {
@@ -108,7 +108,7 @@ function toolsOf({ tools: given, tool_choice: choice }: MessagesRequest): Partia
 const isToolSearch = ({ type }: MessagesTool): boolean => type?.startsWith('tool_search_tool') === true
 const isWebSearch = ({ type }: MessagesTool): boolean => type?.startsWith('web_search') === true
 
-/** Undefined for a tool that only its own provider knows. */
+/** Undefined for a provider tool without a chat form. */
 function toolOf(tool: MessagesTool, searches: boolean): Tool | undefined {
   const { type, name, description, input_schema: parameters, strict, defer_loading: deferred } = tool
   const mark = markOf(tool.cache_control)
@@ -121,7 +121,7 @@ function toolOf(tool: MessagesTool, searches: boolean): Tool | undefined {
         ...(parameters && { parameters }),
         ...(strict != null && { strict }),
       },
-      // Without a tool search of the provider's, the client loads deferred tools itself.
+      // Without the provider's tool search, the client loads deferred tools itself.
       ...(deferred && searches && { defer_loading: true }),
       ...(mark && { cache_control: mark }),
     }
@@ -148,7 +148,7 @@ function webSearchOf({ max_uses, allowed_domains, blocked_domains, user_location
   }
 }
 
-/** Agents write JSON with a `session_id` into the user id: what belongs together is then the session. */
+/** Agents write JSON with a `session_id` into the user id: that becomes the session. */
 function callerOf({ metadata }: MessagesRequest): Partial<ChatRequest> {
   const user = metadata?.user_id
   if (!user) return {}
@@ -156,7 +156,7 @@ function callerOf({ metadata }: MessagesRequest): Partial<ChatRequest> {
   return session === undefined ? { user } : { user, prompt_cache_key: session }
 }
 
-/** Longer ones are something else. */
+/** Longer values are not such JSON. */
 const MAX_USER = 4096
 
 function sessionOf(user: string): string | undefined {

@@ -1,4 +1,4 @@
-/** The error object of the Messages endpoint, with its types of errors (docs/contract.md#messages). */
+/** The error object of the Messages endpoint, and its error types (docs/contract.md#messages). */
 import type { GatewayError } from '../../core/error.ts'
 
 const TYPES: Readonly<Record<number, string>> = {
@@ -20,7 +20,7 @@ export const messagesError = ({ status, message, details }: GatewayError) => ({
   error: { type: typeOf(status), message, ...(details && { details }) },
 })
 
-/** A stream has no status any more: these words of a provider tell a client when to retry. */
+/** Within a stream there is no status: these provider error types tell a client when to retry. */
 const IN_STREAM: Readonly<Record<string, string>> = {
   upstream_overloaded: 'overloaded_error',
   upstream_rate_limited: 'rate_limit_error',

@@ -1,29 +1,31 @@
-/** Reasoning that a client did not ask for. No block shows it, because such a client reads the first block as text. */
+/**
+ * Reasoning that the client did not request. No block shows it, because such a client reads the first block as text.
+ */
 import type { ReasoningEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { nativeFormOf } from '../../core/translator.ts'
 
-/** A provider that speaks the client's own wire got the client's own body: its answer is shown as it came. */
+/** Providers of the client's own wire got the client's own body: their answers are not modified. */
 export function hidesReasoning(ex: Exchange): boolean {
   if (ex.showsReasoning) return false
   const translator = ex.cached ? firstTranslator(ex, ex.cached) : ex.target?.translator
   return !(translator && nativeFormOf(translator, ex.native))
 }
 
-/** The wire that first gave an answer which is replayed. */
+/** The wire of the original answer of a replay. */
 function firstTranslator({ catalog }: Exchange, { model, provider, externalId }: NonNullable<Exchange['cached']>) {
   const offers = catalog.models.get(model)?.mappings
   return offers?.find(offer => offer.provider.id === provider && offer.externalId === externalId)?.wires.get('chat')
 }
 
-/** Of seals that wait for a call, in characters. */
+/** Limit of seals waiting for a call, in characters. */
 const MAX_WAITING = 4 * 1024 * 1024
 
-/** Keeps what providers want back of their reasoning when a tool was called; clients hold it beside the call. */
+/** Keeps reasoning that providers require back after tool calls; clients store it beside the call. */
 export class HiddenReasoning {
   #seals: ReasoningEvent[] = []
   #size = 0
-  /** The last piece whose text was left out: a signature of its block proves nothing without it. */
+  /** The last piece whose text was dropped: the signature of its block is useless without it. */
   #textual: ReasoningEvent | undefined
 
   add(event: ReasoningEvent): void {
@@ -36,7 +38,7 @@ export class HiddenReasoning {
     this.#seals.push(event.text === '' ? event : { ...event, text: '' })
   }
 
-  /** The seals since the last time; each is given once. */
+  /** The seals since the last call, each once. */
   take(): readonly ReasoningEvent[] {
     const seals = this.#seals
     if (seals.length > 0) this.#seals = []

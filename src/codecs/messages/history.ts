@@ -5,8 +5,9 @@ import { compact, markOf, partOf, partsOf } from './parts.ts'
 import type { Block, MessageTurn } from './schema.ts'
 
 /**
- * A user turn becomes the results in it, a message each, and then the rest. What interrupts a tool turn moves behind
- * its results, because other wires take nothing between calls and results.
+ * A user turn becomes one message per result, and then the rest. Content between calls and results moves after the
+ * results,
+ * because other wires allow nothing between them.
  */
 export function historyOf(turns: readonly MessageTurn[]): Message[] {
   const messages: Message[] = []
@@ -23,7 +24,7 @@ export function historyOf(turns: readonly MessageTurn[]): Message[] {
     switch (turn.role) {
       case 'system':
       case 'developer': {
-        // It was meant for the user turn that it follows, which is over; or it says nothing.
+        // Meant for an earlier user turn, or empty.
         if ((turn.clear_at === 'next_user_message' && i < lastUser) || isSetting(turn)) break
         const message: Message = { role: turn.role, content: compact(partsOf(turn.content, at)) }
         if (isAnswering) held.push(message)
@@ -42,7 +43,7 @@ export function historyOf(turns: readonly MessageTurn[]): Message[] {
         const { results, rest } = userTurn(turn, at)
         for (const result of results) messages.push(result)
         if (!rest) break
-        // More results may follow in a message of their own.
+        // More results may follow in another message.
         if (isAnswering) held.push(rest)
         else messages.push(rest)
       }
@@ -82,7 +83,7 @@ function resultOf(block: ToolResult, at: string): Message {
   return mark ? { ...message, tool_result_cache_control: mark } : message
 }
 
-/** Text alone is one string, which every provider takes; images and files stay in their places. */
+/** Text alone becomes one string, which every provider accepts; images and files stay in place. */
 function toolMessage(id: string, parts: ContentPart[]): Message {
   const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []))
   return { role: 'tool', tool_call_id: id, content: texts.length === parts.length ? texts.join('\n') : parts }

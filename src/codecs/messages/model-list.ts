@@ -1,4 +1,4 @@
-/** The catalogue as Messages clients read it: newest first, a page at a time. */
+/** The catalogue in the form of the Messages wire: newest first, paged. */
 import { errors } from '../../core/error.ts'
 import type { Headers } from '../../core/exchange.ts'
 import type { CatalogEntry } from '../model-forms.ts'
@@ -6,7 +6,7 @@ import type { CatalogEntry } from '../model-forms.ts'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 1000
 
-/** Requests of Messages clients name the version of the API that they speak. */
+/** Messages clients send the version of the API. */
 export const isMessagesClient = (headers: Headers): boolean => Boolean(headers['anthropic-version'])
 
 interface ModelInfo {
@@ -19,15 +19,15 @@ interface ModelInfo {
   readonly retires_at: string | null
   readonly max_input_tokens: number | null
   readonly max_tokens: number | null
-  /** The catalogue tells neither in this wire's words. */
+  /** The catalogue has no equivalent. */
   readonly line: null
   readonly capabilities: null
 }
 
-/** Made once for each listing, which itself is made once for all that see the same. */
+/** Built once per listing, which itself is built once per view. */
 const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
 
-/** The page of `listing`, the catalogue as JSON, that `query` wants. `today` is a date such as `2026-01-31`. */
+/** The page of `listing`, the catalogue as JSON, that `query` requests. `today` is a date such as `2026-01-31`. */
 export function modelPage(listing: Buffer, query: URLSearchParams, today: string): object {
   let all = infos.get(listing)
   if (!all) {

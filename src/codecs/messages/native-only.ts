@@ -1,10 +1,13 @@
-/** What of a Messages request only providers of this wire can carry: without it, another wire answers another question. */
+/**
+ * Fields of a Messages request that only providers of this wire support: without them another wire would answer another
+ * question.
+ */
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { blockSchemas } from './schema.ts'
 
 const FIELDS = ['billing_policy', 'compaction', 'container', 'inference_geo', 'mcp_servers'] as const
 
-/** Tools with a chat form, and those that run at the client; the others run at the provider. */
+/** Tools with a chat form, and client tools; others run at the provider. */
 const KNOWN_TOOLS = /^(?:custom$|(?:web_search|tool_search_tool|bash|text_editor|memory|computer)_)/
 /** Blocks with a chat form. */
 const KNOWN_BLOCKS = new Set([...blockSchemas.keys(), 'tool_reference', 'tool_addition', 'tool_removal'])
@@ -23,7 +26,7 @@ export function nativeOnly(body: Json): string | undefined {
 
 const saysAnything = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)
 
-/** What a provider put into its own turn may be lost to others; what the user says may not. */
+/** Provider content in assistant turns may be dropped for others; user content may not. */
 function inTurn({ role, content }: Json, at: string): string | undefined {
   for (const [i, block] of listIn(content).entries()) {
     if (!isObject(block)) continue

@@ -1,11 +1,11 @@
-/** A Messages request as it goes to providers of the same wire. */
+/** A Messages request for providers of the same wire. */
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'
 
-/** Features that a client turns on. */
+/** Header of features that a client turns on. */
 const BETA = 'anthropic-beta'
 
 /** `body` has passed the endpoint's schema. */
@@ -19,7 +19,7 @@ export function nativeOf(body: Json, ex: Exchange): NativeRequest {
   }
 }
 
-/** The body without fields that providers take only with a beta: the form of the answer has a name without one. */
+/** The body without fields that need a beta: the answer format has a stable name. */
 function current(body: Json): Json {
   if (!Object.hasOwn(body, 'output_format') && !Object.hasOwn(body, 'thread')) return body
   const { output_format: format, thread: _, ...rest } = body

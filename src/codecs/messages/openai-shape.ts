@@ -1,8 +1,8 @@
-/** Bodies of the chat completions format that came to this endpoint (docs/contract.md#messages). */
+/** Recognizes bodies of the chat completions format at this endpoint (docs/contract.md#messages). */
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
 
-/** Top-level fields of that format which this one does not have. */
+/** Top-level fields of that format that this one lacks. */
 const FIELDS = [
   'audio',
   'frequency_penalty',
@@ -27,7 +27,7 @@ const FIELDS = [
 ]
 const PARTS = new Set(['file', 'image_url', 'input_audio', 'input_image', 'input_text', 'output_text', 'refusal'])
 
-/** Throws a 400 that names the first field of the other format, and the endpoint that takes it. */
+/** Throws a 400 that names the first field of the other format, and the endpoint for it. */
 export function refuseOpenAiShape(body: unknown): void {
   if (!isObject(body)) return
   const path = foreignField(body)

@@ -1,26 +1,26 @@
-/** Content blocks of a Messages body as parts of a chat message. */
+/** Converts content blocks of a Messages body to chat content parts. */
 import type { ContentPart, Message } from '../../core/ops.ts'
 import { assertImageUrl } from '../url.ts'
 import type { Block, CacheControl, ImageSource } from './schema.ts'
 
-/** The mark without what only its own wire knows. */
+/** The mark without fields specific to its own wire. */
 export const markOf = (control: CacheControl): { type: 'ephemeral'; ttl?: '5m' | '1h' } | undefined =>
   control ? { type: 'ephemeral', ...(control.ttl && { ttl: control.ttl }) } : undefined
 
-/** `at` is the path of `content`, for errors. Blocks with no chat form are left out. */
+/** `at`: path of `content`, for errors. Drops blocks without a chat form. */
 export function partsOf(content: string | readonly Block[], at: string): ContentPart[] {
   if (typeof content === 'string') return content === '' ? [] : [textPart(content)]
   return content.flatMap((block, i) => partOf(block, `${at}[${i}]`))
 }
 
-/** Plain text as a string, which every provider takes. */
+/** Plain text as a string, which every provider accepts. */
 export function compact(parts: ContentPart[]): NonNullable<Message['content']> {
   const [first, second] = parts
   if (!first) return ''
   return first.type === 'text' && !second && !first.cache_control ? first.text : parts
 }
 
-/** `at` is the path of the block. */
+/** `at`: path of the block. */
 export function partOf(block: Block, at: string): ContentPart[] {
   switch (block.type) {
     case 'text':
@@ -61,7 +61,7 @@ function documentParts({ source, title, context }: Extract<Block, { type: 'docum
     case 'base64':
       return [{ type: 'file', file: { filename: title || 'document.pdf', file_data: dataUrl(source) } }]
     case 'url':
-      // Not fetched here: a provider may, and must not be led to an address of ours.
+      // Not fetched here; a provider may fetch it, and must not be directed to an internal address.
       assertImageUrl(source.url, `${at}.url`)
       return [{ type: 'file', file: { filename: title || 'document.pdf', file_data: source.url } }]
     case 'file':
@@ -73,7 +73,7 @@ function documentParts({ source, title, context }: Extract<Block, { type: 'docum
   }
 }
 
-/** What a model without the block should still know of it. */
+/** A note that tells the model about a dropped block. */
 function noteOf(block: { type: string }): string | undefined {
   const { type, name, tool_name, tool, content } = block as Record<string, unknown>
   const named = [name, tool_name, (tool as { name?: unknown } | null | undefined)?.name]

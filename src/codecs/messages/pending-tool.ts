@@ -1,4 +1,4 @@
-/** A tool call of an answer, as far as it is known. */
+/** A growing tool call of an answer. */
 import type { ToolEvent, WireFields } from '../../core/event.ts'
 import { Shape } from '../../core/shape.ts'
 import { type OpenBlock, WIRE } from './sink.ts'
@@ -10,10 +10,10 @@ export class PendingTool {
   #own: WireFields['fields'] | undefined
   /** Its arguments so far, as JSON text. */
   args = ''
-  /** Where in that text its end is. Its bounds were checked where it came in. */
+  /** Finds the end of the arguments. The decoder has checked their bounds. */
   readonly #shape = new Shape({ values: Number.POSITIVE_INFINITY })
 
-  /** `id` is for a call that comes without one. */
+  /** `id`: for a call without one. */
   constructor(id: string) {
     this.#id = id
   }
@@ -28,7 +28,7 @@ export class PendingTool {
     this.#shape.add(args)
   }
 
-  /** True when nothing can follow: the object is closed. Until then pieces of it may come, whatever comes between. */
+  /** True when nothing can follow: the object is closed. Until then more pieces may arrive. */
   get isComplete(): boolean {
     return this.#shape.closed
   }
@@ -42,7 +42,7 @@ export class PendingTool {
     return this.#signature
   }
 
-  /** The block as it begins. What another wire signed travels in `extra_content`, as in a chat answer. */
+  /** The initial block. Signatures of other wires are in `extra_content`, as in a chat answer. */
   open(): OpenBlock {
     const signed = this.#signature !== undefined && {
       extra_content: { vendor: { thought_signature: this.#signature } },

@@ -1,4 +1,4 @@
-/** What a Messages body may hold, piece by piece (docs/contract.md#messages). Unknown fields and block types pass. */
+/** The schema of a Messages body, piece by piece (docs/contract.md#messages). Unknown fields and block types pass. */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 const maybe = <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema))
@@ -54,10 +54,10 @@ const blocks = {
   redacted_thinking: s.open({ type: s.enum('redacted_thinking'), data: s.string() }),
 } as const
 
-/** A content block of a kind that has a chat form, told apart by `type`. */
+/** A content block with a chat form, identified by `type`. */
 export type Block = Infer<(typeof blocks)[keyof typeof blocks]>
 export const blockSchemas: ReadonlyMap<string, Schema<Block>> = new Map(Object.entries(blocks))
-/** Any other block: a server tool's, or one that came after this was written. */
+/** Any other block: a server tool's, or one added to the wire later. */
 export const anyBlock = s.open({ type: s.string({ minLength: 1 }) })
 
 export const message = s.open({
@@ -67,11 +67,11 @@ export const message = s.open({
   clear_at: maybe(s.string()),
 })
 
-/** A message that says nothing: it sets what counts from its place on. */
+/** A message without content: it changes settings from its place on. */
 export const setting = s.open({ role: s.enum('system'), output_config: s.open({}) })
 
 export const tool = s.open({
-  /** Unset or `custom` for a tool of the client; a versioned name for one that the provider knows. */
+  /** Unset or `custom` for a client tool; a versioned name for a provider tool. */
   type: maybe(s.string()),
   name: maybe(s.string({ minLength: 1, maxLength: 128 })),
   description: maybe(s.string()),
@@ -90,12 +90,12 @@ export const tool = s.open({
     }),
   ),
 })
-/** What only the client's own tools must have. */
+/** Required fields of client tools. */
 export const customTool = s.open({ name: s.string(), input_schema: s.open({}) })
 
 const format = maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) }))
 
-/** The fields of the body; what is in its lists has schemas of its own. */
+/** The fields of the body; its lists have schemas of their own. */
 export const fields = {
   model: s.string({ minLength: 1, maxLength: 256 }),
   messages: s.array(s.unknown(), { minItems: 1 }),

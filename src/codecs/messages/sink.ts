@@ -1,11 +1,11 @@
 /** How an answer's content blocks are written, whether they stream or not. */
 
-/** The wire that is spoken here: what a provider's wire of that name says goes through as it came. */
+/** Name of this wire: native content of providers of the same wire passes unchanged. */
 export const WIRE = 'anthropic.messages'
-/** Where its clients look for the id of a request. */
+/** Header in which clients expect the request id. */
 export const ID_HEADER = 'request-id'
 
-/** Where blocks go. At most one is open at a time; `whole` blocks are never open. */
+/** Receives blocks. At most one is open at a time; `whole` blocks are never open. */
 export interface BlockSink {
   open(block: OpenBlock): void
   text(piece: string): void

@@ -14,13 +14,13 @@ import { tokensOf, totalsOf } from './usage.ts'
 
 const DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":'
 
-/** One write per batch; what every event repeats is text. */
+/** One write per batch; repeated parts of events are constant text. */
 export class StreamEncoder implements Encoder, BlockSink {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   readonly #blocks: Blocks
   #begun = false
-  /** Of the open block, or else of the next one. */
+  /** Index of the open block, else of the next one. */
   #index = 0
   #out = ''
 
@@ -49,7 +49,7 @@ export class StreamEncoder implements Encoder, BlockSink {
     return `${this.#taken()}event: message_stop\ndata: {"type":"message_stop"}\n\n`
   }
 
-  /** The error ends the stream: without `message_stop` no client takes it for a whole answer. */
+  /** The error ends the stream: without `message_stop` clients consider the answer incomplete. */
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
     return `${this.#taken()}event: error\ndata: ${JSON.stringify(streamError(error))}\n\n`
@@ -96,7 +96,7 @@ export class StreamEncoder implements Encoder, BlockSink {
     this.#event('message_start', `"message":${JSON.stringify(message)}`)
   }
 
-  /** `members` of the payload besides its type. */
+  /** `members`: the payload besides its type. */
   #event(type: string, members: string): void {
     this.#out += `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
   }

@@ -1,10 +1,11 @@
-/** Threads: conversations that the provider of this wire keeps between requests, which no gateway can route. */
+/** Threads: conversations stored at the provider of this wire, which a gateway cannot route. */
 import { errors } from '../../core/error.ts'
 import { isObject } from '../../core/json.ts'
 
 /**
- * Throws a 400 for a body with a thread, whatever else is wrong with it: a continued thread has no history in its
- * `messages`. By these details the wire's official clients send the whole history instead.
+ * Throws a 400 for a body with a thread before any other check: a continued thread has no history in its `messages`.
+ * These details
+ * make the wire's official clients send the whole history.
  */
 export function refuseThread(body: unknown): void {
   if (!isObject(body) || body.thread == null) return

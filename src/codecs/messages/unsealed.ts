@@ -1,12 +1,12 @@
-/** A Messages body as providers of its wire may have it: only what this gateway sealed for the organization goes back. */
+/** A Messages body for providers of its wire: only values sealed by this gateway for the organization are sent. */
 import type { Json } from '../../core/json.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { UNSEALED } from '../unsealed.ts'
 
-/** What an assistant says itself; every other block comes from the provider. */
+/** Content of the assistant itself; every other block comes from the provider. */
 const SPOKEN: ReadonlySet<unknown> = new Set(['text', 'tool_use'])
 
-/** `body` has passed the endpoint's schema. Shares with it what does not change. */
+/** `body` has passed the endpoint's schema. The result shares unchanged parts with it. */
 export function unsealedBody(body: Readonly<Json>, seals: SealCheck): Readonly<Json> {
   const messages = (body.messages as Json[]).map(message => {
     const { role, content } = message

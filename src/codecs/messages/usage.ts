@@ -1,8 +1,8 @@
-/** What an answer consumed, in the words of the Messages wire (docs/contract.md#messages). */
+/** Usage in the form of the Messages wire (docs/contract.md#messages). */
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
 
-/** The usage so far. Unlike ours, this wire's input leaves out what was read from and written to the cache. */
+/** The usage so far. This wire's input excludes cache reads and writes. */
 export function tokensOf({ usage, servedTier: tier }: Exchange): object {
   const read = usage.input_cache_read ?? 0
   const written5m = usage.input_cache_write ?? 0

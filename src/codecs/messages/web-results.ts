@@ -5,15 +5,15 @@ type Block = Record<string, unknown>
 type Native = Extract<Event, { type: 'native' }>
 type Source = Extract<Event, { type: 'source' }>
 
-/** Block types that this wire has itself; those of others are marked with their provider, which alone reads them. */
+/** Block types of this wire; others are marked with their provider, the only reader. */
 const OWN_TYPES = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|.+_tool_result)$/
 
 export class WebResults {
   readonly #id: string
   readonly #sources = new Map<string, string>()
-  /** Addresses that a provider's own result blocks show. */
+  /** Addresses shown by a provider's own result blocks. */
   readonly #shown = new Set<string>()
-  /** Server tools that were called and have not answered yet. */
+  /** Server tools that were called and have no result yet. */
   readonly #called = new Set<unknown>()
 
   constructor(id: string) {
@@ -24,7 +24,7 @@ export class WebResults {
     if (!this.#sources.has(url)) this.#sources.set(url, title)
   }
 
-  /** The block as it is shown. */
+  /** The block in its visible form. */
   native({ block, provider }: Native): Block {
     const { type, id, tool_use_id: answered, content } = block
     if (type === 'server_tool_use') this.#called.add(id)
@@ -36,12 +36,12 @@ export class WebResults {
     return OWN_TYPES.test(String(type)) ? block : { ...block, provider }
   }
 
-  /** True while a server tool owes its result: the answer goes on when the client sends the turn back. */
+  /** True while a server tool has no result: the answer continues when the client sends the turn back. */
   get unanswered(): boolean {
     return this.#called.size > 0
   }
 
-  /** One search that found every source which no other block shows. */
+  /** One search with all sources that no other block shows. */
   blocks(): Block[] {
     const found = [...this.#sources].filter(([url]) => !this.#shown.has(url))
     if (found.length === 0) return []

@@ -87,7 +87,7 @@ export class WholeEncoder implements Encoder, BlockSink {
   }
 }
 
-/** Arguments that were cut short are left out: a whole answer holds objects. */
+/** Truncated arguments are omitted: a whole answer contains objects. */
 function inputOf(args: string): unknown {
   try {
     const input = parseLossless(args)

@@ -1,4 +1,4 @@
-/** The formats that transcripts are written in (docs/contract.md#transcript-formats). */
+/** Output formats of transcripts (docs/contract.md#transcript-formats). */
 import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
 import { clock, rounded, segmentsOf } from './times.ts'
 
@@ -11,7 +11,7 @@ type TranscriptRequest = Pick<
   'response_format' | 'timestamp_granularities' | 'known_speaker_names'
 >
 
-/** `usage` is the object that clients get; `task` says which endpoint was called. */
+/** `usage`: the client's usage object; `task`: the endpoint. */
 export function written(
   transcript: Transcript,
   request: TranscriptRequest,
@@ -50,7 +50,7 @@ function srt(segments: readonly Segment[]): string {
 
 const vtt = (segments: readonly Segment[]): string => `WEBVTT\n\n${cuesOf(segments, '.').join('')}`
 
-/** Times and a text of each segment that has one. A blank line would end the text, an arrow would be read as times. */
+/** Times and text of each non-empty segment. A blank line would end the text, an arrow would be read as times. */
 function cuesOf(segments: readonly Segment[], mark: ',' | '.'): string[] {
   return segments.flatMap(({ start, end, text }) => {
     const lines = text.split(/[\r\n]+/).map(line => line.trim())
@@ -62,7 +62,7 @@ function cuesOf(segments: readonly Segment[], mark: ',' | '.'): string[] {
   })
 }
 
-/** What a provider does not say in the type that clients expect is 0. */
+/** An absent or mistyped number is 0. */
 const numberIn = (value: unknown): number => (typeof value === 'number' ? value : 0)
 const numbersIn = (value: unknown): number[] =>
   Array.isArray(value) && value.every(item => typeof item === 'number') ? value : []
@@ -94,7 +94,7 @@ function verbose(transcript: Transcript, request: TranscriptRequest, usage: obje
   }
 }
 
-/** Speakers are A, B, … by first appearance, or as their names are known. */
+/** Speakers are A, B, … by first appearance, or their known names. */
 export function diarized(transcript: Transcript, names: readonly string[]): object[] {
   const known = new Map<string | undefined, string>()
   return segmentsOf(transcript).map(({ start, end, text, speaker }, at) => {

@@ -1,10 +1,10 @@
 /** Times and segments of transcripts (docs/contract.md#transcript-formats). */
 import type { Segment, Transcript, Word } from '../../operations/transcriptions/request.ts'
 
-/** Seconds, to the millisecond. */
+/** Seconds, rounded to milliseconds. */
 export const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000
 
-/** `01:02:03,004`; `mark` stands before the milliseconds, and hours may have more than two digits. */
+/** `01:02:03,004`; `mark` precedes the milliseconds, and hours may have more than two digits. */
 export function clock(seconds: number, mark: ',' | '.'): string {
   const ms = Math.max(0, Math.round(seconds * 1000))
   const pad = (value: number, places = 2) => String(value).padStart(places, '0')
@@ -15,14 +15,14 @@ export function clock(seconds: number, mark: ',' | '.'): string {
 const MAX_GAP = 1
 const MAX_LENGTH = 10
 
-/** Those of the provider, else made of its words, else one of all. None for a text that is empty. */
+/** The provider's segments, else groups of its words, else one segment. None for an empty text. */
 export function segmentsOf({ text, segments, words, duration = 0 }: Transcript): readonly Segment[] {
   if (segments && segments.length > 0) return segments
   if (words && words.length > 0) return grouped(words)
   return text.trim() === '' ? [] : [{ start: 0, end: duration, text }]
 }
 
-/** A segment ends with a sentence, at a gap, at a change of speaker, or when it becomes long. */
+/** A segment ends with a sentence, at a gap, at a change of speaker, or at a maximum length. */
 function grouped(words: readonly Word[]): Segment[] {
   const segments: Segment[] = []
   let open: Word[] = []
@@ -44,7 +44,7 @@ function grouped(words: readonly Word[]): Segment[] {
   return segments
 }
 
-/** By one space, none before punctuation. */
+/** Joined by single spaces, none before punctuation. */
 function joined(words: readonly Word[]): string {
   let text = ''
   for (const { word } of words) {
