@@ -18,6 +18,7 @@ import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
 import { placesContract } from './contract-memory.ts'
 import { oauthContract } from './contract-oauth.ts'
+import { realtimeContract } from './contract-realtime.ts'
 import { reportContract } from './contract-reports.ts'
 import { responseStoreContract } from './contract-responses.ts'
 import { storesContract } from './contract-stores.ts'
@@ -38,6 +39,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['reports', reportContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
+  ['realtime', realtimeContract],
   ['policies', policyStoreContract],
   ['stores', storesContract],
 ]

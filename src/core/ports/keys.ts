@@ -3,6 +3,7 @@
 import type { Period } from '../../lib/period.ts'
 import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
+import type { RealtimeGrant } from './realtime.ts'
 
 export type KeyKind = 'key' | 'publishable' | 'session'
 export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
@@ -66,6 +67,8 @@ export interface Principal {
   readonly token?: { readonly scopes: readonly string[]; readonly expiresAt: number } | undefined
   /** What a session that a key began may call; `keyId` is that key then, which pays for the session. */
   readonly session?: { readonly id: string; readonly models: readonly string[] | undefined } | undefined
+  /** What a client secret opens, which opens nothing else. */
+  readonly realtime?: RealtimeGrant | undefined
   /** Limits of the session, the member and the key; most have none. */
   readonly budgets: readonly Budget[]
   readonly plan: Subscription | undefined

@@ -6,6 +6,7 @@ import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { OAuthStores } from './oauth.ts'
 import type { PolicyStores } from './policies.ts'
+import type { RealtimeSecretStore } from './realtime.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { Probe } from './services.ts'
@@ -30,6 +31,7 @@ export interface Stores extends Probe, AccountStores {
   readonly ledger: Ledger
   readonly jobs: JobStore
   readonly responses: ResponseStore
+  readonly realtimeSecrets: RealtimeSecretStore
   readonly usage: UsageStore
   readonly reports: ReportStore
   readonly retention: RetentionStore

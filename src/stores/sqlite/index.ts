@@ -23,6 +23,7 @@ import { SqliteCompliance, SqliteManifests } from './policy-demands.ts'
 import { SqliteRules } from './policy-rules.ts'
 import { SqliteProjects } from './projects.ts'
 import { SqliteProviderKeys } from './provider-keys.ts'
+import { SqliteRealtimeSecrets } from './realtime.ts'
 import { SqliteReports } from './reports.ts'
 import { SqliteResponses } from './responses.ts'
 import { SqliteRetention } from './retention.ts'
@@ -75,6 +76,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
       clients: new SqliteOAuthClients(db, changes, keys, ends),
       grants: new SqliteOAuthGrants(db, changes, keys, ends),
     },
+    realtimeSecrets: new SqliteRealtimeSecrets(db, writer, keys, { keyring, now }),
     ledger,
     jobs: sqliteJobs(db, writer, ledger, keyring),
     responses: new SqliteResponses(db, writer, { keyring, now }),

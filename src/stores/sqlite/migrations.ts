@@ -17,6 +17,7 @@ import { step as reports } from './migrations/11-reports.ts'
 import { step as oauth } from './migrations/12-oauth.ts'
 import { step as responses } from './migrations/13-responses.ts'
 import { step as jobClaims } from './migrations/14-job-claims.ts'
+import { step as realtime } from './migrations/15-realtime.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -33,4 +34,5 @@ export const migrations: readonly string[] = [
   oauth,
   responses,
   jobClaims,
+  realtime,
 ]

@@ -19,6 +19,7 @@ import { oauthStores } from './oauth.ts'
 import { organizationStore, projectStore } from './organizations.ts'
 import { complianceStore, manifestStore, policyFacts, ruleStore } from './policies.ts'
 import { providerKeyStore } from './provider-keys.ts'
+import { realtimeSecretStore } from './realtime.ts'
 import { reportStore } from './reports.ts'
 import { retentionStore } from './requests.ts'
 import { responseStore } from './responses.ts'
@@ -50,6 +51,7 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
     keys: keyStore(tables, limits),
     sessions: sessionStore(tables, limits),
     oauth: oauthStores(tables, names, id => liveKey(tables, limits, id)),
+    realtimeSecrets: realtimeSecretStore(tables, id => liveKey(tables, limits, id), keyring ?? ownKeyring),
     ledger,
     jobs: jobStore(tables, ledger),
     responses: responseStore(tables),

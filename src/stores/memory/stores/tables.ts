@@ -171,6 +171,15 @@ interface Placed<R> {
   readonly row: R
 }
 
+/** A client secret of a realtime session; `session` is sealed. */
+export interface RealtimeSecret {
+  readonly hash: string
+  readonly id: string
+  readonly keyId: string
+  readonly session: string
+  readonly expiresAt: number
+}
+
 /** Rows in insertion order. */
 export class Table<R> {
   readonly #rows = new Map<string, Placed<R>>()
@@ -252,6 +261,7 @@ export class Tables {
   readonly codes = new Table<Code>(this.#undoable)
   readonly tokens = new Table<Token>(this.#undoable)
   readonly logins = new Table<Login>(this.#undoable)
+  readonly realtimeSecrets = new Table<RealtimeSecret>(this.#undoable)
   readonly audit = new Table<AuditEntry & { readonly orgId: string | null }>(this.#undoable)
   #lines = 0
 

@@ -1,0 +1,25 @@
+/** What client secrets of realtime sessions make of their keys, whatever keeps them. */
+import { createHash, randomBytes } from 'node:crypto'
+import type { Principal, RealtimeGrant } from '../../core/ports.ts'
+
+/** Live secrets of a key; those that end first make room. */
+export const MAX_SECRETS = 1000
+/** Secrets that are over, of any key, which each new one removes. */
+export const SECRETS_FORGOTTEN = 20
+
+/** The secret, its SHA-256, and the id of the session that it opens. */
+export function newClientSecret(): { secret: string; hash: string; id: string } {
+  const secret = `ek_${randomBytes(32).toString('base64url')}`
+  const hash = createHash('sha256').update(secret).digest('hex')
+  return { secret, hash, id: `sess_${randomBytes(12).toString('hex')}` }
+}
+
+/** Where a session's settings stand, so that no row can be passed off as another one. */
+export const placeOfSession = (hash: string): string => `realtime|${hash}`
+
+/** Whom a secret makes. */
+export const secretPrincipal = (principal: Principal, realtime: RealtimeGrant, expiresAt: number): Principal => ({
+  ...principal,
+  expiresAt: Math.min(principal.expiresAt ?? expiresAt, expiresAt),
+  realtime,
+})
