@@ -10,6 +10,7 @@ const bounds = [
     ['stream of 64', 1.1],
     ['stream of 64, one a millisecond', 1.1],
     ['Anthropic stream', 1.4],
+    ['AI SDK stream of 64', 1.4],
     ['100 kB prompt', 1.3],
     ['1 MB prompt', 1.3],
     ['embeddings, 3 MB', 1.3],

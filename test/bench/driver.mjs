@@ -20,6 +20,7 @@ const OPENING = 50
  * @property {string} path
  * @property {Buffer} body
  * @property {string} [contentType] of the body; JSON where nothing is said
+ * @property {Record<string, string>} [headers] beside those of the target
  * @property {(answer: string) => void} check throws for an answer that is not complete and correct
  * @property {() => void} [onData] called with every piece of the answer
  *
@@ -78,7 +79,7 @@ export class Client {
   }
 
   /** With `onFirst`, the rest of a good answer is dropped. */
-  #dispatch({ path, body, contentType, onData }, onEnd, onError, onFirst) {
+  #dispatch({ path, body, contentType, headers, onData }, onEnd, onError, onFirst) {
     const chunks = []
     const start = performance.now()
     let status = 0
@@ -87,7 +88,7 @@ export class Client {
       {
         method: 'POST',
         path,
-        headers: contentType ? { ...this.#headers, 'content-type': contentType } : this.#headers,
+        headers: { ...this.#headers, ...headers, ...(contentType && { 'content-type': contentType }) },
         body,
       },
       {

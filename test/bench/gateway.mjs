@@ -13,6 +13,8 @@ const UNLIMITED = 100_000_000
 /** By the wire of their provider. */
 export const models = {
   chat: 'bench',
+  /** It is named by a header. */
+  aiSdk: 'bench',
   messages: 'bench-messages',
   embeddings: 'bench-embeddings',
   images: 'bench-images',

@@ -1,5 +1,6 @@
 /** The kinds of request that are measured, and how much of each. */
 import { checkStream, checkWhole, PACED, request } from './sample.mjs'
+import * as aiSdk from './sample-ai-sdk.mjs'
 import * as embeddings from './sample-embeddings.mjs'
 import { checkToolCall, toolCall, unary } from './sample-mcp.mjs'
 import { images, speech, transcriptions } from './sample-media.mjs'
@@ -9,7 +10,7 @@ import { checkMessages } from './sample-messages.mjs'
  * @typedef {object} Load
  * @property {string} name
  * @property {string} group what `--only` takes
- * @property {'chat' | 'messages' | 'embeddings' | 'images' | 'speech' | 'transcriptions' | 'mcp'} wire of the provider; clients speak OpenAI's, or call a tool
+ * @property {'chat' | 'messages' | 'aiSdk' | 'embeddings' | 'images' | 'speech' | 'transcriptions' | 'mcp'} wire of the provider; clients speak OpenAI's or the AI SDK's, or call a tool
  * @property {number} slice requests of one slice under saturation
  * @property {number} concurrency requests at a time
  * @property {number} rate requests per second of a run's paced part
@@ -52,6 +53,13 @@ export const loads = [
     name: 'Anthropic stream',
     group: 'messages',
     wire: 'messages',
+    ...{ slice: 80, concurrency: 32, rate: 100, seconds: 1 },
+    stream: true,
+  },
+  {
+    name: 'AI SDK stream of 64',
+    group: 'ai-sdk',
+    wire: 'aiSdk',
     ...{ slice: 80, concurrency: 32, rate: 100, seconds: 1 },
     stream: true,
   },
@@ -115,6 +123,15 @@ export const loads = [
 const shapes = {
   chat: { path: '/v1/chat/completions' },
   messages: { path: '/v1/chat/completions', piped: { path: '/v1/messages', check: checkMessages } },
+  aiSdk: {
+    path: '/v4/ai/language-model',
+    ...{ check: aiSdk.checkParts, request: aiSdk.request, headers: aiSdk.headers },
+    piped: {
+      path: '/v1/chat/completions',
+      check: checkStream,
+      body: Buffer.from(request({ model: 'bench', stream: true })),
+    },
+  },
   embeddings: { path: '/v1/embeddings', check: embeddings.checkEmbeddings, request: embeddings.request },
   images: { path: '/v1/images/generations', ...images },
   speech: { path: '/v1/audio/speech', ...speech },
@@ -129,8 +146,9 @@ export function shotOf({ wire, stream, prompt }, { models, pipes }) {
     check = stream ? checkStream : checkWhole,
     request: compose = request,
     contentType,
+    headers,
     piped,
   } = shapes[wire]
   const body = Buffer.from(compose({ model: models[wire], stream, prompt }))
-  return { path, body, check, contentType, ...(pipes && piped) }
+  return { path, body, check, contentType, headers, ...(pipes && piped) }
 }

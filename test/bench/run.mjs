@@ -15,7 +15,7 @@ import { measureWorkers } from './workers.mjs'
 
 const usage = `usage: npm run bench -- [options]
 
-  --only CASE      may be repeated: unary, stream, messages (a stream of Anthropic's wire), large (100 kB and 1 MB
+  --only CASE      may be repeated: unary, stream, messages (a stream of Anthropic's wire), ai-sdk (a stream of parts), large (100 kB and 1 MB
                    prompts), embeddings (3 MB), media (an image, an upload, speech), mcp (a call of a tool), beside (small requests beside 1 MB ones), streams (5,000 open ones:
                    memory and event-loop lag), start, workers (what a second one brings), filters (what each costs;
                    only when named), counts (allocations, statements and writes per request; only when named)
