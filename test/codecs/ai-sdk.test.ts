@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { fieldOf } from '../../src/codecs/ai-sdk/fields.ts'
 import { aiSdk } from '../../src/codecs/ai-sdk.ts'
+import { carry } from '../../src/codecs/carried-reasoning.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
@@ -15,6 +16,7 @@ import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { aiSdkEndpoints } from '../../src/endpoints/ai-sdk.ts'
 import { thrown } from '../core/kit.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 import { choices, files, hi, options, results, searches, text, user, wrong } from './ai-sdk-calls.ts'
 
@@ -169,4 +171,47 @@ t.test('golden events become their answer in each version, whole and streamed', 
       t.strictSame(answer, of(whole, number), `${says}, ${number}, whole`)
     }
   }
+})
+
+t.test('a call that warns of all it holds is warned of a hundred of them, and tools are repeated in short', async t => {
+  const ex = versioned(2, false)
+  const part = { type: 'custom', kind: 'a.b' }
+  const tool = { type: 'provider-defined', id: 'acme.x', name: 'x', args: { text: 'a'.repeat(10_000) } }
+  const prompt = [...hi, { role: 'assistant', content: Array.from({ length: 50_000 }, () => part) }]
+  const used = cpuMs(() => {
+    ex.request = decode({ prompt, tools: Array.from({ length: 1000 }, () => tool) }, ex)
+  })
+  t.ok(used < 2000, `${Math.round(used)} ms of CPU`)
+  const { warnings } = JSON.parse(String(aiSdk.encoder(ex).end()))
+  t.equal(warnings.length, 100)
+  t.ok(JSON.stringify(warnings).length < 20_000)
+  ex.request = decode({ prompt: hi, tools: [tool] }, ex)
+  const [one] = JSON.parse(String(aiSdk.encoder(ex).end())).warnings
+  t.strictSame(one.tool, { type: 'provider-defined', id: 'acme.x', name: 'x', args: {} })
+})
+
+t.test('what a part claims to carry counts with the body, and what was not made here says nothing', async t => {
+  const says = (carried: unknown) =>
+    decode({
+      prompt: [...hi, { role: 'assistant', content: [{ ...text('a'), providerOptions: { gateway: { carried } } }] }],
+    }).messages[1]!
+  const native = [{ type: 'server_tool_use', id: 'x', provider: 'p' }]
+  t.strictSame(says(carry({ native })).provider_native_blocks, native)
+  const deep = carry({ native: [JSON.parse(`${'{"a":'.repeat(500)}1${'}'.repeat(500)}`)] })
+  for (const forged of [deep, 'eyJtZ3c', carry({ native }).slice(0, 30), 1, { native }, null]) {
+    t.strictSame(says(forged), { role: 'assistant', content: 'a' }, String(forged).slice(0, 20))
+  }
+})
+
+t.test('names of members that clients of the protocol refuse stay inside of what carries them', async t => {
+  const block = JSON.parse('{"type":"x","__proto__":{"a":1},"constructor":{"prototype":{}}}')
+  const tools = [{ type: 'provider', id: 'openai.web_search', name: 's', args: {} }]
+  const events: Event[] = [
+    { type: 'native', choice: 0, provider: 'p', block },
+    { type: 'source', choice: 0, url: 'https://a' },
+    { type: 'finish', choice: 0, reason: 'stop' },
+  ]
+  const out = written(3, true, { tools }, [events])
+  t.notMatch(out, '__proto__')
+  t.notMatch(out, '"prototype"')
 })

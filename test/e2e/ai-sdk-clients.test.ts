@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type * as ai7 from 'ai-7'
 import t from 'tap'
 import { z } from 'zod'
+import { callAiSdk } from '../helpers/ai-sdk-chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { timing } from '../helpers/figure.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
@@ -362,6 +363,45 @@ for (const { major, prefix } of [
     }
     t.same(seen, [])
   })
+}
+
+t.test('a client that does not read holds up itself alone', async t => {
+  const piece = event({ choices: [{ index: 0, delta: { content: 'x'.repeat(1000) } }] })
+  await play('free', { raw: [{ text: piece, times: 1e6 }] })
+  const prompt = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }]
+  const slow = await callAiSdk(gateway, 'free/free', { prompt }, 'stream')
+  await play('openai', { text: 'ok', usage })
+  for (let n = 0; n < 5; n++) {
+    const other = await callAiSdk(gateway, 'openai/gpt', { prompt }, 'whole')
+    t.match(await other.json(), { content: [{ text: 'ok' }] })
+  }
+  t.match((await upstream.record('free')).at(-1), { outcome: null }, 'its provider waits for it')
+  await slow.body!.cancel()
+  const [ended] = (await upstream.record('free', { ended: (await upstream.record('free')).length })).slice(-1)
+  t.match(ended, { outcome: 'aborted' })
+  t.ok(ended!.chunksSent < 1e5, `${ended!.chunksSent} of a million pieces were sent`)
+})
+
+t.test('an unknown version has an error that its clients read', async t => {
+  for (const [method, path] of [
+    ['POST', '/v5/ai/language-model'],
+    ['GET', '/v5/ai/config'],
+    ['POST', '/v1/realtime/client-secrets'],
+  ] as const) {
+    const { status, body } = await answerOf(
+      fetch(`${gateway.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+        ...(method === 'POST' && { body: '{}' }),
+      }),
+    )
+    t.match({ status, body }, { status: 404, body: { error: { message: String, type: 'not_found' } } }, path)
+  }
+})
+
+async function answerOf(response: Promise<Response>): Promise<{ status: number; body: unknown }> {
+  const got = await response
+  return { status: got.status, body: await got.json() }
 }
 
 /** A search tool of a provider, as its package makes one. */

@@ -25,17 +25,19 @@ const NEEDS: Readonly<Partial<Record<Field, Capability>>> = {
   verbosity: 'verbosity',
 }
 
+const names = (namespace: string, id: string): boolean =>
+  id === namespace || id.startsWith(`${namespace}-`) || id.endsWith(`-${namespace}`)
+
 /**
  * The request for `target`, with the options of its own namespace and of no other. A namespace is a provider's id, or
- * the prefix
- * of one vendor's ids (`google` of `google-vertex`). Options that do not fit their field are dropped, as unknown fields
- * are.
+ * what it begins or ends with (`google` and `vertex` of `google-vertex`). Options that do not fit their field are
+ * dropped, as unknown fields are.
  */
 export function addressed(request: Readonly<ChatRequest>, { provider, mapping }: Target): Readonly<ChatRequest> {
   if (!request.provider_options) return request
   const { provider_options: options, ...rest } = request
   for (const [namespace, own] of Object.entries(options)) {
-    if (provider.id !== namespace && !provider.id.startsWith(`${namespace}-`)) continue
+    if (!names(namespace, provider.id)) continue
     for (const [field, value] of fieldsOf(own)) {
       const needed = NEEDS[field]
       const isTaken = needed === undefined || mapping.supports.has(needed)
