@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
-import { root, sourceFiles, textOf } from './helpers/sources.ts'
+import { commentsOf, root, sourceFiles, textOf } from './helpers/sources.ts'
 
 /** Names that had no meaning outside this project, by what they are called now. */
 const retired: Readonly<Record<string, string>> = {
@@ -132,6 +132,21 @@ t.test('members of an exchange that were renamed or moved do not come back', asy
 
 t.test('files keep the names of what is in them', async t => {
   const found = sourceFiles.filter(file => retiredFiles.some(name => file.endsWith(name)))
+  t.strictSame(found, [])
+})
+
+/** Words of comments that make a person of a component, or leave open what is meant. */
+const asPersons =
+  /\b(?:nobody|everybody|somebody|anybody|whoever|wants?|knows|hears|told)\b|\bwho (?:has|is|are|may|must|does|asks|calls|leaves|comes|pays|gets|cannot|left)\b|\b(?:is|are|was|were) (?:asked(?! for)|spared|left alone)\b/i
+
+t.test('comments speak of components as of things, and name what they mean', async t => {
+  t.match('Nobody is told.', asPersons, 'the pattern finds the forms that were used')
+  const files = sourceFiles.filter(file => !/^src\/stores\/sqlite\/migrations\//.test(file))
+  const found = files.flatMap(file =>
+    commentsOf(file)
+      .filter(comment => asPersons.test(comment))
+      .map(comment => `${file}: ${comment.slice(0, 120)}`),
+  )
   t.strictSame(found, [])
 })
 

@@ -52,7 +52,10 @@ export function createJobs(parts: JobParts): Jobs {
   const catalog = () => manager().current.catalog
   metrics.jobCounts(async () => {
     const { running, bytes } = await stores.jobs.counts()
-    return { bytes, running: running.map(one => ({ ...one, provider: labelsOfReplay({ ...one, model: '' }, catalog()).provider })) }
+    return {
+      bytes,
+      running: running.map(one => ({ ...one, provider: labelsOfReplay({ ...one, model: '' }, catalog()).provider })),
+    }
   })
   return new Jobs({
     ...{ store: stores.jobs, policies, kinds, log, wires: registry.wires, catalog },

@@ -5,7 +5,7 @@ import type { Job, JobCallback, JobError, JobState } from './ports/jobs.ts'
 import type { Target, WireRequest } from './translator.ts'
 import type { Usage } from './usage.ts'
 
-/** A job as its wire is asked about it. `params`: see `JobOperation.params`. */
+/** Identifies a job at its wire. `params`: see `JobOperation.params`. */
 export interface UpstreamJob {
   readonly upstreamId: string
   readonly params: unknown
@@ -71,7 +71,7 @@ export interface JobOperation<R> {
 export const isFinal = (state: JobState): boolean =>
   state === 'completed' || state === 'failed' || state === 'canceled' || state === 'expired'
 
-/** `platform:<fingerprint>` or `byok:<id>`; what a job is asked about with again. */
+/** `platform:<fingerprint>` or `byok:<id>`: the credential for later requests about the job. */
 export function credentialName(credential: Credential | undefined): string {
   if (credential === undefined) return 'none'
   return credential.source === 'byok' ? `byok:${credential.id}` : `platform:${credential.fingerprint}`

@@ -121,7 +121,7 @@ class Encoding implements RequestEncoding {
   }
 }
 
-/** Throws the 400 of a wire that cannot do what is asked. */
+/** Throws the 400 of a wire that does not support the request. */
 function none(message: string): never {
   throw errors.unsupported(message, 'model')
 }

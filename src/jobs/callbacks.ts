@@ -58,7 +58,7 @@ export class Callbacks {
     clearTimeout(timer)
   }
 
-  /** A host that is slow takes no more of what there is, whoever names it. */
+  /** A slow host does not use more of the concurrency, whichever organizations name it. */
   #isFull(host: string): boolean {
     let open = 0
     for (const other of this.#open.values()) if (other === host) open++

@@ -1,4 +1,4 @@
-/** The end of a job: what it cost, the row of its request, and who is told. */
+/** The end of a job: its cost, the row of its request, and its callback. */
 import { setTimeout } from 'node:timers/promises'
 import type { JobOperation } from '../core/job.ts'
 import { costOf } from '../core/money.ts'
@@ -32,7 +32,7 @@ export const INTERRUPTED: JobError = {
 const expiryOf = (kept: number, said: number | undefined): number =>
   said !== undefined && Number.isFinite(said) ? Math.max(0, Math.min(kept, Math.floor(said))) : kept
 
-/** Ends a job that is claimed. False where somebody else has it by now, or has ended it. */
+/** Ends a claimed job. False when another process has claimed or ended it. */
 export async function endJob(job: Job, ending: Ending, context: JobsContext): Promise<boolean> {
   const operation = context.kinds.get(job.kind)!
   const now = context.now()

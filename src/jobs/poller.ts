@@ -148,7 +148,7 @@ export class Poller {
     else await this.#move(job, { ...after, at })
   }
 
-  /** What the provider is told may take longer than what is left of the lease. */
+  /** The request to the provider may take longer than the rest of the lease. */
   async #timedOut(job: Job, signal: Cancellation): Promise<void> {
     await renewing(job, signal, this.#context, within => this.#provider.cancel(job, within)).catch(() => undefined)
     if (signal.aborted) return

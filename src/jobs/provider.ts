@@ -16,7 +16,7 @@ const IDLE_MS = 60_000
 export interface Answer {
   readonly target: Target
   readonly report: JobReport
-  /** The result that stood in the answer. Whoever gets it removes it where no row names it. */
+  /** The result contained in the answer. The receiver removes it when no row names it. */
   readonly inline?: Extract<JobResult, { kind: 'blob' }> | undefined
 }
 

@@ -1,4 +1,4 @@
-/** What of a file a client wants (RFC 9110 sections 13.1.5 and 14.2): one range, or all of it. */
+/** The part of a file that a client requests (RFC 9110 sections 13.1.5 and 14.2): one range, or everything. */
 import { errors } from '../core/error.ts'
 
 export interface Span {

@@ -130,7 +130,7 @@ export class Jobs implements JobRunner {
   }
 }
 
-/** The same, with `end` called once: at their end, or when nobody reads on, also where nobody has begun to. */
+/** The same pieces; calls `end` once: at their end, or when the reader stops, even before the first piece. */
 function before(chunks: AsyncIterable<Buffer>, end: () => void): AsyncIterable<Buffer> {
   const inner = chunks[Symbol.asyncIterator]()
   let isOver = false

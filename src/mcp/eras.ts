@@ -85,7 +85,7 @@ export const discovery = (info: ServerInfo): Params =>
     info,
   )
 
-/** A result as the revision wants it. */
+/** A result in the form of the revision. */
 export function modernAnswer(answer: RpcAnswer, { method }: RpcRequest, info: ServerInfo): RpcAnswer {
   if ('error' in answer) return answer
   const cached = method === 'tools/list' ? { ttlMs: HOUR_MS, cacheScope: 'public' } : {}

@@ -1,4 +1,4 @@
-/** JSON-RPC 2.0 as MCP uses it: what a message must be before anything looks at what it wants. */
+/** JSON-RPC 2.0 as MCP uses it: the form of a message, checked before its contents. */
 import { GatewayError } from '../core/error.ts'
 
 export type Id = string | number

@@ -1,4 +1,4 @@
-/** The page that browsers get at `/mcp`: how to connect, and nothing about anybody. */
+/** The page for browsers at `/mcp`: how to connect, without personal data. */
 import { escaped, type Page, page } from '../lib/html.ts'
 
 const block = (title: string, ...lines: string[]): string =>

@@ -14,7 +14,7 @@ import { CONSENT_MS, type ConsentRequest, newCookie, PURPOSE, signed } from './s
 
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 
-/** What goes back to a client, and to nobody else: its address was checked. */
+/** Parameters returned to the client only: its address was checked. */
 export function sentBack(
   status: 302 | 303,
   { base }: OAuthContext,
@@ -36,7 +36,7 @@ async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
   yield [event]
 }
 
-/** Throws what becomes a page: before the client and its address are known nobody is sent anywhere. */
+/** Throws an error that becomes a page: no redirect happens before the client and its address are verified. */
 export async function authorize(context: OAuthContext): Promise<Reply> {
   const { ex, services } = context
   const query = fieldsOf(ex.query)

@@ -1,4 +1,4 @@
-/** Who asks for tokens: by Basic, by a secret in the form, or by its id alone (RFC 6749 2.3). */
+/** Client authentication of token requests: Basic, a secret in the form, or the id alone (RFC 6749 2.3). */
 import { timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../lib/opaque.ts'
 import { findClient, type KnownClient } from './clients.ts'

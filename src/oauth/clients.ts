@@ -9,7 +9,7 @@ export type KnownClient = Pick<
   'id' | 'name' | 'redirectUris' | 'grantTypes' | 'method' | 'secretHash' | 'scopes' | 'keyId'
 > & {
   readonly isRegistered: boolean
-  /** The host that vouches for its name; undefined where nobody does. */
+  /** The host that verifies the client's name; undefined for an unverified name. */
   readonly verified: string | undefined
 }
 

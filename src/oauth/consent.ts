@@ -23,7 +23,7 @@ const refused: Readonly<Record<SignedIssue, string>> = {
 /** One text for every cause. */
 const UNKNOWN = 'This is no API key or one-time code that can be used here. Check it, and try again.'
 
-/** Throws what becomes a page: a form of somebody else's leads nowhere. */
+/** Throws an error that becomes a page: a form of another session is refused. */
 export async function consent(context: OAuthContext): Promise<Reply> {
   const { services } = context
   checkSender(context)

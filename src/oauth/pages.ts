@@ -1,4 +1,4 @@
-/** The pages of consent: who asks for what, and a field for what proves whose account it is. */
+/** The consent pages: the client, the requested scopes, and a field for the key of the account. */
 import { escaped, type Page, page } from '../lib/html.ts'
 import type { Scope } from '../mcp/tool.ts'
 import type { KnownClient } from './clients.ts'

@@ -3,7 +3,7 @@
 const MAX_LENGTH = 2_000
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost'])
 const FORBIDDEN = /[\s\\*\p{Cc}\p{Cf}]/u
-/** A reversed domain name: nobody else's scheme looks like it. */
+/** A reversed domain name, which is unique to its owner. */
 const REVERSED = /^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$/
 
 /** What is wrong with an address that a client registers; undefined for a good one. `schemes` are those of known programs. */

@@ -11,7 +11,7 @@ type Source = { url: string } | { base64: string; type?: string } | { id: string
 const BASE64_URL = /^data:([^;,]*)(?:;[^;,]{0,200})*;base64,/i
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i
 
-/** The first bytes of images whose type nobody names, in base64. */
+/** First bytes of images without a declared type, in base64. */
 const HEADS: readonly (readonly [string, string])[] = [
   ['iVBOR', 'image/png'],
   ['/9j/', 'image/jpeg'],

@@ -3,7 +3,7 @@ import { isObject, type Json } from '../../core/json.ts'
 
 type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }
 
-/** Where the gateway's own options stand, and what it wants back of an answer. */
+/** The gateway's own options in a request, and its provider metadata in answers. */
 export const OWN = 'gateway'
 
 export const optionsIn = ({ providerOptions: options }: Json): Json => (isObject(options) ? options : {})

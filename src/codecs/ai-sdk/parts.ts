@@ -100,7 +100,7 @@ export class PartWriter {
     yield* this.#search()
   }
 
-  /** Of an answer that breaks: no call is told, because its input may be cut. */
+  /** A failed answer emits no incomplete call, because its input may be truncated. */
   *cut(): Generator<Json> {
     yield* this.#close()
   }

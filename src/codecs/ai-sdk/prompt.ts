@@ -124,7 +124,7 @@ function assistantMessage(content: readonly Json[], at: string, count: Count, no
   return [message]
 }
 
-/** Undefined for reasoning that no provider wants back but as its text. */
+/** Undefined for reasoning that providers accept back only as text. */
 function detailOf(text: string, { format, signature, data, block }: Json): Detail | undefined {
   if (typeof format !== 'string' && typeof signature !== 'string' && typeof data !== 'string') return undefined
   const detail: Detail =

@@ -1,4 +1,4 @@
-/** A call of a function or of a custom tool, by the name that its client knows. */
+/** A call of a function or custom tool, under the client's name of the tool. */
 import type { ToolEvent } from '../../core/event.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { Shape } from '../../core/shape.ts'
@@ -18,7 +18,7 @@ export class CallItem implements OpenItem {
     this.#place = place
     this.#index = event.index
     const given = event.name ?? ''
-    // A provider that knows namespaces gives the client's own names.
+    // A provider with namespaces returns the client's own names.
     const known = event.namespace === undefined ? names.known(given) : { name: given, namespace: event.namespace }
     const { name, namespace, custom = undefined }: Known = known
     this.#custom = event.custom ? 'own' : custom ? 'wrapped' : undefined

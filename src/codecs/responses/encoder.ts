@@ -16,7 +16,7 @@ const REASONS: Readonly<Partial<Record<FinishReason, Ending['reason']>>> = {
   content_filter: 'content_filter',
 }
 
-/** Folds events into items, and knows how the answer ended. */
+/** Folds events into items, and determines how the answer ended. */
 class Answer {
   readonly #ex: Exchange
   readonly #items: Items

@@ -1,6 +1,7 @@
 /**
- * Tools of a Responses body as functions, which every wire has. A custom tool is a function with the one text `input`;
- * tools of a namespace have one name each. Calls come back by the names that the client knows.
+ * Converts tools of a Responses body to functions, which every wire supports. A custom tool becomes a function with one
+ * string,
+ * `input`; tools of a namespace get a combined name. Calls are returned under the client's names.
  */
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'

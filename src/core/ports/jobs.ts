@@ -1,4 +1,4 @@
-/** Work that outlives its request: rows that whoever holds their lease, and their newest fence, may move. */
+/** Work that outlives its request. Only the holder of a row's lease and newest fence may change the row. */
 import type { Money } from '../money.ts'
 import type { Page } from './accounts.ts'
 import type { Exhausted, Hold, HoldRequest, RequestRow } from './ledger.ts'
@@ -13,7 +13,7 @@ export interface JobError {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** Where the end of a job is told, and the secret that signs it. Kept sealed. */
+/** Address for the end of a job, and the secret that signs the callback. Stored sealed. */
 export interface JobCallback {
   readonly url: string
   readonly secret: string
@@ -180,8 +180,9 @@ export interface JobScope {
 }
 
 /**
- * A write that carries a fence resolves with false where somebody else has claimed the row since, or it has ended:
- * then nothing was changed. All reject with a GatewayError `billing_unavailable` where the store cannot be written.
+ * A write with a fence resolves with false when another process has claimed the row since, or the job has ended:
+ * nothing was
+ * changed then. All reject with a GatewayError `billing_unavailable` when the store cannot be written.
  */
 export interface JobStore {
   /**
@@ -193,7 +194,7 @@ export interface JobStore {
   start(id: string, started: StartedJob): Promise<Job | undefined>
   /** No provider took it: the hold is given back, and the row goes. */
   drop(id: string): Promise<void>
-  /** A provider may have it, and nobody knows its id there: the hold is given back, and the row stays as failed. */
+  /** A provider may have the job, but its id there is unknown: the hold is released, and the row stays as failed. */
   interrupt(id: string, error: JobError, event: EndedJob['event'], now: number): Promise<void>
   /** Fails rows that are `creating` though what they held has been given back: their process has ended. */
   interruptLost(error: JobError, event: (id: string) => EndedJob['event'], now: number): Promise<number>

@@ -16,7 +16,7 @@ export interface NewClient {
   /** Null for a public client. */
   readonly secretHash: string | null
   readonly scopes: readonly string[]
-  /** The key that it acts for by itself, without anybody's consent; null for none. */
+  /** The key of a client that acts for itself, without a user's consent; null for none. */
   readonly keyId: string | null
 }
 export interface OAuthClient extends NewClient {
@@ -36,7 +36,7 @@ export interface ClientRecord {
   readonly usedAt: string | null
 }
 export interface OAuthClientStore {
-  /** Open to everybody. The oldest client that was never used makes room for it; rejects with 503 where there is none. */
+  /** A public endpoint. The oldest unused client is removed to make room; rejects with 503 when there is none. */
   register(client: NewClient): Promise<void>
   find(id: string): Promise<OAuthClient | undefined>
   /** By the operator; `keyId` must be a live regular key. */
@@ -144,8 +144,9 @@ export interface OAuthGrantStore {
   ): Promise<GrantRecord[]>
   revoke(id: string, actor: Actor): Promise<GrantRecord>
   /**
-   * Ends grants of which nothing is in force, removes what ended a day ago, and clients that nobody has used for a month.
-   * Returns how many rows it removed.
+   * Ends grants without valid tokens, and removes rows that ended a day ago and clients unused for a month. Returns the
+   * number of
+   * removed rows.
    */
   sweep(): Promise<number>
 }

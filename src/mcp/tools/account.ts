@@ -1,4 +1,4 @@
-/** `get-account`: who is connected, and what its key may spend. */
+/** `get-account`: the connected account, and the remaining limits of its key. */
 import { keyUsage } from '../../core/key-usage.ts'
 import { type Money, toNumber } from '../../core/money.ts'
 import { type Infer, s } from '../../core/schema.ts'

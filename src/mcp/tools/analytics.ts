@@ -52,7 +52,7 @@ function startOf(day: string): number | undefined {
   return Number.isNaN(at) || dayOf(at) !== day ? undefined : at
 }
 
-/** A key that the operator has made for nobody speaks for the owner. */
+/** A key created by the operator has the rights of the owner. */
 export const roleOf = ({ member }: Principal) => member?.role ?? 'owner'
 
 export const scopeOf = (principal: Principal): Infer<typeof scope> => ({
@@ -61,7 +61,7 @@ export const scopeOf = (principal: Principal): Infer<typeof scope> => ({
   userId: principal.member?.id ?? null,
 })
 
-/** Who may read analytics; the error of the tool for all others. */
+/** Checks the right to read analytics; returns the tool's error for others. */
 export function reader({ ex }: ToolContext): Principal | ToolResult {
   const { principal } = ex
   return principal?.kind === 'key'

@@ -5,7 +5,7 @@ import type { ClientRecord, GrantRecord, OAuthClient, Principal } from '../../co
 const DAY_MS = 86_400_000
 /** What has ended is kept so long, so that its late reuse is still seen. */
 export const KEPT_MS = DAY_MS
-/** A client that nobody has used for so long is removed. One that acts for a key goes with its key. */
+/** A client unused for this long is removed. A client that acts for a key is removed with its key. */
 export const CLIENT_MS = 30 * DAY_MS
 
 /** Registered clients of all together. */
@@ -18,7 +18,7 @@ export const MAX_GRANTS_OF_KEY = 100
 export const MAX_TOKENS_OF_GRANT = 100
 /** Login codes of one member that are in force: the oldest ends. */
 export const MAX_LOGIN_CODES = 10
-/** Rows that one sweep removes of each kind, so that it holds up nobody. */
+/** Rows of each kind removed per sweep, so that it does not block other requests. */
 export const SWEPT = 500
 
 interface Once {

@@ -187,7 +187,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     await this.#spool.drain(living, rows => this.#enterAll(rows)).catch(this.#options.warn)
     return this.#write('durable', () => {
       const now = this.#options.now()
-      // Processes that ended since then are spared: the next sweep enters what they spooled.
+      // The sweep skips processes that ended since then: the next sweep enters their spooled rows.
       const spared = [...living, ...this.#owners.living()]
       const orphans = this.#orphan.all({ living: JSON.stringify(spared), before: now - GRACE_MS })
       for (const orphan of orphans) {

@@ -1,4 +1,6 @@
-/** Jobs while they run: who has a lease and its newest fence moves a row, each move one conditional transaction. */
+/**
+ * Running jobs: the holder of the lease and the newest fence changes a row, each change in one conditional transaction.
+ */
 import type { JobStore, Lease } from '../../../core/ports.ts'
 import { isRunning, type LedgerTransaction, moved } from '../../rules/jobs.ts'
 import type { JobEvents } from './events.ts'
@@ -38,7 +40,7 @@ const CLAIM = `
     SELECT id FROM placed WHERE of_provider <= @share ORDER BY turn, next_at LIMIT @limit
   ) RETURNING *`
 
-/** What somebody has claimed is due when the lease is over. The indexes give the first of each without a scan. */
+/** A claimed row is due when its lease ends. The indexes give the first of each without a scan. */
 const NEXT_AT = `
   SELECT min(at) FROM (
     SELECT min(next_at) AS at FROM jobs WHERE state IN ('creating', 'queued', 'in_progress') AND lease_owner IS NULL

@@ -1,4 +1,4 @@
-/** Who is told of the end of a job: each attempt is a row, claimed as jobs are. */
+/** Callbacks for the end of a job: each attempt is a row, claimed as jobs are. */
 import type { Delivered, Delivery, EndedJob, Lease } from '../../../core/ports.ts'
 import { deliveryOf, type EventRow } from './rows.ts'
 import type { JobTable } from './table.ts'

@@ -4,7 +4,7 @@ import type { JobTable } from './table.ts'
 
 type Results = Pick<JobStore, 'expire' | 'expireDue' | 'remove' | 'prune' | 'blobs'>
 
-/** What nobody needs any more once a result is gone. */
+/** Columns that are cleared with a result. */
 const NO_RESULT = `result_kind = NULL, result_url = NULL, result_blob = NULL, result_type = NULL, result_bytes = NULL,
   result_etag = NULL`
 

@@ -1,4 +1,4 @@
-/** Rows of jobs and of what is told of them, as SQLite keeps them. */
+/** Rows of jobs and of their callbacks in SQLite. */
 import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState } from '../../../core/ports.ts'
 import type { Keyring } from '../../keyring.ts'
 import { openText } from '../../sealing.ts'
