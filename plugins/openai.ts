@@ -1,12 +1,14 @@
 /**
  * OpenAI's wires that most providers speak, each a little differently: `openai.chat`, `openai.embeddings`,
- * `openai.images`, `openai.image-edits`, `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`.
+ * `openai.images`, `openai.image-edits`, `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`,
+ * `openai.realtime`.
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
 import { encode } from './openai/encode.ts'
 import { imageEdits, images } from './openai/images.ts'
 import { moderations } from './openai/moderations.ts'
+import { realtime } from './openai/realtime.ts'
 import { speech } from './openai/speech.ts'
 import { transcriptions, translations } from './openai/transcriptions.ts'
 import { videos } from './openai/videos.ts'
@@ -34,5 +36,6 @@ export const plugin = {
     speech,
     transcriptions,
     translations,
+    realtime,
   ] as const,
 } satisfies Plugin

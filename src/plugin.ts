@@ -39,6 +39,7 @@ export type {
   Tool,
   ToolCall,
 } from './core/ops.ts'
+export type { RealtimeForm } from './core/realtime.ts'
 export { MAX_PARSED_RESULTS, resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
@@ -95,6 +96,7 @@ export {
   resultsWanted,
 } from './operations/moderations/request.ts'
 export { isAnnotated, type OcrRequest, type OcrResult } from './operations/ocr/request.ts'
+export type { RealtimeRequest } from './operations/realtime/request.ts'
 export type { RerankRequest, RerankResult } from './operations/rerank/request.ts'
 export { ANY_VOICE, type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
 export {

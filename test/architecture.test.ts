@@ -25,7 +25,8 @@ const rules: Record<string, readonly string[]> = {
   jobs: ['core'],
   mcp: ['core', 'codecs'],
   oauth: ['core', 'codecs', 'mcp'],
-  endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp', 'oauth'],
+  realtime: ['core', 'operations'],
+  endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp', 'oauth', 'realtime'],
 }
 
 const folderOf = (file: string): string => {

@@ -29,6 +29,7 @@ import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
 import { DocumentFetcher } from '../upstream/document-fetcher.ts'
 import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
+import { UpstreamSockets } from '../upstream/provider-sockets.ts'
 import { Transport } from '../upstream/transport.ts'
 import { createJobs } from './jobs.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
@@ -158,10 +159,11 @@ export async function createComponents(
   const uploads = await uploadFolder(env.UPLOAD_DIR)
   const documents = new DocumentFetcher({ allowed: file.server.fetch_from ?? [] })
   const signingKeys = (purpose: string) => keyring.derived(purpose)
+  const providerSockets = new UpstreamSockets({ allowPrivate })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const services = {
     ...servicesOf(stores, policies, jobs, {
-      ...{ metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
+      ...{ providerSockets, metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
     }),
     ...shared,
   }
@@ -185,7 +187,16 @@ export async function createComponents(
 
 type ProcessServices = Pick<
   Services,
-  'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads' | 'streams' | 'documents' | 'signingKeys'
+  | 'providerSockets'
+  | 'metrics'
+  | 'load'
+  | 'log'
+  | 'memory'
+  | 'media'
+  | 'uploads'
+  | 'streams'
+  | 'documents'
+  | 'signingKeys'
 >
 
 /** Kept turns use the memory of the response cache. */
@@ -207,6 +218,7 @@ const servicesOf = (
   jobs: stores.jobs,
   jobRunner,
   responses: stores.responses,
+  realtimeSecrets: stores.realtimeSecrets,
   reports: stores.reports,
   counters: new MemoryCounters(),
   cache,

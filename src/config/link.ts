@@ -11,6 +11,7 @@ import type { ConfigFiles } from './load.ts'
 import { linkMcp } from './mcp.ts'
 import { linkPlans } from './plans.ts'
 import { linkRoutes } from './routes.ts'
+import { realtimeOptions } from './schemas/realtime.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 
 /** Everything that configuration may name, and the end of compiled chains. */
@@ -33,5 +34,6 @@ export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot
   const { routes, filters } = linkRoutes(files.gateway, registries)
   const plans = linkPlans(files.gateway.value.plans)
   const mcp = linkMcp(files.gateway)
-  return new ConfigSnapshot(files, { catalog, plans, mcp }, routes, filters, registries.services.log)
+  const realtime = realtimeOptions(files.gateway.value.realtime)
+  return new ConfigSnapshot(files, { catalog, plans, mcp, realtime }, routes, filters, registries.services.log)
 }

@@ -76,8 +76,9 @@ class RouteLinker {
 
   #chainOf(endpoint: Endpoint): Chain {
     const entries = this.#entriesOf(endpoint)
-    const { serve, instead } = endpoint
-    this.#checkOrder(endpoint.chain, entries, serve === 'upstream')
+    const { serve, instead, upgrade, operation } = endpoint
+    const callsProvider = serve === 'upstream' || (upgrade === true && operation !== undefined)
+    this.#checkOrder(endpoint.chain, entries, callsProvider)
     const links = entries.map((entry, index) => this.#link(entry, `${endpoint.chain}.${index}`, endpoint.name))
     const { terminal, services } = this.#registries
     return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services), instead)

@@ -4,6 +4,7 @@ import type { Filter } from '../core/filter.ts'
 import type { McpOptions } from '../core/mcp.ts'
 import type { Plans } from '../core/plan.ts'
 import type { Log } from '../core/ports.ts'
+import type { RealtimeOptions } from '../core/realtime.ts'
 import { Router } from '../core/router.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { ConfigFiles } from './load.ts'
@@ -13,6 +14,7 @@ export class ConfigSnapshot implements Snapshot {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly mcp: McpOptions
+  readonly realtime: RealtimeOptions
   /** Source files, for `effectiveConfig`. */
   readonly files: ConfigFiles
   readonly #routes: readonly Route[]
@@ -25,7 +27,7 @@ export class ConfigSnapshot implements Snapshot {
 
   constructor(
     files: ConfigFiles,
-    { catalog, plans, mcp }: Pick<Snapshot, 'catalog' | 'plans' | 'mcp'>,
+    { catalog, plans, mcp, realtime }: Pick<Snapshot, 'catalog' | 'plans' | 'mcp' | 'realtime'>,
     routes: readonly Route[],
     filters: readonly Filter[],
     log: Log,
@@ -35,6 +37,7 @@ export class ConfigSnapshot implements Snapshot {
     this.catalog = catalog
     this.plans = plans
     this.mcp = mcp
+    this.realtime = realtime
     this.#routes = routes
     this.#filters = filters
     this.#log = log

@@ -99,6 +99,14 @@ export const errors = {
       message,
       headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
     }),
+  invalidClientSecret: () =>
+    new GatewayError({
+      status: 401,
+      type: 'invalid_request_error',
+      code: 'invalid_client_secret',
+      message: 'The client secret is unknown, or it has expired. Make another one: POST /v1/realtime/client_secrets.',
+      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    }),
   /** `tokens`: the affordable output limit; 0 when the prompt alone is too expensive. */
   insufficientCredits: (tokens: number) =>
     invalid(
@@ -149,6 +157,11 @@ export const errors = {
       `The model "${model}" does not exist.${hint} GET /v1/models lists all${file ? `; operators add models in ${file}` : ''}.`,
       'model',
     ),
+  upgradeRequired: (path: string) =>
+    invalid(426, 'upgrade_required', `${path} is a WebSocket: connect to it by wss://, version 13.`).with({
+      headers: { upgrade: 'websocket', 'sec-websocket-version': '13' },
+    }),
+  realtimeDisabled: () => unavailable('realtime_disabled', 'Realtime sessions are turned off here.'),
   methodNotAllowed: (method: string, allow: string[]) =>
     new GatewayError({
       status: 405,

@@ -18,6 +18,7 @@ import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { HealingSkipped, Principal, Replayed } from './ports.ts'
 import type { Body, RawStrings } from './raw-strings.ts'
+import type { SessionCharges } from './realtime.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Timings } from './timings.ts'
@@ -144,6 +145,8 @@ export class Exchange {
   servedTier: string | undefined = undefined
   /** The provider's identification of the answering system. */
   fingerprint: string | undefined = undefined
+  /** How each part of a session is paid for; there when its operation is one, and money was found for it. */
+  charges: SessionCharges | undefined = undefined
   /** Headers of a 200 that are independent of the provider: a stream may begin before the provider is known. */
   replyHeaders: readonly string[] = []
   /** Charge for storing the data; undefined when nothing is stored. */

@@ -11,7 +11,7 @@ export interface MessageListener {
 }
 
 export interface MessageSocket {
-  /** Begins to read. Messages that have been read when `pause` is called still come. */
+  /** Begins to read; a later listener takes the place of an earlier one. What has been read when `pause` is called still comes. */
   open(listener: MessageListener): void
   send(text: string): void
   ping(): void

@@ -1,6 +1,7 @@
 /** What the kernel must know of each operation, so that no part of it tests which one it is. Rows: `src/operations`. */
 import type { Mapping, Model } from './catalog.ts'
 import type { JobOperation } from './job.ts'
+import type { Json } from './json.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'
@@ -54,12 +55,16 @@ export interface Operation<O extends Op = Op> {
   readonly passesAnswers?: true
   /** An organization's rules of models and prices do not apply: those of providers and addresses do. */
   readonly ignoresModelRules?: true
+  /** Its requests open sessions over a WebSocket, each part of which is paid for by itself. */
+  readonly isSession?: true
   /** Its answers come after its requests have ended. */
   readonly job?: JobOperation<Ops[O]>
   /** Answers are never kept for the same request: audio, which is not held. */
   readonly neverReplayed?: true
   /** What the simulated provider answers, by path behind its base address, which may have parameters. */
   readonly demo?: Readonly<Record<string, Simulation>>
+  /** The same over WebSockets. */
+  readonly demoSession?: Readonly<Record<string, SimulatedSession>>
 }
 
 export interface RoutedBody<R> {
@@ -96,6 +101,9 @@ export interface Requirement<R> {
 
 /** Whether a mapping takes a parameter; one that lists none takes all of its wire. */
 export const takes = ({ parameters }: Mapping, name: string): boolean => !parameters || parameters.has(name)
+
+/** The other end of a WebSocket: gets what sends an event, and returns what takes those of the client. */
+export type SimulatedSession = (send: (event: object) => void, query: string) => (event: Readonly<Json>) => void
 
 /** A simulated answer to one request. Throws a SimulatedRefusal for what it cannot make. */
 export type Simulation = (request: SimulatedRequest) => SimulatedAnswer

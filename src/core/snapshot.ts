@@ -4,6 +4,7 @@ import type { Chain } from './chain.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { McpOptions } from './mcp.ts'
 import type { Plans } from './plan.ts'
+import type { RealtimeOptions } from './realtime.ts'
 import type { Router } from './router.ts'
 
 export interface Route {
@@ -19,6 +20,7 @@ export interface Snapshot {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly mcp: McpOptions
+  readonly realtime: RealtimeOptions
   /** See `Router.match`. */
   match(method: string, path: string): ReturnType<Router<Route>['match']>
   routes(): readonly Route[]

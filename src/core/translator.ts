@@ -6,6 +6,7 @@ import type { JobForm } from './job.ts'
 import type { Parsed } from './lossless-json.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
+import type { RealtimeForm } from './realtime.ts'
 
 /** One unit of a framed answer: an SSE event's data, one whole JSON body, or bytes as they came. */
 export interface Frame {
@@ -158,6 +159,8 @@ export interface Translator<O extends Op = Op> {
   readonly bytes?: BytesForm<O>
   /** For operations whose answers come after their requests have ended. */
   readonly job?: JobForm
+  /** For operations that are a session over a WebSocket, which `encode` opens. */
+  readonly realtime?: RealtimeForm
   readonly fanOut?: FanOut<O>
   readonly count?: CountForm
   /** The provider caches only what a request marks, and charges for writing it. */

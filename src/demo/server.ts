@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { type Operation, type SimulatedAnswer, SimulatedRefusal, type Simulation } from '../core/operation.ts'
 import { Router } from '../core/router.ts'
+import { serveSessions } from './sessions.ts'
 
 const BASE = '/v1'
 /** Simulations distinguish methods themselves. */
@@ -16,17 +17,21 @@ export interface Demo {
 
 /** Serves the simulated answers of the operations. */
 export function startDemo(operations: Iterable<Operation>): Promise<Demo> {
+  const all = [...operations]
   // Operations may share simulations.
-  const byPath = new Map([...operations].flatMap(({ demo = {} }) => Object.entries(demo)))
+  const byPath = new Map(all.flatMap(({ demo = {} }) => Object.entries(demo)))
   const simulations = new Router<Simulation>()
   for (const [path, simulate] of byPath) simulations.add(ANY, BASE + path, simulate)
   const server: Server = createServer((req, res) => void serve(simulations, req, res))
+  const sessions = all.flatMap(({ demoSession = {} }) => Object.entries(demoSession))
+  const endSessions = serveSessions(server, new Map(sessions.map(([path, session]) => [BASE + path, session])))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(0, '127.0.0.1', () => {
       const { port } = server.address() as AddressInfo
       const close = () =>
         new Promise<void>(done => {
+          endSessions()
           server.close(() => done())
           server.closeAllConnections()
         })

@@ -17,6 +17,7 @@ import { models } from './models.ts'
 import { moderations } from './moderations.ts'
 import { oauth } from './oauth.ts'
 import { ocr } from './ocr.ts'
+import { realtime } from './realtime.ts'
 import { rerank } from './rerank.ts'
 import { responses } from './responses.ts'
 import { sessions } from './sessions.ts'
@@ -48,6 +49,7 @@ export const endpoints: readonly Endpoint[] = [
   ...images,
   ...gemini,
   ...videos,
+  ...realtime,
   ...mcp,
   ...oauth,
 ]

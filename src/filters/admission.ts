@@ -34,9 +34,16 @@ export const admission: FilterFactory<Infer<typeof options>> = {
     const late = new Hysteresis(given.lag, given.lag / 2)
     const full = new Hysteresis(given.memory, given.memory * 0.95)
     const taken = new WeakMap<Exchange, Permit>()
+    const leave = (ex: Exchange) => {
+      const place = taken.get(ex)
+      if (!place) return
+      taken.delete(ex)
+      places.leave(place)
+    }
     const enter = (ex: Exchange, got: Permit, next: () => Promise<Reply>) => {
       taken.set(ex, got)
-      return next()
+      // What has become a session is bounded as such, and does little most of its time.
+      return ex.upgrade ? next().finally(() => leave(ex)) : next()
     }
     return {
       handle(ex, next) {
@@ -44,12 +51,7 @@ export const admission: FilterFactory<Infer<typeof options>> = {
         const got = places.take(ex.principal?.orgId ?? '', rules, ex.signal)
         return got instanceof Promise ? got.then(place => enter(ex, place, next)) : enter(ex, got, next)
       },
-      finish(ex) {
-        const place = taken.get(ex)
-        if (!place) return
-        taken.delete(ex)
-        places.leave(place)
-      },
+      finish: leave,
     }
   },
 }

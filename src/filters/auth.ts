@@ -38,7 +38,10 @@ export const auth: FilterFactory<Infer<typeof options>> = {
           return next()
         }
         const found = find(secret, services)
-        const admitted = (principal: Found) => enter(ex, principal, services, next)
+        const admitted = (principal: Found) => {
+          if (!principal && isClientSecret(secret)) throw errors.invalidClientSecret()
+          return enter(ex, principal, services, next)
+        }
         return found instanceof Promise ? found.then(admitted) : admitted(found)
       },
     }
@@ -67,8 +70,9 @@ function credential(ex: Exchange): string | undefined {
 type Found = Principal | undefined
 
 /** Throws or rejects with 503 when the store fails. */
-function find(secret: string, { keys }: Services): Found | Promise<Found> {
+function find(secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
   if (secret.length > MAX_KEY_LENGTH) return undefined
+  if (isClientSecret(secret)) return realtimeSecrets.find(hash('sha256', secret))
   const refuse = (cause: unknown) => {
     throw errors.storeUnavailable(cause)
   }
@@ -79,6 +83,9 @@ function find(secret: string, { keys }: Services): Found | Promise<Found> {
     return refuse(cause)
   }
 }
+
+/** Of realtime sessions. */
+const isClientSecret = (secret: string): boolean => secret.startsWith('ek_')
 
 type Next = () => Promise<Reply>
 
@@ -92,6 +99,9 @@ function enter(ex: Exchange, principal: Found, services: Services, next: Next): 
   if (principal.archived) throw errors.archived()
   if (principal.kind === 'publishable' && ex.endpoint.serve === 'upstream') {
     throw errors.forbidden('Publishable keys cannot call models: ask from your server, with a secret key.')
+  }
+  if (principal.realtime && !ex.endpoint.upgrade) {
+    throw errors.forbidden('Client secrets open realtime sessions, and nothing else.')
   }
   checkSource(ex)
   ex.principal = principal

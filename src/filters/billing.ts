@@ -3,20 +3,22 @@
  * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered, and an answer whose
  * client has left for what its provider has done.
  */
-import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
+import { asError, CLIENT_CLOSED, errors } from '../core/error.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../core/money.ts'
 import { labelsOf } from '../core/offer.ts'
-import type { Exhausted, Hold, HoldRequest, RequestRow, Services } from '../core/ports.ts'
+import type { Exhausted, Hold, HoldRequest, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { isByok } from '../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
 import { allowanceOf, discounted, payerOf, refusal, storageOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
+import { keep, release } from './keep.ts'
 import { Meter, Meters, stoppedBy } from './meter.ts'
 import { identityOf, rowOf } from './row.ts'
+import { admitSession } from './session-charges.ts'
 
 const options = s.object({
   /** Answer tokens of each choice that a stream holds at a time. */
@@ -50,6 +52,12 @@ export const billing: FilterFactory<Options> = {
       async handle(ex, next) {
         const target = ex.endpoint.counts ? uncharged(ex.target!) : discounted(ex.target!, ex.principal!)
         ex.target = target
+        if (ex.operation.isSession) {
+          const reply = await admitSession(ex, storageRate, services, next)
+          // Its parts have rows of their own.
+          recorded.add(ex)
+          return reply
+        }
         const { mapping, provider } = target
         const expected = estimate(ex) ?? undefined
         if (!expected && mapping.unpriced !== 'allow' && !isByok(target.credential)) {
@@ -169,44 +177,6 @@ const holdFor = (ex: Exchange, amount: Money, least: Money, now: number): HoldRe
   byok: isByok(ex.target!.credential),
   allowance: allowanceOf(ex),
 })
-
-/** A hold that cannot be given back now is given back when it expires; the answer does not depend on it. */
-async function release(hold: Hold | undefined, { ledger, log }: Services): Promise<void> {
-  if (!hold) return
-  try {
-    await ledger.void(hold)
-  } catch (err) {
-    log.warn({ err, hold: hold.id }, 'hold release failed; the hold will expire')
-  }
-}
-
-/**
- * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail, and what
- * was `delivered` is charged once the ledger can be written (docs/contract.md#store-failures).
- */
-async function keep(
-  row: RequestRow,
-  hold: Hold | undefined,
-  delivered: boolean,
-  { ledger, log }: Services,
-): Promise<void> {
-  try {
-    if (hold) return await ledger.settle(hold, row)
-  } catch (thrown) {
-    if (!ledger.canSpool) throw thrown
-    if (hold?.funds !== 'byok') {
-      // The caller gets the first failure.
-      const report = (err: unknown) => log.warn({ err, hold: hold?.id }, 'charge spool failed; its hold will expire')
-      if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(report)
-      throw thrown
-    }
-  }
-  await ledger.spool(row)
-}
-
-/** The row of an answer that failed while its charge was written. */
-const failed = (row: RequestRow, { status, code }: GatewayError): RequestRow =>
-  row.outcome === 'ok' ? { ...row, outcome: 'error', status, errorCode: code } : row
 
 async function settle(
   ex: Exchange,

@@ -14,8 +14,7 @@ import type { RoutedRequest } from '../routing/query.ts'
 import { ExchangeQuery } from './routing-query.ts'
 
 /** With the limits of the caller's own key at the provider, where it has some. */
-export function payerOf(ex: Exchange): Principal {
-  const principal = ex.principal!
+export function payerOf(ex: Exchange, principal = ex.principal!): Principal {
   const { budgets = [] } = ex.target!.credential ?? {}
   return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
 }

@@ -54,6 +54,9 @@ const ignore = (): void => undefined
 export class TextSocket {
   readonly #ws: WebSocket
   readonly #socket: Connection
+  #listener: Listener | undefined
+  /** Who has been told of the end. */
+  #told: Listener | undefined
 
   /** Reads nothing yet. */
   constructor(ws: WebSocket, socket: Connection) {
@@ -66,14 +69,27 @@ export class TextSocket {
 
   open(listener: Listener): void {
     const ws = this.#ws
+    const isFirst = this.#listener === undefined
+    this.#listener = listener
+    if (isFirst) this.#listen()
+    if (ws.readyState === CLOSED) process.nextTick(() => this.#closed(ABNORMAL))
+    else ws.resume()
+  }
+
+  #listen(): void {
+    const ws = this.#ws
     ws.on('message', (data: Buffer, isBinary) =>
-      listener.message(isBinary ? undefined : data.toString('utf8'), data.length),
+      this.#listener!.message(isBinary ? undefined : data.toString('utf8'), data.length),
     )
-    ws.on('pong', () => listener.pong())
-    this.#socket.on('drain', () => listener.drained())
-    if (ws.readyState === CLOSED) process.nextTick(() => listener.closed(ABNORMAL))
-    else ws.once('close', code => listener.closed(code))
-    ws.resume()
+    ws.on('pong', () => this.#listener!.pong())
+    this.#socket.on('drain', () => this.#listener!.drained())
+    ws.once('close', code => this.#closed(code))
+  }
+
+  #closed(code: number): void {
+    if (this.#told === this.#listener) return
+    this.#told = this.#listener
+    this.#listener!.closed(code)
   }
 
   send(text: string): void {

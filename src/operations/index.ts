@@ -8,6 +8,7 @@ import { embeddings } from './embeddings/index.ts'
 import { imageEdits, images } from './images/index.ts'
 import { moderations } from './moderations/index.ts'
 import { ocr } from './ocr/index.ts'
+import { realtime } from './realtime/index.ts'
 import { rerank } from './rerank/index.ts'
 import { speech } from './speech/index.ts'
 import { transcriptions, translations } from './transcriptions/index.ts'
@@ -26,4 +27,5 @@ export const operations: { readonly [O in Op]: Operation<O> } = {
   images,
   image_edits: imageEdits,
   videos,
+  realtime,
 }

@@ -234,6 +234,9 @@ export function fakeContext(): Fake {
         nanoBanana: '',
         oauth: oauthOptions,
       },
+      realtime: {
+        ...{ enabled: true, session: 1, idle: 1, spend: 0n, perOrganization: 1, perKey: 1, perProcess: 1, message: 1 },
+      },
       match: () => undefined,
       routes: () => routes,
       retain() {},

@@ -4,6 +4,7 @@ import { customProvidersEntry } from '../custom-caps.ts'
 import { mcpEntry } from '../mcp.ts'
 import { plansEntry } from '../plans.ts'
 import { jobsEntry } from './jobs.ts'
+import { realtimeEntry } from './realtime.ts'
 import { called, text, url } from './terms.ts'
 
 const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
@@ -66,5 +67,6 @@ export const gatewayFile = s.object({
   custom_providers: customProvidersEntry,
   jobs: s.default(jobsEntry, {}),
   mcp: mcpEntry,
+  realtime: realtimeEntry,
 })
 export type GatewayFile = Infer<typeof gatewayFile>

@@ -1,12 +1,15 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
+import type { Exchange } from '../exchange.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
+import type { MessageSocket } from '../message-socket.ts'
 import type { Policies } from '../policy.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { GrantType, OAuthStores } from './oauth.ts'
+import type { RealtimeSecretStore } from './realtime.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
@@ -205,6 +208,18 @@ export interface MessageStreams {
   find(id: string): MessageStream | undefined
 }
 
+/** A WebSocket to a provider, whose messages are to be shown without its credential. */
+export interface ProviderSocket extends MessageSocket {
+  masked(text: string): string
+}
+/**
+ * Opens WebSockets to the providers of exchanges, as their `outbound` says. Rejects with a GatewayError that may fail
+ * over. `limit`: bytes of a message.
+ */
+export interface ProviderSockets {
+  open(ex: Exchange, limit: number): Promise<ProviderSocket>
+}
+
 /** Whether a store works. Rejects, with the reason as message, when it does not. */
 export interface Probe {
   ping(): Promise<void>
@@ -227,6 +242,8 @@ export interface Services {
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
   readonly responses: ResponseStore
+  readonly realtimeSecrets: RealtimeSecretStore
+  readonly providerSockets: ProviderSockets
   readonly reports: ReportStore
   readonly counters: Counters
   readonly cache: ReplyCache

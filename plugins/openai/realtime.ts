@@ -1,0 +1,83 @@
+/** OpenAI's sessions over a WebSocket, `openai.realtime` (docs/wire-sources.md#openai). */
+import {
+  countIn,
+  errors,
+  isObject,
+  type Json,
+  type RealtimeForm,
+  type RealtimeRequest,
+  type Target,
+  type Translator,
+  type Usage,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { plainError } from '../shared/error.ts'
+
+const SECONDS_PER_HOUR = 3600
+/** No session uses more of anything at once; above it stands what a broken provider says. */
+const MOST = 1e9
+
+function encode({ transcribes }: Readonly<RealtimeRequest>, { mapping }: Target): WireRequest {
+  const model = encodeURIComponent(mapping.externalId)
+  return { method: 'GET', path: transcribes ? '/realtime?intent=transcription' : `/realtime?model=${model}`, body: {} }
+}
+
+const within = (value: unknown): number | undefined => {
+  const count = countIn(value)
+  return count !== undefined && count <= MOST ? count : undefined
+}
+
+/** Tokens as responses and transcripts report them; undefined without whole counts. */
+function tokensIn(usage: unknown): Usage | undefined {
+  if (!isObject(usage)) return undefined
+  const [prompt, completion] = [within(usage.input_tokens), within(usage.output_tokens)]
+  if (prompt === undefined || completion === undefined) return undefined
+  const read = isObject(usage.input_token_details) ? usage.input_token_details : {}
+  const written = isObject(usage.output_token_details) ? usage.output_token_details : {}
+  const cached = isObject(read.cached_tokens_details) ? read.cached_tokens_details : {}
+  const counts: Usage = { prompt, completion }
+  const set = (axis: keyof Usage, value: number | undefined) => {
+    if (value !== undefined && value > 0) counts[axis] = value
+  }
+  set('input_cache_read', within(read.cached_tokens))
+  set('input_audio', within(read.audio_tokens))
+  set('input_audio_cache_read', within(cached.audio_tokens))
+  // Cached images cost what all that is cached costs.
+  set('image_input', Math.max(0, (within(read.image_tokens) ?? 0) - (within(cached.image_tokens) ?? 0)))
+  set('output_audio', within(written.audio_tokens))
+  return counts
+}
+
+const form: RealtimeForm = {
+  usage: ({ usage }: Readonly<Json>) => tokensIn(usage),
+  transcriptUsage({ usage }) {
+    if (isObject(usage) && usage.type === 'duration') {
+      const { seconds } = usage
+      const isSound = typeof seconds === 'number' && seconds >= 0 && seconds <= MOST
+      return isSound ? { input_audio_hour: seconds / SECONDS_PER_HOUR } : undefined
+    }
+    return tokensIn(usage)
+  },
+  settings: new Set([
+    ...['type', 'model', 'instructions', 'output_modalities', 'audio', 'tools', 'tool_choice', 'parallel_tool_calls'],
+    ...['max_output_tokens', 'truncation', 'include', 'reasoning', 'conversation', 'input', 'metadata', 'tracing'],
+    'prompt',
+  ]),
+  events: new Set([
+    ...['session.update', 'response.create', 'response.cancel', 'conversation.item.create'],
+    ...['conversation.item.retrieve', 'conversation.item.truncate', 'conversation.item.delete'],
+    ...['input_audio_buffer.append', 'input_audio_buffer.commit', 'input_audio_buffer.clear'],
+    'output_audio_buffer.clear',
+  ]),
+}
+
+export const realtime: Translator<'realtime'> = {
+  op: 'realtime',
+  wire: 'openai.realtime',
+  encode,
+  realtime: form,
+  decoder() {
+    throw errors.internal(new Error('a session has no one answer'))
+  },
+  error: plainError,
+}

@@ -1,0 +1,35 @@
+/** `realtime:` of `gateway.yaml`: what bounds sessions. */
+import { parseMoney } from '../../core/money.ts'
+import type { RealtimeOptions } from '../../core/realtime.ts'
+import { type Infer, s } from '../../core/schema.ts'
+
+const count = s.integer({ minimum: 1, maximum: 1_000_000 })
+
+export const realtimeEntry = s.default(
+  s.object({
+    enabled: s.default(s.boolean(), true),
+    /** How long a session lasts at most, and how long without any message. */
+    session: s.default(s.duration(), '60m'),
+    idle: s.default(s.duration(), '5m'),
+    /** USD that one session may spend. */
+    spend: s.default(s.decimal({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' }), '10'),
+    /** Sessions that are open at once. */
+    per_organization: s.default(count, 20),
+    per_key: s.default(count, 10),
+    per_process: s.default(count, 2000),
+    /** Bytes of a message. */
+    message: s.default(s.size(), '8MiB'),
+  }),
+  {},
+)
+
+export const realtimeOptions = (entry: Infer<typeof realtimeEntry>): RealtimeOptions => ({
+  enabled: entry.enabled,
+  session: entry.session,
+  idle: entry.idle,
+  spend: parseMoney(entry.spend),
+  perOrganization: entry.per_organization,
+  perKey: entry.per_key,
+  perProcess: entry.per_process,
+  message: entry.message,
+})

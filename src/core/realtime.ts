@@ -1,0 +1,69 @@
+/** Realtime sessions: what configuration and wires say of them, and how each of their responses is paid for. */
+
+import type { Mapping } from './catalog.ts'
+import type { GatewayError } from './error.ts'
+import type { Json } from './json.ts'
+import type { Money } from './money.ts'
+import type { Usage } from './usage.ts'
+
+/** `realtime` of gateway.yaml. Times in milliseconds. */
+export interface RealtimeOptions {
+  readonly enabled: boolean
+  /** How long a session may last, and how long without a message of either side. */
+  readonly session: number
+  readonly idle: number
+  /** What may be spent in one session. */
+  readonly spend: Money
+  /** Sessions that are open at once: of an organization, of a key, and in one process. */
+  readonly perOrganization: number
+  readonly perKey: number
+  readonly perProcess: number
+  /** Bytes of a message. */
+  readonly message: number
+}
+
+/** What a wire knows of the sessions of its providers. */
+export interface RealtimeForm {
+  /** What a response that has ended was charged for; undefined for what cannot be read. */
+  usage(response: Readonly<Json>): Usage | undefined
+  /** The same of the transcript of what a user said. */
+  transcriptUsage(event: Readonly<Json>): Usage | undefined
+  /** Members of a session's or a response's settings that a credential of the operator's may carry. */
+  readonly settings: ReadonlySet<string>
+  /** Events of clients, likewise. */
+  readonly events: ReadonlySet<string>
+}
+
+/** What one part of a session used: a response of the model, or the transcript of what a user said. */
+export interface SessionPart {
+  /** Unique within the session. */
+  readonly id: string
+  readonly usage: Usage
+  /** `usage` is our estimate. */
+  readonly estimated: boolean
+  readonly outcome: 'ok' | 'error' | 'aborted'
+  readonly failure?: GatewayError | undefined
+  /** When it began, Unix milliseconds, and milliseconds until the first of its output. */
+  readonly at: number
+  readonly firstMs?: number | undefined
+}
+
+/** Money that is held for one part of a session. */
+export interface PartHold {
+  /** Holds more, as `usage` is now expected to be. False when there is no money for it. Rejects when the ledger fails. */
+  extend(usage: Usage): Promise<boolean>
+  /** Notes what the part has come to: that is charged when the process ends before it settles. */
+  note(usage: Usage): void
+  /** Charges what it came to, durably; returns that, null where its price is unknown. */
+  settle(part: SessionPart): Promise<Money | null>
+  release(): void
+}
+
+/** How the parts of one session are paid for. */
+export interface SessionCharges {
+  /**
+   * Holds what a part is expected to cost, at the price of the session's mapping or of another one of its provider. Throws
+   * the refusal: no money, a limit, a key that has ended.
+   */
+  hold(expected: Usage, mapping?: Mapping): Promise<PartHold>
+}

@@ -1,0 +1,92 @@
+/** The simulated provider's sessions: it repeats what it was told, in text and as a tone. */
+import { isObject, type Json, listIn } from '../../core/json.ts'
+import type { SimulatedSession } from '../../core/operation.ts'
+
+/** 24 kHz, 16 bits. */
+const BYTES_PER_SECOND = 48_000
+const SAMPLES_PER_SECOND = 24_000
+const TONE_HZ = 440
+const LOUDNESS = 3000
+const TOKENS_PER_SECOND = 20
+const CHARACTERS_PER_SECOND = 15
+
+let made = 0
+const id = (prefix: string): string => `${prefix}_demo${(++made).toString(36)}`
+
+function tone(seconds: number): string {
+  const samples = new Int16Array(Math.ceil(seconds * SAMPLES_PER_SECOND))
+  for (let at = 0; at < samples.length; at++) {
+    samples[at] = LOUDNESS * Math.sin((2 * Math.PI * TONE_HZ * at) / SAMPLES_PER_SECOND)
+  }
+  return Buffer.from(samples.buffer).toString('base64')
+}
+
+const textsOf = (item: unknown): string[] =>
+  listIn(isObject(item) ? item.content : undefined).flatMap(part =>
+    isObject(part) && typeof part.text === 'string' ? [part.text] : [],
+  )
+
+export const demoSession: NonNullable<Readonly<Record<string, SimulatedSession>>> = {
+  '/realtime'(send, query) {
+    const model = new URLSearchParams(query).get('model') ?? 'demo-realtime'
+    const session: Json = {
+      ...{ id: id('sess'), object: 'realtime.session', type: 'realtime', model, output_modalities: ['audio'] },
+      audio: { input: { turn_detection: { type: 'server_vad', create_response: true } }, output: { voice: 'demo' } },
+    }
+    let said = ''
+    let bytes = 0
+    send({ type: 'session.created', event_id: id('event'), session })
+    return event => {
+      switch (event.type) {
+        case 'session.update':
+          if (isObject(event.session)) Object.assign(session, event.session)
+          return send({ type: 'session.updated', event_id: id('event'), session })
+        case 'conversation.item.create': {
+          const item = { ...(isObject(event.item) ? event.item : {}), id: id('item'), object: 'realtime.item' }
+          said = textsOf(event.item).join(' ') || said
+          return send({ type: 'conversation.item.added', event_id: id('event'), item })
+        }
+        case 'input_audio_buffer.append':
+          if (typeof event.audio === 'string') bytes += (event.audio.length * 3) / 4
+          return
+        case 'input_audio_buffer.commit':
+          said = `${(bytes / BYTES_PER_SECOND).toFixed(1)} seconds of audio`
+          bytes = 0
+          return send({ type: 'input_audio_buffer.committed', event_id: id('event'), item_id: id('item') })
+        case 'response.create':
+          return respond(send, said, session)
+      }
+    }
+  },
+}
+
+function respond(send: (event: object) => void, said: string, { output_modalities: modalities }: Json): void {
+  const response_id = id('resp')
+  const item_id = id('item')
+  const place = { response_id, item_id, output_index: 0, content_index: 0 }
+  const text = `This is a simulated answer. You said: ${said || 'nothing'}`
+  const speaks = !listIn(modalities).includes('text')
+  const seconds = text.length / CHARACTERS_PER_SECOND
+  send({ type: 'response.created', event_id: id('event'), response: { id: response_id, status: 'in_progress' } })
+  if (speaks) {
+    send({ type: 'response.output_audio.delta', event_id: id('event'), ...place, delta: tone(Math.min(seconds, 2)) })
+    send({ type: 'response.output_audio_transcript.delta', event_id: id('event'), ...place, delta: text })
+    send({ type: 'response.output_audio.done', event_id: id('event'), ...place })
+  } else {
+    send({ type: 'response.output_text.delta', event_id: id('event'), ...place, delta: text })
+    send({ type: 'response.output_text.done', event_id: id('event'), ...place, text })
+  }
+  const audio = speaks ? Math.ceil(Math.min(seconds, 2) * TOKENS_PER_SECOND) : 0
+  const [input, output] = [Math.ceil(said.length / 4), Math.ceil(text.length / 4)]
+  const usage = {
+    total_tokens: input + output + audio,
+    input_tokens: input,
+    output_tokens: output + audio,
+    input_token_details: { text_tokens: input, audio_tokens: 0, cached_tokens: 0 },
+    output_token_details: { text_tokens: output, audio_tokens: audio },
+  }
+  const content = speaks ? { type: 'output_audio', transcript: text } : { type: 'output_text', text }
+  const item = { id: item_id, object: 'realtime.item', type: 'message', role: 'assistant', content: [content] }
+  const response = { id: response_id, object: 'realtime.response', status: 'completed', output: [item], usage }
+  send({ type: 'response.done', event_id: id('event'), response })
+}

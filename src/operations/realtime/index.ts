@@ -1,0 +1,38 @@
+/** Realtime sessions: `GET /v1/realtime`, and the client secrets that open them (docs/realtime.md). */
+import type { Mapping } from '../../core/catalog.ts'
+import type { Operation } from '../../core/operation.ts'
+import { demoSession } from './demo.ts'
+import type { RealtimeRequest } from './request.ts'
+
+export const realtime: Operation<'realtime'> = {
+  name: 'realtime',
+  impliedBy: () => false,
+  isPriced: ({ rates: { prompt, completion, input_audio_hour } }) =>
+    (prompt !== undefined && completion !== undefined) || input_audio_hour !== undefined,
+  requirements: [
+    {
+      param: 'model',
+      what: 'realtime sessions',
+      needed: () => true,
+      met: ({ supports }) => supports.has('realtime'),
+    },
+    {
+      param: 'session.audio.output.voice',
+      what: 'this voice',
+      code: 'voice_not_supported',
+      offers: ({ voices }) => voices && Object.keys(voices),
+      needed: request => voiceOf(request) !== undefined,
+      met: ({ voices }: Mapping, request) => !voices || Object.hasOwn(voices, voiceOf(request)!),
+    },
+  ],
+  promptCharacters: () => 0,
+  tuning: {},
+  isSession: true,
+  neverReplayed: true,
+  demoSession,
+}
+
+function voiceOf({ session }: RealtimeRequest): string | undefined {
+  const voice = session?.type === 'realtime' ? session.audio?.output?.voice : undefined
+  return typeof voice === 'string' ? voice : undefined
+}

@@ -1,0 +1,138 @@
+/** One side of a session: takes its messages one by one, and no faster than the other side takes what they become. */
+import { setImmediate as turn } from 'node:timers/promises'
+import type { MessageSocket } from '../core/message-socket.ts'
+
+/** Messages that one turn of the loop takes: others go on in between. */
+const PER_TURN = 50
+/** Messages that wait here before no more are read. */
+const MAX_QUEUED = 64
+/** Bytes that wait on the other side before no more is read on this one. */
+const MAX_WAITING = 4 * 1024 * 1024
+/** How long the other side may take nothing of what waits. */
+const STALL_MS = 30_000
+
+/** Text; undefined for a binary message. */
+type Take = (text: string | undefined) => void | Promise<void>
+
+export interface ChannelEvents {
+  take: Take
+  /** What `take` throws, of which none is expected. */
+  failed(cause: unknown): void
+  closed(code: number): void
+  /** The other side has taken nothing for too long. */
+  stalled(): void
+}
+
+export class Channel {
+  readonly socket: MessageSocket
+  readonly #events: ChannelEvents
+  #queue: (string | undefined)[] = []
+  #bytes = 0
+  #working = false
+  #ended = false
+  #other: Channel | undefined
+  /** Continues when enough of what was sent here has been taken. */
+  #drained: (() => void) | undefined
+  #waitingSince = 0
+  /** Bytes that had come with the last whole message. */
+  #seen = 0
+  /** When the last message came, as `performance.now`. */
+  lastAt = performance.now()
+  /** A ping has not been answered. */
+  awaitsPong = false
+
+  constructor(socket: MessageSocket, events: ChannelEvents) {
+    this.socket = socket
+    this.#events = events
+  }
+
+  /** Begins to read; what it becomes is sent to `other`. `earlier`: messages that have come already. */
+  open(other: Channel, earlier: readonly (string | undefined)[] = []): void {
+    this.#other = other
+    for (const text of earlier) this.#add(text, text?.length ?? 0)
+    this.socket.open({
+      message: (text, bytes) => this.#add(text, bytes),
+      pong: () => {
+        this.awaitsPong = false
+      },
+      drained: () => this.#drained?.(),
+      closed: code => {
+        this.#ended = true
+        this.#drained?.()
+        this.#events.closed(code)
+      },
+    })
+  }
+
+  send(text: string): void {
+    this.socket.send(text)
+  }
+
+  /** Bytes that are kept for it: what waits to be taken or sent, and a message that is not whole yet. */
+  get held(): number {
+    return this.#bytes + this.socket.waiting + Math.max(0, this.socket.received - this.#seen)
+  }
+
+  ping(): void {
+    this.awaitsPong = true
+    this.socket.ping()
+  }
+
+  /** No message is taken any more. */
+  stop(): void {
+    this.#ended = true
+    this.#queue = []
+    this.#bytes = 0
+    // What still comes is dropped, so that the other end's close is read.
+    this.socket.resume()
+    this.#drained?.()
+  }
+
+  /** To be called now and then: whether what was sent here has not been taken for too long. */
+  check(now: number): void {
+    if (this.#waitingSince > 0 && now - this.#waitingSince > STALL_MS) this.#events.stalled()
+  }
+
+  #add(text: string | undefined, bytes: number): void {
+    this.lastAt = performance.now()
+    this.#seen = this.socket.received
+    if (this.#ended) return
+    this.#queue.push(text)
+    this.#bytes += bytes
+    if (this.#queue.length >= MAX_QUEUED || this.#bytes > MAX_WAITING) this.socket.pause()
+    if (!this.#working) void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    this.#working = true
+    try {
+      for (let taken = 1; this.#queue.length > 0 && !this.#ended; taken++) {
+        if (this.#other!.socket.waiting > MAX_WAITING) await this.#room()
+        const text = this.#queue.shift()
+        this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
+        const pending = this.#events.take(text)
+        if (pending) {
+          this.socket.pause()
+          await pending
+        }
+        if (taken % PER_TURN === 0) await turn()
+      }
+    } catch (thrown) {
+      this.#events.failed(thrown)
+    }
+    this.#working = false
+    if (!this.#ended) this.socket.resume()
+  }
+
+  /** Resolves when the other side has taken what waits for it. */
+  async #room(): Promise<void> {
+    this.socket.pause()
+    const other = this.#other!
+    other.#waitingSince = performance.now()
+    await new Promise<void>(resolve => {
+      other.#drained = resolve
+    })
+    other.#drained = undefined
+    other.#waitingSince = 0
+  }
+}

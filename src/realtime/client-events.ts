@@ -1,0 +1,149 @@
+/** What becomes of the events of a client: most are passed on, some are changed, and some cost money. */
+import { isObject, type Json, listIn } from '../core/json.ts'
+import type { Conversation } from './conversation.ts'
+import { EventError, idOf, newEventId, type RealtimeEvent, readEvent } from './events.ts'
+import { HELD_OUTPUT } from './responses.ts'
+import { changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
+
+/** A change of the settings that the provider has not answered. `before`: what it leaves where it is refused. */
+export interface PendingUpdate {
+  readonly eventId: string
+  readonly isOwn: boolean
+  readonly before: Settings
+}
+
+/** What a client's event comes to. */
+export type Taken =
+  | { readonly kind: 'pass'; readonly text: string }
+  | { readonly kind: 'response'; readonly text: string; readonly eventId: string; readonly event: RealtimeEvent }
+  | {
+      readonly kind: 'error'
+      readonly code: string
+      readonly message: string
+      readonly param: string | null
+      readonly of: string | null
+    }
+
+/** Changes that may wait for their answers. */
+const MAX_PENDING = 256
+
+export class ClientEvents {
+  readonly #context: SettingsContext
+  readonly #conversation: Conversation
+  settings: Settings
+  readonly updates: PendingUpdate[] = []
+  /** What clients call the events that were sent under ids of ours: two of theirs may be the same. */
+  readonly #names = new Map<string, string | null>()
+  /** Commits by the client, which ask for no answer. */
+  commits = 0
+
+  constructor(context: SettingsContext, conversation: Conversation, settings: Settings) {
+    this.#context = context
+    this.#conversation = conversation
+    this.settings = settings
+  }
+
+  take(text: string | undefined): Taken {
+    if (text === undefined) return refused('invalid_frame', 'Events are JSON in text frames.')
+    const event = readEvent(text)
+    if (!event) return refused('invalid_json', 'An event is a JSON object with a "type", of 128 levels at most.')
+    try {
+      return this.#taken(event)
+    } catch (thrown) {
+      if (!(thrown instanceof EventError)) throw thrown
+      return { kind: 'error', code: thrown.code, message: thrown.message, param: thrown.param, of: idOf(event) }
+    }
+  }
+
+  /** What is held for a response. */
+  expected({ response }: Readonly<Json>) {
+    const { maxOutput, speaks } = this.settings
+    const own: Readonly<Json> = isObject(response) ? response : {}
+    const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : maxOutput
+    const modalities = own.output_modalities
+    const spoken = Array.isArray(modalities) ? modalities.includes('audio') : speaks
+    const input = listIn(own.input)
+    return this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, input)
+  }
+
+  apply(settings: Settings): void {
+    this.settings = settings
+    this.#conversation.inputRate = settings.inputRate
+    this.#conversation.outputRate = settings.outputRate
+  }
+
+  #taken(event: RealtimeEvent): Taken {
+    const { form, target } = this.#context
+    switch (event.type) {
+      case 'session.update':
+        return this.#update(event)
+      case 'response.create':
+        return this.#response(event)
+      case 'conversation.item.create':
+        this.#conversation.item(event.item)
+        break
+      case 'input_audio_buffer.append':
+        this.#conversation.heard(event.audio)
+        break
+      case 'input_audio_buffer.clear':
+        this.#conversation.cleared()
+        break
+      case 'input_audio_buffer.commit':
+        this.commits++
+        break
+      default:
+        if (target.credential?.source !== 'byok' && !form.events.has(event.type)) {
+          const message = `Events of the type "${event.type.slice(0, 64)}" are not available with the gateway's credentials.`
+          throw new EventError('unsupported_event', message, 'type')
+        }
+    }
+    // Written anew: a name that stands twice could be read in two ways.
+    return { kind: 'pass', text: JSON.stringify(event) }
+  }
+
+  #update(event: RealtimeEvent): Taken {
+    const wanted = event.session
+    if (!isObject(wanted)) throw new EventError('invalid_request', 'session: expected an object', 'session')
+    if (this.updates.length >= MAX_PENDING) {
+      throw new EventError('rate_limit_exceeded', 'Too many changes of the session wait for their answers.')
+    }
+    const { session, settings } = changed(wanted, this.settings, this.#context)
+    const eventId = this.#idFor(event)
+    this.updates.push({ eventId, isOwn: false, before: this.settings })
+    this.apply(settings)
+    this.#conversation.settings(wanted)
+    return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId, session }) }
+  }
+
+  #response(event: RealtimeEvent): Taken {
+    if (this.#context.transcribes) {
+      throw new EventError('response_not_supported', 'A session that transcribes gives no responses.')
+    }
+    const { response } = event
+    let own = response
+    if (isObject(response)) {
+      checkSettings(response, this.#context, 'response')
+      if (response.model !== undefined) own = { ...response, model: this.#context.target.mapping.externalId }
+    } else if (response != null) throw new EventError('invalid_request', 'response: expected an object', 'response')
+    const eventId = this.#idFor(event)
+    const text = JSON.stringify({ ...event, event_id: eventId, ...(own != null && { response: own }) })
+    return { kind: 'response', text, eventId, event }
+  }
+
+  /** The client's own id of an event, which an error of the provider names by ours. */
+  nameOf(eventId: unknown): string | null {
+    if (typeof eventId !== 'string') return null
+    const name = this.#names.get(eventId)
+    return name === undefined ? idOf({ event_id: eventId }) : name
+  }
+
+  #idFor(event: RealtimeEvent): string {
+    const id = newEventId()
+    this.#names.set(id, idOf(event))
+    const [oldest] = this.#names.keys()
+    if (this.#names.size > MAX_PENDING && oldest !== undefined) this.#names.delete(oldest)
+    return id
+  }
+}
+
+const refused = (code: string, message: string): Taken => ({ kind: 'error', code, message, param: null, of: null })

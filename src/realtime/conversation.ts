@@ -1,0 +1,146 @@
+/** Tokens of a conversation so far: as its provider last reported them, and our estimate of what came since. */
+import { isObject, type Json, listIn } from '../core/json.ts'
+import { estimateTokens, type Usage } from '../core/usage.ts'
+
+/** docs/contract.md#media-prices. */
+const HEARD_PER_SECOND = 10
+const SPOKEN_PER_SECOND = 21
+const IMAGE_TOKENS = 1600
+/** Plain PCM of 24 kHz, and telephone codecs. */
+const PCM_BYTES_PER_SECOND = 48_000
+const TELEPHONE_BYTES_PER_SECOND = 8000
+
+/** Bytes of a text in base64. */
+export const decodedBytes = (base64: unknown): number =>
+  typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0
+
+/** Of an audio format as sessions name it. */
+export const bytesPerSecond = (format: unknown): number =>
+  isObject(format) && typeof format.type === 'string' && /pcm[ua]/.test(format.type)
+    ? TELEPHONE_BYTES_PER_SECOND
+    : PCM_BYTES_PER_SECOND
+
+export class Conversation {
+  #text = 0
+  #audio = 0
+  #images = 0
+  /** Bytes of audio that no turn holds yet. */
+  #buffered = 0
+  readonly #most: number
+  inputRate = PCM_BYTES_PER_SECOND
+  outputRate = PCM_BYTES_PER_SECOND
+
+  /** `contextLength`: no prompt is longer. */
+  constructor(contextLength: number | undefined) {
+    this.#most = contextLength ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Instructions and tools count with every response. */
+  settings({ instructions, tools }: Readonly<Json>): void {
+    if (typeof instructions === 'string') this.#text += estimateTokens(instructions.length)
+    if (tools !== undefined) this.#text += estimateTokens(JSON.stringify(tools).length)
+  }
+
+  item(item: unknown): void {
+    if (!isObject(item)) return
+    for (const text of [item.output, item.arguments]) {
+      if (typeof text === 'string') this.#text += estimateTokens(text.length)
+    }
+    for (const part of listIn(item.content)) {
+      if (!isObject(part)) continue
+      if (part.type === 'input_image') this.#images += IMAGE_TOKENS
+      const seconds = decodedBytes(part.audio) / this.inputRate
+      this.#audio += Math.ceil(seconds * HEARD_PER_SECOND)
+      for (const text of [part.text, part.transcript]) {
+        if (typeof text === 'string') this.#text += estimateTokens(text.length)
+      }
+    }
+  }
+
+  heard(base64: unknown): void {
+    this.#buffered += decodedBytes(base64)
+  }
+
+  cleared(): void {
+    this.#buffered = 0
+  }
+
+  /** What was heard is a turn now; returns its seconds. */
+  committed(): number {
+    const seconds = this.#buffered / this.inputRate
+    this.#buffered = 0
+    this.#audio += Math.ceil(seconds * HEARD_PER_SECOND)
+    return seconds
+  }
+
+  /** A response has ended: what it read and wrote is what the next one reads, and is no estimate. */
+  answered({ prompt = 0, completion = 0, input_audio = 0, output_audio = 0, image_input = 0 }: Usage): void {
+    this.#audio = input_audio + output_audio
+    this.#images = image_input
+    this.#text = Math.max(0, prompt + completion - this.#audio - this.#images)
+  }
+
+  /** Of a response with so many tokens, all of which may be audio where it `speaks`. */
+  expected(output: number, speaks: boolean, input: readonly unknown[] = []): Usage {
+    const extra = new Conversation(undefined)
+    for (const item of input) extra.item(item)
+    const audio = this.#audio + extra.#audio
+    const images = this.#images + extra.#images
+    const prompt = Math.min(this.#most, this.#text + extra.#text + audio + images)
+    return {
+      prompt,
+      input_audio: Math.min(prompt, audio),
+      image_input: Math.min(Math.max(0, prompt - audio), images),
+      completion: output,
+      ...(speaks && { output_audio: output }),
+    }
+  }
+}
+
+/** What a response has given so far. */
+export class Output {
+  #characters = 0
+  #bytes = 0
+  readonly #rate: number
+
+  constructor(rate: number) {
+    this.#rate = rate
+  }
+
+  get isEmpty(): boolean {
+    return this.#characters === 0 && this.#bytes === 0
+  }
+
+  text(characters: number): void {
+    this.#characters += characters
+  }
+
+  audio(bytes: number): void {
+    this.#bytes += bytes
+  }
+
+  get audioTokens(): number {
+    return Math.ceil((this.#bytes / this.#rate) * SPOKEN_PER_SECOND)
+  }
+
+  get tokens(): number {
+    return estimateTokens(this.#characters) + this.audioTokens
+  }
+
+  /** With the prompt that is expected: what the response is charged for where its provider reports nothing. */
+  usage(expected: Usage): Usage {
+    const audio = this.audioTokens
+    return { ...expected, completion: this.tokens, output_audio: audio }
+  }
+}
+
+/** What a transcript of so many seconds is expected to use, by what its model is charged for. */
+export const heardUsage = (seconds: number, isByHour: boolean): Usage =>
+  isByHour
+    ? { input_audio_hour: seconds / 3600 }
+    : {
+        prompt: Math.ceil(seconds * HEARD_PER_SECOND),
+        input_audio: Math.ceil(seconds * HEARD_PER_SECOND),
+        completion: Math.ceil(seconds * WRITTEN_PER_SECOND),
+      }
+const WRITTEN_PER_SECOND = 4

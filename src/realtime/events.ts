@@ -1,0 +1,51 @@
+/** Events of sessions: reading them within bounds, and the errors that clients get. */
+import { isObject, type Json } from '../core/json.ts'
+import { MAX_VALUES, Shape } from '../core/shape.ts'
+import { shortId } from '../lib/id.ts'
+
+/** Why an event of a client is not passed on. */
+export class EventError extends Error {
+  readonly code: string
+  readonly param: string | null
+
+  constructor(code: string, message: string, param: string | null = null) {
+    super(message)
+    this.code = code
+    this.param = param
+  }
+}
+
+export interface RealtimeEvent extends Json {
+  readonly type: string
+}
+
+/** Undefined for what is no event, or is more than one may hold. */
+export function readEvent(text: string): RealtimeEvent | undefined {
+  const shape = new Shape({ values: MAX_VALUES })
+  shape.add(text)
+  if (shape.excess !== undefined) return undefined
+  try {
+    const event: unknown = JSON.parse(text)
+    return isObject(event) && typeof event.type === 'string' ? (event as RealtimeEvent) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const MAX_ID = 128
+/** The id that a client gave its event. */
+export const idOf = ({ event_id: id }: Readonly<Json>): string | null =>
+  typeof id === 'string' && id.length <= MAX_ID ? id : null
+
+export const newEventId = (): string => `event_${shortId()}`
+
+/** `of`: the id of the client's event. */
+export function errorEvent(
+  code: string,
+  message: string,
+  of: string | null = null,
+  param: string | null = null,
+): string {
+  const error = { type: 'invalid_request_error', code, message, param, event_id: of }
+  return JSON.stringify({ type: 'error', event_id: newEventId(), error })
+}

@@ -1,0 +1,117 @@
+/** Opens a session: its place, its provider, and only then its client's WebSocket. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import { isObject, type Json } from '../core/json.ts'
+import type { MessageListener } from '../core/message-socket.ts'
+import type { ProviderSocket, Services } from '../core/ports.ts'
+import { readProviderError, upstreamError } from '../core/upstream-error.ts'
+import type { RealtimeRequest } from '../operations/realtime/request.ts'
+import { EventError, type RealtimeEvent, readEvent } from './events.ts'
+import { OpenSessions } from './open-sessions.ts'
+import { Session } from './session.ts'
+import type { SettingsContext } from './settings.ts'
+
+/** What a client may offer besides its credential. */
+export const PROTOCOL = 'realtime'
+/** For the provider's first event. */
+const FIRST_EVENT_MS = 15_000
+/** Providers' own errors have no status: what they say after they have opened a connection is theirs to answer for. */
+const FAULT_STATUS = 502
+
+const openSessions = new OpenSessions()
+
+export async function openSession(ex: Exchange, services: Services): Promise<Reply> {
+  const leave = await openSessions.enter(ex, services)
+  try {
+    if (ex.signal.reason) throw ex.signal.reason
+    const session = await begin(ex, services)
+    openSessions.add(session)
+    ex.signal.listen(() => session.shutDown())
+    void session.ended.then(leave)
+    return { status: 101, headers: [], events: until(session, ex) }
+  } catch (thrown) {
+    leave()
+    throw thrown
+  }
+}
+
+async function begin(ex: Exchange, services: Services): Promise<Session> {
+  const { realtime: limits } = ex.snapshot
+  const target = ex.target!
+  ex.timings.sent = performance.now()
+  const provider = await services.providerSockets.open(ex, limits.message)
+  try {
+    const earlier: (string | undefined)[] = []
+    const created = await firstEvent(provider, ex, earlier)
+    ex.timings.answered = performance.now()
+    ex.committed()
+    const { session: fixed, transcribes, model } = ex.request as RealtimeRequest
+    const context: SettingsContext = {
+      ...{ target, transcribes, catalog: ex.catalog, form: target.translator.realtime! },
+      hasInstructions: fixed?.type === 'realtime' && fixed.instructions !== undefined,
+    }
+    const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
+    return new Session({
+      ...{ client, provider, created, earlier, context, limits, charges: ex.charges! },
+      fixed: fixed ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined),
+      lease: services.memory.lease(ex.principal!.orgId),
+      now: services.now,
+      log: services.log,
+    })
+  } catch (thrown) {
+    provider.destroy()
+    if (!(thrown instanceof EventError)) throw thrown
+    throw errors.unsupported(thrown.message, thrown.param ?? 'session', thrown.code)
+  }
+}
+
+/** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
+function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | undefined)[]): Promise<RealtimeEvent> {
+  let isFirst = true
+  const first = new Promise<RealtimeEvent>((resolve, reject) => {
+    provider.open(
+      listening({
+        message(text) {
+          if (!isFirst) {
+            later.push(text)
+            return
+          }
+          isFirst = false
+          provider.pause()
+          const event = text === undefined ? undefined : readEvent(provider.masked(text))
+          if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
+          else reject(event ? errorOf(event, ex) : errors.invalidAnswer('its first message is no event'))
+        },
+        closed: code => reject(errors.invalidAnswer(`it closed the session at once (${code})`)),
+      }),
+    )
+  })
+  const late = wait(FIRST_EVENT_MS, undefined, { ref: false }).then(() => {
+    throw errors.upstreamTimeout('no session was opened in time')
+  })
+  late.catch(() => undefined)
+  return Promise.race([first, late])
+}
+
+const listening = ({ message, closed }: Pick<MessageListener, 'message' | 'closed'>): MessageListener => ({
+  message,
+  closed,
+  pong: () => undefined,
+  drained: () => undefined,
+})
+
+function errorOf(event: Readonly<Json>, ex: Exchange): GatewayError {
+  const fault = event.type === 'error' ? readProviderError(event) : undefined
+  if (!fault) return errors.invalidAnswer('its first event opens no session')
+  return upstreamError(FAULT_STATUS, fault, ex.target!.credential?.secret)
+}
+
+/** Comes to its end with the session. */
+async function* until(session: Session, ex: Exchange): AsyncGenerator<readonly Event[]> {
+  await session.ended
+  ex.failure ??= session.failure
+  yield []
+}

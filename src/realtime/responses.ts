@@ -1,0 +1,231 @@
+/** The responses of a session: each passes the money gate before its provider has it, and is settled before its end is shown. */
+import type { Mapping } from '../core/catalog.ts'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Json } from '../core/json.ts'
+import type { Money } from '../core/money.ts'
+import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
+import type { Usage } from '../core/usage.ts'
+import { heardUsage, Output } from './conversation.ts'
+
+/** What is held for the output of a response that has no limit, and what its hold grows by. */
+export const HELD_OUTPUT = 4096
+/** A hold grows when so much of its output is used. */
+const GROWS_AT = 3 / 4
+/** Transcripts that are waited for. */
+const MAX_HEARD = 256
+/** Ids that are remembered, so that nothing is charged twice. */
+const MAX_ENDED = 10_000
+const MAX_ID = 128
+
+interface Running {
+  readonly hold: PartHold
+  readonly eventId: string
+  readonly at: number
+  readonly began: number
+  readonly expected: Usage
+  readonly output: Output
+  readonly speaks: boolean
+  id: string | undefined
+  firstMs: number | undefined
+  /** Tokens of output that are held for. */
+  covered: number
+  /** There was no money for more of it. */
+  isCut: boolean
+}
+
+interface Heard {
+  readonly hold: PartHold
+  readonly at: number
+  readonly expected: Usage
+}
+
+export interface ResponsesOptions {
+  readonly charges: SessionCharges
+  readonly form: RealtimeForm
+  readonly now: () => number
+  /** What one session may spend. */
+  readonly most: Money
+}
+
+/** What the end of a response came to. */
+export type Ended = { readonly usage: Usage; readonly isReported: boolean }
+
+export class Responses {
+  readonly #options: ResponsesOptions
+  #running: Running | undefined
+  /** Being held for: nothing else may begin meanwhile. */
+  #isBeginning = false
+  readonly #heard = new Map<string, Heard>()
+  readonly #ended = new Set<string>()
+  #spent = 0n
+  #count = 0
+
+  constructor(options: ResponsesOptions) {
+    this.#options = options
+  }
+
+  get isRunning(): boolean {
+    return this.#running !== undefined || this.#isBeginning
+  }
+
+  get isSpent(): boolean {
+    return this.#spent >= this.#options.most
+  }
+
+  /** The response is dropped: there was no money for more of it. */
+  get isCut(): boolean {
+    return this.#running?.isCut === true
+  }
+
+  /** Throws the refusal. Resolves when the response may be asked for, by an event with this id. */
+  async begin(eventId: string, expected: Usage, outputRate: number): Promise<void> {
+    this.#isBeginning = true
+    try {
+      const hold = await this.#options.charges.hold(expected)
+      this.#running = {
+        ...{ hold, eventId, expected, at: this.#options.now(), began: performance.now() },
+        ...{ output: new Output(outputRate), speaks: expected.output_audio !== undefined },
+        ...{ id: undefined, firstMs: undefined, covered: expected.completion ?? 0, isCut: false },
+      }
+    } finally {
+      this.#isBeginning = false
+    }
+  }
+
+  /** The provider refused what this event asked for; false where it asked for no response. */
+  refused(eventId: unknown): boolean {
+    const running = this.#running
+    if (!running || running.id !== undefined || running.eventId !== eventId) return false
+    running.hold.release()
+    this.#running = undefined
+    return true
+  }
+
+  /** False for a response that nobody has asked for. */
+  created(response: Readonly<Json>): boolean {
+    const running = this.#running
+    if (!running || running.id !== undefined) return false
+    running.id = this.#idOf(response.id, 'response')
+    return true
+  }
+
+  /** Counts what comes. False when there is no money for more; rejects when the ledger fails. */
+  delta(type: string, delta: string): boolean | Promise<boolean> {
+    const running = this.#running
+    if (!running || running.isCut) return true
+    running.firstMs ??= Math.round(performance.now() - running.began)
+    if (type.endsWith('audio.delta')) running.output.audio(Math.floor((delta.length * 3) / 4))
+    else running.output.text(delta.length)
+    return running.output.tokens < running.covered * GROWS_AT ? true : this.#grow(running)
+  }
+
+  async #grow(running: Running): Promise<boolean> {
+    const completion = running.output.tokens + HELD_OUTPUT
+    const wanted = { ...running.expected, completion, ...(running.speaks && { output_audio: completion }) }
+    if (await running.hold.extend(wanted)) {
+      running.covered = completion
+      return true
+    }
+    // What was held before still covers some.
+    if (running.output.tokens < running.covered) return true
+    running.isCut = true
+    return false
+  }
+
+  /** Notes what the running response has come to, for the case that the process ends. */
+  note(): void {
+    const running = this.#running
+    if (running && !running.output.isEmpty) running.hold.note(running.output.usage(running.expected))
+  }
+
+  /**
+   * Charges a response that has ended, durably. `again`: it was charged before; `unasked`: nobody has asked for it;
+   * `unread`: it had output, and its usage cannot be read, so that our estimate was charged. Rejects when the ledger fails.
+   */
+  async done(response: Readonly<Json>): Promise<Usage | 'again' | 'unasked' | 'unread'> {
+    const running = this.#running
+    const { id } = response
+    if (typeof id === 'string' && this.#ended.has(`response ${id}`)) return 'again'
+    if (!running || (running.id !== undefined && typeof id === 'string' && id !== running.id)) return 'unasked'
+    running.id ??= this.#idOf(id, 'response')
+    this.#running = undefined
+    this.#end(`response ${running.id}`)
+    const usage = this.#options.form.usage(response)
+    if (usage) {
+      await this.#settle(running.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
+      return usage
+    }
+    if (running.output.isEmpty && !hasOutput(response)) {
+      running.hold.release()
+      return {}
+    }
+    const failure = errors.invalidAnswer('the usage of a response cannot be read')
+    await this.#settle(running.hold, { ...this.#estimated(running), outcome: 'error', failure })
+    return 'unread'
+  }
+
+  /** The session ends before the response: what its provider has done is charged, and nothing where it failed before any. */
+  async abandon(outcome: 'error' | 'aborted', failure: GatewayError): Promise<void> {
+    const running = this.#running
+    this.#running = undefined
+    for (const { hold } of this.#heard.values()) hold.release()
+    this.#heard.clear()
+    if (!running) return
+    if (running.output.isEmpty && outcome === 'error') running.hold.release()
+    else await this.#settle(running.hold, { ...this.#estimated(running), outcome, failure })
+  }
+
+  /** Holds for the transcript of what was said. Throws the refusal. */
+  async heard(itemId: unknown, seconds: number, mapping: Mapping): Promise<void> {
+    const id = this.#idOf(itemId, 'transcript')
+    if (this.#heard.has(id) || this.#ended.has(`transcript ${id}`)) return
+    if (this.#heard.size >= MAX_HEARD) throw errors.invalidAnswer('transcripts do not come')
+    const expected = heardUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
+    const hold = await this.#options.charges.hold(expected, mapping)
+    this.#heard.set(id, { hold, expected, at: this.#options.now() })
+  }
+
+  /** Charges a transcript, durably. Throws the refusal of one that nothing was held for. */
+  async transcribed(event: Readonly<Json>, mapping: Mapping): Promise<void> {
+    const id = this.#idOf(event.item_id, 'transcript')
+    if (this.#ended.has(`transcript ${id}`)) return
+    const reported = this.#options.form.transcriptUsage(event)
+    const held = this.#heard.get(id)
+    const hold = held?.hold ?? (await this.#options.charges.hold(reported ?? {}, mapping))
+    this.#heard.delete(id)
+    this.#end(`transcript ${id}`)
+    const usage = reported ?? held?.expected ?? {}
+    const at = held?.at ?? this.#options.now()
+    await this.#settle(hold, { id: `transcript:${id}`, usage, estimated: !reported, outcome: 'ok', at })
+  }
+
+  /** There will be no transcript. */
+  unheard(itemId: unknown): void {
+    if (typeof itemId !== 'string') return
+    this.#heard.get(itemId)?.hold.release()
+    this.#heard.delete(itemId)
+  }
+
+  async #settle(hold: PartHold, part: SessionPart): Promise<void> {
+    this.#spent += (await hold.settle(part)) ?? 0n
+  }
+
+  #estimated(running: Running) {
+    return { ...partOf(running), usage: running.output.usage(running.expected), estimated: true }
+  }
+
+  /** A provider's id is a part of a key of ours: one that is odd gets another in its place. */
+  #idOf(id: unknown, what: string): string {
+    return typeof id === 'string' && id !== '' && id.length <= MAX_ID ? id : `${what}${++this.#count}`
+  }
+
+  #end(key: string): void {
+    this.#ended.add(key)
+    const [oldest] = this.#ended
+    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest)
+  }
+}
+
+const partOf = ({ id, at, firstMs, eventId }: Running) => ({ id: id ?? eventId, at, firstMs })
+
+const hasOutput = ({ output }: Readonly<Json>): boolean => Array.isArray(output) && output.length > 0

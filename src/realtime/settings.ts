@@ -1,0 +1,210 @@
+/** What a session is set to, and what of it a client may change. */
+import type { Catalog, Mapping, Provider } from '../core/catalog.ts'
+import { isObject, type Json, listIn } from '../core/json.ts'
+import { namesOf } from '../core/offer.ts'
+import type { RealtimeForm } from '../core/realtime.ts'
+import type { Target } from '../core/translator.ts'
+import { bytesPerSecond } from './conversation.ts'
+import { EventError } from './events.ts'
+
+/** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
+export interface Settings {
+  /** The client wants answers to what its provider hears, without asking for each. */
+  readonly answersByItself: boolean
+  readonly maxOutput: number | undefined
+  readonly speaks: boolean
+  readonly inputRate: number
+  readonly outputRate: number
+  /** The model that transcribes what is heard. */
+  readonly transcription: Mapping | undefined
+}
+
+export interface SettingsContext {
+  readonly target: Target
+  readonly catalog: Catalog
+  readonly form: RealtimeForm
+  readonly transcribes: boolean
+  /** A client secret has set them. */
+  readonly hasInstructions: boolean
+}
+
+/** The mapping by which a provider transcribes, by any name of its model. */
+export function transcriptionAt(catalog: Catalog, name: string, provider: Provider): Mapping | undefined {
+  const model = catalog.models.get(name) ?? catalog.aliases.get(name)
+  const bare = name.startsWith(`${provider.id}/`) ? name.slice(provider.id.length + 1) : undefined
+  const own = model ?? (bare === undefined ? undefined : catalog.models.get(bare))
+  return own?.mappings.find(
+    mapping => mapping.provider === provider && (mapping.wires.has('transcriptions') || mapping.wires.has('realtime')),
+  )
+}
+
+export const isFunctions = (tools: unknown): boolean =>
+  listIn(tools).every(tool => isObject(tool) && tool.type === 'function')
+
+/** What a provider says of a session that it has just opened. */
+export function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined): Settings {
+  const { input, output } = audioOf(session)
+  const detection = input.turn_detection
+  return {
+    answersByItself: detection !== null && !(isObject(detection) && detection.create_response === false),
+    maxOutput: tokensOf(session.max_output_tokens),
+    speaks: speaksOf(session.output_modalities) ?? true,
+    inputRate: bytesPerSecond(input.format),
+    outputRate: bytesPerSecond(output.format),
+    transcription,
+  }
+}
+
+/** The gateway's own first change: what a client secret has set, and no answers but those that are asked for. */
+export function firstUpdate(
+  created: Readonly<Json>,
+  fixed: Readonly<Json> | undefined,
+  context: SettingsContext,
+): { session: Json; settings: Settings } {
+  const wanted = fixed ? structuredClone(fixed) : {}
+  const before = settingsOf(created, undefined)
+  const { session, settings } = changed(
+    { ...wanted, type: context.transcribes ? 'transcription' : 'realtime' },
+    before,
+    {
+      ...context,
+      hasInstructions: false,
+    },
+  )
+  delete session.model
+  const { input } = audioOf(session)
+  if (input.turn_detection === undefined) {
+    const given = audioOf(created).input.turn_detection
+    const detection = given === null ? null : withoutAnswers(isObject(given) ? given : { type: 'server_vad' }, context)
+    session.audio = {
+      ...(isObject(session.audio) ? session.audio : {}),
+      input: { ...input, turn_detection: detection },
+    }
+  }
+  return { session, settings }
+}
+
+/** Transcription sessions have no answers to turn off. */
+const withoutAnswers = (detection: Readonly<Json>, { transcribes }: SettingsContext): Json =>
+  transcribes ? { ...detection } : { ...detection, create_response: false }
+
+/** The change as its provider gets it, and what the session is set to then. Throws an EventError. */
+export function changed(
+  wanted: Readonly<Json>,
+  before: Settings,
+  context: SettingsContext,
+): { session: Json; settings: Settings } {
+  checkSettings(wanted, context, 'session')
+  const session: Json = { ...wanted }
+  if (wanted.model !== undefined) session.model = context.target.mapping.externalId
+  const { input, output } = audioOf(wanted)
+  const audio: { input: Json; output: Json } = { input: { ...input }, output: { ...output } }
+  let { answersByItself, transcription } = before
+  const { turn_detection: detection, transcription: heard } = input
+  if (detection === null) answersByItself = false
+  else if (isObject(detection)) {
+    if (detection.idle_timeout_ms != null) {
+      const path = 'session.audio.input.turn_detection.idle_timeout_ms'
+      throw new EventError('unsupported_parameter', 'Answers to silence are not supported: leave it out.', path)
+    }
+    answersByItself = detection.create_response !== false
+    audio.input.turn_detection = withoutAnswers(detection, context)
+  }
+  if (heard === null) transcription = undefined
+  else if (isObject(heard)) {
+    transcription = transcriptionOf(heard, before.transcription, context)
+    audio.input.transcription = { ...heard, model: transcription.externalId }
+  }
+  const { voice } = output
+  const { voices } = context.target.mapping
+  if (typeof voice === 'string' && voices) {
+    audio.output.voice = voices[voice] ?? (Object.hasOwn(voices, '*') ? voice : noVoice(voice))
+  }
+  if (isObject(wanted.audio)) {
+    session.audio = {
+      ...wanted.audio,
+      ...(isObject(wanted.audio.input) && { input: audio.input }),
+      ...(isObject(wanted.audio.output) && { output: audio.output }),
+    }
+  }
+  const settings = {
+    answersByItself,
+    transcription,
+    maxOutput: 'max_output_tokens' in wanted ? tokensOf(wanted.max_output_tokens) : before.maxOutput,
+    speaks: speaksOf(wanted.output_modalities) ?? before.speaks,
+    inputRate: input.format === undefined ? before.inputRate : bytesPerSecond(input.format),
+    outputRate: output.format === undefined ? before.outputRate : bytesPerSecond(output.format),
+  }
+  return { session, settings }
+}
+
+/** Throws an EventError for settings, of a session or of one response, that a client may not choose. */
+export function checkSettings(wanted: Readonly<Json>, context: SettingsContext, at: string): void {
+  const { target, form, hasInstructions } = context
+  const { mapping, credential } = target
+  if (credential?.source !== 'byok') {
+    const unknown = Object.keys(wanted).find(name => !form.settings.has(name))
+    if (unknown !== undefined) {
+      const message = `${at}.${unknown.slice(0, 64)} is not available with the gateway's credentials.`
+      throw new EventError('unsupported_parameter', message, `${at}.${unknown.slice(0, 64)}`)
+    }
+  }
+  if (wanted.model !== undefined && !isNameOf(wanted.model, mapping)) {
+    throw new EventError(
+      'model_locked',
+      `The model of the session is "${mapping.model.id}", and stays that.`,
+      `${at}.model`,
+    )
+  }
+  if (hasInstructions && wanted.instructions !== undefined) {
+    const message = 'The client secret has set the instructions: they cannot be changed.'
+    throw new EventError('instructions_locked', message, `${at}.instructions`)
+  }
+  if (wanted.tools != null && !isFunctions(wanted.tools)) {
+    throw new EventError('tool_type_not_supported', 'Tools must be of the type "function".', `${at}.tools`)
+  }
+  if (wanted.prompt != null) {
+    throw new EventError('prompt_not_supported', 'Stored prompts are not supported: send instructions.', `${at}.prompt`)
+  }
+  if (wanted.tracing != null) {
+    throw new EventError('unsupported_parameter', 'Traces are not supported: send null.', `${at}.tracing`)
+  }
+}
+
+function transcriptionOf(heard: Readonly<Json>, before: Mapping | undefined, context: SettingsContext): Mapping {
+  const path = 'session.audio.input.transcription.model'
+  const { model } = heard
+  if (typeof model !== 'string') {
+    throw new EventError('transcription_model_required', 'Name the model that transcribes.', path)
+  }
+  const { catalog, target } = context
+  const found = transcriptionAt(catalog, model, target.provider)
+  if (!found) {
+    const message = `"${model.slice(0, 100)}" does not transcribe at ${target.provider.id}.`
+    throw new EventError('transcription_model_not_supported', message, path)
+  }
+  if (before && found !== before) {
+    const message = `"${before.model.id}" transcribes in this session, and stays that.`
+    throw new EventError('transcription_model_locked', message, path)
+  }
+  return found
+}
+
+function noVoice(voice: string): never {
+  const message = `The voice "${voice.slice(0, 64)}" is not available.`
+  throw new EventError('voice_not_supported', message, 'session.audio.output.voice')
+}
+
+const isNameOf = (name: unknown, mapping: Mapping): boolean =>
+  typeof name === 'string' && (name === mapping.externalId || namesOf(mapping).includes(name))
+
+const tokensOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && value > 0 && Number.isFinite(value) ? Math.ceil(value) : undefined
+
+const speaksOf = (modalities: unknown): boolean | undefined =>
+  Array.isArray(modalities) ? modalities.includes('audio') : undefined
+
+function audioOf({ audio }: Readonly<Json>): { input: Json; output: Json } {
+  const { input, output } = isObject(audio) ? audio : {}
+  return { input: isObject(input) ? input : {}, output: isObject(output) ? output : {} }
+}

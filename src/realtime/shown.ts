@@ -1,0 +1,33 @@
+/** Events of a provider as clients get them: with names of here, and settings as they have chosen them. */
+import { isObject, type Json } from '../core/json.ts'
+import type { RealtimeEvent } from './events.ts'
+import type { Settings, SettingsContext } from './settings.ts'
+
+/** `text` is the event as it came, which is passed on where nothing changes. */
+export function shownEvent(event: RealtimeEvent, text: string, context: SettingsContext, settings: Settings): string {
+  const { session, response } = event
+  const model = context.target.mapping.model.id
+  if (isObject(session)) return JSON.stringify({ ...event, session: shownSession(session, context, settings) })
+  if (isObject(response) && response.model !== undefined) {
+    return JSON.stringify({ ...event, response: { ...response, model } })
+  }
+  return text
+}
+
+function shownSession(session: Readonly<Json>, context: SettingsContext, settings: Settings): Json {
+  const { target, hasInstructions } = context
+  const shown: Json = { ...session, ...(session.model !== undefined && { model: target.mapping.model.id }) }
+  // Whoever has the secret has not made it.
+  if (hasInstructions) delete shown.instructions
+  const { audio } = session
+  const { transcription, answersByItself } = settings
+  if (!isObject(audio) || !isObject(audio.input)) return shown
+  const input: Json = { ...audio.input }
+  if (isObject(input.turn_detection) && 'create_response' in input.turn_detection) {
+    input.turn_detection = { ...input.turn_detection, create_response: answersByItself }
+  }
+  if (isObject(input.transcription) && transcription) {
+    input.transcription = { ...input.transcription, model: transcription.model.id }
+  }
+  return { ...shown, audio: { ...audio, input } }
+}

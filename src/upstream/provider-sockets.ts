@@ -1,0 +1,148 @@
+/** WebSockets to providers: signed, connected and guarded as any request to them. */
+import type { Socket } from 'node:net'
+import { buildConnector } from 'undici'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { MessageListener, MessageSocket } from '../core/message-socket.ts'
+import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
+import type { Target } from '../core/translator.ts'
+import type { Mask } from '../lib/mask.ts'
+import { waitFor } from './auth/wait.ts'
+import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { maskedError } from './masking.ts'
+import { sharedLookup } from './names.ts'
+import { retryAfterMs } from './retry-after.ts'
+import { maskOfSent, sign } from './sign.ts'
+import { connectMessages, HandshakeTimeout, type RefusedUpgrade } from './web-socket.ts'
+
+/** For the handshake, beside the connection. */
+const HANDSHAKE_MS = 15_000
+
+export interface ProviderSocketsOptions {
+  /** See `TransportOptions`. */
+  readonly allowPrivate?: boolean
+  readonly resolve?: Resolve
+}
+
+export class UpstreamSockets implements ProviderSockets {
+  readonly #allowPrivate: boolean
+  readonly #resolve: Resolve
+  readonly #lookup = sharedLookup()
+
+  constructor({ allowPrivate = false, resolve = nameServers() }: ProviderSocketsOptions = {}) {
+    this.#allowPrivate = allowPrivate
+    this.#resolve = resolve
+  }
+
+  async open(ex: Exchange, limit: number): Promise<ProviderSocket> {
+    const { signal, id } = ex
+    const target = ex.target!
+    const { timeouts } = target.provider
+    const timeoutMs = timeouts.connect + Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
+    const request = sign(target, ex.outbound!, id, { type: undefined, body: undefined })
+    const signed = request instanceof Promise ? await waitFor(request, timeoutMs, signal) : request
+    const mask = maskOfSent(signed, target.provider)
+    const base = new URL(signed.baseUrl)
+    const connector = this.#connector(target)
+    let socket: MessageSocket | RefusedUpgrade
+    try {
+      socket = await connectMessages({
+        url: `${signed.baseUrl.replace(/\/$/, '').replace(/^http/, 'ws')}${signed.path}`,
+        headers: asRecord(signed.headers),
+        limit,
+        timeoutMs,
+        connect: done =>
+          connector(
+            {
+              hostname: base.hostname,
+              host: base.host,
+              protocol: base.protocol,
+              port: base.port || (base.protocol === 'https:' ? '443' : '80'),
+              servername: base.hostname.replace(/^\[|\]$/g, ''),
+              httpSocket: undefined as never,
+            },
+            (error, opened) => done(error, opened as Socket | null),
+          ),
+      })
+    } catch (thrown) {
+      if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
+      throw errors.unreachable('no WebSocket could be opened', thrown)
+    }
+    if ('status' in socket) throw refusal(socket, target, mask)
+    return new MaskedSocket(socket, mask)
+  }
+
+  #connector({ provider: { owner, timeouts } }: Target): buildConnector.connector {
+    const guarded = owner !== undefined && !this.#allowPrivate
+    if (guarded) return guardedConnector(timeouts.connect, this.#resolve)
+    return buildConnector({ timeout: timeouts.connect, lookup: this.#lookup })
+  }
+}
+
+const asRecord = (headers: readonly string[]): Record<string, string> => {
+  const record: Record<string, string> = {}
+  for (let at = 0; at < headers.length; at += 2) record[headers[at]!] = headers[at + 1]!
+  return record
+}
+
+function refusal({ status, headers, body }: RefusedUpgrade, target: Target, mask: Mask | undefined): GatewayError {
+  if (status < 400) return errors.invalidAnswer(`its status is ${status}, in place of a WebSocket`, status)
+  const reported = target.translator.error(status, body.toString('utf8'), target)
+  const error = mask ? maskedError(reported, mask) : reported
+  const header = (name: string) => {
+    const value = headers[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  const wait = retryAfterMs(header, error.message)
+  return wait === undefined ? error : error.with({ retryAfterMs: wait })
+}
+
+class MaskedSocket implements ProviderSocket {
+  readonly #socket: MessageSocket
+  readonly #mask: Mask | undefined
+
+  constructor(socket: MessageSocket, mask: Mask | undefined) {
+    this.#socket = socket
+    this.#mask = mask
+  }
+
+  masked(text: string): string {
+    return this.#mask?.answer(text) ?? text
+  }
+
+  open(listener: MessageListener): void {
+    this.#socket.open(listener)
+  }
+
+  send(text: string): void {
+    this.#socket.send(text)
+  }
+
+  ping(): void {
+    this.#socket.ping()
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  get waiting(): number {
+    return this.#socket.waiting
+  }
+
+  get received(): number {
+    return this.#socket.received
+  }
+
+  close(code: number, reason: string): void {
+    this.#socket.close(code, reason)
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+}
