@@ -1,4 +1,5 @@
 /** What the AI SDK makes of this gateway beside plain answers: objects, interfaces, files, errors, retries, operations. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type * as ai7 from 'ai-7'
 import t from 'tap'
@@ -33,6 +34,13 @@ const serve = (model: string, more: object = {}) => ({
 const gateway = await startGateway(t, {
   providers: {
     openai: { base_url: upstream.url('openai'), models: [serve('gpt'), serve('both')], priority: 2 },
+    anthropic: {
+      base_url: upstream.url('anthropic'),
+      auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
+      headers: { 'anthropic-version': '2023-06-01' },
+      wires: { chat: 'anthropic.messages' },
+      models: [serve('claude', { id: 'claude-sonnet-5' })],
+    },
     spare: { base_url: upstream.url('spare'), models: [serve('both')] },
     stops: { base_url: upstream.url('stops'), models: [serve('stops', { cancellable: true })] },
     free: {
@@ -71,6 +79,8 @@ const citation = {
   type: 'url_citation',
   url_citation: { url: 'https://a.example/b', title: 'B', start_index: 0, end_index: 4 },
 }
+/** A search of Anthropic's, and an answer that cites it. */
+const found = readFileSync(new URL('../golden/anthropic/web-search.sse', import.meta.url), 'utf8')
 const cited = [
   event({ choices: [{ index: 0, delta: { role: 'assistant', content: 'News' } }] }),
   event({ choices: [{ index: 0, delta: { annotations: [citation] } }] }),
@@ -176,6 +186,28 @@ for (const { major, prefix } of [
     t.match(sources, [{ sourceType: 'url', url: 'https://a.example/b' }])
     t.equal((await stream.steps).length, 1, 'no step is taken again')
     t.match((await last()).body, { web_search_options: {} })
+    t.same(seen, [])
+  })
+
+  t.test(`AI SDK ${major}: what a search found goes back to its provider with the next turn`, async t => {
+    await play('anthropic', { raw: [found] }, { text: 'More', usage })
+    const tools = { web: searchTool(major, 'anthropic.web_search_20250305') }
+    const asks = { ...call, model: provider('anthropic/claude'), prompt: undefined, tools }
+    const messages: object[] = [{ role: 'user', content: 'What is new?' }]
+    const stream = sdk.streamText({ ...asks, messages, onError } as never)
+    t.ok(await stream.text)
+    t.match(await stream.sources, [{ sourceType: 'url', url: String }])
+    messages.push(...(await stream.response).messages, { role: 'user', content: 'And?' })
+    const next = await sdk.generateText({ ...asks, messages } as never)
+    t.equal(next.text, 'More')
+    const { body, refused } = await last('anthropic')
+    t.equal(refused, null)
+    const [, answered] = (body as { messages: { content: { type: string }[] }[] }).messages
+    t.match(
+      answered!.content.map(({ type }) => type),
+      ['redacted_thinking', 'server_tool_use', 'web_search_tool_result', 'text'],
+    )
+    t.match(JSON.stringify(answered), /"encrypted_content":"[^"]+"/)
     t.same(seen, [])
   })
 
@@ -405,12 +437,12 @@ async function answerOf(response: Promise<Response>): Promise<{ status: number; 
 }
 
 /** A search tool of a provider, as its package makes one. */
-function searchTool(major: number): never {
-  const inputSchema = z.object({})
+function searchTool(major: number, id = 'openai.web_search'): never {
+  const inputSchema = z.object({ query: z.string().optional() })
   const type = major === 5 ? 'provider-defined' : 'provider'
   return {
     type,
-    id: 'openai.web_search',
+    id,
     name: 'web_search',
     args: {},
     inputSchema,
