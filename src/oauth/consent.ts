@@ -7,7 +7,7 @@ import { findClient, type KnownClient } from './clients.ts'
 import { countAttempt, type OAuthContext } from './context.ts'
 import { oauthError } from './errors.ts'
 import { formOf } from './form.ts'
-import { consentPage } from './pages.ts'
+import { consentPage, plainName } from './pages.ts'
 import { isRegistered } from './redirects.ts'
 import { type ConsentRequest, opened, PURPOSE, type SignedIssue } from './state.ts'
 
@@ -85,7 +85,7 @@ async function granted(
   if (!proof) return undefined
   const { text, hash } = opaque('mgw_ac_', CODE_BYTES)
   const grant: NewGrant = {
-    client: { id: client.id, name: client.name, isRegistered: client.isRegistered },
+    client: { id: client.id, name: plainName(client.name), isRegistered: client.isRegistered },
     ...{ proof, scopes, resource },
     code: { hash, redirectUri, challenge, expiresAt: services.now() + options.codeMs },
   }

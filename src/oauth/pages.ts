@@ -10,9 +10,8 @@ const MEANING: Readonly<Record<Scope, string>> = {
   'usage:read': 'Read account, usage and costs.',
 }
 
-/** Invisible characters, which could turn a name round or make it look like another one. */
-const FORMAT = /\p{Cf}/gu
-const shown = (name: string): string => escaped(name.replace(FORMAT, ''))
+/** A name without invisible characters, which could turn it round or make it look like another one. */
+export const plainName = (name: string): string => name.replace(/\p{Cf}/gu, '')
 
 export interface ConsentPage {
   readonly client: Pick<KnownClient, 'name' | 'verified' | 'redirectUris'>
@@ -26,7 +25,7 @@ export interface ConsentPage {
 }
 
 export function consentPage({ client, request, signed, ticked, error }: ConsentPage): Page {
-  const name = client.name.replace(FORMAT, '')
+  const name = plainName(client.name)
   const boxes = request.scopes.map(
     scope =>
       `<p><label><input type="checkbox" name="scope" value="${scope}"${ticked.includes(scope) ? ' checked' : ''}> ` +
@@ -37,7 +36,7 @@ export function consentPage({ client, request, signed, ticked, error }: ConsentP
     client.verified !== undefined && isLocal
       ? '<p>Any program on this computer could use this name. Go on only if you have just started it yourself.</p>'
       : ''
-  const body = `${error === undefined ? '' : `<p role="alert">${escaped(error)}</p>\n`}<p><strong>${shown(name)}</strong> (${
+  const body = `${error === undefined ? '' : `<p role="alert">${escaped(error)}</p>\n`}<p><strong>${escaped(name)}</strong> (${
     client.verified === undefined ? 'its name is not verified' : `verified: ${escaped(client.verified)}`
   }) asks for access to Model Gateway. You will be sent back to <strong>${escaped(placeOf(request.redirectUri))}</strong>.</p>
 ${warning}<form method="post" action="/oauth/authorize">

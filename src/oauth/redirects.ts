@@ -15,6 +15,7 @@ export function redirectIssue(uri: string, schemes: ReadonlySet<string>): string
   if (uri.includes('#')) return 'has a fragment'
   if (username !== '' || password !== '') return 'holds credentials'
   const scheme = protocol.slice(0, -1)
+  if (/^https?:(?!\/\/)/i.test(uri)) return 'has no host as it is written'
   if (scheme === 'https') return undefined
   if (scheme === 'http') return LOOPBACK.has(hostname) ? undefined : 'must be https, or http on the loopback'
   if (schemes.has(scheme) || REVERSED.test(scheme)) return undefined
