@@ -4,6 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { callTool, rpc } from '../helpers/mcp.ts'
@@ -547,6 +548,29 @@ t.test('a login code signs a member in once, whose tools show the keys that they
   await command('members.remove', { organization: 'default', member: 'dev@a.example' })
   t.equal((await program.submit(await program.open(), { credential: code })).status, 400, 'who has left')
   t.same((await actions(5)).includes('members.login-link'), true)
+})
+
+t.test('while the database cannot be written nothing is granted, in whole or in part', async t => {
+  const program = new Program(gateway)
+  const tokens = await program.signIn(gateway.key)
+  const page = await program.open()
+  const before = await command<Tree[]>('oauth.grants.list')
+  const db = new Database(join(gateway.dir, 'data/gateway.db'))
+  db.exec('BEGIN IMMEDIATE')
+  const [sent, refreshed, registered] = await Promise.all([
+    program.submit(page, { credential: gateway.key }),
+    program.refresh(tokens.refresh_token),
+    new Program(gateway).register(),
+  ])
+  t.same([sent.status, sent.location], [503, null])
+  t.match(sent.html, /unavailable/)
+  for (const { status, body } of [refreshed, registered]) {
+    t.same([status, body.error], [503, 'temporarily_unavailable'])
+  }
+  db.exec('ROLLBACK')
+  db.close()
+  t.same(await command('oauth.grants.list'), before)
+  t.equal((await program.refresh(tokens.refresh_token)).status, 200, 'the token was not used up')
 })
 
 t.test('pages that the operator lists may register and ask for tokens, and no others', async t => {

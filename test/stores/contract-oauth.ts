@@ -187,7 +187,11 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     const code = { organization, member: 'dev@a.example', hash, expiresAt: clock.now + 10 * MINUTE }
     t.match(await grants.addLoginCode(code, ADA), { member: 'dev@a.example', project: 'project-1' })
     const { access, refresh } = await signedIn(started, { proof: { loginCode: hash } })
-    t.match(await keys.find(access.hash), { keyName: 'mcp: One', projectId: principal.projectId, token: { scopes: both } })
+    t.match(await keys.find(access.hash), {
+      keyName: 'mcp: One',
+      projectId: principal.projectId,
+      token: { scopes: both },
+    })
     t.match((await accounts.listKeys('project-1')).at(-1), { createdBy: 'dev@a.example', status: 'active' })
     t.equal(await granted(started, { proof: { loginCode: hash } }), undefined, 'a second time')
     t.equal((await accounts.listKeys('project-1')).length, 2, 'which makes no key')

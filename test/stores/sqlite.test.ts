@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type Hold, StoreError } from '../../src/core/ports.ts'
+import { type Hold, StoreError, type Stores } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
@@ -390,4 +390,22 @@ t.test('a sweep that still runs when its process leaves does not say that it liv
   await (ledger as SqliteLedger).close()
   await sweep
   t.equal(db.prepare('SELECT count(*) FROM owners').pluck().get(), 0)
+})
+
+t.test('of redemptions of one code by two processes exactly one succeeds', async t => {
+  const subject = sqliteSubject(t)
+  const other = openSqlite(subject.path, { now: () => NOON })
+  t.teardown(() => other.close())
+  const { keyId } = await subject.organization('open', 0n)
+  const code = { hash: 'code', redirectUri: 'http://127.0.0.1/cb', challenge: 'challenge' }
+  const client = { id: 'https://app.example/client.json', name: 'App', isRegistered: false }
+  const grant = { client, proof: { keyId }, scopes: ['usage:read'], resource: 'r' }
+  await subject.oauth.grants.begin({ ...grant, code: { ...code, expiresAt: NOON + HOUR } })
+  const redeem = ({ oauth }: Pick<Stores, 'oauth'>, n: number) => {
+    const access = { hash: `token ${n}`, expiresAt: NOON + HOUR }
+    return oauth.grants.redeem({ ...code, clientId: client.id }, { access })
+  }
+  const tries = Array.from({ length: 30 }, (_, n) => redeem(n % 2 === 0 ? subject : other, n))
+  const results = await Promise.all(tries)
+  t.equal(results.filter(result => result !== 'invalid_grant').length, 1)
 })
