@@ -33,7 +33,8 @@ t.test('opening makes folder and file for their owner only, durable and with the
     db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all(),
     (
       'audit balances budgets discounts holds job_events jobs keys ledger login_codes manifests member_projects members ' +
-      'oauth_clients oauth_codes oauth_grants oauth_tokens organizations owners policies projects provider_keys pruned requests rules subscriptions usage_hourly'
+      'oauth_clients oauth_codes oauth_grants oauth_tokens organizations owners policies projects provider_keys pruned ' +
+      'realtime_secrets requests response_bytes responses rules subscriptions usage_hourly'
     ).split(' '),
   )
 })
