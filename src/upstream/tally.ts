@@ -63,8 +63,10 @@ export class Tally {
           told += event.args?.length ?? 0
           this.#tool(event)
           break
-        case 'usage':
         case 'logprobs':
+          if (this.#isHeld) told = characters
+          break
+        case 'usage':
         case 'bytes':
         case 'partial_image':
           break

@@ -117,6 +117,21 @@ function textOf({ text }: ResponsesRequest): Partial<ChatRequest> {
   return made
 }
 
+const RETENTIONS: ReadonlySet<unknown> = new Set(['in_memory', '24h'])
+const MODES: ReadonlySet<unknown> = new Set(['implicit', 'explicit'])
+
+/** What is not known is ignored, as chat does. */
+function cacheOf(given: Json): Partial<ChatRequest> {
+  const { prompt_cache_retention: retention, prompt_cache_options: options } = given
+  const made: Json = {}
+  if (RETENTIONS.has(retention)) made.prompt_cache_retention = retention
+  if (isObject(options)) {
+    const { mode, ttl } = options
+    made.prompt_cache_options = { ...(MODES.has(mode) && { mode }), ...(ttl === '30m' && { ttl }) }
+  }
+  return made
+}
+
 const TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'priority'])
 
 function settingsOf(given: ResponsesRequest): Partial<ChatRequest> {
@@ -127,6 +142,7 @@ function settingsOf(given: ResponsesRequest): Partial<ChatRequest> {
   if (stream != null) made.stream = stream
   if (limit != null) made.max_tokens = limit
   if (key) made.prompt_cache_key = key
+  Object.assign(made, cacheOf(given))
   if (user) made.user = user
   const { effort, mode, context } = given.reasoning ?? {}
   if (mode || context) {

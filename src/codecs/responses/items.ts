@@ -1,6 +1,6 @@
 /** Output items, one open at a time: what comes for another one while a call is open waits for its end. */
 import type { ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
-import { isObject, type Json } from '../../core/json.ts'
+import { isObject, type Json, textIn } from '../../core/json.ts'
 import { CallItem } from './call-item.ts'
 import { itemId } from './ids.ts'
 import { MessageItem } from './message-item.ts'
@@ -13,6 +13,13 @@ type SaidEvent = Extract<ChoiceEvent, { type: 'text' | 'refusal' }>
 
 /** Of a provider that does not say what it searched for. */
 const SEARCH: Readonly<Json> = { type: 'search', query: '' }
+
+/** The action of a search by the provider, in the two forms that blocks of searches have. */
+function searchOf({ type, name, action, input }: Json): unknown {
+  if (type === 'web_search_call') return action ?? SEARCH
+  if (type !== 'server_tool_use' || name !== 'web_search') return undefined
+  return { type: 'search', query: isObject(input) ? (textIn(input.query) ?? '') : '' }
+}
 
 export class Items {
   readonly output: Json[] = []
@@ -61,6 +68,9 @@ export class Items {
       case 'refusal':
         if (event.text !== '') this.#say(event)
         break
+      case 'logprobs':
+        if (this.#open instanceof MessageItem) this.#open.add(event)
+        break
       case 'source':
         if (this.#open instanceof MessageItem) this.#open.add(event)
         else this.#sources.push(event)
@@ -70,7 +80,7 @@ export class Items {
         break
       case 'native':
         this.#thoughts().native.push(Object.assign({}, event.block, { provider: event.provider }))
-        if (event.block.type === 'web_search_call') this.#search(event.block.action)
+        this.#search(searchOf(event.block))
         break
       case 'tool':
         this.#call(event)
@@ -131,6 +141,7 @@ export class Items {
 
   /** What is to be replayed of it is in the reasoning before it. */
   #search(action: unknown): void {
+    if (action === undefined) return
     const { id, index } = this.#place('ws')
     const item = { id, type: 'web_search_call', status: 'completed', action: isObject(action) ? action : SEARCH }
     const at = { output_index: index, item_id: id }

@@ -1,5 +1,5 @@
 /** What an answer says, with its citations. */
-import type { SourceEvent } from '../../core/event.ts'
+import type { LogprobsEvent, SourceEvent } from '../../core/event.ts'
 import type { Json } from '../../core/json.ts'
 import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
 
@@ -23,6 +23,7 @@ export class MessageItem implements OpenItem {
 
   add(event: ChoiceEvent): void {
     if (event.type === 'source') this.#cite(event)
+    if (event.type === 'logprobs') this.#rate(event)
     if (event.type !== 'text' && event.type !== 'refusal') return
     const { text } = event
     const isText = event.type === 'text'
@@ -73,10 +74,18 @@ export class MessageItem implements OpenItem {
     })
   }
 
+  /** Log probabilities stand at the part alone: its pieces are sent before they are known. */
+  #rate({ of, tokens }: LogprobsEvent): void {
+    const part = this.#parts.at(-1)
+    if (of !== 'content' || part?.type !== 'output_text') return
+    const all = part.logprobs as unknown[]
+    for (const token of tokens) all.push(token)
+  }
+
   #closePart(): void {
     const part = this.#parts.at(-1)
     if (!part) return
-    if (part.type === 'output_text') this.#emitPart('output_text.done', { text: part.text, logprobs: [] })
+    if (part.type === 'output_text') this.#emitPart('output_text.done', { text: part.text, logprobs: part.logprobs })
     else this.#emitPart('refusal.done', { refusal: part.refusal })
     this.#emitPart('content_part.done', { part })
   }

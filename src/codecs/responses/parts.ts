@@ -13,13 +13,13 @@ export function partsOf(part: Json, at: string): ContentPart[] {
     case 'output_text':
     case 'text':
     case 'summary_text':
-      return [{ type: 'text', text: stringIn(part.text, `${at}.text`) }]
+      return [{ type: 'text', text: stringIn(part.text, `${at}.text`), ...breakpointOf(part) }]
     case 'refusal':
       return [{ type: 'refusal', refusal: stringIn(part.refusal, `${at}.refusal`) }]
     case 'input_image':
-      return imageOf(part, at)
+      return imageOf(part, at).map(image => Object.assign(image, breakpointOf(part)))
     case 'input_file':
-      return fileOf(part, at)
+      return fileOf(part, at).map(file => Object.assign(file, breakpointOf(part)))
     case 'input_audio': {
       const { data, format } = isObject(part.input_audio) ? part.input_audio : part
       const where = `${at}.input_audio`
@@ -34,6 +34,10 @@ export function partsOf(part: Json, at: string): ContentPart[] {
       )
   }
 }
+
+/** Where the prompt cache of a provider may begin; anything else there is ignored. */
+const breakpointOf = ({ prompt_cache_breakpoint: mark }: Json) =>
+  isObject(mark) && mark.mode === 'explicit' ? { prompt_cache_breakpoint: { mode: 'explicit' as const } } : {}
 
 function imageOf({ image_url: url, file_id: id, detail }: Json, at: string): ContentPart[] {
   const address = textIn(url)
