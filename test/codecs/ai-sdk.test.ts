@@ -215,3 +215,11 @@ t.test('names of members that clients of the protocol refuse stay inside of what
   t.notMatch(out, '__proto__')
   t.notMatch(out, '"prototype"')
 })
+
+t.test('calls that their provider gives one id have two', async t => {
+  const tool = (index: number): Event => ({ type: 'tool', choice: 0, index, id: 'c', name: 'f', args: '{}' })
+  const { content } = JSON.parse(
+    written(3, false, {}, [[tool(0), tool(1), { type: 'finish', choice: 0, reason: 'tool_calls' }]]),
+  )
+  t.match(content, [{ toolCallId: 'c' }, { toolCallId: /^call_\w+_1$/ }])
+})

@@ -3,6 +3,7 @@ import { isObject, type Json, textIn } from '../../core/json.ts'
 import type { ContentPart } from '../../core/ops.ts'
 import { parseDataUrl } from '../../core/wire.ts'
 import { audioType } from '../../lib/audio-type.ts'
+import { audioFormatOf, textPart } from '../chat-parts.ts'
 import { cacheControlOf, optionsIn } from './options.ts'
 
 /** Where a file is: at an address, in base64, by a provider's id, or as text. */
@@ -18,19 +19,6 @@ const HEADS: readonly (readonly [string, string])[] = [
   ['R0lG', 'image/gif'],
   ['UklG', 'image/webp'],
 ]
-
-const FORMATS: Readonly<Record<string, string>> = {
-  mpeg: 'mp3',
-  wave: 'wav',
-  'x-wav': 'wav',
-  'vnd.wave': 'wav',
-  mp4: 'm4a',
-  'x-m4a': 'm4a',
-  'x-flac': 'flac',
-  'x-aac': 'aac',
-  'x-aiff': 'aiff',
-  L16: 'pcm',
-}
 
 const AUDIO_NAME = /\.(wav|mp3|aiff|aac|ogg|flac|m4a|webm)(?:[?#]|$)/i
 
@@ -71,8 +59,8 @@ const imageType = (type: string, base64: string): string =>
 /** Of any audio its address or its first bytes say the format. */
 function audioPart(source: Located, type: string): AudioPart {
   const data = 'url' in source ? source.url : source.base64
-  const subtype = /^audio\/([^;*]+)/i.exec(type)?.[1]?.toLowerCase()
-  const format = subtype ? (FORMATS[subtype] ?? subtype) : guessed(source)
+  const subtype = /^audio\/([^;*]+)/i.exec(type)?.[1]
+  const format = audioFormatOf(type) ?? subtype ?? guessed(source)
   // The schema of chat requests says which formats there are.
   return { type: 'input_audio', input_audio: { data, format } } as AudioPart
 }
@@ -138,9 +126,6 @@ export function resultPart(item: Json): ContentPart | undefined {
       return undefined
   }
 }
-
-export const textPart = (text: string, control: ReturnType<typeof cacheControlOf>): ContentPart =>
-  control ? { type: 'text', text, cache_control: control } : { type: 'text', text }
 
 /** Of an address that comes without a type. */
 const typeAt = (url: unknown): string =>

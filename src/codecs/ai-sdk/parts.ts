@@ -2,11 +2,10 @@
 import type { Event, FinishReason, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json } from '../../core/json.ts'
-import { formatMoney } from '../../core/money.ts'
-import { answererOf, answerIdOf, answerModelOf } from '../accounting.ts'
+import { answerIdOf } from '../accounting.ts'
 import { carry } from '../carried-reasoning.ts'
 import { type Call, callOf } from './call.ts'
-import { generationIdOf } from './error.ts'
+import { metadataOf } from './metadata.ts'
 import { OWN } from './options.ts'
 import { type Found, searchInput, searchResult } from './search.ts'
 import type { Reason } from './version.ts'
@@ -42,6 +41,7 @@ export class PartWriter {
   #open: Open | undefined
   #blocks = 0
   readonly #tools = new Map<number, Tool>()
+  readonly #ids = new Set<string>()
   readonly #found = new Map<string, Found>()
   #query: string | undefined
   /** Blocks that only their provider reads, until a part carries them. */
@@ -175,7 +175,9 @@ export class PartWriter {
       if (tool.name === '') return
       yield* this.#close()
       tool.begun = true
-      if (tool.id === '') tool.id = `call_${answerIdOf(this.#ex)}_${index}`
+      // Two calls with one id would have one input and one result.
+      if (tool.id === '' || this.#ids.has(tool.id)) tool.id = `call_${answerIdOf(this.#ex)}_${index}`
+      this.#ids.add(tool.id)
       yield { type: 'tool-input-start', id: tool.id, toolName: tool.name }
       delta = tool.args
     }
@@ -240,25 +242,4 @@ export class PartWriter {
 function rawOf(fields: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const raw = fields?.stop_reason ?? fields?.finishReason
   return typeof raw === 'string' ? raw : undefined
-}
-
-/** What users may read of an answer. */
-export function metadataOf(ex: Exchange): Json {
-  const finalProvider = answererOf(ex)
-  return {
-    cost: ex.cost ? formatMoney(ex.cost.total) : undefined,
-    generationId: generationIdOf(answerIdOf(ex)),
-    usedModel: answerModelOf(ex),
-    usedProvider: finalProvider,
-    requestId: ex.id,
-    cached: ex.cached ? true : undefined,
-    stoppedBy: ex.stoppedBy,
-    routing: {
-      originalModelId: ex.requestedModel,
-      resolvedProvider: finalProvider,
-      canonicalSlug: answerModelOf(ex),
-      finalProvider,
-      totalProviderAttemptCount: ex.attempts.length,
-    },
-  }
 }

@@ -4,7 +4,8 @@ import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
-import { filePart, resultPart, textPart } from './files.ts'
+import { compact, textPart } from '../chat-parts.ts'
+import { filePart, resultPart } from './files.ts'
 import { cacheControlOf, ownOf } from './options.ts'
 
 type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }
@@ -60,12 +61,6 @@ function withCacheControl(parts: Json[], message: Json): Json[] {
   const { anthropic } = message.providerOptions as Json
   const own = isObject(last.providerOptions) ? last.providerOptions : {}
   return parts.with(-1, { ...last, providerOptions: { ...own, anthropic } })
-}
-
-/** One text without marks is a string. */
-function compact(parts: ContentPart[]): string | ContentPart[] {
-  const [first] = parts
-  return parts.length === 1 && first?.type === 'text' && !first.cache_control ? first.text : parts
 }
 
 function textOf(part: Json, at: string): string {
@@ -182,7 +177,7 @@ function contentOf(output: Json, at: string, note: Note): string | ContentPart[]
         if (made) parts.push(made)
         else note(`${at}.output.value[${i}]: this item is not carried.`)
       }
-      return parts.length === 0 ? '' : compact(parts)
+      return compact(parts)
     }
     default: {
       const where = `${at}.output.type`

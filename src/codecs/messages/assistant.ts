@@ -1,8 +1,9 @@
 /** An assistant turn of a Messages body as a chat message. */
 import { stringifyLossless } from '../../core/lossless-json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
+import { compact } from '../chat-parts.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'
-import { compact, partOf } from './parts.ts'
+import { partOf } from './parts.ts'
 import type { Block, MessageTurn } from './schema.ts'
 
 type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }

@@ -1,11 +1,12 @@
 /** A Messages body as a chat request (docs/contract.md#messages). */
 import { errors } from '../../core/error.ts'
 import type { ChatRequest, Message, Tool } from '../../core/ops.ts'
+import { compact } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { checkRequest } from './check.ts'
 import { historyOf } from './history.ts'
 import { refuseOpenAiShape } from './openai-shape.ts'
-import { compact, markOf, partsOf } from './parts.ts'
+import { markOf, partsOf } from './parts.ts'
 import type { MessagesRequest, MessagesTool } from './schema.ts'
 import { refuseThread } from './thread.ts'
 

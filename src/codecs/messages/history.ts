@@ -1,7 +1,8 @@
 /** Turns of a Messages body as chat messages. */
 import type { ContentPart, Message } from '../../core/ops.ts'
+import { compact } from '../chat-parts.ts'
 import { assistantMessage } from './assistant.ts'
-import { compact, markOf, partOf, partsOf } from './parts.ts'
+import { markOf, partOf, partsOf } from './parts.ts'
 import type { Block, MessageTurn } from './schema.ts'
 
 /**

@@ -1,5 +1,6 @@
 /** Converts content blocks of a Messages body to chat content parts. */
-import type { ContentPart, Message } from '../../core/ops.ts'
+import type { ContentPart } from '../../core/ops.ts'
+import { textPart } from '../chat-parts.ts'
 import { assertImageUrl } from '../url.ts'
 import type { Block, CacheControl, ImageSource } from './schema.ts'
 
@@ -13,18 +14,11 @@ export function partsOf(content: string | readonly Block[], at: string): Content
   return content.flatMap((block, i) => partOf(block, `${at}[${i}]`))
 }
 
-/** Plain text as a string, which every provider accepts. */
-export function compact(parts: ContentPart[]): NonNullable<Message['content']> {
-  const [first, second] = parts
-  if (!first) return ''
-  return first.type === 'text' && !second && !first.cache_control ? first.text : parts
-}
-
 /** `at`: path of the block. */
 export function partOf(block: Block, at: string): ContentPart[] {
   switch (block.type) {
     case 'text':
-      return block.text === '' ? [] : [textPart(block.text, block.cache_control)]
+      return block.text === '' ? [] : [textPart(block.text, markOf(block.cache_control))]
     case 'image':
       return [imagePart(block.source, `${at}.source`)]
     case 'document':
@@ -38,11 +32,6 @@ export function partOf(block: Block, at: string): ContentPart[] {
       return note === undefined ? [] : [textPart(note)]
     }
   }
-}
-
-function textPart(text: string, control?: CacheControl): ContentPart {
-  const mark = markOf(control)
-  return { type: 'text', text, ...(mark && { cache_control: mark }) }
 }
 
 function imagePart(source: ImageSource, at: string): ContentPart {

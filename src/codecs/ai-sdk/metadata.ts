@@ -1,0 +1,26 @@
+/** What an answer says of its cost and its route, in the gateway's namespace. */
+import type { Exchange } from '../../core/exchange.ts'
+import type { Json } from '../../core/json.ts'
+import { formatMoney } from '../../core/money.ts'
+import { answererOf, answerIdOf, answerModelOf } from '../accounting.ts'
+import { generationIdOf } from './error.ts'
+
+export function metadataOf(ex: Exchange): Json {
+  const finalProvider = answererOf(ex)
+  return {
+    cost: ex.cost ? formatMoney(ex.cost.total) : undefined,
+    generationId: generationIdOf(answerIdOf(ex)),
+    usedModel: answerModelOf(ex),
+    usedProvider: finalProvider,
+    requestId: ex.id,
+    cached: ex.cached ? true : undefined,
+    stoppedBy: ex.stoppedBy,
+    routing: {
+      originalModelId: ex.requestedModel,
+      resolvedProvider: finalProvider,
+      canonicalSlug: answerModelOf(ex),
+      finalProvider,
+      totalProviderAttemptCount: ex.attempts.length,
+    },
+  }
+}
