@@ -1,5 +1,6 @@
 /** Clients whose id is the address of a document that describes them (draft-ietf-oauth-client-id-metadata-document). */
 
+import { addressKey } from '../core/address.ts'
 import { GatewayError } from '../core/error.ts'
 import { isObject } from '../core/json.ts'
 import { scopes } from '../mcp/tool.ts'
@@ -52,9 +53,9 @@ export async function describedClient(context: OAuthContext, id: string): Promis
   }
 }
 
-async function fetched({ services }: OAuthContext, id: string): Promise<string> {
+async function fetched({ ex, services }: OAuthContext, id: string): Promise<string> {
   try {
-    return await services.documents.read(id)
+    return await services.documents.read(id, addressKey(ex.clientAddress))
   } catch (thrown) {
     services.metrics.oauth('document', 'refused')
     if (thrown instanceof GatewayError && thrown.status === 529) throw thrown

@@ -10,8 +10,9 @@ import { nameServers, type Resolve } from './guard.ts'
 const TOTAL_MS = 5_000
 const MAX_BYTES = 5 * 1024
 const MAX_KEPT = 1_000
-/** At the same time, of all strangers together. */
+/** At the same time: of all strangers together, and for one reader. */
 const MAX_FETCHES = 16
+const MAX_OF_READER = 4
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
@@ -37,7 +38,7 @@ export class DocumentFetcher implements DocumentSource {
   readonly #now: () => number
   readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
   /** One fetch of an address at a time. */
-  readonly #running = new Map<string, Promise<Kept>>()
+  readonly #running = new Map<string, { readonly reader: string; readonly kept: Promise<Kept> }>()
 
   constructor({ allowed, resolve = nameServers(), now = Date.now }: DocumentFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
@@ -45,18 +46,19 @@ export class DocumentFetcher implements DocumentSource {
     this.#now = now
   }
 
-  async read(url: string): Promise<string> {
+  async read(url: string, reader: string): Promise<string> {
     const kept = this.#kept.get(url)
-    const { text } = kept && kept.until > this.#now() ? kept : await this.#fetch(url)
+    const { text } = kept && kept.until > this.#now() ? kept : await this.#fetch(url, reader)
     if (typeof text === 'string') return text
     throw text
   }
 
-  #fetch(url: string): Promise<Kept> {
+  #fetch(url: string, reader: string): Promise<Kept> {
     const running = this.#running.get(url)
-    if (running) return running
-    if (this.#running.size >= MAX_FETCHES) return Promise.reject(errors.overloaded())
-    const fetched = this.#get(new URL(url))
+    if (running) return running.kept
+    const own = [...this.#running.values()].filter(one => one.reader === reader).length
+    if (this.#running.size >= MAX_FETCHES || own >= MAX_OF_READER) return Promise.reject(errors.overloaded())
+    const kept = this.#get(new URL(url))
       .catch((thrown: unknown): Kept => {
         const text = thrown instanceof GatewayError ? thrown : unread('its server cannot be reached')
         return { text, until: this.#now() + MINUTE_MS }
@@ -66,8 +68,8 @@ export class DocumentFetcher implements DocumentSource {
         return kept
       })
       .finally(() => this.#running.delete(url))
-    this.#running.set(url, fetched)
-    return fetched
+    this.#running.set(url, { reader, kept })
+    return kept
   }
 
   /** A client for each: addresses that strangers choose are not kept. */

@@ -1,6 +1,7 @@
 /** Parts of the authorization server: where people may be sent, which documents describe clients, what forms are ours. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { addressKey, parseAddress } from '../../src/core/address.ts'
 import { GatewayError } from '../../src/core/error.ts'
@@ -132,8 +133,9 @@ const described = (text: string | GatewayError, readsDocuments = true) => {
     return text
   }
   const services = { documents: { read }, metrics: { oauth() {} } }
+  const ex = { clientAddress: undefined }
   return describedClient(
-    { services, options: { readsDocuments, redirectSchemes: schemes } } as unknown as OAuthContext,
+    { ex, services, options: { readsDocuments, redirectSchemes: schemes } } as unknown as OAuthContext,
     id,
   )
 }
@@ -203,13 +205,13 @@ t.test('documents are small, plain, public and kept for as long as they say', as
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const clock = { now: 0 }
   const fetcher = new DocumentFetcher({ allowed: [origin], now: () => clock.now })
-  const both = await Promise.all([fetcher.read(`${origin}/good`), fetcher.read(`${origin}/good`)])
+  const both = await Promise.all([fetcher.read(`${origin}/good`, 'me'), fetcher.read(`${origin}/good`, 'me')])
   t.same(both, ['{"a":1}', '{"a":1}'])
   t.equal(visits, 1, 'one fetch for both')
   const again = async (path: string, after: number) => {
     clock.now += after
     const before = visits
-    await fetcher.read(origin + path).catch(() => undefined)
+    await fetcher.read(origin + path, 'me').catch(() => undefined)
     return visits - before
   }
   t.equal(await again('/good', 599_999), 0)
@@ -218,12 +220,20 @@ t.test('documents are small, plain, public and kept for as long as they say', as
   t.equal(await again('/short', 59_999), 0, 'a minute at least')
   t.equal(await again('/short', 1), 1)
   for (const path of ['/large', '/html', '/gone', '/moved', '/packed']) {
-    await t.rejects(fetcher.read(origin + path), { status: 502, message: /It is not read/ }, path)
+    await t.rejects(fetcher.read(origin + path, 'me'), { status: 502, message: /It is not read/ }, path)
   }
   t.equal(await again('/gone', 59_999), 0, 'nor is a failure tried again within a minute')
   t.equal(await again('/gone', 1), 1)
+  const held: ServerResponse[] = []
+  for (const n of [0, 1, 2, 3, 4, 5]) routes[`/slow${n}`] = res => held.push(res)
+  const slow = [0, 1, 2, 3].map(n => fetcher.read(`${origin}/slow${n}`, 'me'))
+  await t.rejects(fetcher.read(`${origin}/slow4`, 'me'), { status: 529, message: /./ }, 'four at once for one reader')
+  slow.push(fetcher.read(`${origin}/slow5`, 'another'))
+  while (held.length < 5) await setImmediate()
+  for (const res of held) res.end('{}')
+  t.same(await Promise.all(slow), Array(5).fill('{}'))
   const guarded = new DocumentFetcher({ allowed: [], resolve: async () => ['127.0.0.1'] })
   for (const url of [`${origin}/good`, 'https://127.0.0.1/x', 'https://app.example/x', 'https://a.example:8443/x']) {
-    await t.rejects(guarded.read(url), { status: 502, message: /It is not read/ }, url)
+    await t.rejects(guarded.read(url, 'me'), { status: 502, message: /It is not read/ }, url)
   }
 })
