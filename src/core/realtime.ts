@@ -22,7 +22,7 @@ export interface RealtimeOptions {
   readonly message: number
 }
 
-/** What a wire knows of the sessions of its providers. */
+/** A wire's reading of its providers' sessions. */
 export interface RealtimeForm {
   /** What a response that has ended was charged for; undefined for what cannot be read. */
   usage(response: Readonly<Json>): Usage | undefined

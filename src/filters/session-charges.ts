@@ -16,7 +16,7 @@ import { identityOf, rowOf } from './row.ts'
 /** A hold older than a whole session plus this is orphaned and will be released. */
 const GRACE_MS = 60_000
 
-/** Opens a session for whoever could pay for something, and leaves on the exchange how its parts are paid for. */
+/** Opens a session when something can be paid for, and sets `charges` on the exchange. */
 export async function admitSession(
   ex: Exchange,
   storageRate: bigint,

@@ -55,7 +55,7 @@ export class TextSocket {
   readonly #ws: WebSocket
   readonly #socket: Connection
   #listener: Listener | undefined
-  /** Who has been told of the end. */
+  /** The listener whose `closed` was called. */
   #told: Listener | undefined
 
   /** Reads nothing yet. */

@@ -101,7 +101,7 @@ export class Responses {
     return true
   }
 
-  /** False for a response that nobody has asked for. */
+  /** False for a response without a request. */
   created(response: Readonly<Json>): boolean {
     const running = this.#running
     if (!running || running.id !== undefined) return false
@@ -139,7 +139,7 @@ export class Responses {
   }
 
   /**
-   * Charges a response that has ended, durably. `again`: it was charged before; `unasked`: nobody has asked for it;
+   * Charges a response that has ended, durably. `again`: it was charged before; `unasked`: it has no request;
    * `unread`: it had output, and its usage cannot be read, so that our estimate was charged. Rejects when the ledger fails.
    */
   async done(response: Readonly<Json>): Promise<Usage | 'again' | 'unasked' | 'unread'> {

@@ -161,7 +161,7 @@ export class Session {
     else if (this.#responses.refused(eventId)) this.#finishing?.()
   }
 
-  /** There is no money, or nobody may spend it any more. */
+  /** No money, or a key that has ended. */
   #refused(error: GatewayError, name: string | null): void {
     this.#tell(error.code ?? 'internal', error.message, name)
     if (error.status === 401 || error.status === 403 || error.status === 410) this.#close(POLICY, 'the key has ended')

@@ -9,7 +9,7 @@ import { EventError } from './events.ts'
 
 /** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
 export interface Settings {
-  /** The client wants answers to what its provider hears, without asking for each. */
+  /** Committed speech is answered without a `response.create` of the client. */
   readonly answersByItself: boolean
   readonly maxOutput: number | undefined
   readonly speaks: boolean

@@ -17,7 +17,7 @@ export function shownEvent(event: RealtimeEvent, text: string, context: Settings
 function shownSession(session: Readonly<Json>, context: SettingsContext, settings: Settings): Json {
   const { target, hasInstructions } = context
   const shown: Json = { ...session, ...(session.model !== undefined && { model: target.mapping.model.id }) }
-  // Whoever has the secret has not made it.
+  // The holder of a secret is not the one that made it.
   if (hasInstructions) delete shown.instructions
   const { audio } = session
   const { transcription, answersByItself } = settings

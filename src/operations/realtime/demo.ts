@@ -1,4 +1,4 @@
-/** The simulated provider's sessions: it repeats what it was told, in text and as a tone. */
+/** The simulated provider's sessions, which repeat their input in text and as a tone. */
 import { isObject, type Json, listIn } from '../../core/json.ts'
 import type { SimulatedSession } from '../../core/operation.ts'
 

@@ -46,7 +46,7 @@ const realtimeSession = s.object({
   tracing: s.optional(s.nullable(s.unknown())),
   prompt: s.optional(s.unknown()),
 })
-/** The same of a session that transcribes what it hears. */
+/** The same of a session that transcribes. */
 const transcriptionSession = s.object({
   type: s.enum('transcription'),
   audio: s.object({ input: s.object({ ...input, transcription }) }),
