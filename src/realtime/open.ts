@@ -12,7 +12,7 @@ import type { RealtimeRequest } from '../operations/realtime/request.ts'
 import { EventError, type RealtimeEvent, readEvent } from './events.ts'
 import { OpenSessions } from './open-sessions.ts'
 import { Session } from './session.ts'
-import type { SettingsContext } from './settings.ts'
+import { firstUpdate, type SettingsContext } from './settings.ts'
 
 /** What a client may offer besides its credential. */
 export const PROTOCOL = 'realtime'
@@ -48,15 +48,17 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     const created = await firstEvent(provider, ex, earlier)
     ex.timings.answered = performance.now()
     ex.committed()
-    const { session: fixed, transcribes, model } = ex.request as RealtimeRequest
+    const { session, transcribes, model } = ex.request as RealtimeRequest
     const context: SettingsContext = {
       ...{ target, transcribes, catalog: ex.catalog, form: target.translator.realtime! },
-      hasInstructions: fixed?.type === 'realtime' && fixed.instructions !== undefined,
+      hasInstructions: session?.type === 'realtime' && session.instructions !== undefined,
     }
+    const fixed = session ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined)
+    const first = firstUpdate(created.session as Json, fixed, context)
+    // From here on nothing is refused.
     const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
     return new Session({
-      ...{ client, provider, created, earlier, context, limits, charges: ex.charges! },
-      fixed: fixed ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined),
+      ...{ client, provider, created, earlier, context, first, limits, charges: ex.charges! },
       lease: services.memory.lease(ex.principal!.orgId),
       now: services.now,
       log: services.log,

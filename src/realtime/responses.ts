@@ -58,6 +58,8 @@ export class Responses {
   readonly #heard = new Map<string, Heard>()
   readonly #ended = new Set<string>()
   #spent = 0n
+  /** Nothing may be held any more. */
+  #isOver = false
   #count = 0
 
   constructor(options: ResponsesOptions) {
@@ -166,6 +168,7 @@ export class Responses {
 
   /** The session ends before the response: what its provider has done is charged, and nothing where it failed before any. */
   async abandon(outcome: 'error' | 'aborted', failure: GatewayError): Promise<void> {
+    this.#isOver = true
     const running = this.#running
     this.#running = undefined
     for (const { hold } of this.#heard.values()) hold.release()
@@ -182,7 +185,8 @@ export class Responses {
     if (this.#heard.size >= MAX_HEARD) throw errors.invalidAnswer('transcripts do not come')
     const expected = heardUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
     const hold = await this.#options.charges.hold(expected, mapping)
-    this.#heard.set(id, { hold, expected, at: this.#options.now() })
+    if (this.#isOver) hold.release()
+    else this.#heard.set(id, { hold, expected, at: this.#options.now() })
   }
 
   /** Charges a transcript, durably. Throws the refusal of one that nothing was held for. */

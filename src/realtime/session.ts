@@ -10,7 +10,7 @@ import { ClientEvents } from './client-events.ts'
 import { Conversation } from './conversation.ts'
 import { errorEvent, newEventId, type RealtimeEvent, readEvent } from './events.ts'
 import { Responses } from './responses.ts'
-import { firstUpdate, type SettingsContext } from './settings.ts'
+import type { firstUpdate, SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
 
 /** WebSocket close codes (RFC 6455 section 7.4.1). */
@@ -20,6 +20,8 @@ const POLICY = 1008
 const FAILED = 1011
 /** How long the end of a response is waited for when its client has left. */
 const LINGER_MS = 10_000
+/** The same when the gateway stops, which itself waits for no longer than twice that. */
+const DRAIN_LINGER_MS = 5_000
 const PING_MS = 15_000
 /** Half of a note of what a response has come to. */
 const TICKS_PER_NOTE = 2
@@ -32,8 +34,8 @@ export interface SessionOptions {
   /** What came behind it already. */
   readonly earlier: readonly (string | undefined)[]
   readonly context: SettingsContext
-  /** What a client secret has set, or the model of a session that transcribes. */
-  readonly fixed: Readonly<Json> | undefined
+  /** The gateway's own first change of the settings. */
+  readonly first: ReturnType<typeof firstUpdate>
   readonly charges: SessionCharges
   readonly limits: RealtimeOptions
   readonly lease: MemoryLease
@@ -59,6 +61,7 @@ export class Session {
   /** The client waits for nothing but the end. */
   #answerDue = false
   #linger: NodeJS.Timeout | undefined
+  #lingerMs = LINGER_MS
   #isSettled = false
   readonly #startedAt = performance.now()
   #pingAt = performance.now() + PING_MS * Math.random()
@@ -66,7 +69,7 @@ export class Session {
   #finishing: (() => void) | undefined
 
   constructor(options: SessionOptions) {
-    const { client, provider, context, created, fixed, limits, charges, now } = options
+    const { client, provider, context, created, first, limits, charges, now } = options
     this.#options = options
     this.ended = new Promise(resolve => {
       this.#resolve = resolve
@@ -74,7 +77,7 @@ export class Session {
     const { mapping } = context.target
     this.#conversation = new Conversation(mapping.contextLength ?? mapping.model.contextLength)
     const opened = isObject(created.session) ? created.session : {}
-    const { session, settings } = firstUpdate(opened, fixed, context)
+    const { session, settings } = first
     this.#events = new ClientEvents(context, this.#conversation, settings)
     this.#events.apply(settings)
     this.#conversation.settings(opened)
@@ -131,6 +134,7 @@ export class Session {
 
   /** The gateway stops. */
   shutDown(): void {
+    this.#lingerMs = DRAIN_LINGER_MS
     this.#end(GOING_AWAY, 'server_shutting_down', 'The gateway is shutting down. Open another session.')
   }
 
@@ -359,7 +363,7 @@ export class Session {
       this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
       await new Promise<void>(resolve => {
         this.#finishing = resolve
-        this.#linger = setTimeout(resolve, LINGER_MS)
+        this.#linger = setTimeout(resolve, this.#lingerMs)
       })
       clearTimeout(this.#linger)
       this.#finishing = undefined
