@@ -142,8 +142,8 @@ export interface MediaFetcher {
 /** Reads documents that strangers name, never inside the operator's network, and keeps them for as long as they say. */
 export interface DocumentSource {
   /**
-   * The JSON text at an https address, for `reader`, who has a share of what is read at once. Rejects with a GatewayError:
-   * 502, or 529 while too many are being read.
+   * The JSON text at an https address. `reader` names a share of what is read at once. Rejects with a GatewayError: 502,
+   * or 529 while too many are being read.
    */
   read(url: string, reader: string): Promise<string>
 }
