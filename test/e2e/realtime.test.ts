@@ -394,7 +394,7 @@ t.test(
   },
 )
 
-t.test('a response is charged once, as its provider reports it, whatever else that says', async t => {
+t.test('M23 a response is charged once, as its provider reports it, whatever else that says', async t => {
   const own = await payer('5')
   const script: ((session: ProviderSession) => void)[] = []
   provider.take = (session, event) => {
@@ -510,7 +510,20 @@ t.test('a client that leaves has its response cancelled, and pays for what was m
   t.equal(await settled(own.name), '0.000072')
 })
 
-t.test('hostile frames end their own session alone', async t => {
+t.test('M22 hostile frames end their own session alone', async t => {
+  // A burst that is sent with the handshake, before there is a provider, arrives in order.
+  const early = new Client()
+  early.ws.once('open', () => {
+    for (let at = 0; at < 50; at++) early.send({ type: 'input_audio_buffer.append', audio: 'AAAA', at })
+    early.send({ type: 'response.create' })
+  })
+  await early.until('response.done')
+  t.strictSame(
+    provider.last().got.map(({ type, at }) => (type === 'response.create' ? 'create' : at)),
+    [...Array(50).keys(), 'create'],
+  )
+  await early.end()
+
   const neighbor = await new Client().opened()
   const large = await new Client().opened()
   large.ws.send(JSON.stringify({ type: 'input_audio_buffer.append', audio: 'x'.repeat(2 ** 20) }))
