@@ -25,7 +25,7 @@ export const translate: FilterFactory<object> = {
         refuseForeign(ex, target)
         ex.encoding = undefined
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
-        return fetched ? fetched.then(() => translated(ex, target, images, next)) : translated(ex, target, images, next)
+        return fetched ? fetchedFirst(fetched, ex, target, images, next) : translated(ex, target, images, next)
       },
       finish(ex) {
         images.release(ex)
@@ -36,18 +36,26 @@ export const translate: FilterFactory<object> = {
   },
 }
 
+type Next = () => Promise<Reply>
+
+// No closures: each would cost a context of every request, which most do not need.
+async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, images: Images, next: Next) {
+  await fetched
+  return translated(ex, target, images, next)
+}
+
 /** Images that stand at addresses come as data to targets that take no others. */
-function translated(ex: Exchange, target: Target, images: Images, next: () => Promise<Reply>): Promise<Reply> {
+function translated(ex: Exchange, target: Target, images: Images, next: Next): Promise<Reply> {
   const input = accepted(ex, target)
   const inlined = target.translator.inlineMedia || target.provider.inlineMedia
   const plain = inlined ? images.inlined(ex, input) : input
-  if (plain instanceof Promise) {
-    return plain.then(inlined => {
-      begin(ex, inlined, target)
-      return next()
-    })
-  }
+  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, next)
   begin(ex, plain, target)
+  return next()
+}
+
+async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, next: Next) {
+  begin(ex, await inlined, target)
   return next()
 }
 

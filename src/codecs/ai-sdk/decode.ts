@@ -109,6 +109,7 @@ function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[
   const named = choice.type === 'tool' ? textIn(choice.toolName) : undefined
   const isNamed = named !== undefined && named === search?.name
   const isAlone = tools.length === 1 && search !== undefined && !isHidden
+  const isForced = isNamed || (isAlone && choice.type === 'required')
   // Of a tool that is left out with a warning no choice is left.
   const isLost = named !== undefined && !isNamed && unmapped.some(({ name }) => name === named)
   return {
@@ -117,13 +118,8 @@ function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[
     unmapped,
     search,
     isHidden,
-    mustSearch: isNamed || (isAlone && choice.type === 'required'),
-    choice:
-      isNamed || (isAlone && choice.type === 'required')
-        ? { type: 'web_search' }
-        : isLost
-          ? undefined
-          : choiceOf(choice, named),
+    mustSearch: isForced,
+    choice: isForced ? { type: 'web_search' } : isLost ? undefined : choiceOf(choice, named),
   }
 }
 
