@@ -1,7 +1,6 @@
 /**
  * The Anthropic Messages wire, `anthropic.messages`, and its form at Google, `anthropic.vertex`. The API version is a
- * header,
- * which the provider's manifest may set, or a field of the body.
+ * header, which the provider's manifest may set, or a field of the body.
  */
 import { countIn, type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'

@@ -19,8 +19,7 @@ export const FILES_BETA = 'files-api-2025-04-14'
 
 /**
  * Equal requests give equal bytes, and cacheable parts (tools, system, messages) come first, so that a longer
- * conversation begins
- * with the bytes of the shorter one.
+ * conversation begins with the bytes of the shorter one.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target

@@ -18,8 +18,7 @@ const STATUS: ReadonlyMap<string | undefined, number> = new Map([
 
 /**
  * The error in a parsed body or event, in any dialect; undefined when there is none. Without `status` it is an error
- * inside an
- * answer, and its type determines the status.
+ * inside an answer, and its type determines the status.
  */
 export function errorOf(body: unknown, target: Target, status?: number): GatewayError | undefined {
   const reported = readProviderError(body)

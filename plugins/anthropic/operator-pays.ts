@@ -1,9 +1,7 @@
 /**
  * Limits a client's own body on the operator's credentials: only features that are free, or counted in tokens and
- * searches,
- * which mappings price. The operator may allow more with `native_fields` and `native_tools` of a manifest. A caller
- * with its own
- * key is not limited.
+ * searches, which mappings price. The operator may allow more with `native_fields` and `native_tools` of a manifest. A
+ * caller with its own key is not limited.
  */
 import { errors, isObject, type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
 import { fits, saysAnything } from '../shared/operator-pays.ts'
@@ -59,8 +57,7 @@ const BLOCKS: ReadonlySet<string> = new Set([
 
 /**
  * `sent` without disallowed fields that have no effect. Throws a 400 that names a disallowed field with an effect; a
- * target
- * with the caller's own key may still accept it.
+ * target with the caller's own key may still accept it.
  */
 export function onOperator(sent: Json, target: Target): Json {
   const { nativeFields = [], nativeTools = [] } = target.provider

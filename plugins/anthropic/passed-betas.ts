@@ -9,8 +9,7 @@ const TOKEN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 /**
  * On the operator's credentials: features that change the form of requests and answers, but not their price, the
- * answering
- * model, or who can see or store the conversation. `*` ends a prefix.
+ * answering model, or who can see or store the conversation. `*` ends a prefix.
  */
 const PASSED: readonly string[] = [
   'advanced-tool-use-*',

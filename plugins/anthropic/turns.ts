@@ -32,8 +32,7 @@ interface Draft extends MessagesTurn {
 
 /**
  * Leading system messages become `system`; a later one stays in place as a reminder, since moving it would change the
- * cached
- * prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ * cached prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
  */
 export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: MessagesTurn[] } {
   const system: Block[] = []

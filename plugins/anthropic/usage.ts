@@ -15,8 +15,7 @@ const CACHE: readonly (readonly [Counter, Read])[] = [
 
 /**
  * Counts arrive in parts: the end of a stream may repeat, raise or omit what its start reported. They are cumulative,
- * so the
- * largest of each counts.
+ * so the largest of each counts.
  */
 export class UsageMeter {
   readonly #counts: Partial<Record<Counter, number>> = {}

@@ -7,8 +7,7 @@ export type Mark = NonNullable<Message['tool_result_cache_control']>
 
 /**
  * The cache point of a breakpoint; none for models without caching, which reject it. Five minutes is the default
- * lifetime; only
- * one maker's models support longer ones.
+ * lifetime; only one maker's models support longer ones.
  */
 export function cachePoint(mark: Mark | undefined, mapping: Mapping): Block[] {
   if (!mark || !mapping.supports.has('prompt_cache')) return []

@@ -17,8 +17,7 @@ export class Contents {
 
   /**
    * The blocks of a message's content, without empty text, which the wire rejects. `at`: the message's path, for
-   * errors.
-   * `marks: false` omits the parts' own breakpoints.
+   * errors. `marks: false` omits the parts' own breakpoints.
    */
   blocks(content: Message['content'], at: string, marks = true): Block[] {
     if (typeof content === 'string') return visible(content)

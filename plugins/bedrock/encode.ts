@@ -23,8 +23,7 @@ const NO_CALLS = '<system-reminder>Answer without calling a tool.</system-remind
 
 /**
  * Equal requests give equal bytes, and cacheable parts (tools, system, messages) come first, so that a longer
- * conversation begins
- * with the bytes of the shorter one.
+ * conversation begins with the bytes of the shorter one.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
@@ -73,8 +72,7 @@ const takesPrefill = ({ mapping }: Target, { maker, samples }: Family, { thinks 
 
 /**
  * A final assistant turn is a prefill: it must not end in white space. For models without prefill, a user turn asks to
- * continue.
- * An instruction not to call tools comes last, after everything cacheable.
+ * continue. An instruction not to call tools comes last, after everything cacheable.
  */
 function endTurns(turns: ConverseTurn[], prefill: boolean, forbidden: boolean): void {
   const last = turns.at(-1)!

@@ -33,8 +33,7 @@ const TOO_LONG = /input tokens? (?:count )?exceed|number of input tokens|too man
 const FILTERED = /blocked by (?:our )?content filter/i
 /**
  * The actual status of a 400 by its message, since its type is in a header that is not available here. None of these is
- * the
- * caller's fault: a quota, a credential, or a model that the account cannot access under this name.
+ * the caller's fault: a quota, a credential, or a model that the account cannot access under this name.
  */
 const MEANINGS: readonly [RegExp, number][] = [
   [QUOTA, 429],
@@ -44,8 +43,7 @@ const MEANINGS: readonly [RegExp, number][] = [
 
 /**
  * The error in a parsed body or event; undefined when there is none. `status` is that of the answer; inside an answer
- * it is
- * unset, and the exception's type, `named` or in the body, determines it.
+ * it is unset, and the exception's type, `named` or in the body, determines it.
  */
 export function errorOf(
   body: unknown,

@@ -20,8 +20,7 @@ type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?
 
 /**
  * The reasoning blocks of an earlier answer that this provider sealed, unmodified and in order: the wire rejects
- * others.
- * Details with one `block_index` are pieces of one block.
+ * others. Details with one `block_index` are pieces of one block.
  */
 export function replayReasoning(message: Message, target: Target): Block[] {
   const format = formatOf(target.mapping)

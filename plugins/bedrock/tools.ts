@@ -33,8 +33,7 @@ const NOTHING: ToolSettings = { forced: false, forbidden: false }
 
 /**
  * Tools in the caller's order, so that a cached prefix stays valid. A history with calls must declare tools, even when
- * the
- * caller offers none or forbids them. Throws 400 for a choice that Claude cannot be forced to.
+ * the caller offers none or forbids them. Throws 400 for a choice that Claude cannot be forced to.
  */
 export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circumstances): ToolSettings {
   const family = familyOf(target.mapping)
@@ -132,8 +131,7 @@ const named = (name: string): Json => ({ tool: { name } })
 
 /**
  * The answer arrives by tool, so a tool must be called: the caller's while allowed, else the answer, which is named
- * only when
- * other tools exist, because not every model accepts a name.
+ * only when other tools exist, because not every model accepts a name.
  */
 function answerChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
   if (typeof choice === 'object' && choice?.type === 'function') return named(toWireName(choice.function.name))

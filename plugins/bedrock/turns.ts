@@ -38,8 +38,7 @@ interface Draft extends ConverseTurn {
 
 /**
  * Leading system messages become `system`; a later one stays in place as a reminder, since moving it would change the
- * cached
- * prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ * cached prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
  */
 export function historyOf(messages: readonly Message[], target: Target): History {
   const contents = new Contents(target.mapping)

@@ -156,8 +156,7 @@ export class CohereDecoder implements Decoder {
 
   /**
    * Text, or a block of text or thinking, whose citations refer to `index`. The model's plan before its tool calls is
-   * text before
-   * them.
+   * text before them.
    */
   #say(content: unknown, index: unknown, out: Event[]): void {
     this.#begin(undefined, out)

@@ -7,8 +7,7 @@ import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /**
  * `input_type` is required and unknown to clients of this endpoint: documents for search. Texts that are too long are
- * rejected,
- * as at other providers, not truncated.
+ * rejected, as at other providers, not truncated.
  */
 export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format, dimensions } = request

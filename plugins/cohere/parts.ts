@@ -16,8 +16,7 @@ type FilePart = Extract<ContentPart, { type: 'file' }>['file']
 
 /**
  * A user's content without empty text. Text files are added to `documents`, or inlined when there is no list. `at`: the
- * message's
- * path.
+ * message's path.
  */
 export function userContent(content: Content, at: string, documents: Json[] | undefined): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
@@ -31,8 +30,7 @@ export function userContent(content: Content, at: string, documents: Json[] | un
 
 /**
  * A tool result's content: its text, or documents when it contains files. Images, which the wire accepts only from
- * users, are
- * added to `shown` after `note`.
+ * users, are added to `shown` after `note`.
  */
 export function resultContent(content: Content, at: string, note: string, shown: Json[]): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)

@@ -3,9 +3,8 @@ import { countIn, isObject, type Usage } from '../../src/plugin.ts'
 
 /**
  * `usage.tokens` counts tokens read and written, for reports; `billed_units` exclude the provider's own instructions
- * and are
- * charged. The cache covers the beginning, which contains those instructions: only cached tokens beyond them are billed
- * ones.
+ * and are charged. The cache covers the beginning, which contains those instructions: only cached tokens beyond them
+ * are billed ones.
  */
 export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Partial<Usage> } | undefined {
   if (!isObject(report)) return undefined

@@ -97,10 +97,8 @@ export class Choice {
 
   /**
    * Ends the candidate; one without a reason ends because the prompt was blocked. A candidate without content has
-   * failed unless it
-   * ended by itself, by its limit or by a filter: malformed calls, and unspecific reasons. `spare`: other candidates
-   * have content,
-   * so this one may be empty.
+   * failed unless it ended by itself, by its limit or by a filter: malformed calls, and unspecific reasons. `spare`:
+   * other candidates have content, so this one may be empty.
    */
   close(answerId: string, spare: boolean, out: Event[]): GatewayError | undefined {
     this.cite(out)

@@ -31,8 +31,7 @@ const isAnswer = (chunk: unknown): boolean =>
 
 /**
  * Chunks of a stream and whole answers have one form. The wire has no terminator: calls, sources and counts may follow
- * a finish
- * reason, so only the end of the bytes ends the answer.
+ * a finish reason, so only the end of the bytes ends the answer.
  */
 export class GenerateDecoder implements Decoder {
   done = false

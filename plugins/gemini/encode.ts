@@ -27,10 +27,8 @@ const SAFETY_OFF: readonly Json[] = Object.freeze(
 
 /**
  * Equal requests give equal bytes, and parts that the provider caches (system, tools, contents) come first, so that a
- * longer
- * conversation begins with the bytes of the shorter one. Throws 400 for more candidates than the wire supports, in
- * total or
- * streamed.
+ * longer conversation begins with the bytes of the shorter one. Throws 400 for more candidates than the wire supports,
+ * in total or streamed.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean, surface: Surface): WireRequest {
   const { mapping } = target

@@ -29,8 +29,7 @@ const TOO_LONG = /input token count.{0,40}exceeds the maximum/i
 
 /**
  * The error in a parsed body or chunk, by itself or in a list of one; undefined when there is none. Without `status` it
- * is an
- * error inside an answer, which contains its own status.
+ * is an error inside an answer, which contains its own status.
  */
 export function errorOf(answer: unknown, target: Target, status?: number): GatewayError | undefined {
   const body: unknown = Array.isArray(answer) ? answer[0] : answer

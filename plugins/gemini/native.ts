@@ -1,7 +1,6 @@
 /**
  * A client's own generateContent body, for a provider of the same wire: only necessary changes, so that no field is
- * lost
- * (docs/wire-sources.md#gemini).
+ * lost (docs/wire-sources.md#gemini).
  */
 import {
   type ChatRequest,
@@ -118,8 +117,7 @@ const HELD = /^https:\/\/(?:generativelanguage\.googleapis\.com\/|(?:www\.)?yout
 
 /**
  * The parts as they came, with this provider's signatures, and calls without ids where the surface has none. Joins
- * consecutive
- * turns of one role; turns without a role are the user's.
+ * consecutive turns of one role; turns without a role are the user's.
  */
 function contentsOf(contents: unknown, target: Target, surface: Surface): GeminiTurn[] {
   const turns: GeminiTurn[] = []

@@ -1,7 +1,6 @@
 /**
  * Thought signatures: the provider signs parts of its answers and requires each signature back on its part. Clients
- * hold
- * them sealed; only the provider that signed gets them back.
+ * hold them sealed; only the provider that signed gets them back.
  */
 import { isObject, type Json, type Message, type Target, unseal } from '../../src/plugin.ts'
 import type { Part } from './parts.ts'
@@ -18,10 +17,8 @@ export const NATIVE_FIELDS = ['executableCode', 'codeExecutionResult', 'toolCall
 
 /**
  * Assistant content before its calls, with the signatures of `message.reasoning_details` in place. Clients join text,
- * so a
- * signature belongs to the text that it closes: the last one to the last text, and so on backwards. Signatures of
- * images come
- * as `data`, those of thoughts beside the thought.
+ * so a signature belongs to the text that it closes: the last one to the last text, and so on backwards. Signatures of
+ * images come as `data`, those of thoughts beside the thought.
  */
 export function signedParts(spoken: readonly Part[], message: Message, target: Target): Part[] {
   const thoughts: Part[] = []

@@ -22,17 +22,14 @@ const LEVELS = ['minimal', 'low', 'medium', 'high']
 
 /**
  * True for models since the third generation: they accept a listed level, bind function calls to thought signatures,
- * and search
- * beside functions. Earlier models accept a budget.
+ * and search beside functions. Earlier models accept a budget.
  */
 export const takesLevels = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
 
 /**
  * `thinkingConfig`, or undefined when there is nothing to set. Contains either a level or a budget. Efforts are never
- * lowered:
- * the provider rejects those that the model lacks. Where thinking cannot be turned off, `none` is the minimum. Requests
- * thoughts
- * only when the caller sees them.
+ * lowered: the provider rejects those that the model lacks. Where thinking cannot be turned off, `none` is the minimum.
+ * Requests thoughts only when the caller sees them.
  */
 export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Json | undefined {
   if (!mapping.supports.has('reasoning')) return undefined

@@ -7,8 +7,7 @@ export { fromWireName } from '../shared/tool-name.ts'
 const MAX_LENGTH = 128
 /**
  * Characters to escape: those outside `[a-zA-Z_][a-zA-Z0-9_.:-]*`, an invalid first character, and an underscore that
- * would look
- * like an escape.
+ * would look like an escape.
  */
 const FOREIGN = /[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_.:-]))/gu
 

@@ -13,8 +13,7 @@ type FunctionTool = Extract<Tool, { type: 'function' }>
 
 /**
  * Functions in the caller's order, so that a cached prefix stays valid, then web search. Older models accept one of the
- * two:
- * functions, unless a search is forced. A choice without functions has no form here.
+ * two: functions, unless a search is forced. A choice without functions has no form here.
  */
 export function toolsOf(request: Readonly<ChatRequest>, mapping: Mapping, surface: Surface): ToolSettings {
   const choice = request.tool_choice
@@ -64,8 +63,7 @@ function searchOf(request: Readonly<ChatRequest>, surface: Surface): Json | unde
 
 /**
  * AUTO and VALIDATED allow text answers; VALIDATED enforces the schemas and is required for a search beside functions.
- * ANY
- * forces a call and enforces its schema.
+ * ANY forces a call and enforces its schema.
  */
 function callingConfig(choice: ChatRequest['tool_choice'], validated: boolean): Json | undefined {
   if (choice === 'none') return { mode: 'NONE' }

@@ -5,8 +5,7 @@ const count = (value: unknown): number => countIn(value) ?? 0
 
 /**
  * Counts arrive with every chunk, and a later report may lower an earlier one: the last applies. So output counts are
- * reported
- * at the end; the prompt's do not change and are reported at once.
+ * reported at the end; the prompt's do not change and are reported at once.
  */
 export class UsageMeter {
   #last: Usage | undefined

@@ -39,8 +39,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 
 /**
  * Models with efforts get them unchanged, including `max`: the provider rejects those that the model lacks. Magistral
- * models
- * only turn reasoning on or off.
+ * models only turn reasoning on or off.
  */
 function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
   const effort = effortOf(request, mapping)

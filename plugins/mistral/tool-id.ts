@@ -7,8 +7,7 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /**
  * An id in the wire's form: a valid one unchanged, others as their hash, so that calls and results match in every
- * request.
- * `copy` distinguishes calls of one message with the same id; 0 for the first.
+ * request. `copy` distinguishes calls of one message with the same id; 0 for the first.
  */
 export function wireId(id: string, copy: number): string {
   if (copy === 0 && OWN.test(id)) return id

@@ -1,7 +1,6 @@
 /**
  * A chat history for Mistral: system messages first, tool results directly after their calls, the assistant after
- * results, and at
- * the end a user message, a result or the beginning of an answer.
+ * results, and at the end a user message, a result or the beginning of an answer.
  */
 import {
   endsInAnswer,

@@ -184,8 +184,7 @@ export class ResponsesDecoder implements Decoder {
 
   /**
    * Items missing from the stream. Output indexes have gaps: calls are matched by id, and items without one by their
-   * order when as
-   * many arrived as exist at the end. Nothing is emitted that may have been emitted before.
+   * order when as many arrived as exist at the end. Nothing is emitted that may have been emitted before.
    */
   #supplement(items: readonly unknown[], out: Event[]): void {
     const known = [...this.#items.values()]

@@ -18,8 +18,7 @@ const MIN_OUTPUT_TOKENS = 16
 
 /**
  * Nothing is stored at the provider; reasoning that it needs again comes back encrypted. Equal requests give equal
- * bytes, and a
- * longer conversation begins with the items of the shorter one.
+ * bytes, and a longer conversation begins with the items of the shorter one.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target

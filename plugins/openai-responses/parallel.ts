@@ -16,8 +16,7 @@ interface WrappedCall {
 
 /**
  * The calls in the arguments of `parallel`: `{"tool_uses":[{"recipient_name":"functions.X","parameters":{…}}]}`.
- * Undefined for
- * anything else: it is then an actual tool of that name.
+ * Undefined for anything else: it is then an actual tool of that name.
  */
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
   if (args.length > MAX_CHARACTERS) return undefined

@@ -36,8 +36,7 @@ interface Placed {
 
 /**
  * `spoken` (messages and calls of one turn) with the other items of `target`'s provider in place. Omits items of other
- * providers
- * and reasoning that led to nothing: the wire rejects both.
+ * providers and reasoning that led to nothing: the wire rejects both.
  */
 export function withReplayed(spoken: readonly Json[], message: Message, target: Target): Json[] {
   const placed = replayed(message.reasoning_details ?? [], message.provider_native_blocks ?? [], target)

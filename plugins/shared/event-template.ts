@@ -23,8 +23,7 @@ export class EventTemplate {
 
   /**
    * The text of `data`, if it equals the learned event otherwise. Compares slices, because `startsWith` on a slice,
-   * such as `data`,
-   * checks each character separately.
+   * such as `data`, checks each character separately.
    */
   textOf(data: string): string | undefined {
     const head = this.#head.length

@@ -22,8 +22,7 @@ export function command<Args>(
 
 /**
  * Runs a command on unvalidated arguments; throws a GatewayError that names an invalid one. `actor` is the caller, for
- * the
- * audit log.
+ * the audit log.
  */
 export function runCommand(
   name: string,

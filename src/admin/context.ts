@@ -40,8 +40,7 @@ export interface AdminContext extends AccountStores {
   snapshot(): Snapshot
   /**
    * Rejects with file, line and column when the new configuration is rejected, which keeps the old one; or with the
-   * error
-   * of a worker that failed to load it.
+   * error of a worker that failed to load it.
    */
   reload(): Promise<{ changed: boolean; version: string; restartNeeded: readonly string[] }>
   /** The effective configuration, secrets masked. */

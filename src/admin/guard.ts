@@ -11,10 +11,8 @@ const isLoopback = (host: string): boolean =>
 
 /**
  * Throws 403 for anything that a page in the operator's browser could send: a foreign name that resolves to this
- * address
- * (DNS rebinding), or any `Origin`. Accepts as `Host`: loopback, the configured name, and the local address of the
- * connection,
- * with any port.
+ * address (DNS rebinding), or any `Origin`. Accepts as `Host`: loopback, the configured name, and the local address of
+ * the connection, with any port.
  */
 export function checkSender(request: IncomingMessage, listenHost: string): void {
   const { host, origin } = request.headers

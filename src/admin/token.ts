@@ -8,8 +8,7 @@ const MIN_LENGTH = 16
 
 /**
  * The token in the file at `path`; creates a missing file, readable by its owner only. Throws for a file without a
- * token,
- * because an empty one would admit everyone.
+ * token, because an empty one would admit everyone.
  */
 export function adminToken(path: string): string {
   const made = create(path)

@@ -24,8 +24,7 @@ export interface ModelsCheck {
 
 /**
  * A price is old when it is dated more than `days` days before `today`. Offers that are free, may be used without a
- * price,
- * or have been deactivated need no price and no date.
+ * price, or have been deactivated need no price and no date.
  */
 export function checkModels({ models, providers }: Catalog, days: number, today: string): ModelsCheck {
   const oldest = dayBefore(today, days)

@@ -89,8 +89,7 @@ export class Registry {
 
   /**
    * Loads the modules of `folder` that are not loaded; returns those that have changed since. Throws an Error that
-   * names
-   * the file, of which nothing is added then.
+   * names the file, of which nothing is added then.
    */
   async load(folder: string): Promise<string[]> {
     const changed: string[] = []

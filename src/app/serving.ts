@@ -11,8 +11,7 @@ export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metric
   listen(): Promise<void>
   /**
    * Reloads the configuration. Rejects with a ConfigError and changes nothing; or with the error of a worker that
-   * failed to load
-   * it.
+   * failed to load it.
    */
   reload: AdminContext['reload']
   /** Waits for running requests to end. */

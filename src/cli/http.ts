@@ -70,8 +70,7 @@ export async function readText(response: IncomingMessage): Promise<string> {
 
 /**
  * `127.0.0.1:9901`, `http://gateway:9901/` → a URL; throws a Failure that shows `example` for anything else. An address
- * with
- * a password is refused without being repeated.
+ * with a password is refused without being repeated.
  */
 export function parseUrl(text: string, example: string): URL {
   const full = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`

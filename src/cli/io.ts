@@ -12,8 +12,7 @@ export interface Io {
   err(text: string): void
   /**
    * Runs a command on this terminal to its end; resolves with its exit code. Rejects with the system's error when it
-   * cannot
-   * start.
+   * cannot start.
    */
   run?(command: string, args: readonly string[], env: Io['env']): Promise<number>
   /** All of standard input. */

@@ -1,7 +1,6 @@
 /**
  * Reasoning that a provider requires back, in one opaque text that clients return unchanged as the signature of a part
- * or as
- * encrypted content, often without any other reasoning. Base64 of a JSON object that begins with `mgw`.
+ * or as encrypted content, often without any other reasoning. Base64 of a JSON object that begins with `mgw`.
  */
 import type { ReasoningDetail } from '../core/fold.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'

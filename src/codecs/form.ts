@@ -12,8 +12,7 @@ export interface FormBody {
 
 /**
  * Official clients write lists as repeated `a[]`, objects as `a[b]`, and everything else as text. Throws 400
- * `invalid_form_data`
- * for a repeated scalar, and for a part that is both an object's member and a value.
+ * `invalid_form_data` for a repeated scalar, and for a part that is both an object's member and a value.
  */
 export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
   const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>

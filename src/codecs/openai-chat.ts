@@ -60,8 +60,7 @@ const plain = new Set([...known].filter(key => !special.has(key)))
 
 /**
  * The known fields that the caller set, one name each, checked against each other. `passes` adds parameters that the
- * interface
- * does not list.
+ * interface does not list.
  */
 export function canonical(body: ChatBody, passes = false): ChatRequest {
   const request: Record<string, unknown> = {}

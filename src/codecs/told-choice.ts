@@ -94,8 +94,7 @@ const members = (lists: object): string => JSON.stringify(lists).slice(1, -1)
 
 /**
  * A citation in OpenAI's form, which requires indexes: a source without a place spans the whole text, of `length`.
- * Without text it
- * has none.
+ * Without text it has none.
  */
 export function annotation(source: SourceEvent, length: number): object {
   const { url, title = '', start = 0, end = length } = source

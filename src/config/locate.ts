@@ -18,8 +18,7 @@ export interface Located {
 
 /**
  * In order: `option` (`--config`), `GATEWAY_CONFIG`, `./config/gateway.yaml`, the package's. Throws an Error when a
- * named file
- * does not exist.
+ * named file does not exist.
  */
 export function locateConfig(option: string | undefined, env: Env, cwd: string): Located {
   const given = option ?? env.GATEWAY_CONFIG

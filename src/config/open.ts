@@ -24,8 +24,7 @@ export class OpenCatalog implements OpenModels {
 
   /**
    * `template`: the properties common to all offers; `mapped`: names mapped to models of the catalogue; `found` returns
-   * the
-   * provider's latest list.
+   * the provider's latest list.
    */
   constructor(template: Mapping, mapped: ReadonlySet<string>, found?: () => readonly FoundModel[]) {
     this.#template = template

@@ -28,8 +28,7 @@ interface Entry {
 
 /**
  * Throws a ConfigError and then disposes all filters. Endpoints that use one chain with equal options share its
- * filters,
- * so that counters of a filter cover all of them.
+ * filters, so that counters of a filter cover all of them.
  */
 export function linkRoutes(
   file: ConfigFile<GatewayFile>,

@@ -31,8 +31,7 @@ export class Source {
 
   /**
    * An error at the value of `path`, at its key, or at its nearest parent when it is absent. Finding the position
-   * parses the
-   * text again, on demand: only one error is reported, and keeping all positions would cost memory.
+   * parses the text again, on demand: only one error is reported, and keeping all positions would cost memory.
    */
   error(message: string, path: Path = [], at: 'key' | 'value' = 'value'): ConfigError {
     const { text } = this

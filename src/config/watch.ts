@@ -9,8 +9,7 @@ export interface WatchOptions {
   readonly paths: () => readonly string[]
   /**
    * Never runs twice at once. A rejection goes to `onError`. Also called once when the watch begins, for changes since
-   * the
-   * caller's last reading.
+   * the caller's last reading.
    */
   readonly onChange: () => unknown
   /** Receives errors of watching. */

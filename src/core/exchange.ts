@@ -64,8 +64,8 @@ export interface ExchangeInit {
 
 /**
  * Accepts the request as a WebSocket: its status is then final, and messages wait until they are read. `limit`: maximum
- * bytes of
- * a message. `protocol`: the one chosen from the client's offer. Throws a GatewayError when the client has left.
+ * bytes of a message. `protocol`: the one chosen from the client's offer. Throws a GatewayError when the client has
+ * left.
  */
 export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket
 
@@ -308,8 +308,7 @@ export class Exchange {
 
   /**
    * Whether the caller left, or was cut off, while a provider without a failure had its request: the provider charges
-   * for its
-   * work in any case.
+   * for its work in any case.
    */
   get isOwed(): boolean {
     return this.isCut || (this.atProvider && this.signal.reason?.status === CLIENT_CLOSED)
@@ -317,10 +316,8 @@ export class Exchange {
 
   /**
    * Fills usage that the upstream did not report from the sent and delivered content, and marks it as estimated. For an
-   * answer that
-   * was `cut`, adds the content delivered since the last report. Without delivered content there is no usage, unless
-   * the provider
-   * charges for it.
+   * answer that was `cut`, adds the content delivered since the last report. Without delivered content there is no
+   * usage, unless the provider charges for it.
    */
   completeUsage(cut: boolean): void {
     this.#answer.complete(cut)

@@ -1,11 +1,11 @@
 /** What a request consumed. The axes are those of prices, so that cost is their product. */
 
 /**
- * Tokens unless said otherwise. `prompt` includes cached, written, image (`image_input`), audio and video tokens; `completion` includes
- * reasoning, image and audio tokens; `input_audio_cache_read` is part of both `input_audio` and `input_cache_read`.
- * `image` (of the prompt), `output_images` (images of the answer), `request`, `web_search`, `ocr_page` and
- * `ocr_page_annotated` are counts, `second`
- * and `input_audio_hour` are durations in their unit. `input_video` has no price of its own: it costs as `prompt`.
+ * Tokens unless said otherwise. `prompt` includes cached, written, image (`image_input`), audio and video tokens;
+ * `completion` includes reasoning, image and audio tokens; `input_audio_cache_read` is part of both `input_audio` and
+ * `input_cache_read`. `image` (of the prompt), `output_images` (images of the answer), `request`, `web_search`,
+ * `ocr_page` and `ocr_page_annotated` are counts, `second` and `input_audio_hour` are durations in their unit.
+ * `input_video` has no price of its own: it costs as `prompt`.
  */
 export const axes = [
   'prompt',

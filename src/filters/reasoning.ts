@@ -1,7 +1,6 @@
 /**
  * Keeps reasoning that a provider requires back beside tool calls, for clients that drop unknown fields. A turn that
- * comes back
- * without it gets it again.
+ * comes back without it gets it again.
  */
 import { createHash } from 'node:crypto'
 import type { Event } from '../core/event.ts'

@@ -58,8 +58,8 @@ const BY_CONTENT_TYPE = new Map<string, AudioType>([
 
 /**
  * The type under which a file is sent to a provider (docs/contract.md#forms): by its first bytes, else by the
- * `extension` of its
- * name, else by the `contentType` of its part; both are '' when absent. MP3 when nothing identifies it.
+ * `extension` of its name, else by the `contentType` of its part; both are '' when absent. MP3 when nothing identifies
+ * it.
  */
 export function fileTypeOf(head: Buffer, extension: string, contentType: string): AudioType {
   const proven = audioType(head)

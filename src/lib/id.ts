@@ -18,8 +18,8 @@ let count = 0
 
 /**
  * Milliseconds, a counter within them, then 45 random bits: ids of one process sort by creation. Neighbouring times
- * give
- * neighbouring ids, so that a database appends to its indexes instead of touching a page of each for every request.
+ * give neighbouring ids, so that a database appends to its indexes instead of touching a page of each for every
+ * request.
  */
 export function shortId(): string {
   if (used === pool.length) {

@@ -200,8 +200,7 @@ export class Mask {
 
   /**
    * For answers: a prefix common to all credentials of a kind is no match, and credentials below 12 characters are
-   * ignored.
-   * `before` is the end of the preceding text. 1,000 characters take about 4 us.
+   * ignored. `before` is the end of the preceding text. 1,000 characters take about 4 us.
    */
   answer(text: string, before = ''): string {
     const runs = this.#needles.runsIn(before + text)

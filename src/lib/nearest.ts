@@ -57,8 +57,7 @@ export function similar(name: string, valid: readonly string[], count = 3): read
 
 /**
  * Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours. Returns `limit` for any
- * distance of
- * `limit` or more; differing lengths decide that without comparing, since clients choose the names.
+ * distance of `limit` or more; differing lengths decide that without comparing, since clients choose the names.
  */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit

@@ -37,8 +37,7 @@ export function isZone(zone: string): boolean {
 
 /**
  * The month that contains `at`, counted from `anchor` on the same day of each month (the last day of shorter months),
- * UTC.
- * For an `at` before `anchor`, the first month.
+ * UTC. For an `at` before `anchor`, the first month.
  */
 export function cycleOf(anchor: number, at: number): Span {
   const from = new Date(anchor)

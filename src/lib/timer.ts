@@ -5,8 +5,7 @@ export const timerMs = (ms: number): number => Math.min(ms, LONGEST_MS)
 
 /**
  * Aborts `signal` after a delay in milliseconds, or together with `other`. The timer refers to the controller: a signal
- * of
- * `AbortSignal.timeout` that only `AbortSignal.any` refers to can be collected before its time.
+ * of `AbortSignal.timeout` that only `AbortSignal.any` refers to can be collected before its time.
  */
 export class Deadline {
   readonly #controller = new AbortController()

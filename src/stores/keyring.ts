@@ -127,8 +127,7 @@ export class Keyring {
 
   /**
    * Creates a key that seals from now on; returns its version. Only for keys in the file. Old keys stay in the file,
-   * because
-   * other processes and backups need them.
+   * because other processes and backups need them.
    */
   addKey(): string {
     if (given(this.#options).length > 0) {

@@ -31,10 +31,8 @@ const clocks: LagClocks = {
 
 /**
  * `lagMs()` decays by a quarter per tick of 100 ms: one stall, or the burst of a cold start, sheds no load, while a
- * loop that
- * stays late shows within a few ticks. A tick overdue at the time of the call counts already. A tick counts for at most
- * the CPU
- * time of the process in it: rejecting requests frees no time that other processes use.
+ * loop that stays late shows within a few ticks. A tick overdue at the time of the call counts already. A tick counts
+ * for at most the CPU time of the process in it: rejecting requests frees no time that other processes use.
  */
 export class Lag {
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })

@@ -13,8 +13,7 @@ const node = <Child>(): Node<Child> => ({ next: new Map(), child: undefined })
 
 /**
  * Children of one metric. Above nine tenths of `limit` a new tuple keeps only its first `closed` values and the rest
- * become
- * `other`; above `limit` all become `other`. Client-chosen names therefore cannot add series without end.
+ * become `other`; above `limit` all become `other`. Client-chosen names therefore cannot add series without end.
  */
 export class Series<Child> {
   readonly #root: Node<Child> = node()

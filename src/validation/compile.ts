@@ -1,7 +1,6 @@
 /**
  * Compiles schemas to functions. The build compiles those of the package: compiling them took a quarter of the start,
- * and the
- * compiler a part of its memory.
+ * and the compiler a part of its memory.
  */
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'

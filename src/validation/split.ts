@@ -1,14 +1,12 @@
 /**
  * Splits a schema so that each piece becomes a function of its own. V8 never optimises a function as long as that of a
- * whole
- * chat request: checking one took six times as long.
+ * whole chat request: checking one took six times as long.
  */
 import type { JsonSchema } from '../core/schema.ts'
 
 /**
  * The same schema with every nested schema moved to `$defs`, equal ones once. Members of a union stay in place: its
- * errors
- * are derived from them. Supports the keywords of `s`, which has no references of its own.
+ * errors are derived from them. Supports the keywords of `s`, which has no references of its own.
  */
 export function split(json: JsonSchema): JsonSchema {
   const names = new Map<string, string>()

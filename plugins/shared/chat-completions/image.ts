@@ -5,8 +5,7 @@ const IMAGES = 'a JPEG, PNG, GIF or WebP image'
 
 /**
  * An http(s) address unchanged; a data URL in plain form, with the media type of its first bytes. Throws 400 for any
- * other
- * address and for data that is not an image.
+ * other address and for data that is not an image.
  */
 export function imageUrl(url: string, at: string): string {
   if (/^https?:\/\//i.test(url)) return url

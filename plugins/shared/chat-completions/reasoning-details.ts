@@ -1,7 +1,6 @@
 /**
  * `reasoning_details`: structured reasoning that its provider requires back unchanged. A client gets the text of each
- * entry in
- * plain form and the rest (type, id, signature, ciphertext) as one sealed value.
+ * entry in plain form and the rest (type, id, signature, ciphertext) as one sealed value.
  */
 import {
   type Event,
@@ -140,8 +139,7 @@ function beyond(block: Block, text: string): string {
 
 /**
  * The entries of an earlier answer made by `target`. Text extends to the seal that closes its block, so it does not
- * matter
- * whether the client joined the pieces of a stream.
+ * matter whether the client joined the pieces of a stream.
  */
 export function replayDetails(details: Message['reasoning_details'], target: Target): Json[] {
   const entries: Json[] = []

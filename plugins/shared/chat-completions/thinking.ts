@@ -1,7 +1,6 @@
 /**
  * Thinking that its provider requires back but does not mark: the gateway seals it, and only thinking sealed for the
- * target is
- * replayed.
+ * target is replayed.
  */
 import {
   type Event,
@@ -16,8 +15,7 @@ import { replayDetails } from './reasoning-details.ts'
 
 /**
  * Signatures of one frame, by choice. The first entry belongs to the block open before the frame, each further one to
- * the next
- * reasoning event of the frame; undefined for unsigned events.
+ * the next reasoning event of the frame; undefined for unsigned events.
  */
 export type Signatures = ReadonlyMap<number, readonly (string | undefined)[]>
 
@@ -83,8 +81,7 @@ export class Thinking {
 
 /**
  * The thinking of an earlier answer sealed for `target`, unmodified and in order. Where a client keeps only the text,
- * it is used if
- * the manifest names that field for replay (`reasoning_replay`).
+ * it is used if the manifest names that field for replay (`reasoning_replay`).
  */
 export function replayThinking(message: Message, target: Target): { text: string; signature?: string }[] {
   if (!target.mapping.supports.has('reasoning')) return []

@@ -28,8 +28,7 @@ export const NO_RESULT = 'No result'
 
 /**
  * Results belong to the latest call of their id, wherever they are; of two results for one call the later counts.
- * Throws 400 for
- * a result without a call.
+ * Throws 400 for a result without a call.
  */
 export function pairResults(messages: readonly Message[]): PairedMessage[] {
   const steps: PairedMessage[] = []

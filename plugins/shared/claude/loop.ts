@@ -22,8 +22,7 @@ export function openLoop<T extends LoopTurn<Block>, Block>(
 
 /**
  * Whether a loop began without a thought, because another provider began it or the client dropped the thought: the wire
- * rejects
- * its continuation with a thinking budget.
+ * rejects its continuation with a thinking budget.
  */
 export function beganWithoutThought<Block>(
   [first]: readonly LoopTurn<Block>[],

@@ -9,8 +9,7 @@ const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'host
 
 /**
  * A copy of `schema` for `output_config.format` and strict tools: objects are closed, `oneOf` becomes `anyOf`, and
- * unsupported
- * keywords move to the description.
+ * unsupported keywords move to the description.
  */
 export function strictSchema(schema: Json): Json {
   const entries: [string, unknown][] = []

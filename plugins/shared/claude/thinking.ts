@@ -98,8 +98,7 @@ interface Signed {
 
 /**
  * The thinking blocks of an earlier answer that this provider sealed, unmodified and in order: the wire rejects others.
- * Details
- * with one `block_index` are pieces of one block.
+ * Details with one `block_index` are pieces of one block.
  */
 export function replayThinking(message: Message, target: Target): Block[] {
   const signed = new Map<number, Signed>()

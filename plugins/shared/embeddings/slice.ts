@@ -1,9 +1,7 @@
 /**
  * Cuts the `data` array out of an answer in OpenAI's form without parsing its numbers, nearly all of its bytes. The
- * rest is
- * parsed and compared, so that the cut part is a `data` array (docs/contract.md#embeddings); unusual answers are left
- * to the
- * caller for parsing.
+ * rest is parsed and compared, so that the cut part is a `data` array (docs/contract.md#embeddings); unusual answers
+ * are left to the caller for parsing.
  */
 import { isObject, type Json } from '../../../src/plugin.ts'
 

@@ -47,8 +47,7 @@ interface NativeTurn {
 
 /**
  * Turns as they came, joined by role, completed with fields that clients may omit: roles, ids of results, and the order
- * of
- * results.
+ * of results.
  */
 class Turns {
   readonly #open: Opens<string>

@@ -25,8 +25,7 @@ export class Blocks {
   readonly #tools = new Map<number, PendingTool>()
   /**
    * Calls that began before the open one was complete, and other content in between: providers may interleave them, and
-   * a closed
-   * block accepts no more.
+   * a closed block accepts no more.
    */
   #waiting: (PendingTool | Said)[] = []
   readonly #web: WebResults
@@ -34,8 +33,7 @@ export class Blocks {
   readonly #hidden: HiddenReasoning | undefined
   /**
    * Seals after a text. They are emitted before following content and dropped at the end: clients that print an answer
-   * read its
-   * last block.
+   * read its last block.
    */
   #late: ReasoningEvent[] = []
   #finish: FinishReason = 'stop'

@@ -1,7 +1,6 @@
 /**
  * Sealed reasoning of other formats inside thinking blocks. Clients return a thinking block's opaque signature
- * unchanged, so it
- * carries values without a field of their own: base64 of `mgw|<what>|<format>|<place>|<seal>`.
+ * unchanged, so it carries values without a field of their own: base64 of `mgw|<what>|<format>|<place>|<seal>`.
  */
 import { wellFormed } from '../../core/json.ts'
 

@@ -7,8 +7,7 @@ import type { Block, MessageTurn } from './schema.ts'
 
 /**
  * A user turn becomes one message per result, and then the rest. Content between calls and results moves after the
- * results,
- * because other wires allow nothing between them.
+ * results, because other wires allow nothing between them.
  */
 export function historyOf(turns: readonly MessageTurn[]): Message[] {
   const messages: Message[] = []

@@ -4,8 +4,7 @@ import { isObject } from '../../core/json.ts'
 
 /**
  * Throws a 400 for a body with a thread before any other check: a continued thread has no history in its `messages`.
- * These details
- * make the wire's official clients send the whole history.
+ * These details make the wire's official clients send the whole history.
  */
 export function refuseThread(body: unknown): void {
   if (!isObject(body) || body.thread == null) return

@@ -1,7 +1,6 @@
 /**
  * Converts tools of a Responses body to functions, which every wire supports. A custom tool becomes a function with one
- * string,
- * `input`; tools of a namespace get a combined name. Calls are returned under the client's names.
+ * string, `input`; tools of a namespace get a combined name. Calls are returned under the client's names.
  */
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'

@@ -7,8 +7,7 @@ import { called, count, date, lifecycle, modelId, text } from './terms.ts'
 const state = called('true, false or a word', s.either(s.boolean(), text))
 /**
  * The provider's field that turns reasoning on and off. An effort turns it on; `none` and a forced tool turn it off.
- * The
- * effort itself is sent when `reasoning_efforts` contains any other than `none`.
+ * The effort itself is sent when `reasoning_efforts` contains any other than `none`.
  */
 const reasoningSwitch = s.object({
   field: s.string({

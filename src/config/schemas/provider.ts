@@ -94,8 +94,7 @@ export const providerFile = s.object({
   models: s.arrayOr('open', mapping, { description: 'a list of models, or "open"' }),
   /**
    * Properties of models that no file lists: `<provider>/<name>` is sent unchanged. `models: open` equals an empty
-   * `open`
-   * with an empty list of models.
+   * `open` with an empty list of models.
    */
   open: s.optional(openEntry),
   /** Reads its model list at intervals and adds it to the catalogue: for engines that come and go. */

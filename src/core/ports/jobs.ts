@@ -181,8 +181,7 @@ export interface JobScope {
 
 /**
  * A write with a fence resolves with false when another process has claimed the row since, or the job has ended:
- * nothing was
- * changed then. All reject with a GatewayError `billing_unavailable` when the store cannot be written.
+ * nothing was changed then. All reject with a GatewayError `billing_unavailable` when the store cannot be written.
  */
 export interface JobStore {
   /**

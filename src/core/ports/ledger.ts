@@ -5,8 +5,7 @@ import type { Budget, Principal } from './keys.ts'
 
 /**
  * The payer: the organization's credits, its coding plan's allowance (`premium`: also counted against the week), or the
- * caller
- * itself, at the provider, with its own key.
+ * caller itself, at the provider, with its own key.
  */
 export type Funds = 'credits' | 'plan' | 'premium' | 'byok'
 
@@ -106,8 +105,7 @@ export interface Ledger {
   hold(request: HoldRequest): Promise<Hold | Exhausted>
   /**
    * Reserves up to `amount` more for a running attempt, from the payer of the hold. Returns the hold as of then; an
-   * ended one does not
-   * grow.
+   * ended one does not grow.
    */
   extend(hold: Hold, request: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold>
   /**

@@ -145,8 +145,7 @@ export interface OAuthGrantStore {
   revoke(id: string, actor: Actor): Promise<GrantRecord>
   /**
    * Ends grants without valid tokens, and removes rows that ended a day ago and clients unused for a month. Returns the
-   * number of
-   * removed rows.
+   * number of removed rows.
    */
   sweep(): Promise<number>
 }

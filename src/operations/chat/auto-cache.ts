@@ -11,8 +11,7 @@ const MARK = { type: 'ephemeral' } as const
 /**
  * The request with up to four marks: after its tools, its system messages, the turn before the last, and the last turn.
  * Unchanged when it has marks, will probably not be continued, is too short, or when caching costs more than it saves
- * for one
- * write and one read.
+ * for one write and one read.
  */
 export function autoCached(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
   const { messages, tools } = request

@@ -8,8 +8,7 @@ const FIELD = 'file_id'
 
 /**
  * Throws a 400 for a file id of the operator's account: no client can have uploaded it, and no price covers its
- * contents.
- * Another target may use the caller's own key.
+ * contents. Another target may use the caller's own key.
  */
 export function refuseHeldFiles(
   { messages }: Readonly<ChatRequest>,

@@ -131,8 +131,7 @@ export class MemoryCircuits implements Circuits {
 
   /**
    * Whether a report opens the circuit for all: together with the reports of others; or, of a probe, when another
-   * organization
-   * reported the failure before.
+   * organization reported the failure before.
    */
   #convinces({ all, told }: Trouble, org: string, share: number, now: number): boolean {
     if (all?.broken) return !all.isOpen(now) && all.openedBy !== org

@@ -117,12 +117,9 @@ class Offer implements Measured {
 
   /**
    * Combines the sum and count of `own` with the consensus of the others. Where at least two others have samples, no
-   * mean counts
-   * beyond the second highest or lowest, means of few samples are drawn toward `usual`, and none weighs more than the
-   * rest
-   * together. An organization's own samples weigh at least one half once there are some. So no organization can shift
-   * the
-   * measurements of another one.
+   * mean counts beyond the second highest or lowest, means of few samples are drawn toward `usual`, and none weighs
+   * more than the rest together. An organization's own samples weigh at least one half once there are some. So no
+   * organization can shift the measurements of another one.
    */
   #join(own: Series | undefined, sum: number, count: number, usual: number, weight: number): void {
     this.#sum = own === undefined ? 0 : own.told[sum]!

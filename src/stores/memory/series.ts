@@ -20,8 +20,7 @@ const TOLD = 9
 
 /**
  * All minutes but the current one are weighted once a minute, so that a reading costs a few additions. Minute m is in
- * slot m
- * modulo the number of slots. Takes 3 KB.
+ * slot m modulo the number of slots. Takes 3 KB.
  */
 export class Series {
   readonly #sums = new Float32Array(MAX_MINUTES * FIELDS)

@@ -41,8 +41,7 @@ export class SlidingWindow {
 
   /**
    * Advances to `now`, in milliseconds, and returns its bucket; time stands still while the clock runs backwards.
-   * Passes each
-   * bucket once, so that the amortized cost is O(1).
+   * Passes each bucket once, so that the amortized cost is O(1).
    */
   advance(now: number): number {
     const span = this.#units.length

@@ -28,8 +28,7 @@ const tooMuch = (most: Money, done: 'added to' | 'taken from', balance: Money, n
 
 /**
  * Whether `before`, the entry of a reference, is the same booking repeated. Throws a 400 when the reference belongs to
- * another
- * booking.
+ * another booking.
  */
 export function isRepeated<T extends { readonly orgId: string } & Pick<LedgerEntry, 'amount'>>(
   before: T | undefined,

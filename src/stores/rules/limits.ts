@@ -36,10 +36,8 @@ export function limitSetting(
 
 /**
  * How to find the spending since `at`. Sums are per UTC hour, from `hour` on; when a period begins within an hour, the
- * rows
- * between `hour` and `at` (ids from `first` to before `last`) are subtracted. Deleted rows cannot be subtracted, so
- * that
- * spending may count up to one hour too much.
+ * rows between `hour` and `at` (ids from `first` to before `last`) are subtracted. Deleted rows cannot be subtracted,
+ * so that spending may count up to one hour too much.
  */
 export interface SpentSince {
   readonly hour: number

@@ -19,8 +19,7 @@ export const showProject = ({ id, name, organization }: NamedProject): string =>
 
 /**
  * The one of `found` that `wanted` means: ids precede names, which may be ambiguous. Throws a 404 that lists at most
- * `MAX_NAMED`
- * of `all`.
+ * `MAX_NAMED` of `all`.
  */
 export function chosen<T extends Named>(
   what: string,

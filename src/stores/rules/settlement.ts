@@ -46,8 +46,7 @@ export type Ends = Pick<Hold, 'id' | 'funds' | 'budgets'>
 
 /**
  * Which of a request's open holds, oldest first, a spooled row ends: the named one, else the last that its caller pays
- * for
- * itself, at the same provider. The others belong to failed attempts.
+ * for itself, at the same provider. The others belong to failed attempts.
  */
 export function ownHold<T extends { readonly id: string; readonly funds: Funds; readonly provider: string | null }>(
   holds: readonly T[],

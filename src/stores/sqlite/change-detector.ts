@@ -28,8 +28,7 @@ export class ChangeDetector {
 
   /**
    * Checks the database at most twice a second. Does not report a failure: cached values stay valid for a while, and
-   * reading
-   * uncached ones fails by itself.
+   * reading uncached ones fails by itself.
    */
   poll(): 'same' | 'changed' | 'lost' {
     const now = this.#clock()

@@ -1,9 +1,7 @@
 /**
  * The SQLite driver. npm installs one of two: better-sqlite3 13 on Node 22 and later, which contains binaries, and 12
- * below
- * that, which is compiled. On Node 24.19 and later, version 12 aborts the process when a statement is collected while
- * no
- * JavaScript runs (an assertion in its cleanup hook).
+ * below that, which is compiled. On Node 24.19 and later, version 12 aborts the process when a statement is collected
+ * while no JavaScript runs (an assertion in its cleanup hook).
  */
 import { createRequire } from 'node:module'
 import type BetterSqlite3 from 'better-sqlite3'

@@ -33,8 +33,7 @@ const here = (): string => {
 
 /**
  * Decided by the system's process table, however long the database was not writable. For other hosts only the heartbeat
- * counts;
- * without a start time, the pid of a silent process may belong to another one.
+ * counts; without a start time, the pid of a silent process may belong to another one.
  */
 export function isAlive(owner: Instance & { readonly seen_at: number }, now: number): boolean {
   const silent = now - owner.seen_at > SILENCE_MS
@@ -45,8 +44,7 @@ export function isAlive(owner: Instance & { readonly seen_at: number }, now: num
 
 /**
  * Field 22 of proc_pid_stat(5); the second field is a name in parentheses, which may contain spaces and `)`. '-' for a
- * process
- * that has ended but was not yet reaped.
+ * process that has ended but was not yet reaped.
  */
 function startOf(pid: number): string | undefined {
   let stat: string

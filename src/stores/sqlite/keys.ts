@@ -77,8 +77,7 @@ interface DiscountRow {
 
 /**
  * Owners and admins have access to every project. A session ends with the key that began it, also where that has got an
- * earlier end since.
- * The casts: of a query with joins, SQLite 3.54 makes a new plan for each value of a bare parameter.
+ * earlier end since. The casts: of a query with joins, SQLite 3.54 makes a new plan for each value of a bare parameter.
  */
 const KEY = `
   SELECT keys.id, keys.parent_id, keys.models, keys.name, keys.kind,

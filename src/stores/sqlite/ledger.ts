@@ -218,8 +218,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
 
   /**
    * Within a transaction: charges and records a hold's result. For a request recorded as orphaned, that charge stays
-   * and the
-   * rest is added. Throws when the request is already recorded.
+   * and the rest is added. Throws when the request is already recorded.
    */
   #settle(open: OpenHold, row: RequestRow): void {
     const { funds } = open
@@ -266,8 +265,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
 
   /**
    * Within a transaction: settles a request whose row was spooled, unless it is settled. A row that names no hold
-   * belongs to a
-   * caller with its own key; holds of other attempts are those whose release failed.
+   * belongs to a caller with its own key; holds of other attempts are those whose release failed.
    */
   #enter({ ends, ...row }: Spooled): void {
     const outcome = this.#log.outcomeOf(row.id)

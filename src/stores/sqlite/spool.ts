@@ -1,7 +1,6 @@
 /**
  * Rows that the database cannot take now, in files beside it: JSON lines in sequence, until they can be entered. Every
- * owner
- * writes its own files; those of dead owners are taken over.
+ * owner writes its own files; those of dead owners are taken over.
  */
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -66,10 +65,8 @@ export class Spool {
 
   /**
    * Enters the rows of this process and of dead ones: `enter` receives the rows of a file, which is removed once it
-   * resolves; rows
-   * that it returns move to a file that is never entered. Rows entered before their file could be removed come again.
-   * Tries all
-   * files, then rejects when some are left.
+   * resolves; rows that it returns move to a file that is never entered. Rows entered before their file could be
+   * removed come again. Tries all files, then rejects when some are left.
    */
   async drain(living: readonly string[], enter: Enter): Promise<void> {
     if (this.#folder === undefined) return

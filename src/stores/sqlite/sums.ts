@@ -1,7 +1,6 @@
 /**
  * Sums of money. SQLite rejects sums beyond 64 bits, which an organization whose custom provider has absurd prices and
- * usage
- * could cause: whole dollars and the rest are added separately.
+ * usage could cause: whole dollars and the rest are added separately.
  */
 const UNIT = 1_000_000_000n
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>

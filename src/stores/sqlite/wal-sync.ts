@@ -1,7 +1,6 @@
 /**
  * Flushes the write-ahead log. SQLite would flush within the commit and block the event loop; here a thread flushes,
- * once for
- * all transactions that have gathered.
+ * once for all transactions that have gathered.
  */
 import { closeSync, fdatasync, openSync, statSync } from 'node:fs'
 import { StoreError } from '../../core/ports.ts'

@@ -1,9 +1,7 @@
 /**
  * Group commit: writes requested until the event loop has been quiet for a few turns, at most ten milliseconds, form
- * one
- * transaction, since a commit costs more than its contents. Durable writes resolve when they are on disk, others when
- * they
- * are committed, which survives the process but not the machine.
+ * one transaction, since a commit costs more than its contents. Durable writes resolve when they are on disk, others
+ * when they are committed, which survives the process but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
 import { StoreError } from '../../core/ports.ts'
@@ -91,12 +89,9 @@ export class Writer {
 
   /**
    * Runs `work` in the next transaction, and again in its own when another job of that transaction throws; resolves
-   * with its
-   * result once it is as safe as requested. When `work` throws, undoes its writes and rejects with that error. Rejects
-   * with
-   * SQLite's error when the file fails, and with a StoreError when another process keeps it locked for 500 ms; each
-   * converted by
-   * `explain`, if given.
+   * with its result once it is as safe as requested. When `work` throws, undoes its writes and rejects with that error.
+   * Rejects with SQLite's error when the file fails, and with a StoreError when another process keeps it locked for 500
+   * ms; each converted by `explain`, if given.
    */
   run<T>(work: () => T, safety: Durability = 'durable', explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {

@@ -11,8 +11,7 @@ export type AffinityEntry = readonly [key: string, offer: string, ttlMs: number,
 
 /**
  * The primary orders the messages and sends each to all workers, including the sender, so that the last entry wins
- * everywhere.
- * An entry that is set again with the same offer is sent when half of its lifetime has passed.
+ * everywhere. An entry that is set again with the same offer is sent when half of its lifetime has passed.
  */
 export class SharedAffinity implements AffinityStore {
   readonly #own: AffinityStore

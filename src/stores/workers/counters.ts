@@ -10,8 +10,7 @@ const SWEEP_MS = 500
 
 /**
  * All workers together admit at most `limit` units in any span of `windowMs`; a requested unit counts from its lease.
- * No request
- * is refused while another worker has unused units.
+ * No request is refused while another worker has unused units.
  */
 export class LeasedCounters implements Counters {
   readonly #leases: LeaseClient

@@ -1,7 +1,6 @@
 /**
  * Counts for all workers. A busy worker gets more units than it needs and spends them locally; unused ones are recalled
- * before
- * any request is refused.
+ * before any request is refused.
  */
 import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'

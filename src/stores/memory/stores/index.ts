@@ -1,7 +1,6 @@
 /**
  * All stores in the memory of one process: for tests, and as the simplest implementation of the ports. Any look-up may
- * scan
- * all rows.
+ * scan all rows.
  */
 import { randomBytes } from 'node:crypto'
 import type { Stores } from '../../../core/ports.ts'
