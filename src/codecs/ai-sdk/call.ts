@@ -12,7 +12,7 @@ export interface SearchTool {
   readonly query: string
 }
 
-export interface Call {
+export interface ProtocolCall {
   readonly version: Version
   readonly warnings: readonly Json[]
   readonly search?: SearchTool | undefined
@@ -28,8 +28,8 @@ export interface Call {
   readonly places?: readonly number[]
 }
 
-const calls = new WeakMap<Exchange, Call>()
+const calls = new WeakMap<Exchange, ProtocolCall>()
 
-export const noteCall = (ex: Exchange, call: Call): void => void calls.set(ex, call)
+export const noteCall = (ex: Exchange, call: ProtocolCall): void => void calls.set(ex, call)
 /** Without warnings for a request that could not be decoded. */
-export const callOf = (ex: Exchange): Call => calls.get(ex) ?? { version: versionOf(ex), warnings: [] }
+export const callOf = (ex: Exchange): ProtocolCall => calls.get(ex) ?? { version: versionOf(ex), warnings: [] }

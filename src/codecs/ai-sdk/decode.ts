@@ -6,7 +6,7 @@ import type { ChatRequest, Message } from '../../core/ops.ts'
 import { resultText } from '../../core/results.ts'
 import { Count } from '../../core/shape.ts'
 import { openAiChat } from '../openai-chat.ts'
-import { type Call, noteCall, type SearchTool } from './call.ts'
+import { noteCall, type ProtocolCall, type SearchTool } from './call.ts'
 import { MODEL_HEADER } from './error.ts'
 import { SAME } from './fields.ts'
 import { cacheControlOf, chatFieldsOf, providersOf } from './options.ts'
@@ -47,7 +47,7 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
     chat.reasoning_effort = reasoning
   }
   Object.assign(chat, own)
-  const call: Call = {
+  const call: ProtocolCall = {
     version,
     warnings,
     own: new Set(Object.keys(own)),

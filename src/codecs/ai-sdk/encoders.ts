@@ -7,7 +7,7 @@ import type { Json } from '../../core/json.ts'
 import { answerIdOf, answerModelOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
 import { StreamEncoder as ChatStream } from '../openai-chat-encoder.ts'
-import { type Call, callOf } from './call.ts'
+import { callOf, type ProtocolCall } from './call.ts'
 import { generationIdOf, streamError } from './error.ts'
 import { PartWriter } from './parts.ts'
 
@@ -25,7 +25,7 @@ const line = (part: Json | object): string => `data: ${JSON.stringify(part)}\n\n
 export class StreamEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
-  readonly #call: Call
+  readonly #call: ProtocolCall
   readonly #parts: PartWriter
   /** Writes the chunks of a chat answer, which are the raw parts. */
   readonly #raw: ChatStream | undefined

@@ -4,7 +4,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { answerIdOf } from '../accounting.ts'
 import { carry } from '../carried-reasoning.ts'
-import { type Call, callOf } from './call.ts'
+import { callOf, type ProtocolCall } from './call.ts'
 import { metadataOf } from './metadata.ts'
 import { OWN } from './options.ts'
 import { type Found, searchInput, searchResult } from './search.ts'
@@ -37,7 +37,7 @@ interface Open {
 
 export class PartWriter {
   readonly #ex: Exchange
-  readonly #call: Call
+  readonly #call: ProtocolCall
   #open: Open | undefined
   #blocks = 0
   readonly #tools = new Map<number, Tool>()

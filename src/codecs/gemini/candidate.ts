@@ -33,7 +33,7 @@ const REASONS: Readonly<Record<FinishReason, string>> = {
   content_filter: 'SAFETY',
 }
 
-class Call {
+class CandidateCall {
   id = ''
   name = ''
   args = ''
@@ -63,7 +63,7 @@ export class Candidate {
   #parts: AnswerPart[] = []
   #saidAny = false
   /** Calls in order, from the first one that was not emitted. */
-  readonly #calls: Call[] = []
+  readonly #calls: CandidateCall[] = []
   #told = 0
   /** Reasoning that no part has carried yet. */
   #thoughts = ''
@@ -98,7 +98,7 @@ export class Candidate {
         addDetail(this.#details, event)
         break
       case 'tool':
-        this.#calls[event.index] ??= new Call()
+        this.#calls[event.index] ??= new CandidateCall()
         this.#calls[event.index]!.add(event)
         this.#tellCalls(false)
         break
@@ -187,7 +187,7 @@ export class Candidate {
     }
   }
 
-  #tell({ id, name, signature }: Call, args: Json): void {
+  #tell({ id, name, signature }: CandidateCall, args: Json): void {
     const part: AnswerPart = { functionCall: { id: id || this.#makesId(this.#told), name, args } }
     if (signature !== undefined || this.#thoughts !== '' || this.#details.length > 0 || this.#native.length > 0) {
       part.thoughtSignature = this.#carry(signature)

@@ -1,32 +1,32 @@
 /** Calls of one turn that await results: clients of this wire match them by id, or by name and order. */
 
-interface Call {
+interface AwaitedCall {
   readonly id: string
   isAnswered: boolean
 }
 
 /** Consumed from its beginning, so that each call is visited once. */
 class Queue {
-  readonly #calls: Call[] = []
+  readonly #calls: AwaitedCall[] = []
   #next = 0
 
-  add(call: Call): void {
+  add(call: AwaitedCall): void {
     this.#calls.push(call)
   }
 
-  first(): Call | undefined {
+  first(): AwaitedCall | undefined {
     while (this.#calls[this.#next]?.isAnswered) this.#next++
     return this.#calls[this.#next]
   }
 }
 
 export class UnansweredCalls {
-  readonly #byId = new Map<string, Call>()
+  readonly #byId = new Map<string, AwaitedCall>()
   readonly #byName = new Map<string, Queue>()
   readonly #all = new Queue()
 
   add(id: string, name: string): void {
-    const call: Call = { id, isAnswered: false }
+    const call: AwaitedCall = { id, isAnswered: false }
     this.#byId.set(id, call)
     this.#all.add(call)
     let same = this.#byName.get(name)
