@@ -1,5 +1,5 @@
 /** What npm makes of the package: what it installs, what it packs, and what may be imported from it. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -18,6 +18,32 @@ t.test('npm ci installs one SQLite driver, which one is up to the version of Nod
   }
   t.strictSame(engines('better-sqlite3'), { optional: true, node: '<22' })
   t.strictSame(engines('better-sqlite3-napi'), { optional: true, node: '>=22' })
+})
+
+t.test('every dependency is imported, or run by a script of the package', async t => {
+  const { dependencies, optionalDependencies, devDependencies, scripts } = read('package.json')
+  const folders = ['src', 'plugins', 'test', 'build', 'bin']
+  const files = folders.flatMap(folder =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter(name => /\.(?:[mc]?js|ts)$/.test(name))
+      .map(name => join(folder, name)),
+  )
+  const texts = [...files, 'build.mjs'].map(name => readFileSync(join(root, name), 'utf8'))
+  const run = Object.values(scripts).join(' ')
+  const isUsed = (name: string) => {
+    // Types come with what they describe, and a formatter is run by its short name.
+    const base = name.replace(/^@types\/(?=.)/, '').replace(/^@biomejs\//, '')
+    if (base === 'node' || run.includes(base)) return true
+    // Several versions of one package are imported by their number: `ai-${major}`.
+    const spellings = [`'${base}'`, `'${base}/`, `\`${base.replace(/\d+$/, '')}\${`]
+    return texts.some(text => spellings.some(spelling => text.includes(spelling)))
+  }
+  const all = Object.keys({ ...dependencies, ...optionalDependencies, ...devDependencies })
+  t.ok(all.length > 20, `${all.length} dependencies`)
+  t.strictSame(
+    all.filter(name => !isUsed(name)),
+    [],
+  )
 })
 
 t.test('plugins in TypeScript find the types of what they import', async t => {

@@ -114,9 +114,13 @@ t.test('names that the glossary retired do not come back', async t => {
   t.strictSame(found, [])
 })
 
-t.test('there is one type Json', async t => {
-  const declared = sourceFiles.filter(file => /^(?:export )?type Json\b/m.test(textOf(file)))
-  t.strictSame(declared, ['src/core/json.ts'])
+t.test('there is one type Json, and one Call', async t => {
+  const declaring = (name: string) =>
+    sourceFiles.filter(file =>
+      [...textOf(file).matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm)].some(([, found]) => found === name),
+    )
+  t.strictSame(declaring('Json'), ['src/core/json.ts'])
+  t.strictSame(declaring('Call'), ['src/core/call.ts'])
 })
 
 t.test('members of an exchange that were renamed or moved do not come back', async t => {
