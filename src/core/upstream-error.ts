@@ -46,7 +46,7 @@ function text(message: unknown): string | undefined {
 }
 
 /** What may be shown of a message: nothing that a provider echoes of `secret`, or that looks like one (E13). */
-export function redact(message: string, secret?: string): string {
+export function redactMessage(message: string, secret?: string): string {
   // Cut last: of a secret that is cut in two, the first part would be shown.
   return redactText(message, secret).slice(0, MESSAGE_LIMIT)
 }
@@ -54,7 +54,7 @@ export function redact(message: string, secret?: string): string {
 /** What a program reads of an error: a name, never a sentence. */
 const NAME = /^[\w.:/-]{1,64}$/
 const nameIn = (told: string | undefined, secret?: string): string | undefined =>
-  told !== undefined && NAME.test(told) && redact(told, secret) === told ? told : undefined
+  told !== undefined && NAME.test(told) && redactMessage(told, secret) === told ? told : undefined
 const PARAM_LIMIT = 200
 
 const CREDENTIAL =
@@ -111,7 +111,7 @@ export function upstreamError(
   secret?: string,
   retryAfterMs?: number,
 ): GatewayError {
-  const message = redact(reported.message, secret)
+  const message = redactMessage(reported.message, secret)
   const { says } = reading(reported)
   const provider = (as: number, code: string) =>
     new GatewayError({
@@ -129,7 +129,7 @@ export function upstreamError(
       type: 'invalid_request_error',
       code,
       message,
-      param: reported.param === undefined ? undefined : redact(reported.param, secret).slice(0, PARAM_LIMIT),
+      param: reported.param === undefined ? undefined : redactMessage(reported.param, secret).slice(0, PARAM_LIMIT),
       upstreamStatus: status,
     })
 

@@ -1,5 +1,5 @@
-/** Removes secrets from text: what looks like one, and the credential in use. */
-import { MASK, maskOf } from './mask.ts'
+/** Removes secrets from text and values: what looks like one, and the credentials in use. `mask.ts` finds the latter. */
+import { MASK, maskAll, maskOf } from './mask.ts'
 
 /** The gateway's own keys, keys of common providers, headers, URLs. */
 const LOOKS: readonly (readonly [RegExp, string])[] = [
@@ -21,5 +21,45 @@ export const isSecretName = (name: string): boolean => SECRET_NAME.test(name.toL
 export function redactText(text: string, secret = ''): string {
   let clean = maskOf(secret)?.strict(text) ?? text
   for (const [pattern, replacement] of LOOKS) clean = clean.replace(pattern, replacement)
+  return clean
+}
+
+const MAX_DEPTH = 6
+
+/** Also removes the credentials in use, which may have any form. */
+export const cleanText = (text: string): string => redactText(maskAll(text))
+
+/**
+ * A copy of `value` that is safe to log: secret fields and values masked, errors as plain objects with their causes,
+ * bigints as strings, nesting cut at six levels.
+ */
+export function redactValue(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return cleanText(value)
+  if (typeof value === 'bigint') return value.toString()
+  if (typeof value !== 'object' || value === null) return value
+  if (depth >= MAX_DEPTH) return '[deeper]'
+  if (value instanceof Error) return redactError(value, depth)
+  if (value instanceof Date) return value
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
+  if (Array.isArray(value)) return value.map(item => redactValue(item, depth + 1))
+  const clean: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries(value)) {
+    const secret = field !== undefined && field !== null && isSecretName(name)
+    clean[name] = secret ? MASK : redactValue(field, depth + 1)
+  }
+  return clean
+}
+
+/** Other fields of foreign errors may hold requests, headers and bodies. */
+const ERROR_FIELDS = ['code', 'status', 'syscall', 'file', 'line', 'column'] as const
+
+function redactError(error: Error, depth: number): object {
+  const clean: Record<string, unknown> = { type: error.name, message: cleanText(error.message) }
+  for (const name of ERROR_FIELDS) {
+    const field: unknown = Reflect.get(error, name)
+    if (typeof field === 'string' || typeof field === 'number') clean[name] = redactValue(field)
+  }
+  if (error.stack !== undefined) clean.stack = cleanText(error.stack)
+  if (error.cause !== undefined) clean.cause = redactValue(error.cause, depth + 1)
   return clean
 }

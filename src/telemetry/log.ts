@@ -1,7 +1,7 @@
 /** The log port over pino: one JSON object per line on standard error, without secrets. */
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino'
 import type { Log } from '../core/ports.ts'
-import { cleanText, redact } from './redact.ts'
+import { cleanText, redactValue } from '../lib/redact.ts'
 
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -33,7 +33,7 @@ export function createLog(
   const write =
     (at: 'debug' | 'info' | 'warn' | 'error') =>
     (fields: object, message: string): void => {
-      if (logger.isLevelEnabled(at)) logger[at](redact(fields), cleanText(message))
+      if (logger.isLevelEnabled(at)) logger[at](redactValue(fields), cleanText(message))
     }
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }

@@ -7,7 +7,7 @@ import { type Event, isContent } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
-import { guessStatus, readProviderError, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
+import { guessStatus, readProviderError, redactMessage, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
 import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core/wire.ts'
 import { shortId } from '../../src/lib/id.ts'
@@ -134,14 +134,14 @@ t.test('every dialect of a refusal is read, and decides whether another provider
 })
 
 t.test('a message shows no secret that a provider echoes, however long it is', async t => {
-  for (const [said, shown] of echoes) t.equal(redact(said, inUse), shown)
-  const cut = redact(`${'x'.repeat(4990)} ${inUse}`, inUse)
+  for (const [said, shown] of echoes) t.equal(redactMessage(said, inUse), shown)
+  const cut = redactMessage(`${'x'.repeat(4990)} ${inUse}`, inUse)
   t.ok(cut.length <= 5000)
   t.notMatch(cut, /sk-live/, 'not even the part of a secret that would fit')
-  t.equal(redact('x'.repeat(6000)).length, 5000)
-  t.equal(redact('a short secret stays', 'short'), 'a short secret stays')
+  t.equal(redactMessage('x'.repeat(6000)).length, 5000)
+  t.equal(redactMessage('a short secret stays', 'short'), 'a short secret stays')
   const parts = 'AKIAEXAMPLE:wJalrXUtnFEMI:IQoJb3JpZ2lu'
-  t.equal(redact(`AKIAEXAMPLE and IQoJb3JpZ2lu of ${parts}`, parts), '*** and *** of ***')
+  t.equal(redactMessage(`AKIAEXAMPLE and IQoJb3JpZ2lu of ${parts}`, parts), '*** and *** of ***')
   t.match(upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), inUse).message, /"input":"\*\*\*"/)
 })
 
@@ -184,7 +184,7 @@ t.test('no twelve characters of a credential are shown, however they are written
       const encoded = encoding(secret)
       const piece = encoded.slice(Math.min(skip, encoded.length - 12), Math.max(encoded.length - cut, skip + 12))
       const message = `It says (${piece}), no more.`
-      const shown = redact(message, secret)
+      const shown = redactMessage(message, secret)
       return !shares(shown, encoded) && shown.startsWith('It says (') && shown.endsWith('), no more.')
     }),
     { numRuns: runs(500) },

@@ -1,7 +1,7 @@
 /** Fetches credentials: tokens of an OAuth server, keys from instance metadata. */
 import { Agent } from 'undici'
 import { errors, type GatewayError } from '../../core/error.ts'
-import { redact, upstreamError } from '../../core/upstream-error.ts'
+import { redactMessage, upstreamError } from '../../core/upstream-error.ts'
 import { Deadline } from '../../lib/timer.ts'
 import type { Grant } from './access-token.ts'
 
@@ -80,7 +80,7 @@ export function fieldsOf(text: string): Record<string, unknown> {
 function refusal(status: number, answer: Record<string, unknown>, secret: string): GatewayError {
   const said = [answer.error, answer.error_description].filter(part => typeof part === 'string').join(': ')
   // An assertion is a credential for as long as it lasts, and so is a part of it.
-  const clean = redact(said, secret)
+  const clean = redactMessage(said, secret)
     .replace(/\S{60,}/g, '***')
     .slice(0, 300)
   const passing = status >= 500 || status === 429 || status === 408
