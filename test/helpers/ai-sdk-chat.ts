@@ -1,4 +1,4 @@
-/** One turn of a chat over the AI SDK's protocol, in the form of `chat.ts`: what a client of that wire has in the end. */
+/** One chat turn over the AI SDK's protocol, in the form of `chat.ts`: the final state of a client of that wire. */
 import type { Call, Message, Mode, Turn } from './chat.ts'
 import type { Gateway } from './gateway.ts'
 import { readEvents } from './sse.ts'
@@ -28,7 +28,7 @@ interface Answer {
   readonly providerMetadata?: { gateway: Json }
   readonly error?: { message: string; type: string; code: string }
 }
-/** A turn as its client keeps it, which goes back. */
+/** A turn as its client stores and resends it. */
 type Kept = Message & { parts: readonly Part[] }
 interface Given extends Json {
   role: string
@@ -65,7 +65,7 @@ export async function aiSdkChat(gateway: Gateway, mode: Mode, { model, ...body }
   const { content = [], finishReason, usage, providerMetadata, error } = answer
   const message: Kept = { role: 'assistant', content: null, parts: content.flatMap(keptOf) }
   for (const part of content) read(part, message)
-  // A signature of what is not shown stands in a block without words.
+  // A signature without visible text is in a block without text.
   if (message.reasoning === '') delete message.reasoning
   const unified = finishReason?.unified
   const finish = unified === undefined || unified === 'error' ? null : (FINISHES[unified] ?? unified)
@@ -88,7 +88,7 @@ async function streamed(response: Response): Promise<Answer> {
   return fold((await readEvents<Part>(response)).data)
 }
 
-/** What the parts of a stream come to. */
+/** Folds the parts of a stream. */
 export function fold(parts: readonly Part[]): Answer {
   const must = (holds: boolean, what: string) => {
     if (!holds) throw new Error(`a stream ${what}:\n${parts.map(part => JSON.stringify(part)).join('\n')}`)

@@ -1,4 +1,4 @@
-/** The database of a gateway as its tests see it from outside, and groups of checks after which its books are right. */
+/** The database of a gateway, read by tests from outside, and groups of checks that verify it afterwards. */
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ export function openBooks(t: Pick<Test, 'teardown'>, gateway: Home, { writable =
   return books
 }
 
-/** Reads the books as they are on disk, and lets go of them: who keeps them open spares the gateway its recovery. */
+/** Reads the database from disk and closes it: a connection kept open would spare the gateway its recovery. */
 export function readBooks<T>(gateway: Home, read: (books: Sqlite) => T): T {
   const books = new Database(pathOf(gateway), { readonly: true })
   try {
@@ -33,11 +33,11 @@ export function readBooks<T>(gateway: Home, read: (books: Sqlite) => T): T {
 }
 
 const { resolve } = createRequire(import.meta.url)
-/** Of the arguments: the driver, the database. */
+/** Arguments: the driver, the database. */
 const LOCK = `const [driver, path] = process.argv.slice(1); const db = new (require(driver))(path)
   db.exec('BEGIN IMMEDIATE'); console.log('locked'); process.stdin.resume().once('close', () => db.exec('COMMIT'))`
 
-/** Resolves once another process holds the write lock, with what makes it let go of that. */
+/** Resolves once another process holds the write lock, with a function that releases it. */
 export async function lockBooks(gateway: Home): Promise<() => Promise<void>> {
   const args = ['-e', LOCK, installedDriver(), pathOf(gateway)]
   const other = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -49,7 +49,7 @@ export async function lockBooks(gateway: Home): Promise<() => Promise<void>> {
   }
 }
 
-/** The one that `src/stores/sqlite/driver.ts` takes. */
+/** The driver chosen by `src/stores/sqlite/driver.ts`. */
 function installedDriver(): string {
   try {
     return resolve('better-sqlite3-napi')
@@ -58,7 +58,7 @@ function installedDriver(): string {
   }
 }
 
-/** Writes a project whose answers are cached, as the only one of its name, and returns a key of it. */
+/** Adds a project with response caching, the only one of its name, and returns a key of it. */
 export function cachingKey(books: Sqlite): string {
   const key = `mgw_${randomBytes(32).toString('base64url')}`
   books.exec(
@@ -74,23 +74,23 @@ export function cachingKey(books: Sqlite): string {
   return key
 }
 
-/** What groups of checks run on, and what their file does more than others. */
+/** Options of groups of checks, and the additions of their file. */
 export interface GroupOptions {
   gateway: Gateway
   upstream: Upstream
   books: Sqlite
-  /** More secrets that may stand nowhere. */
+  /** Additional secrets that must not leak. */
   secrets?: string[]
-  /** Makes ready, after the upstream has forgotten what came before. */
+  /** Runs before each group, after the upstream was reset. */
   before?: () => unknown
-  /** More that must hold after each group. */
+  /** Additional checks after each group. */
   after?: (t: Test) => unknown
 }
 
-/** A group of checks; what must hold after every one of them holds. */
+/** A group of checks, followed by the invariants. */
 export type Group = (name: string, run: (t: Test) => Promise<unknown>) => Promise<unknown>
 
-/** Makes `group`, which after its checks has the invariants hold, the sums agree, and nothing be held any more. */
+/** Creates `group`, which verifies after its checks that the invariants hold, the sums agree, and no hold is left. */
 export function groupsOf(t: Pick<Test, 'test'>, options: GroupOptions): Group {
   const { gateway, upstream, books, secrets = [], before, after } = options
   const command = commandsOf(gateway)

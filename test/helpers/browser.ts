@@ -25,7 +25,7 @@ const ARGUMENTS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable
 const START_MS = 60_000
 const STEP_MS = 30_000
 
-/** A browser with a profile of its own, which is ended with the test. */
+/** A browser with a new profile, closed with the test. */
 export async function startBrowser(t: Scope): Promise<Browser> {
   const profile = await mkdtemp(join(tmpdir(), 'browser-'))
   const child = spawn(chromium!, [
@@ -111,7 +111,7 @@ export class Browser {
     })
   }
 
-  /** A tab in which no page may run scripts, as wide as a small telephone. */
+  /** A tab without JavaScript, as wide as a small phone. */
   async tab(): Promise<Tab> {
     const { targetId } = await this.send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' })
     const { sessionId } = await this.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
@@ -144,7 +144,7 @@ export class Tab {
     this.#id = id
   }
 
-  /** Does something that leads to another page, and resolves when that is loaded. */
+  /** Runs `work`, which leads to another page, and resolves when that is loaded. */
   async loads(work: () => Promise<unknown>): Promise<void> {
     const loaded = this.#browser.once('Page.loadEventFired', this.#id)
     await work()
@@ -155,14 +155,14 @@ export class Tab {
     return this.loads(() => this.#browser.send('Page.navigate', { url }, this.#id))
   }
 
-  /** What an expression yields, which the debugger evaluates though the page may not. */
+  /** The value of an expression, which the debugger evaluates even without JavaScript. */
   async read<T>(expression: string): Promise<T> {
     const asked = { expression, returnByValue: true }
     const { result } = await this.#browser.send<{ result: { value: T } }>('Runtime.evaluate', asked, this.#id)
     return result.value
   }
 
-  /** As a keyboard does, into what has the focus. */
+  /** Types into the focused field. */
   type(text: string): Promise<unknown> {
     return this.#browser.send('Input.insertText', { text }, this.#id)
   }

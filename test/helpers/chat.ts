@@ -1,4 +1,4 @@
-/** One turn of a chat over HTTP, whole or streamed, read into the same form: what a client has in the end. */
+/** One chat turn over HTTP, whole or streamed, in one form: the final state of a client. */
 import type { Json } from '../../src/core/json.ts'
 import type { Gateway } from './gateway.ts'
 import { type ChatChunk, readEvents } from './sse.ts'
@@ -81,7 +81,7 @@ async function streamed(response: Response): Promise<Turn> {
 
 export type Delta = NonNullable<ChatChunk['choices']>[number]['delta'] & { reasoning_details?: unknown[] }
 
-/** Adds a chunk to the message that a client puts together. */
+/** Adds a chunk to the message that a client assembles. */
 export function grow(message: Message, delta: Delta): void {
   if (typeof delta.content === 'string') message.content = (message.content ?? '') + delta.content
   if (delta.reasoning) message.reasoning = (message.reasoning ?? '') + delta.reasoning

@@ -1,9 +1,9 @@
-/** Child processes of tests: their output is kept, their end can be awaited. */
+/** Child processes of tests: collects their output and awaits their end. */
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 
-/** What the helpers need of a tap test. */
+/** The used part of a tap test. */
 export interface Scope {
   teardown(end: () => unknown): void
   passing(): boolean

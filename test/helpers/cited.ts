@@ -1,4 +1,4 @@
-/** Which ids of checks the tests name. */
+/** Finds the ids of checks that tests name. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,10 @@ import ts from 'typescript'
 const tests = fileURLToPath(new URL('..', import.meta.url))
 const own = new Set(['reliability.ts', 'reliability.test.ts', 'edge-cases.test.ts'])
 
-/** The files whose tests name each id that `pattern` finds (global), in the texts that names are made of. */
+/**
+ * The files whose test names contain each id that `pattern` matches (global), also in the texts that names are built
+ * from.
+ */
 export function placesOf(pattern: RegExp): ReadonlyMap<string, readonly string[]> {
   const places = new Map<string, string[]>()
   for (const [file, text] of files()) {
@@ -25,7 +28,7 @@ function files(): NonNullable<typeof read> {
   return read
 }
 
-/** The ids in the texts of a file, but for messages of assertions: `t.test` and its like take names. */
+/** The ids in the texts of a file, except assertion messages: `t.test` and its like take names. */
 function citedIn(text: string, pattern: RegExp): string[] {
   if (text.search(pattern) < 0) return []
   const ids: string[] = []
@@ -39,7 +42,7 @@ function citedIn(text: string, pattern: RegExp): string[] {
   return ids
 }
 
-/** Whether a text is what an assertion says: an argument of `t.equal`, `t.ok` and all but `t.test`. */
+/** Whether a text is an assertion message: an argument of `t.equal`, `t.ok` and others, but not of `t.test`. */
 function isMessage(node: ts.Node): boolean {
   const text = ts.isTemplateExpression(node.parent) ? node.parent : node
   const call = text.parent

@@ -1,4 +1,4 @@
-/** The clients of the harness, and how it judges errors and metrics. */
+/** The clients of the test harness, and its checks of errors and metrics. */
 import { createServer } from 'node:net'
 import t from 'tap'
 import { isErrorBody, metric } from './invariants.ts'
@@ -37,7 +37,7 @@ t.test('the raw client sends pieces as given and reports answers and the way the
   t.equal(heard, 'end')
   t.match(await raw(port, 'reset'), { status: 0, closed: 'reset' })
   t.match(await raw(port, 'silence', { timeoutMs: 30 }), { closed: null })
-  // It stops at the answer: the deadline is beyond the test's own.
+  // Stops at the answer: the time limit is longer than the test's own.
   const kept = await raw(port, socket => socket.write('keep'), { responses: 1, timeoutMs: 3_600_000 })
   t.match(kept, { status: 200, headers: { a: '1, 2' }, body: 'ok', complete: true, closed: null })
   t.match(await raw(port, 'silence', { until: Promise.resolve(), timeoutMs: 3_600_000 }), { closed: null })

@@ -1,7 +1,7 @@
-/** The operator's commands, asked for over the admin listener. */
+/** Operators' commands over the admin listener. */
 import type { Gateway } from './gateway.ts'
 
-/** Runs a command and returns its answer; throws what the gateway says when it refuses. */
+/** Runs a command and returns its answer; throws the gateway's error. */
 export type Command = <T = Record<string, unknown>>(name: string, args?: object) => Promise<T>
 
 /** The commands of a gateway. */

@@ -1,13 +1,13 @@
-/** What work costs, for tests of how it grows: time on the wall depends on what else the machine does. */
+/** CPU time of work, for tests of its growth: wall time depends on the load of the machine. */
 
-/** CPU time that this process takes for `run`, in milliseconds. `run` must be synchronous. */
+/** CPU time of `run` in this process, in milliseconds. `run` must be synchronous. */
 export function cpuMs(run: () => void): number {
   const used = cpuMeter()
   run()
   return used()
 }
 
-/** CPU time of this process since this call, in milliseconds: of all that runs in it meanwhile. */
+/** CPU time of this process since the call, in milliseconds, including everything else that runs in it. */
 export function cpuMeter(): () => number {
   const before = process.cpuUsage()
   return () => {
@@ -16,7 +16,7 @@ export function cpuMeter(): () => number {
   }
 }
 
-/** Whether `promise` settles within so many turns of the event loop: one that waits for a timer of seconds does not. */
+/** Whether `promise` settles within `turns` of the event loop: a promise that waits for a timer of seconds does not. */
 export async function settlesInTurns(promise: Promise<unknown>, turns = 1000): Promise<boolean> {
   let settled = false
   const settle = () => {

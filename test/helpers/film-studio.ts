@@ -1,4 +1,4 @@
-/** A provider of videos in the Sora shape, as a script of states; it counts what it is asked. */
+/** A video provider of the Sora shape that follows a script of states and counts its polls. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -8,20 +8,20 @@ interface Scope {
 
 export const FILM = Buffer.concat([Buffer.from('\0\0\0\x18ftypisom', 'latin1'), Buffer.alloc(5000, 7)])
 
-/** What one question is answered with: a status of the job, or of HTTP. */
+/** The answer to one poll: a status of the job, or an HTTP status. */
 export type Step = string | number
 
 export interface FilmStudio {
   readonly url: string
   readonly origin: string
-  /** Answers to the questions of each job; the last one stays. */
+  /** Answers to the polls of each job; the last one repeats. */
   script: readonly Step[]
-  /** How creates are answered. */
+  /** The answer to creates. */
   create: 'ok' | 'cut' | number
   readonly creates: string[]
-  /** Questions by job. */
+  /** Polls by job. */
   readonly polls: Map<string, number>
-  /** How many questions of one job were open at once, at most. */
+  /** Maximum number of concurrent polls of one job. */
   overlap: number
   readonly deleted: string[]
   readonly headers: IncomingMessage['headers'][]

@@ -1,4 +1,4 @@
-/** Runs the built gateway as an operator would: its own process, its own folder of files. */
+/** Runs the built gateway as an operator would: in its own process and folder. */
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,15 +13,15 @@ type HeaderSet = Record<string, string | null>
 export interface GatewayOptions {
   /** Manifests by provider id; `provider`, `name`, `auth`, `wires` and `models` have defaults (see `manifest`). */
   providers: Record<string, Tree>
-  /** Entries of `models.d`; by default one for each model that a manifest names. */
+  /** Entries of `models.d`; by default one per model named in a manifest. */
   models?: Tree[]
-  /** Laid over the settings of `gateway.yaml`, key by key. */
+  /** Merged into the settings of `gateway.yaml`, key by key. */
   config?: Tree
-  /** In place of the shipped chains. */
+  /** Replaces the shipped chains. */
   chains?: Tree
-  /** Added to an otherwise empty environment. */
+  /** Environment variables; the environment is empty otherwise. */
   env?: Record<string, string>
-  /** More files, by their path in the gateway's folder. */
+  /** Additional files, by path in the gateway's folder. */
   files?: Record<string, string>
 }
 
@@ -38,34 +38,34 @@ export interface Gateway {
   readonly token: string
   readonly dir: string
   readonly configPath: string
-  /** What the present process has said. */
+  /** Output of the current process. */
   stdout(): string
   stderr(): string
   /** `POST /v1/chat/completions`; a text becomes a user message to the model `test`. */
   chat(body: string | Tree, headers?: HeaderSet, signal?: AbortSignal): Promise<Response>
-  /** Sends JSON, or text as it is, with the key unless `headers` name a credential; a null header is left out. */
+  /** Sends JSON, or text unchanged, with the key unless `headers` contain a credential; null removes a header. */
   post(path: string, body: unknown, headers?: HeaderSet, signal?: AbortSignal): Promise<Response>
   get(path: string, headers?: HeaderSet): Promise<Response>
   /** Calls the admin listener with its token. */
   admin(method: string, path: string, body?: unknown): Promise<Response>
   /** The text of `/metrics`. */
   metrics(): Promise<string>
-  /** Writes `providers.d/<id>.yaml` in one step, as editors that rename do. */
+  /** Writes `providers.d/<id>.yaml` in one step, like editors that rename. */
   writeProvider(id: string, manifest: Tree): Promise<void>
   writeFile(path: string, text: string): Promise<void>
   /** Sends a signal and does not wait. */
   signal(name: NodeJS.Signals): void
   /** Sends a signal (SIGTERM) and waits for the end. */
   kill(name?: NodeJS.Signals): Promise<Exit>
-  /** Ends the process, if it runs, and starts another one on the same folder. */
+  /** Ends the process, if it runs, and starts another one in the same folder. */
   restart(): Promise<void>
   /** Resident memory in bytes. */
   rss(): Promise<number>
-  /** How many file descriptors are open. */
+  /** Number of open file descriptors. */
   descriptors(): Promise<number>
 }
 
-/** What the gateway writes to the descriptor that `GATEWAY_READY_FD` names. */
+/** The line written to the descriptor that `GATEWAY_READY_FD` names. */
 interface Ready {
   listen: string
   admin: string
@@ -75,7 +75,7 @@ interface Ready {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const readyTimeoutMs = 60_000
-/** The provider credential of manifests that name none. */
+/** The provider credential of manifests without one. */
 export const upstreamSecret = 'sk-upstream-canary'
 
 /** A mapping of the model `test`: 1 USD per million prompt tokens, 2 USD per million completion tokens. */
@@ -86,7 +86,7 @@ export const testMapping = {
   supports: ['streaming', 'tools', 'parallel_tool_calls', 'reasoning', 'json_output', 'structured_outputs', 'vision'],
 }
 
-/** A manifest with the least that a provider must say filled in: OpenAI's chat wire, a bearer secret, `testMapping`. */
+/** A manifest completed with defaults: OpenAI's chat wire, a bearer secret, `testMapping`. */
 export const manifest = (id: string, given: Tree): Tree => ({
   provider: id,
   name: id,
@@ -96,7 +96,7 @@ export const manifest = (id: string, given: Tree): Tree => ({
   ...given,
 })
 
-/** Writes the files, starts the gateway and resolves when it is ready. It is killed when the test ends. */
+/** Writes the files, starts the gateway and resolves when it is ready. Kills it when the test ends. */
 export async function startGateway(t: Scope, options: GatewayOptions): Promise<Gateway> {
   const command = join(root, 'bin/gateway.js')
   if (!existsSync(command) || !existsSync(join(root, 'dist/src/main.js'))) {
@@ -204,10 +204,10 @@ export async function startGateway(t: Scope, options: GatewayOptions): Promise<G
   }
 }
 
-/** The settings of `gateway.yaml`: ports and stores of their own, everything else as shipped. */
+/** The settings of `gateway.yaml`: own ports and stores, everything else as shipped. */
 async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree & { stores: { sqlite: string } }> {
   const shipped = parse(await readFile(join(root, 'config/gateway.yaml'), 'utf8')) as Tree
-  // A test that sets options of `route` is about routing.
+  // A test that sets options of `route` tests routing.
   const routes = Object.values((config.endpoints ?? {}) as Record<string, Tree>).some(filters => 'route' in filters)
   const base = {
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
@@ -219,10 +219,10 @@ async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree
   return overlay(base, config) as typeof base
 }
 
-/** What would make an answer depend on chance, or on how busy the machine is. */
+/** Options that make an answer depend on chance or load. */
 const STEADY = { exploration: 0, weights: { throughput: 0, latency: 0 }, preference: { enabled: false } }
 
-/** Chains whose routing depends on nothing but priority, price and failures, unless a chain says otherwise. */
+/** Chains whose routing depends only on priority, price and failures, unless a chain sets otherwise. */
 function steady(chains: Record<string, unknown[]>): Tree {
   const filter = (entry: unknown): unknown => {
     if (entry === 'route') return { route: STEADY }
@@ -256,7 +256,7 @@ const modelEntry = (id: string): Tree => ({
   stability: 'stable',
 })
 
-/** Lays `over` on `base`: maps are merged, everything else is replaced. */
+/** Merges `over` into `base`: maps are merged, everything else is replaced. */
 function overlay(base: unknown, over: unknown): unknown {
   if (!isMap(base) || !isMap(over)) return over
   const merged = { ...base }

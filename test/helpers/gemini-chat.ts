@@ -1,4 +1,4 @@
-/** One turn of a chat over Google's wire, in the form of `chat.ts`: what a client of that wire has in the end. */
+/** One chat turn over Google's wire, in the form of `chat.ts`: the final state of a client of that wire. */
 import type { Content, FunctionDeclaration, GenerateContentResponse, Part } from '@google/genai'
 import type { Call, Message, Mode, Turn } from './chat.ts'
 import type { Gateway } from './gateway.ts'
@@ -9,7 +9,7 @@ interface Chunk extends GenerateContentResponse {
   error?: { code: number; message: string; status: string; details?: Json[] }
   gateway?: Json
 }
-/** A turn as it came, which goes back as it is. */
+/** A turn as its client stores and resends it. */
 type Kept = Message & { parts: Part[] }
 interface Given extends Json {
   role: string

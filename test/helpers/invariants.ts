@@ -1,4 +1,4 @@
-/** What must hold after every test that has run a gateway, whatever was done to it. */
+/** Checks that must hold after every test with a gateway. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { judged } from './figure.ts'
@@ -6,22 +6,25 @@ import { type Gateway, upstreamSecret } from './gateway.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface InvariantOptions {
-  /** Planted secrets that may stand nowhere; the gateway's key and token, and the default provider secret, always. */
+  /**
+   * Planted secrets that must not leak; the gateway's key and token, and the default provider secret, are always
+   * checked.
+   */
   secrets?: string[]
-  /** Texts of answers that clients got. */
+  /** Bodies of answers. */
   responses?: string[]
-  /** The pid of before, when a restart was not meant to happen. */
+  /** The pid before the test, when no restart was intended. */
   pid?: number
 }
 
-/** A busy machine is slow at everything: the nightly run alone holds to the bounds of a free one. */
+/** Only the nightly run asserts the bound of an idle machine. */
 const HEALTH_MS = judged ? 1000 : 30_000
 const SETTLED_MS = judged ? 2000 : 30_000
 const POLL_MS = 20
 
 type Assert = Pick<Test, 'ok' | 'notOk' | 'equal' | 'same' | 'resolves'>
 
-/** The process lives, nothing is in flight, no secret leaked, and the upstream saw only what it should. */
+/** The process lives, nothing is in flight, no secret leaked, and the upstream received only allowed headers. */
 export async function checkInvariants(
   t: Assert,
   gateway: Gateway,
@@ -57,10 +60,10 @@ export async function checkInvariants(
   t.same(seen, [], 'INV-8: the upstream saw no header of the client')
 }
 
-/** What of the inside an error may not show: stack frames, source files, statements. */
+/** Internal details that an error must not show: stack frames, source files, statements. */
 const inside = /\n\s+at |node:internal|node_modules|\.[jt]s:\d+|SQLITE_|\bSELECT\b.*\bFROM\b/
 
-/** Whether a body is an error object, of Google's wire too, that shows nothing internal (docs/contract.md#errors). */
+/** Whether a body is an error object, also of Google's wire, without internal details (docs/contract.md#errors). */
 export function isErrorBody(json: unknown): boolean {
   const { type, error } = (json ?? {}) as { type?: unknown; error?: Record<string, unknown> }
   const isTextOrNull = (value: unknown) => value === null || typeof value === 'string'
@@ -85,12 +88,12 @@ export function metric(text: string, name: string, labels: Record<string, string
   return sum
 }
 
-/** Resolves when the gateway serves so many requests. */
+/** Resolves when the gateway serves `count` requests. */
 export async function untilInFlight(gateway: Pick<Gateway, 'metrics'>, count: number): Promise<void> {
   while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== count) await sleep(POLL_MS)
 }
 
-/** The in-flight gauge as soon as it is 0, or what it is at the deadline. */
+/** The in-flight gauge once it is 0, or its value at the deadline. */
 async function settledInFlight(gateway: Gateway): Promise<number | undefined> {
   const deadline = performance.now() + SETTLED_MS
   for (;;) {

@@ -1,10 +1,10 @@
-/** Servers in the test's own process that a gateway may fetch from, or must never reach. */
+/** Servers in the test process that a gateway may fetch from, or must never reach. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createListener } from 'node:net'
 import type { Scope } from './child.ts'
 
-/** The port of a file server that lives as long as the test. */
+/** The port of a file server that closes with the test. */
 export async function fileServer(t: Scope, serve: RequestListener): Promise<number> {
   const server = createServer(serve).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -17,11 +17,11 @@ export async function fileServer(t: Scope, serve: RequestListener): Promise<numb
 
 export interface Canary {
   readonly port: number
-  /** Connections so far. */
+  /** Number of connections. */
   readonly visits: number
 }
 
-/** Counts who connects to it, which nobody should. */
+/** Counts connections, of which there should be none. */
 export async function canary(t: Scope): Promise<Canary> {
   let visits = 0
   const listener = createListener(socket => {

@@ -16,11 +16,11 @@ export interface Told {
   _meta?: Tree
 }
 
-/** Sends one message; an object without `jsonrpc` gets it. */
+/** Sends one message; adds `jsonrpc` to an object without it. */
 export const rpc = (gateway: Pick<Gateway, 'post'>, message: unknown, headers: Record<string, string | null> = {}) =>
   gateway.post('/mcp', message, { accept: 'application/json, text/event-stream', ...headers })
 
-/** Calls a tool and returns its result; throws for an answer that is none. */
+/** Calls a tool and returns its result; throws for any other answer. */
 export async function callTool(
   gateway: Pick<Gateway, 'post'>,
   name: string,

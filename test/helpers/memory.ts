@@ -1,15 +1,15 @@
-/** What a gateway keeps in memory, told apart from what it has merely not thrown away yet. */
+/** Memory of a gateway without uncollected garbage. */
 import { once } from 'node:events'
 import { WebSocket } from 'undici'
 import type { Gateway } from './gateway.ts'
 import { metric } from './invariants.ts'
 
-/** The environment of a gateway that `memory` is asked of. */
+/** Environment of a gateway whose `memory` is measured. */
 export const inspected = { NODE_OPTIONS: '--inspect=127.0.0.1:0' }
 
 const MIB = 1024 * 1024
 
-/** MiB, once the garbage of a gateway that was started with `inspected` is gone. */
+/** MiB after a garbage collection in a gateway started with `inspected`. */
 export async function memory(gateway: Gateway): Promise<{ heap: number; rss: number }> {
   const url = /Debugger listening on (\S+)/.exec(gateway.stderr())![1]!
   const inspector = new WebSocket(url)

@@ -1,7 +1,7 @@
 /**
- * Loaded before a gateway (`--require`), it answers for the name servers: `NAMES` holds addresses by name, as JSON,
- * each name's a list of answers of which the last stays. In place of a list, `hangs` is never answered and `fails` is
- * the failure of a name server. Other names do not exist.
+ * Loaded before a gateway (`--require`): replaces name resolution. `NAMES` holds addresses by name, as JSON: a list of
+ * answers per name, the last of which repeats. Instead of a list, `hangs` never answers and `fails` is a failure of the
+ * name server. Other names do not exist.
  */
 const dns = require('node:dns')
 const { syncBuiltinESMExports } = require('node:module')

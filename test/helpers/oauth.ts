@@ -1,4 +1,4 @@
-/** A program that signs a person in at the gateway, and the person's browser, step by step. */
+/** An OAuth client program and the user's browser, step by step. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Gateway } from './gateway.ts'
 
@@ -12,16 +12,16 @@ export interface Page {
   readonly status: number
   readonly html: string
   readonly headers: globalThis.Headers
-  /** Name and value. */
+  /** Cookie name and value. */
   readonly cookie: string
-  /** The hidden field. */
+  /** The hidden form field. */
   readonly request: string
   readonly location: string | null
 }
 
 let addresses = 0
 
-/** Each counts as a client address of its own, where the gateway believes its proxies. */
+/** Each instance has its own client address, when the gateway trusts its proxies. */
 export class Program {
   readonly #url: string
   readonly verifier = randomBytes(32).toString('base64url')
@@ -45,7 +45,7 @@ export class Program {
     return { status: response.status, body: text === '' ? {} : JSON.parse(text), headers: response.headers }
   }
 
-  /** Registers; what is answered becomes the program's. */
+  /** Registers; stores the answer as the program's client. */
   async register(metadata: Tree = {}, headers: Headers = {}): Promise<Answer> {
     const body = JSON.stringify({ redirect_uris: [callback], token_endpoint_auth_method: 'none', ...metadata })
     const answer = await this.#json('/oauth/register', {
@@ -60,7 +60,7 @@ export class Program {
     return answer
   }
 
-  /** Opens the page; a parameter of undefined is left out. */
+  /** Opens the page; undefined removes a parameter. */
   async open(parameters: Record<string, string | undefined> = {}, more = ''): Promise<Page> {
     const all = {
       response_type: 'code',
@@ -77,7 +77,7 @@ export class Program {
     return pageOf(await this.send(`/oauth/authorize?${query}${more}`))
   }
 
-  /** Sends the form of a page as a browser does; a field of undefined is left out. */
+  /** Submits the form of a page as a browser does; undefined removes a field. */
   async submit(
     page: Page,
     fields: Record<string, string | readonly string[] | undefined>,
@@ -90,7 +90,7 @@ export class Program {
     return pageOf(await this.send('/oauth/authorize', { method: 'POST', body, headers: sent }))
   }
 
-  /** Opens the page and pastes a credential; the code that comes back. */
+  /** Opens the page and enters a credential; returns the code. */
   async code(credential: string, parameters: Record<string, string> = {}): Promise<string> {
     const { location, html } = await this.submit(await this.open(parameters), { credential })
     const code = location && new URL(location).searchParams.get('code')
@@ -115,7 +115,7 @@ export class Program {
     return this.token({ grant_type: 'refresh_token', refresh_token: String(token), ...changes })
   }
 
-  /** Registers, unless that was done, and signs in; the answer with the tokens. */
+  /** Registers if needed, and signs in; returns the answer with the tokens. */
   async signIn(credential: string, parameters: Record<string, string> = {}): Promise<Tree> {
     if (this.id === '') await this.register()
     const { status, body } = await this.redeem(await this.code(credential, parameters))

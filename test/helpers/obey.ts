@@ -1,7 +1,7 @@
-/** The life of a forked process that does what it is told, one message an order. */
+/** The main loop of a forked process that executes one order per message. */
 import { once } from 'node:events'
 
-/** Says that it is ready, answers each order with what `run` makes of it, and ends with the process that forked it. */
+/** Reports readiness, answers each order with the result of `run`, and ends with its parent process. */
 export async function obey<Order extends { do: string }>(run: (order: Order) => Promise<unknown>): Promise<never> {
   process.on('message', (order: Order) => {
     run(order).then(

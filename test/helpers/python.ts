@@ -1,11 +1,11 @@
-/** Runs the official Python clients of `test/python`, a call at a time, in one process. */
+/** Runs the official Python clients of `test/python`, one call at a time, in one process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Scope } from './child.ts'
 
-/** One use of a client: a method of its class in `clients.py`, at a gateway. */
+/** One call of a client: a method of its class in `clients.py`, at a gateway. */
 export interface Job {
   readonly client: string
   readonly run: string
@@ -16,7 +16,7 @@ export interface Job {
 
 const program = fileURLToPath(new URL('../python/clients.py', import.meta.url))
 
-/** Starts the interpreter. A call resolves with what a user of the client sees; errors of the client are a result too. */
+/** Starts the interpreter. A call resolves with the client's result; errors of the client are a result too. */
 export function startPython(t: Scope, python: string): (job: Job) => Promise<Record<string, unknown>> {
   const env = { PATH: process.env.PATH ?? '', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
   const child = spawn(python, [program], { env, stdio: ['pipe', 'pipe', 'inherit'] })

@@ -1,6 +1,6 @@
-/** Chance that can be had again. */
+/** Reproducible random numbers. */
 
-/** The same numbers for the same seed: mulberry32. */
+/** Equal numbers for equal seeds: mulberry32. */
 export function random(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,8 +1,8 @@
-/** A client that writes bytes as given and reports what comes back, for everything that a proper client cannot send. */
+/** A client that writes given bytes and reports the answer, for requests that a regular client cannot send. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One answer as it stood on the wire. */
+/** One answer, as received. */
 export interface RawResponse {
   /** `HTTP/1.1 200 OK` */
   statusLine: string
@@ -11,35 +11,38 @@ export interface RawResponse {
   headers: Record<string, string>
   /** Without its chunk framing. */
   body: string
-  /** False when the connection ended, or time ran out, before the body did. */
+  /** False when the connection ended, or time ran out, before the end of the body. */
   complete: boolean
 }
 
-/** The first answer's fields (an interim one's if no other came, empty if none did), and what became of the connection. */
+/**
+ * The first final answer's fields (an interim one's if there is no other, empty if none), and the end of the
+ * connection.
+ */
 export interface RawResult extends RawResponse {
   /** Every answer in order, interim ones included. */
   responses: RawResponse[]
   bytes: Buffer
-  /** How the peer closed; null when it had not when reading stopped. */
+  /** How the peer closed; null when it had not closed by the end of reading. */
   closed: 'fin' | 'reset' | null
-  /** From connecting to the last thing that happened. */
+  /** From connecting to the last event. */
   ms: number
 }
 
 export type RawInput = string | Buffer | (string | Buffer | { pauseMs: number })[] | ((socket: Socket) => unknown)
 
 export interface RawOptions {
-  /** When reading stops at the latest; 30,000, more than an answer takes on a busy machine. */
+  /** Time limit of reading; by default 30,000, more than an answer takes on a busy machine. */
   timeoutMs?: number
   /** Reading stops when it resolves. */
   until?: Promise<unknown>
-  /** Stop after so many complete answers, interim ones not counted. */
+  /** Stop after this many complete answers, not counting interim ones. */
   responses?: number
 }
 
 const none: RawResponse = { statusLine: '', status: 0, headers: {}, body: '', complete: false }
 
-/** Connects, writes, and reads until the peer closes, the wanted answers are there or time runs out. */
+/** Connects, writes, and reads until the peer closes, the answers are complete, or time runs out. */
 export async function raw(port: number, input: RawInput, options: RawOptions = {}): Promise<RawResult> {
   const { timeoutMs = 30_000, responses: wanted = Number.POSITIVE_INFINITY, until } = options
   const start = performance.now()
@@ -87,7 +90,7 @@ async function write(socket: Socket, input: RawInput): Promise<void> {
   }
 }
 
-/** Splits a connection's bytes into answers; `ended` tells that a body without a length is whole. */
+/** Splits a connection's bytes into answers; `ended`: a body without a length is complete. */
 export function parseResponses(bytes: Buffer, ended: boolean): RawResponse[] {
   const responses: RawResponse[] = []
   let rest = bytes

@@ -1,4 +1,4 @@
-/** A provider of sessions over a WebSocket that does what its script says, and notes what it gets. */
+/** A WebSocket provider of sessions that follows a script and records what it receives. */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -17,9 +17,9 @@ export interface ProviderSession {
   readonly socket: Socket
   readonly headers: IncomingMessage['headers']
   readonly url: string
-  /** Events of the gateway, without its own first change. */
+  /** Events of the gateway, except its initial update. */
   readonly got: SentEvent[]
-  /** The gateway's own first change. */
+  /** The gateway's initial update. */
   first: SentEvent | undefined
   send(event: object): void
 }
@@ -27,11 +27,11 @@ export interface ProviderSession {
 export interface RealtimeProvider {
   readonly url: string
   readonly sessions: ProviderSession[]
-  /** Takes each event; by default responses are answered with text, and changes with their echo. */
+  /** Handles each event; by default answers responses with text, and echoes updates. */
   take: (session: ProviderSession, event: SentEvent) => void
-  /** Refuses upgrades so. */
+  /** Rejects upgrades with this answer. */
   refuse: { status: number; body: string } | undefined
-  /** What a session begins with. */
+  /** The first event of a session. */
   created: (session: ProviderSession) => object | undefined
   last(): ProviderSession
 }

@@ -1,4 +1,4 @@
-/** One turn of a chat over the Responses API, in the form of `chat.ts`: what a client of that wire has in the end. */
+/** One chat turn over the Responses API, in the form of `chat.ts`: the final state of a client of that wire. */
 import type OpenAI from 'openai'
 import type { Call, Message, Mode, Turn } from './chat.ts'
 import type { Gateway } from './gateway.ts'
@@ -14,7 +14,7 @@ interface Answer {
   readonly error?: { message: string; type?: string; code: string } | null
   readonly gateway?: Json
 }
-/** A turn as it came, which goes back as it is. */
+/** A turn as its client stores and resends it. */
 type Kept = Message & { items: readonly Item[] }
 interface Given extends Json {
   role: string

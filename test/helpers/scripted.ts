@@ -1,4 +1,4 @@
-/** A provider in the test's own process: it answers as a test says, and remembers what it got. */
+/** A provider in the test process: gives scripted answers and records its requests. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,17 +13,17 @@ export interface Received {
   readonly json: unknown
 }
 
-/** An object is answered as JSON with 200; a function answers by itself. */
+/** An object is answered as JSON with 200; a function answers itself. */
 export type Answer =
   | { readonly status?: number; readonly json: unknown }
   | { readonly status?: number; readonly type: string; readonly body: string | Buffer }
   | ((res: ServerResponse, got: Received) => unknown)
 
 export interface Scripted {
-  /** With `/v1` behind it. */
+  /** Including `/v1`. */
   readonly url: string
   readonly got: Received[]
-  /** What the next requests are answered with, in turn; the last answer stays. */
+  /** Answers to the next requests, in order; the last one repeats. */
   answers(...next: Answer[]): void
   last(): Received
 }

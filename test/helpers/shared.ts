@@ -1,4 +1,4 @@
-/** Gateways that the files of one process use in turn: see `families` in `test/suite.mjs`. */
+/** Gateways shared by the files of one process: see `families` in `test/suite.mjs`. */
 import root from 'tap'
 import type { Scope } from './child.ts'
 import type { Gateway } from './gateway.ts'
@@ -9,7 +9,7 @@ export interface Pair {
   readonly gateway: Gateway
 }
 
-/** What starts at its first call and ends with the last test of the process; each call forgets scripts and record. */
+/** Starts at the first call and ends with the last test of the process; each call resets scripts and record. */
 export function shared(start: (t: Scope) => Promise<Pair>): () => Promise<Pair> {
   let started: Promise<Pair> | undefined
   return async () => {

@@ -1,7 +1,7 @@
-/** Reads an event stream to its end, as a client would see it. */
+/** Reads an event stream to its end, like a client. */
 import { createParser } from 'eventsource-parser'
 
-/** One chunk of a chat completions stream, as far as tests look at it. */
+/** The checked fields of a chat completions chunk. */
 export interface ChatChunk {
   id?: string
   model?: string
@@ -22,21 +22,21 @@ export interface ChatChunk {
 }
 
 export interface StreamRead<T> {
-  /** Parsed payloads in order, the terminator not among them. */
+  /** Parsed payloads in order, without the terminator. */
   data: T[]
   /** The `event:` name of each payload; undefined where it has none. */
   names: (string | undefined)[]
   comments: string[]
   /** `data: [DONE]`, or a `message_stop` event; null when the stream ended without either. */
   terminator: '[DONE]' | 'message_stop' | null
-  /** Payloads after the terminator; there should be none. */
+  /** Number of payloads after the terminator, which should be 0. */
   after: number
   /** The connection failed before the body's end. */
   broken: boolean
   raw: string
 }
 
-/** Rejects for payloads that are not JSON; a broken connection is reported, not thrown. */
+/** Rejects for payloads that are not JSON; reports a broken connection. */
 export async function readEvents<T = ChatChunk>(response: Response): Promise<StreamRead<T>> {
   const read: StreamRead<T> = {
     data: [],

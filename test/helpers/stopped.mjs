@@ -1,4 +1,7 @@
-/** Listens with a queue of one and prints `{"port":N}`; whoever started it stops it, so that nothing is ever taken. */
+/**
+ * Listens with a backlog of one and prints `{"port":N}`; its parent suspends it, so that no connection is ever
+ * accepted.
+ */
 import { createServer } from 'node:net'
 
 const server = createServer()

@@ -1,4 +1,4 @@
-/** Another process on the same database: forked by tests, told by messages what to do, and killed at will. */
+/** Another process on the same database: forked, controlled by messages, and killed by tests. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
@@ -7,13 +7,13 @@ import { identity } from '../stores/subject.ts'
 import { obey } from './obey.ts'
 
 export type Order =
-  /** Asks for `count` holds at once; answers how many were granted. */
+  /** Requests `count` holds at once; answers how many were granted. */
   | { do: 'hold'; path: string; principal: Principal; name: string; amount: string; count: number }
   /** Takes the write lock; answers when it has it. */
   | { do: 'lock'; path: string }
-  /** Lets the lock go, after so many milliseconds; answers then. */
+  /** Releases the lock after `ms` milliseconds, then answers. */
   | { do: 'unlock'; ms?: number }
-  /** Opens the store, which migrates it; answers whether that worked. */
+  /** Opens the store, which migrates it; answers whether that succeeded. */
   | { do: 'open'; path: string }
 
 let locked: Sqlite | undefined
@@ -21,7 +21,7 @@ let locked: Sqlite | undefined
 async function run(order: Order): Promise<unknown> {
   switch (order.do) {
     case 'hold': {
-      // However long another process has the lock, it is waited for.
+      // Waits for another process's lock without a time limit.
       performance.now = () => 0
       const { ledger } = openSqlite(order.path)
       const asked = Array.from({ length: order.count }, (_, i) =>

@@ -1,6 +1,6 @@
 /**
- * Loaded before a gateway (`--require`), it strains it: on SIGUSR2 the event loop stalls again and again for a while, and
- * the heap is as full as the file says that `HEAP` names, a share of its limit; without that file, as it is.
+ * Loaded before a gateway (`--require`): strains it. On SIGUSR2 the event loop stalls repeatedly for a while, and the
+ * heap appears as full as the file named by `HEAP` says, as a share of its limit; without that file it is not changed.
  */
 const { readFileSync } = require('node:fs')
 const { syncBuiltinESMExports } = require('node:module')
@@ -21,7 +21,7 @@ v8.getHeapStatistics = () => {
 }
 syncBuiltinESMExports()
 
-/** Processor time: what other processes take does not count as lag. */
+/** CPU time: time used by other processes does not count as lag. */
 const used = () => {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000

@@ -1,7 +1,7 @@
 /**
- * Loaded before a gateway (`--require`): who connects to the socket that TURNS names gets the most processor time, in
- * milliseconds, that one turn of the event loop has taken since the last connection. Not the time on the wall, which
- * depends on what else the machine does. The kernel counts it in ticks of up to 4 ms.
+ * Loaded before a gateway (`--require`): a connection to the socket named by TURNS receives the maximum CPU time, in
+ * milliseconds, of one turn of the event loop since the last connection. Wall time would depend on the load of the
+ * machine. The kernel counts in ticks of up to 4 ms.
  */
 const { closeSync, openSync, readSync } = require('node:fs')
 const { createServer } = require('node:net')
@@ -9,7 +9,7 @@ const { isMainThread } = require('node:worker_threads')
 
 const buffer = Buffer.alloc(64)
 
-/** Of the main thread; time that other processes have had does not count. */
+/** Of the main thread; excludes time used by other processes. */
 function usedMs(file) {
   const length = readSync(file, buffer, 0, buffer.length, 0)
   return Number(buffer.toString('latin1', 0, buffer.indexOf(0x20)).slice(0, length)) / 1e6
@@ -24,7 +24,7 @@ if (isMainThread && process.env.TURNS) {
     if (now - before > most) most = now - before
     before = now
   }
-  // A timer runs once in a turn, however long that was.
+  // A timer fires once per turn, however long that was.
   const timer = setInterval(note, 1).unref()
   const server = createServer(socket => {
     note()

@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Child, type Exit, type Scope } from './child.ts'
 
-/** Bytes as they are, or with a wait before them, or many times. */
+/** Bytes, optionally after a delay, or repeated. */
 export type Piece = string | { text?: string; base64?: string; pauseMs?: number; times?: number }
 
-/** A fault; those marked * need or take `afterChunks`. A whole body counts as cut in its middle after any chunk. */
+/**
+ * A fault; those marked * require or accept `afterChunks`. A whole body counts as cut in its middle after any chunk.
+ */
 export type Fault =
   /** The connection closes before any byte. */
   | 'refuse'
@@ -18,7 +20,7 @@ export type Fault =
   | 'reset'
   /** * FIN in the middle of the body, after n chunks. */
   | 'fin'
-  /** * Says nothing at all, or nothing more after n chunks. */
+  /** * Sends nothing, or nothing more after n chunks. */
   | 'stall'
   /** A JSON error body (`body`, else the wire's) under status 200. */
   | 'error-in-200'
@@ -30,50 +32,55 @@ export type Fault =
   | 'html'
   /** A 200 without a body. */
   | 'empty'
-  /** Ends in good HTTP order, but without finish reason, usage and terminator; a whole body lacks its second half. */
+  /**
+   * Ends correctly in HTTP terms, but without finish reason, usage and terminator; a whole body lacks its second half.
+   */
   | 'truncate'
-  /** The last chunk again and again, every `chunkDelayMs` (50). */
+  /** Repeats the last chunk every `chunkDelayMs` (50). */
   | 'trickle'
-  /** Status 103 again and again, every `chunkDelayMs` (20). */
+  /** Repeats status 103 every `chunkDelayMs` (20). */
   | 'flood103'
-  /** The right bytes, labelled `application/octet-stream`. */
+  /** The correct bytes with the type `application/octet-stream`. */
   | 'wrong-type'
-  /** Answers `status` (413) before it has read the request's body, and closes. */
+  /** Answers `status` (413) before reading the request's body, and closes. */
   | 'early'
 
-/** What one request gets. Without a script, `echo: <last user text>` in four chunks. */
+/** The answer to one request. Without a script, `echo: <last user text>` in four chunks. */
 export interface Step {
   status?: number
-  /** Added to the answer's; null leaves one out. */
+  /** Added to the answer's headers; null removes one. */
   headers?: Record<string, string | null>
-  /** The whole answer: JSON, or text as it is. For a fault that tells an error, that error. */
+  /** The whole answer: JSON, or text unchanged. For a fault with an error, that error. */
   body?: unknown
-  /** Wait before the head. */
+  /** Delay before the head. */
   delayMs?: number
   /** The answer's text, cut into four chunks. */
   text?: string
   /** The answer's text as the chunks to send. */
   chunks?: string[]
-  /** A refusal in words, on wires that tell it apart from text. */
+  /** A refusal's text, on wires with a field for it. */
   refusal?: string
   reasoning?: string | string[]
-  /** Tool calls, of custom tools where they have an `input`; `offered` calls the first offered tool with `{}` until its result is there. */
+  /**
+   * Tool calls, of custom tools when they have an `input`; `offered` calls the first offered tool with `{}` until its
+   * result arrives.
+   */
   toolCalls?: { name: string; args?: unknown; input?: string }[] | 'offered'
-  /** What is claimed, over the defaults (a quarter of the characters, one token per chunk); null claims nothing. */
+  /** Reported usage, merged into the defaults (a quarter of the characters, one token per chunk); null reports none. */
   usage?: Partial<UpstreamUsage> | null
-  /** In the words of the OpenAI wire; null for none. */
+  /** OpenAI's finish reason; null for none. */
   finish?: string | null
-  /** Wait before each chunk. */
+  /** Delay before each chunk. */
   chunkDelayMs?: number
-  /** The body's bytes, in place of an answer. */
+  /** The body's bytes, instead of an answer. */
   raw?: Piece[]
-  /** The connection's bytes, in place of an HTTP answer; then the connection closes. */
+  /** The connection's bytes, instead of an HTTP answer; then the connection closes. */
   socket?: Piece[]
   fault?: Fault
   afterChunks?: number
-  /** Wait for `release` after so many chunks; 0 is before the head. */
+  /** Waits for `release` after this many chunks; 0 is before the head. */
   hold?: number
-  /** Neither length nor chunks: the body ends where the connection does. */
+  /** Neither length nor chunks: the body ends with the connection. */
   unframed?: boolean
 }
 
@@ -87,25 +94,25 @@ export interface UpstreamUsage {
   reasoning: number
 }
 
-/** One request as the upstream saw it. */
+/** One request as received by the upstream. */
 export interface Entry {
   id: number
   /** Unix milliseconds. */
   at: number
   prefix: string
   path: string
-  /** Name of the wire module that it was spoken on. */
+  /** Name of its wire module. */
   wire: string | null
   model: string | null
   /** By lower-case name; credentials show as `fingerprint` says, after their scheme. */
   headers: Record<string, string>
   /** Parsed when it is JSON; null when it was not read. */
   body: Record<string, unknown> | string | null
-  /** Of the body's bytes; null when it was not read. */
+  /** Of the body's bytes; null when not read. */
   sha256: string | null
-  /** Headers that should not have come. */
+  /** Headers that a gateway must not pass on. */
   violations: string[]
-  /** What was wrong with the request, when it was refused as the real provider would. */
+  /** The provider's error for an invalid request. */
   refused: { status: number; message: string } | null
   /** `aborted`: the caller left. `cut`: a fault ended it. Null while it runs. */
   outcome: 'completed' | 'aborted' | 'cut' | null
@@ -113,13 +120,13 @@ export interface Entry {
   abortedAt: number | null
   endedAt: number | null
   chunksSent: number
-  /** What a provider would bill for the part that was sent. */
+  /** Tokens that a provider would bill for the sent part. */
   tokens: { prompt: number; completion: number }
-  /** What the answer claimed, when it got that far. */
+  /** Reported usage, if the answer got that far. */
   usage: UpstreamUsage | null
 }
 
-/** Waits until so many requests came and ended, and the newest and all that still run have sent so many chunks. */
+/** Waits until this many requests arrived and ended, and the newest and all running ones have sent this many chunks. */
 export interface Until {
   requests?: number
   ended?: number
@@ -134,12 +141,12 @@ export interface Upstream {
   readonly recordFile: string
   /** The base address of a provider: `url('a')` is `http://127.0.0.1:PORT/a/v1`. */
   url(prefix?: string): string
-  /** What the provider's next requests get; the last step stays. */
+  /** Answers to the provider's next requests; the last step repeats. */
   script(prefix: string, steps: Step[]): Promise<void>
   record(prefix?: string, until?: Until): Promise<Entry[]>
-  /** Lets held answers go on. */
+  /** Releases held answers. */
   release(prefix?: string): Promise<void>
-  /** Forgets scripts and record; the record's file keeps all. */
+  /** Resets scripts and record; the record's file keeps everything. */
   reset(): Promise<void>
   /** Closes its standard input, or sends it a signal. */
   stop(signal?: NodeJS.Signals): Promise<Exit>
@@ -148,7 +155,7 @@ export interface Upstream {
 const server = fileURLToPath(new URL('./upstream/server.mjs', import.meta.url))
 const normal = (prefix: string) => (prefix.startsWith('/') ? prefix : `/${prefix}`)
 
-/** Starts one upstream process for a test. With `key`, any other credential gets 401. */
+/** Starts one upstream process for a test. With `key`, other credentials get 401. */
 export async function startUpstream(t: Scope, options: { key?: string | string[] } = {}): Promise<Upstream> {
   const dir = await mkdtemp(join(tmpdir(), 'upstream-'))
   const recordFile = join(dir, 'record.jsonl')
@@ -197,11 +204,11 @@ export async function startUpstream(t: Scope, options: { key?: string | string[]
   }
 }
 
-/** What the record shows of a secret: enough to tell which of two keys was used. */
+/** A secret's form in the record: enough to tell two keys apart. */
 export const fingerprint = (secret: string): string =>
   `sha256:${createHash('sha256').update(secret).digest('hex').slice(0, 12)}`
 
-/** The entries of a record's file: each line of a beginning, completed by the line of its end. */
+/** The entries of a record's file: each start line, completed by the line of its end. */
 export async function readRecord(file: string): Promise<Entry[]> {
   const entries = new Map<number, Entry>()
   for (const line of (await readFile(file, 'utf8')).split('\n')) {
@@ -212,7 +219,7 @@ export async function readRecord(file: string): Promise<Entry[]> {
   return [...entries.values()]
 }
 
-/** A loopback port that nobody listens on, for connections that shall be refused. */
+/** A loopback port without a listener, for refused connections. */
 export async function closedPort(): Promise<number> {
   const listener = createServer()
   await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
