@@ -79,7 +79,9 @@ t.test('who reads results has a place, of which one organization gets a share', 
   // Nobody begins to read this one.
   await streams[2]!.chunks[Symbol.asyncIterator]().return?.()
   streams.push(await open(mine.id))
-  await t.rejects(kit.jobs.content(await kit.read(mine.id), { ...whole, range: 'bytes=99999-' }), { code: 'overloaded' })
+  await t.rejects(kit.jobs.content(await kit.read(mine.id), { ...whole, range: 'bytes=99999-' }), {
+    code: 'overloaded',
+  })
   t.same(await read(streams[0]!.chunks), FILM)
 })
 
