@@ -26,6 +26,10 @@ export interface FilmStudio {
   readonly deleted: string[]
   readonly headers: IncomingMessage['headers'][]
   error: object | null
+  /** What its jobs make. */
+  film: Buffer
+  /** Keeps answers to creates until this holds. */
+  holdCreates: Promise<void> | undefined
   /** Resolves once `wanted` holds. */
   until(wanted: () => boolean): Promise<void>
 }
@@ -34,6 +38,11 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
   let made = 0
   let wake: (() => void)[] = []
   const open = new Map<string, number>()
+  const notify = () => {
+    const waiting = wake
+    wake = []
+    for (const one of waiting) one()
+  }
   const serve = async (req: IncomingMessage, res: ServerResponse) => {
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk as Buffer)
@@ -46,13 +55,15 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
     const [, id = '', isContent] = /^\/v1\/videos\/([^/]+)(\/content)?$/.exec(url) ?? []
     if (method === 'POST') {
       studio.creates.push(Buffer.concat(chunks).toString('latin1'))
+      notify()
+      await studio.holdCreates
       if (studio.create === 'cut') req.socket.destroy()
       else if (studio.create === 'ok') json(200, { id: `up_${++made}`, status: 'queued', progress: 0 })
       else json(studio.create, { error: { message: 'no', code: 'nope' } })
     } else if (method === 'DELETE') {
       studio.deleted.push(id)
       json(200, { id, deleted: true })
-    } else if (isContent) content(req, res)
+    } else if (isContent) content(req, res, studio.film)
     else {
       const count = (studio.polls.get(id) ?? 0) + 1
       studio.polls.set(id, count)
@@ -67,9 +78,7 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
         else json(200, { id, status: step, progress: count * 20, error: studio.error })
       })
     }
-    const waiting = wake
-    wake = []
-    for (const one of waiting) one()
+    notify()
   }
   const server = createServer((req, res) => void serve(req, res))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -80,6 +89,7 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const studio: FilmStudio = {
     ...{ url: `${origin}/v1`, origin, script: ['queued', 'in_progress', 'completed'], create: 'ok', error: null },
+    ...{ film: FILM, holdCreates: undefined },
     ...{ creates: [], polls: new Map(), overlap: 0, deleted: [], headers: [] },
     async until(wanted) {
       while (!wanted()) await new Promise<void>(resolve => wake.push(resolve))
@@ -88,16 +98,16 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
   return studio
 }
 
-function content(req: IncomingMessage, res: ServerResponse): void {
+function content(req: IncomingMessage, res: ServerResponse, film: Buffer): void {
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(req.headers.range ?? '') ?? []
   const headers = { 'content-type': 'video/mp4', etag: '"film"' }
   if (first === undefined) {
-    res.writeHead(200, { ...headers, 'content-length': FILM.length })
-    res.end(FILM)
+    res.writeHead(200, { ...headers, 'content-length': film.length })
+    res.end(film)
     return
   }
-  const end = last ? Math.min(Number(last), FILM.length - 1) : FILM.length - 1
-  const range = `bytes ${first}-${end}/${FILM.length}`
+  const end = last ? Math.min(Number(last), film.length - 1) : film.length - 1
+  const range = `bytes ${first}-${end}/${film.length}`
   res.writeHead(206, { ...headers, 'content-length': end - Number(first) + 1, 'content-range': range })
-  res.end(FILM.subarray(Number(first), end + 1))
+  res.end(film.subarray(Number(first), end + 1))
 }

@@ -59,14 +59,24 @@ const pps = Buffer.concat([
   new Bits().ue(0, 0).fixed(0, 2).ue(0, 0, 0).fixed(0, 3).ue(0, 0, 0).fixed(0b100, 3).end(),
 ])
 
-/** An IDR slice of I_PCM macroblocks: a grey gradient. It has no runs of zeros that need escaping. */
-function frame(): Buffer {
-  const slice = new Bits().ue(0, 7, 0).fixed(0, 4).ue(0).fixed(0, 2).ue(0).ue(1)
-  for (let block = 0; block < BLOCKS; block++) {
-    const samples = Buffer.alloc(SAMPLES, 128)
-    samples.fill(64 + block * 32, 0, LUMA)
-    slice.ue(25).align().bytes(samples)
-  }
+/** Neither the luma of a frame nor its chroma has a run of zeros, which would need escaping. */
+const LUMA_FIRST = 32
+const LUMA_STEP = 16
+const SHADES = 12
+/** Of the frame at this second. */
+export const lumaAt = (second: number): number => LUMA_FIRST + (second % SHADES) * LUMA_STEP
+
+/** An IDR slice of I_PCM macroblocks. Two that follow each other have other ids (ITU-T H.264 section 7.4.3). */
+function frame(second: number): Buffer {
+  const slice = new Bits()
+    .ue(0, 7, 0)
+    .fixed(0, 4)
+    .ue(second % 2)
+    .fixed(0, 2)
+    .ue(0)
+    .ue(1)
+  const samples = Buffer.alloc(SAMPLES, 128).fill(lumaAt(second), 0, LUMA)
+  for (let block = 0; block < BLOCKS; block++) slice.ue(25).align().bytes(samples)
   return Buffer.concat([Buffer.from([0x65]), slice.end()])
 }
 
@@ -85,11 +95,14 @@ const MATRIX = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 
 /** The bytes of a film of `seconds`. */
 export function film(seconds: number): Buffer {
-  const sample = frame()
+  const shades = Array.from({ length: SHADES }, (_, second) => {
+    const sample = frame(second)
+    return Buffer.concat([u32(sample.length), sample])
+  })
+  const samples = Array.from({ length: seconds }, (_, second) => shades[second % SHADES]!)
   const duration = seconds * TIMESCALE
   const ftyp = box('ftyp', Buffer.from('isom'), u32(512), Buffer.from('isomavc1mp41'))
-  const media = Buffer.concat([u32(sample.length), sample])
-  const mdat = box('mdat', media)
+  const mdat = box('mdat', ...samples)
   const avcC = box(
     'avcC',
     Buffer.from([1, 66, 0xc0, 10, 0xff, 0xe1]),
@@ -100,9 +113,9 @@ export function film(seconds: number): Buffer {
   const stbl = box(
     'stbl',
     full('stsd', 0, u32(1), avc1),
-    full('stts', 0, u32(1, 1, duration)),
-    full('stsc', 0, u32(1, 1, 1, 1)),
-    full('stsz', 0, u32(0, 1, media.length)),
+    full('stts', 0, u32(1, seconds, TIMESCALE)),
+    full('stsc', 0, u32(1, 1, seconds, 1)),
+    full('stsz', 0, u32(0, seconds, ...samples.map(({ length }) => length))),
     full('stco', 0, u32(1, ftyp.length + 8)),
   )
   const dinf = box('dinf', full('dref', 0, u32(1), full('url ', 1)))
