@@ -6,7 +6,6 @@ import { checks } from './reliability.ts'
 /** Checks that no test here can make, and why. */
 const missing: Readonly<Record<string, string>> = {
   'SI-13': 'no tool writes a file yet: it comes with the MCP server',
-  'CS-09': 'there are no video jobs yet',
   'ST-03': 'to mount a file system takes rights that tests do not have; ST-02 limits the file instead',
   'ST-06':
     'nothing of the gateway reads for longer than a moment, and nothing bounds the log while another program does',
@@ -18,7 +17,6 @@ const missing: Readonly<Record<string, string>> = {
   'ST-12': 'PostgreSQL is not spoken to yet',
   'CC-03': 'PostgreSQL is not spoken to yet',
   'CC-07': 'equal requests are not joined',
-  'CC-08': 'the interface has no such header',
 }
 
 const places = placesOf(/\b(?:MF|PA|SI|SF|UF|OB|CF|SD|AT|CS|ST|CC)-\d{2}\b/g)

@@ -169,7 +169,7 @@ export const checks: Readonly<Record<string, readonly [gate: Gate, title: string
   'CS-06': ['gate', 'any history of the books'],
   'CS-07': ['gate', 'exceptions within a request, and outside of any'],
   'CS-08': ['nightly', 'kills while files, keys and the schema are written'],
-  'CS-09': ['nightly', 'kills while a video job runs'],
+  'CS-09': ['gate', 'kills while a video job runs'],
   'ST-01': ['gate', 'a database that another process locks'],
   'ST-02': ['gate', 'a database that is full'],
   'ST-03': ['nightly', 'a file system that is full'],

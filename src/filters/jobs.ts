@@ -10,11 +10,14 @@ import type { Op, Ops } from '../core/ops.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../core/ports.ts'
 import { writtenPrice } from '../core/written-price.ts'
 import { base62, shortId } from '../lib/id.ts'
+import { persistently } from '../lib/persistently.ts'
 import { refusal } from './funding.ts'
 import { sourceOf } from './source.ts'
 
 const ID_LENGTH = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
+/** How long it is tried to note that a provider has a job. */
+const START_MS = 20_000
 const INTERRUPTED = { code: 'interrupted', message: 'The provider was lost while the job was being created.' }
 
 /** Jobs by their exchanges: all attempts of one make one job. */
@@ -98,7 +101,11 @@ export class JobAdmission {
     }
     if (!told) throw errors.invalidAnswer('it names no job')
     const { upstreamId, state, progress = null } = told
-    const started = await jobs.start(id, { upstreamId, state, progress, nextAt: jobRunner.firstPoll(now()) })
+    const begun = { upstreamId, state, progress, nextAt: jobRunner.firstPoll(now()) }
+    const started = await persistently(() => jobs.start(id, begun), START_MS).catch((thrown: unknown) => {
+      // The provider has it.
+      throw asError(thrown).with({ sent: true })
+    })
     if (!started) throw errors.internal(new Error(`the job ${id} was taken for lost while it was created`))
     return started
   }

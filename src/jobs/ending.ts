@@ -1,11 +1,11 @@
 /** The end of a job: its cost, the row of its request, and its callback. */
-import { setTimeout } from 'node:timers/promises'
 import type { JobOperation } from '../core/job.ts'
 import { costOf } from '../core/money.ts'
 import type { EndedJob, FinalState, Job, JobError, JobResult, RequestRow } from '../core/ports.ts'
 import type { Usage } from '../core/usage.ts'
 import { readPrice } from '../core/written-price.ts'
 import { shortId } from '../lib/id.ts'
+import { persistently } from '../lib/persistently.ts'
 import type { JobsContext } from './context.ts'
 
 export interface Ending {
@@ -47,6 +47,7 @@ export async function endJob(job: Job, ending: Ending, context: JobsContext): Pr
     event: eventFor(operation, ending.state),
   }
   const row = rowOf(job, ending, operation, now)
+  // What a provider said is written under its fence once the store can be written, not asked for again.
   const done = await persistently(() => context.store.end(job.id, job.fence, ended, row), context.options().lease)
   if (done) {
     const { provider, model } = job
@@ -91,23 +92,5 @@ function rowOf(
     storage: 0n,
     discount: job.discount,
     tier: null,
-  }
-}
-
-const FIRST_RETRY_MS = 100
-
-/**
- * What a provider said is not thrown away because the store cannot be written for a moment: the write is tried again under
- * its fence for as long as a lease lasts. Rejects with the last error.
- */
-async function persistently<T>(write: () => Promise<T>, forMs: number): Promise<T> {
-  const start = performance.now()
-  for (let gap = FIRST_RETRY_MS; ; gap *= 2) {
-    try {
-      return await write()
-    } catch (thrown) {
-      if (performance.now() - start + gap > forMs) throw thrown
-    }
-    await setTimeout(gap, undefined, { ref: false })
   }
 }

@@ -215,7 +215,7 @@ t.test('a create that was cut is not repeated, and one that was refused costs no
   t.same(await differences(), { differences: [] })
 })
 
-t.test('one idempotency key is one job', async t => {
+t.test('CC-08 one idempotency key is one job', async t => {
   const answers = await Promise.all(Array.from({ length: 10 }, () => create({}, { 'idempotency-key': 'k1' })))
   const bodies = await Promise.all(answers.map(async answer => ({ status: answer.status, body: await answer.json() })))
   const ids = new Set(bodies.filter(({ status }) => status === 200).map(({ body }) => (body as Video).id))
@@ -285,23 +285,6 @@ t.test('M19 what a request may say is checked', async t => {
   t.match(await ended((await jobOf(await create({ seconds: '8' }))).id), { status: 'completed' })
 })
 
-t.test('jobs go on after a kill at any point, once each', async t => {
-  const before = new Set(studio.polls.keys())
-  studio.script = ['queued', 'queued', 'in_progress', 'in_progress', 'completed']
-  const made = await Promise.all(Array.from({ length: 4 }, async () => (await jobOf(await create())).id))
-  const mine = () => [...studio.polls].filter(([id]) => !before.has(id))
-  for (const polls of [1, 3]) {
-    await studio.until(() => mine().some(([, count]) => count >= polls))
-    await gateway.kill('SIGKILL')
-    await gateway.restart()
-  }
-  for (const id of made) t.match(await ended(id), { status: 'completed', usage: { cost: 0.4 } })
-  t.equal(studio.creates.length, 4)
-  t.equal(studio.overlap, 1, 'a job is asked about by one at a time')
-  t.match(await credits(), { held: '0' })
-  t.same(await differences(), { differences: [] })
-})
-
 t.test('UF-20 a job that never ends fails in time, is canceled at its provider, and costs nothing', async t => {
   const endless = await filmStudio(t)
   endless.script = ['in_progress']
@@ -313,30 +296,4 @@ t.test('UF-20 a job that never ends fails in time, is canceled at its provider, 
   const { id } = await jobOf(await other.post('/v1/videos', { model: 'film', prompt: 'a cat' }))
   await endless.until(() => endless.deleted.length > 0)
   t.match(await ended(id, other.get), { status: 'failed', error: { code: 'timeout' }, usage: { cost: 0 } })
-})
-
-t.test('two gateways on one store share jobs, and one goes on when the other ends', async t => {
-  const shared = await filmStudio(t)
-  shared.script = ['queued', 'in_progress', 'in_progress', 'completed']
-  const start = (stores: object) =>
-    startGateway(t, {
-      providers: { acme: film(shared) },
-      models: [model],
-      config: { ...stores, jobs: { poll: '20ms', poll_max: '40ms', lease: '1s' } },
-    })
-  const one = await start({})
-  const two = await start({ stores: { sqlite: `${one.dir}/data/gateway.db` } })
-  const key = { authorization: `Bearer ${one.key}` }
-  const make = async (at: Gateway) =>
-    (await jobOf(await at.post('/v1/videos', { model: 'film', prompt: 'a cat' }, key))).id
-  const ids = await Promise.all(Array.from({ length: 16 }, (_, n) => make(n % 2 ? one : two)))
-  await shared.until(() => shared.polls.size > 8)
-  await one.kill('SIGKILL')
-  for (const id of ids) {
-    t.match(await ended(id, path => two.get(path, key)), { status: 'completed' })
-  }
-  t.equal(shared.creates.length, 16)
-  t.equal(shared.overlap, 1, 'no job is asked about by two at once')
-  const check = await (await two.admin('POST', '/commands/usage.check', {})).json()
-  t.same(check, { differences: [] })
 })

@@ -28,8 +28,12 @@ export interface FilmStudio {
   error: object | null
   /** What its jobs make. */
   film: Buffer
-  /** Keeps answers to creates until this holds. */
-  holdCreates: Promise<void> | undefined
+  /** Answers to these wait for it; of a result its second half does. */
+  readonly held: Partial<Record<'create' | 'poll' | 'content', Promise<void>>>
+  /** How often a result was asked for. */
+  contents: number
+  /** How long a question takes at most, milliseconds. */
+  lag: number
   /** Resolves once `wanted` holds. */
   until(wanted: () => boolean): Promise<void>
 }
@@ -56,27 +60,33 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
     if (method === 'POST') {
       studio.creates.push(Buffer.concat(chunks).toString('latin1'))
       notify()
-      await studio.holdCreates
+      await studio.held.create
       if (studio.create === 'cut') req.socket.destroy()
       else if (studio.create === 'ok') json(200, { id: `up_${++made}`, status: 'queued', progress: 0 })
       else json(studio.create, { error: { message: 'no', code: 'nope' } })
     } else if (method === 'DELETE') {
       studio.deleted.push(id)
       json(200, { id, deleted: true })
-    } else if (isContent) content(req, res, studio.film)
-    else {
+    } else if (isContent) {
+      studio.contents++
+      notify()
+      await content(req, res, studio)
+    } else {
       const count = (studio.polls.get(id) ?? 0) + 1
       studio.polls.set(id, count)
       open.set(id, (open.get(id) ?? 0) + 1)
       studio.overlap = Math.max(studio.overlap, open.get(id)!)
-      setImmediate(() => {
+      notify()
+      await studio.held.poll
+      setTimeout(() => {
         open.set(id, open.get(id)! - 1)
         const step = studio.deleted.includes(id)
           ? 'canceled'
           : studio.script[Math.min(count, studio.script.length) - 1]!
         if (typeof step === 'number') json(step, { error: { message: 'later' } })
         else json(200, { id, status: step, progress: count * 20, error: studio.error })
-      })
+        notify()
+      }, Math.random() * studio.lag)
     }
     notify()
   }
@@ -89,7 +99,7 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const studio: FilmStudio = {
     ...{ url: `${origin}/v1`, origin, script: ['queued', 'in_progress', 'completed'], create: 'ok', error: null },
-    ...{ film: FILM, holdCreates: undefined },
+    ...{ film: FILM, held: {}, contents: 0, lag: 0 },
     ...{ creates: [], polls: new Map(), overlap: 0, deleted: [], headers: [] },
     async until(wanted) {
       while (!wanted()) await new Promise<void>(resolve => wake.push(resolve))
@@ -98,12 +108,14 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
   return studio
 }
 
-function content(req: IncomingMessage, res: ServerResponse, film: Buffer): void {
+async function content(req: IncomingMessage, res: ServerResponse, { film, held }: FilmStudio): Promise<void> {
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(req.headers.range ?? '') ?? []
   const headers = { 'content-type': 'video/mp4', etag: '"film"' }
   if (first === undefined) {
     res.writeHead(200, { ...headers, 'content-length': film.length })
-    res.end(film)
+    res.write(film.subarray(0, film.length / 2))
+    await held.content
+    res.end(film.subarray(film.length / 2))
     return
   }
   const end = last ? Math.min(Number(last), film.length - 1) : film.length - 1

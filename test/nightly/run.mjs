@@ -27,6 +27,7 @@ const long = {
   'test/core': {},
   'test/filters': {},
   'test/plugins': {},
+  'test/jobs': {},
   'test/policy': {},
   'test/upstream': {},
   'test/e2e/limits.test.ts': {},
@@ -51,6 +52,8 @@ const long = {
   'test/e2e/stream-faults.test.ts': {},
   'test/e2e/upstream-edges.test.ts': {},
   'test/e2e/upstream-faults.test.ts': {},
+  // Fifty kills, and 200 jobs of two processes.
+  'test/e2e/video-kills.test.ts': {},
   'test/e2e/workers.test.ts': {},
 }
 const own = readdirSync(join(root, 'test/nightly'))
