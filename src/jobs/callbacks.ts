@@ -12,7 +12,6 @@ const AT_ONE_HOST = 4
 /** How long a callback waits whose host has as many as it may have. */
 const POSTPONED_MS = 1_000
 const GONE = 410
-const MARGIN_MS = 30_000
 
 /** Keys by which a secret may be understood: of `whsec_` what stands behind it as base64 first, then the text itself. */
 export function signaturesOf(secret: string, id: string, timestamp: number, body: string): string {
@@ -37,7 +36,7 @@ export class Callbacks {
     const { store, now, options } = this.#context
     const limit = AT_ONCE - this.#open.size
     if (limit <= 0) return 0
-    const until = now() + options().callback_timeout + MARGIN_MS
+    const until = now() + options().callback_timeout + options().lease
     const lease = { owner: this.#owner, now: now(), until, limit }
     const claimed = await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)
     for (const delivery of claimed) {
