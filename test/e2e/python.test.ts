@@ -7,6 +7,7 @@ import { parse, stringify } from 'yaml'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { startPython } from '../helpers/python.ts'
+import { realtimeProvider } from '../helpers/realtime-provider.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
 import { wires as allWires, manifestOf } from './matrix/wires.ts'
 
@@ -20,11 +21,24 @@ if (status !== 0) {
 
 const wires = allWires.filter(({ wire }) => ['openai.chat', 'anthropic.messages', 'gemini.generate'].includes(wire))
 const upstream = await startUpstream(t, { key: upstreamSecret })
+const sessions = await realtimeProvider(t)
 const gateway = await startGateway(t, {
   providers: {
     ...Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
     nowhere: { base_url: upstream.url('nowhere'), models: [{ ...testMapping, model: 'nowhere' }] },
     bare: { base_url: upstream.url('bare'), models: [{ ...testMapping, model: 'unpriced', pricing: undefined }] },
+  },
+  files: {
+    'config/models.d/talks.yaml': stringify({
+      models: [
+        { id: 'talks', name: 'talks', family: 'test', input: ['audio'], output: ['audio'], operations: ['realtime'] },
+      ],
+    }),
+    'providers.d/talks.yaml': stringify({
+      ...{ provider: 'talks', name: 'talks', base_url: sessions.url, wires: { realtime: 'openai.realtime' } },
+      auth: { scheme: 'bearer', secret: upstreamSecret },
+      models: [{ ...testMapping, model: 'talks', supports: ['realtime'] }],
+    }),
   },
 })
 
@@ -83,6 +97,11 @@ const clients: Client[] = [
 const run = startPython(t, stdout.trim())
 
 const city = (name: string) => ({ name: 'weather', args: { city: name } })
+
+t.test('openai: a realtime session has its response, with text and tokens', async t => {
+  const job = { client: 'openai-realtime', run: 'session', origin: gateway.url, key: gateway.key, model: 'talks' }
+  t.strictSame(await run(job), { text: 'Hello', status: 'completed', tokens: 15 })
+})
 
 for (const { name, client, prefix = '', classes, finish } of clients) {
   const call = (method: string, model: string, key = gateway.key) =>

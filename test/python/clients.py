@@ -266,7 +266,32 @@ def told(error):
     }
 
 
-CLIENTS = {"openai": OpenAi, "anthropic": Anthropic, "litellm": LiteLlm, "google-genai": GoogleGenAi}
+class OpenAiRealtime:
+    """`openai`: a session over a WebSocket."""
+
+    def __init__(self, job):
+        self.job = job
+
+    def session(self):
+        import openai
+
+        origin, key = self.job["origin"], self.job["key"]
+        socket = origin.replace("http", "ws", 1) + "/v1"
+        client = openai.OpenAI(base_url=origin + "/v1", websocket_base_url=socket, api_key=key)
+        text = ""
+        with client.realtime.connect(model=self.job["model"]) as connection:
+            connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
+            connection.response.create()
+            for event in connection:
+                if event.type == "error":
+                    return {"error": event.error.code}
+                if event.type == "response.output_text.delta":
+                    text += event.delta
+                if event.type == "response.done":
+                    return {"text": text, "status": event.response.status, "tokens": event.response.usage.total_tokens}
+
+
+CLIENTS = {"openai": OpenAi, "openai-realtime": OpenAiRealtime, "anthropic": Anthropic, "litellm": LiteLlm, "google-genai": GoogleGenAi}
 
 for line in sys.stdin:
     job = json.loads(line)
