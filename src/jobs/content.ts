@@ -126,7 +126,11 @@ function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
   const headers = [...FIXED, ...(etag ? ['etag', etag] : []), ...(modified ? ['last-modified', modified] : [])]
   const chunks = closing(answer)
   const range = answer.header('content-range')
-  if (answer.status === 206 && range !== undefined) {
+  if (answer.status === 206) {
+    if (range === undefined || !isPart(range) || request.range === undefined) {
+      answer.destroy()
+      throw errors.invalidAnswer('the part of its result is not one that was asked for')
+    }
     headers.push('content-range', range, ...(length === undefined ? [] : ['content-length', length]))
     return { status: 206, type, headers, chunks }
   }
@@ -145,6 +149,11 @@ function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
   const { start, end } = span
   headers.push('content-range', `bytes ${start}-${end}/${size}`, 'content-length', String(end - start + 1))
   return { status: 206, type, headers, chunks: cut(chunks, span) }
+}
+
+function isPart(range: string): boolean {
+  const [, start, end, size] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/.exec(range) ?? []
+  return start !== undefined && Number(start) <= Number(end) && (size === '*' || Number(end) < Number(size))
 }
 
 async function* closing(answer: OpenAnswer): AsyncGenerator<Buffer> {

@@ -1,4 +1,6 @@
 /** Videos over the whole gateway: jobs that outlive their requests, their money, their results, and who is told. */
+
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -199,6 +201,52 @@ t.test('SI-07 an end is told until it was heard, and every attempt verifies', as
     t.match(await (await create({ callback_url: url, callback_secret: 's' })).json(), {
       error: { code: 'url_not_allowed' },
     })
+})
+
+t.test('SI-14 ranges and paths that make no sense read nothing else, and a foreign key reads nothing', async t => {
+  const job = await ended((await jobOf(await create())).id)
+  const url = new URL(job.content![0]!.url)
+  const get = (path: string, range: string) => fetch(`${gateway.url}${path}`, { headers: { range } })
+  for (const [range, status] of [
+    [`bytes=${Array.from({ length: 1000 }, () => '0-').join(',')}`, 200],
+    ['bytes=-0', 416],
+    ['bytes=99999-', 416],
+    ['bytes=9999999999999999999999-', 416],
+  ] as const) {
+    const answer = await get(url.pathname + url.search, range)
+    t.equal(answer.status, status, range.slice(0, 40))
+    if (status === 200) t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+    await answer.arrayBuffer()
+  }
+  for (const path of ['a%2fb', '..%2f..%2fetc', '%00', 'x'.repeat(500)]) {
+    const answer = await fetch(`${gateway.url}/v1/videos/logs/${path}/content${url.search}`)
+    t.ok([400, 401, 404, 414].includes(answer.status), `${path.slice(0, 20)}: ${answer.status}`)
+    await answer.arrayBuffer()
+  }
+  const command = async (name: string, args: object) =>
+    (await (await gateway.admin('POST', `/commands/${name}`, args)).json()) as { id: string; key: string }
+  await command('projects.create', { organization: 'default', name: 'other' })
+  const { key } = await command('keys.create', { project: 'other', name: 'k' })
+  const foreign = { authorization: `Bearer ${key}` }
+  for (const path of [`/v1/videos/${job.id}`, `/v1/videos/${job.id}/content`, url.pathname]) {
+    t.equal((await gateway.get(path, foreign)).status, 404, path)
+  }
+  t.match(await (await gateway.get('/v1/videos', foreign)).json(), { data: [] })
+})
+
+t.test('nothing of a prompt, a secret, a token or an address is in the database or a metric', async t => {
+  const before = hook.heard.length
+  const canaries = { prompt: 'PROMPT-CANARY', callback_secret: 'SECRET-CANARY', callback_url: `${hook.url}/URL-CANARY` }
+  const job = await ended((await jobOf(await create(canaries))).id)
+  await hook.until(before + 1)
+  const token = new URL(job.content![0]!.url).searchParams.get('token')!
+  const names = ['gateway.db', 'gateway.db-wal']
+  const files = await Promise.all(names.map(name => readFile(join(gateway.dir, 'data', name), 'latin1')))
+  const metrics = await (await gateway.admin('GET', '/metrics')).text()
+  for (const text of [...files, metrics]) {
+    for (const secret of [...Object.values(canaries), 'CANARY', token]) t.notOk(text.includes(secret), secret)
+  }
+  t.match(metrics, /gateway_job_polls_total\{outcome="completed",provider="acme"\} \d/)
 })
 
 t.test('a create that was cut is not repeated, and one that was refused costs nothing', async t => {

@@ -109,7 +109,7 @@ export async function filmStudio(t: Scope): Promise<FilmStudio> {
 }
 
 async function content(req: IncomingMessage, res: ServerResponse, { film, held }: FilmStudio): Promise<void> {
-  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(req.headers.range ?? '') ?? []
+  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(rangeOf(req, film)) ?? []
   const headers = { 'content-type': 'video/mp4', etag: '"film"' }
   if (first === undefined) {
     res.writeHead(200, { ...headers, 'content-length': film.length })
@@ -118,8 +118,17 @@ async function content(req: IncomingMessage, res: ServerResponse, { film, held }
     res.end(film.subarray(film.length / 2))
     return
   }
+  if (Number(first) >= film.length) {
+    res.writeHead(416, { 'content-range': `bytes */${film.length}` })
+    res.end()
+    return
+  }
   const end = last ? Math.min(Number(last), film.length - 1) : film.length - 1
   const range = `bytes ${first}-${end}/${film.length}`
   res.writeHead(206, { ...headers, 'content-length': end - Number(first) + 1, 'content-range': range })
   res.end(film.subarray(Number(first), end + 1))
 }
+
+/** The last bytes of a film are those from a place on; no bytes are those behind its end. */
+const rangeOf = ({ headers: { range = '' } }: IncomingMessage, film: Buffer): string =>
+  range.replace(/^bytes=-(\d+)$/, (_, last: string) => `bytes=${film.length - Number(last)}-`)

@@ -1,5 +1,6 @@
 /** Providers of jobs that lie, hang, or send what was not asked for: each job ends, once, and costs what was agreed. */
 import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
 import { type Asked, engineKit, FILM, type Said } from './kit.ts'
 
@@ -213,4 +214,27 @@ t.test('a canceled job ends as it did at its provider, and goes on where the pro
     }
     t.same(await kit.subject.usage.check(), [], says)
   }
+})
+
+t.test('parts of a result that were not asked for, or are none, are not passed on', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  let said: Said = {}
+  kit.answer = asked => (isPoll(asked) ? done() : said)
+  const { id } = await kit.create()
+  await kit.poll()
+  const job = await kit.read(id)
+  const get = (range: string | undefined) =>
+    kit.jobs.content(job, { range, ifRange: undefined, isHead: false, signal: new Cancellation() })
+  for (const [range, part] of [
+    [undefined, 'bytes 0-9/5012'],
+    ['bytes=0-9', 'bytes 9-0/5012'],
+    ['bytes=0-9', 'bytes 0-9/5'],
+    ['bytes=0-9', 'lines 0-9/5012'],
+    ['bytes=0-9', ''],
+  ] as const) {
+    said = { status: 206, headers: { 'content-range': part, 'content-length': '10' }, body: FILM.subarray(0, 10) }
+    await t.rejects(get(range), { code: 'upstream_invalid_response' }, `${range}: ${part}`)
+  }
+  said = { status: 206, headers: { 'content-range': 'bytes 0-9/5012', 'content-type': 'text/html' }, body: FILM }
+  t.match(await get('bytes=0-9'), { status: 206, type: 'video/mp4' })
 })
