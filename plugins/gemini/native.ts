@@ -34,6 +34,30 @@ const FIELDS: ReadonlySet<string> = new Set([
   'toolConfig',
   'tools',
 ])
+/** The same of `generationConfig`. Others choose a model, or what is charged otherwise. */
+const CONFIG: ReadonlySet<string> = new Set([
+  'audioTimestamp',
+  'candidateCount',
+  'enableEnhancedCivicAnswers',
+  'frequencyPenalty',
+  'imageConfig',
+  'logprobs',
+  'maxOutputTokens',
+  'mediaResolution',
+  'presencePenalty',
+  'responseJsonSchema',
+  '_responseJsonSchema',
+  'responseLogprobs',
+  'responseMimeType',
+  'responseModalities',
+  'responseSchema',
+  'seed',
+  'stopSequences',
+  'temperature',
+  'thinkingConfig',
+  'topK',
+  'topP',
+])
 /** Provider tools paid in tokens or searches; a manifest may allow more. */
 const TOOLS = ['functionDeclarations', 'googleSearch', 'googleSearchRetrieval', 'codeExecution', 'urlContext']
 
@@ -89,11 +113,24 @@ const searches = ({ tools }: Readonly<Json>): boolean =>
  * Throws a 400 that names a field not allowed on the operator's credentials; a target with the caller's own key may
  * accept it.
  */
-function checkPaid(sent: Json, { provider: { nativeFields = [], nativeTools = [] } }: Target): void {
+function checkPaid(
+  sent: Json,
+  { mapping: { model }, provider: { nativeFields = [], nativeTools = [] } }: Target,
+): void {
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
     if (saysAnything(value)) throw errors.ownKeyOnly(name)
     delete sent[name]
+  }
+  const config = isObject(sent.generationConfig) ? sent.generationConfig : {}
+  for (const [name, value] of Object.entries(config)) {
+    const at = `generationConfig.${name}`
+    if (CONFIG.has(name) || value == null || nativeFields.some(entry => fits(entry, at))) continue
+    throw errors.ownKeyOnly(at)
+  }
+  // A model that is listed without images has no price for them.
+  if (!model.output.includes('image') && listIn(config.responseModalities).some(isImage)) {
+    throw errors.ownKeyOnly('generationConfig.responseModalities')
   }
   const allowed = [...TOOLS, ...nativeTools]
   for (const [i, tool] of listIn(sent.tools).entries()) {
@@ -102,6 +139,8 @@ function checkPaid(sent: Json, { provider: { nativeFields = [], nativeTools = []
     if (denied !== undefined) throw errors.ownKeyOnly(`tools[${i}].${denied}`)
   }
 }
+
+const isImage = (name: unknown): boolean => String(name).toUpperCase() === 'IMAGE'
 
 /** Whether the turns can be sent unchanged: files at addresses were fetched only for the canonical request. */
 function isPlain(contents: unknown, surface: Surface): boolean {

@@ -188,6 +188,8 @@ t.test('the operator pays for tokens and searches alone', t => {
     [{ tools: [f, { googleMaps: {} }] }, 'tools[1].googleMaps'],
     [{ tools: [{ fileSearch: { fileSearchStoreNames: ['x'] } }] }, 'tools[0].fileSearch'],
     [{ store: true }, 'store'],
+    [{ generationConfig: { routingConfig: { autoMode: {} } } }, 'generationConfig.routingConfig'],
+    [{ generationConfig: { responseModalities: ['TEXT', 'IMAGE'] } }, 'generationConfig.responseModalities'],
   ]
   for (const [body, param] of rows) {
     const given = { contents: [hi], ...body }
