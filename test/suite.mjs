@@ -29,7 +29,7 @@ export const families = {
   'e2e-plain': ['edge', 'gatewayctl', 'hostile', 'limits', 'malformed', 'sessions', 'tenancy'],
   'e2e-messages': ['commit-point', 'cross-wire-failover', 'empty-answers', 'held-back', 'messages', 'messages-headers'],
   'e2e-policy': ['policy', 'policy-tenants'],
-  'e2e-money': ['credit', 'isolation', 'odd-reports', 'shedding'],
+  'e2e-money': ['credit', 'isolation', 'odd-reports', 'shedding', 'spending-mix'],
   'e2e-responses': ['codex', 'responses', 'responses-state'],
   'e2e-upstream': ['clients', 'embeddings', 'failover', 'images', 'request-routing', 'streams', 'upstream-edges'],
   'e2e-local': ['local-engines', 'rerank', 'route-table', 'slow-and-partial'],

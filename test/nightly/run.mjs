@@ -48,6 +48,7 @@ const long = {
   'test/e2e/reload.test.ts': {},
   'test/e2e/scale.test.ts': {},
   'test/e2e/slow-and-partial.test.ts': {},
+  'test/e2e/spending-mix.test.ts': {},
   'test/e2e/storage.test.ts': {},
   'test/e2e/stream-faults.test.ts': {},
   'test/e2e/upstream-edges.test.ts': {},
