@@ -58,6 +58,7 @@ export {
   append,
   endsInAnswer,
   functionCalls,
+  hasSpace,
   newCallId,
   objectArguments,
   PendingToolCalls,

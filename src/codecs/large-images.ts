@@ -27,8 +27,8 @@ export interface TextEncoder extends Omit<Encoder, 'conclude' | 'headers'> {
 
 export class LargeImages implements Encoder {
   readonly #inner: TextEncoder
-  /** Base64. */
-  readonly #images: string[] = []
+  /** Base64; made with the first of them. */
+  #images: string[] | undefined = undefined
 
   constructor(inner: TextEncoder) {
     this.#inner = inner
@@ -59,6 +59,7 @@ export class LargeImages implements Encoder {
   #marked(event: Event): Event {
     if (!isLarge(event)) return event
     const data = event.url.indexOf(',') + 1
+    this.#images ??= []
     const mark = markOf(this.#images.length)
     this.#images.push(event.url.slice(data))
     return { type: 'image', choice: event.choice, url: event.url.slice(0, data) + mark }
@@ -70,7 +71,7 @@ export class LargeImages implements Encoder {
   }
 
   #restored(out: string): string | WrittenSteps {
-    return this.#images.length > 0 && hasMarks(out) ? restored(out, this.#images) : out
+    return this.#images && hasMarks(out) ? restored(out, this.#images) : out
   }
 }
 

@@ -5,7 +5,7 @@
 import { stringifyLossless } from './lossless-json.ts'
 
 /** Shorter ones are not looked for. In characters. */
-const LONG = 1024
+export const LONG = 1024
 /** Strings are nearly always written in the order in which they were read, so a search checks few. */
 const MAX_LOOKS = 16
 
@@ -38,11 +38,26 @@ export class RawStrings {
     return this.#texts[index]
   }
 
+  /** Where the text stands among those that were added, looked for from `from` on; -1 where it is not found. */
+  indexOf(text: string, from: number): number {
+    const { length } = this.#texts
+    for (let look = 0; look < Math.min(length, MAX_LOOKS); look++) {
+      const at = (from + look) % length
+      if (this.#texts[at] === text) return at
+    }
+    return -1
+  }
+
+  /** The text at that index, as a JSON string in UTF-8 with its quotes. */
+  writtenAt(index: number): Buffer {
+    return this.#written[index]!
+  }
+
   /** A value that is made of plain objects, as JSON that means what `JSON.stringify` would say. */
   stringify(value: unknown): string | Buffer {
     const holders = new Set<object>()
     if (!find(value, holders)) return stringifyLossless(JSON.stringify(value))
-    const out = new Writing(holders, this.#texts, this.#written)
+    const out = new Writing(holders, this)
     out.value(value)
     return out.joined()
   }
@@ -62,18 +77,16 @@ function find(value: unknown, holders: Set<object>): boolean {
 /** One value on its way to bytes: pieces of text, and of what a client wrote. */
 class Writing {
   readonly #holders: ReadonlySet<object>
-  readonly #texts: readonly string[]
-  readonly #written: readonly Buffer[]
+  readonly #raw: RawStrings
   readonly #pieces: Buffer[] = []
   /** What stands behind the last piece. */
   #text = ''
   /** Behind the string that was found last. */
   #next = 0
 
-  constructor(holders: ReadonlySet<object>, texts: readonly string[], written: readonly Buffer[]) {
+  constructor(holders: ReadonlySet<object>, raw: RawStrings) {
     this.#holders = holders
-    this.#texts = texts
-    this.#written = written
+    this.#raw = raw
   }
 
   value(value: unknown): void {
@@ -113,22 +126,13 @@ class Writing {
   }
 
   #string(text: string): void {
-    const at = this.#indexOf(text)
+    const at = this.#raw.indexOf(text, this.#next)
     if (at < 0) {
       this.#text += JSON.stringify(text)
       return
     }
     this.#next = at + 1
-    this.#pieces.push(Buffer.from(stringifyLossless(this.#text)), this.#written[at]!)
+    this.#pieces.push(Buffer.from(stringifyLossless(this.#text)), this.#raw.writtenAt(at))
     this.#text = ''
-  }
-
-  #indexOf(text: string): number {
-    const { length } = this.#texts
-    for (let look = 0; look < Math.min(length, MAX_LOOKS); look++) {
-      const at = (this.#next + look) % length
-      if (this.#texts[at] === text) return at
-    }
-    return -1
   }
 }

@@ -1,5 +1,6 @@
 /** `JSON.stringify` in steps, between which others may go on: what is large is written piece by piece. */
 import { isLongNumber, stringifyLossless } from './lossless-json.ts'
+import { LONG, type RawStrings } from './raw-strings.ts'
 
 /** Characters of a piece; what is smaller is written at once. */
 const PIECE = 128 * 1024
@@ -9,12 +10,12 @@ const VALUE = 8
 /** Yields wherever others may go on; returns all bytes, in pieces. */
 export type WrittenSteps = Generator<undefined, Buffer[]>
 
-/** About how many characters a value of plain objects has as JSON. */
+/** About how many characters a value of plain objects has as JSON. Allocates nothing. */
 export function weigh(value: unknown): number {
   if (typeof value === 'string') return value.length + VALUE
   if (typeof value !== 'object' || value === null) return VALUE
   let sum = VALUE
-  if (Array.isArray(value)) for (const item of value) sum += weigh(item)
+  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += weigh(value[at])
   else for (const name in value) sum += name.length + weigh((value as Record<string, unknown>)[name])
   return sum
 }
@@ -23,8 +24,9 @@ export function weigh(value: unknown): number {
 export const stringifyInSteps = (value: object): string | WrittenSteps =>
   weigh(value) < PIECE ? stringifyLossless(JSON.stringify(value)) : written(value)
 
-function* written(value: object): WrittenSteps {
-  const out = new Output(value)
+/** The same in steps. `raw` are long strings that need not be written again. */
+export function* written(value: object, raw?: RawStrings): WrittenSteps {
+  const out = new Output(value, raw)
   yield
   yield* out.value(value)
   return out.end()
@@ -53,7 +55,12 @@ class Output {
   /** Lists and objects that are not written at once. */
   readonly #large = new Set<object>()
 
-  constructor(value: object) {
+  readonly #raw: RawStrings | undefined
+  /** Behind the raw string that was found last. */
+  #next = 0
+
+  constructor(value: object, raw: RawStrings | undefined) {
+    this.#raw = raw
     this.#weigh(value)
   }
 
@@ -68,17 +75,29 @@ class Output {
 
   *value(value: unknown): Generator<undefined, void> {
     if (Array.isArray(value)) yield* this.#list(value)
-    else if (typeof value === 'string') {
-      this.#text += '"'
-      this.#flush()
-      yield* writeString(value, this.#pieces)
-      this.#text += '"'
-    } else yield* this.#object(value as object)
+    else if (typeof value === 'string') yield* this.#string(value)
+    else yield* this.#object(value as object)
   }
 
   end(): Buffer[] {
     this.#flush()
     return this.#pieces
+  }
+
+  *#string(text: string): Generator<undefined, void> {
+    const at = this.#raw?.indexOf(text, this.#next) ?? -1
+    if (at >= 0) {
+      this.#next = at + 1
+      this.#flush()
+      this.#pieces.push(this.#raw!.writtenAt(at))
+    } else if (text.length < PIECE) {
+      if (this.#add(text)) yield
+    } else {
+      this.#text += '"'
+      this.#flush()
+      yield* writeString(text, this.#pieces)
+      this.#text += '"'
+    }
   }
 
   *#list(items: readonly unknown[]): Generator<undefined, void> {
@@ -105,7 +124,7 @@ class Output {
   }
 
   #isLarge(value: unknown): boolean {
-    if (typeof value === 'string') return value.length >= PIECE && !isLongNumber(value)
+    if (typeof value === 'string') return value.length >= (this.#raw ? LONG : PIECE) && !isLongNumber(value)
     return typeof value === 'object' && value !== null && this.#large.has(value)
   }
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { stringifyLossless } from '../core/lossless-json.ts'
 import type { RawStrings } from '../core/raw-strings.ts'
+import { weigh, written } from '../core/stringify-steps.ts'
 import type { FilePart, WireRequest } from '../core/translator.ts'
 
 /** A body with its content type; undefined where the request's own headers say it, and for none. */
@@ -12,15 +13,31 @@ export interface Content {
 }
 
 export const JSON_TYPE = 'application/json'
+/** Characters from which a body is made in steps. */
+const LARGE = 1024 * 1024
 
-/** `verbatim`: long strings as the client wrote them. */
-export function bodyOf({ method = 'POST', body, files, bytes }: WireRequest, verbatim?: RawStrings): Content {
+/** `verbatim`: long strings as the client wrote them. A large body is made in steps. */
+export function bodyOf(
+  { method = 'POST', body, files, bytes }: WireRequest,
+  verbatim?: RawStrings,
+): Content | Generator<undefined, Content> {
   if (method !== 'POST') return { type: undefined, body: undefined }
   if (bytes) return { type: undefined, body: bytes }
   if (files) return formOf(body, files)
+  if (weigh(body) > LARGE) return largeJson(body, verbatim)
   const json = verbatim ? verbatim.stringify(body) : stringifyLossless(JSON.stringify(body))
   return { type: JSON_TYPE, body: json }
 }
+
+function* largeJson(body: object, verbatim: RawStrings | undefined): Generator<undefined, Content> {
+  const pieces = yield* written(body, verbatim)
+  yield
+  // In one piece, so that it can be sent again where a socket has gone stale.
+  return { type: JSON_TYPE, body: Buffer.concat(pieces) }
+}
+
+export const isMadeInSteps = (content: ReturnType<typeof bodyOf>): content is Generator<undefined, Content> =>
+  'next' in content
 
 export const sizeOf = (body: Exclude<Content['body'], undefined>): number =>
   typeof body === 'string'

@@ -7,11 +7,12 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
+import { inTurns } from '../lib/in-turns.ts'
 import type { Mask } from '../lib/mask.ts'
 import { Answer } from './answer.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
-import { bodyOf } from './content.ts'
+import { bodyOf, isMadeInSteps } from './content.ts'
 import { decoded, type Source } from './encoding.ts'
 import { fannedOut } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
@@ -243,7 +244,10 @@ function send(
       fresh,
     })
   }
-  const signed = sign(target, request, ex.id, bodyOf(request, ex.verbatim))
+  const content = bodyOf(request, ex.verbatim)
+  const signed = isMadeInSteps(content)
+    ? inTurns(content).then(made => sign(target, request, ex.id, made))
+    : sign(target, request, ex.id, content)
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
 

@@ -3,8 +3,9 @@ import { Client, type Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
+import { inTurns } from '../lib/in-turns.ts'
 import { waitFor } from './auth/wait.ts'
-import { bodyOf } from './content.ts'
+import { bodyOf, isMadeInSteps } from './content.ts'
 import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { sign } from './sign.ts'
@@ -45,7 +46,8 @@ export class UpstreamJobCaller {
     const { signal, headMs, idleMs } = call
     const wired = call.headers ? { ...request, headers: { ...request.headers, ...call.headers } } : request
     const isEmpty = request.method === 'GET' || request.method === 'DELETE'
-    const content = isEmpty ? { type: undefined, body: undefined } : bodyOf(wired, undefined)
+    const made = isEmpty ? { type: undefined, body: undefined } : bodyOf(wired)
+    const content = isMadeInSteps(made) ? await inTurns(made) : made
     const signing = sign(target, wired, call.requestId, content)
     const signed = signing instanceof Promise ? await waitFor(signing, headMs, signal) : signing
     const { method, baseUrl, path, headers, body } = signed

@@ -3,7 +3,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import { parseSteps } from '../../src/core/json-steps.ts'
 import { isLongNumber, parseLossless } from '../../src/core/lossless-json.ts'
-import { stringifyInSteps, weigh } from '../../src/core/stringify-steps.ts'
+import { RawStrings } from '../../src/core/raw-strings.ts'
+import { stringifyInSteps, weigh, written } from '../../src/core/stringify-steps.ts'
+import { bodyOf, isMadeInSteps } from '../../src/upstream/content.ts'
 import { runs } from '../helpers/runs.ts'
 
 /** More than one piece of what is parsed, and of what is written. */
@@ -17,7 +19,7 @@ function all<T>(steps: Generator<undefined, T>): { value: T; count: number } {
   }
 }
 const parse = (text: string) => parseSteps(text, json => JSON.parse(json), undefined, 10_000)
-function written(value: object): string {
+function asText(value: object): string {
   const out = stringifyInSteps(value)
   return typeof out === 'string' ? out : Buffer.concat(all(out).value).toString()
 }
@@ -60,12 +62,12 @@ t.test('what is no JSON is refused, also within a long string', async t => {
 })
 
 t.test('what is written in steps is what JSON.stringify writes', async t => {
-  const holds = fc.property(values, value => written(value) === Buffer.from(JSON.stringify(value)).toString())
+  const holds = fc.property(values, value => asText(value) === Buffer.from(JSON.stringify(value)).toString())
   t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(30) }))
   const odd = { a: undefined, list: [undefined, null, [], {}], long: 'b'.repeat(LONG), empty: {} }
-  t.equal(written(odd), JSON.stringify(odd))
+  t.equal(asText(odd), JSON.stringify(odd))
   const many = Array.from({ length: 50_000 }, (_, at) => ({ at, name: `n${at}` }))
-  t.equal(written(many), JSON.stringify(many))
+  t.equal(asText(many), JSON.stringify(many))
 })
 
 t.test('numbers stand in place of their marks, however long they are', async t => {
@@ -73,7 +75,24 @@ t.test('numbers stand in place of their marks, however long they are', async t =
   const json = `{"a":[${digits},12345678901234567890],"b":"${'c'.repeat(LONG)}"}`
   const value = parseLossless(json) as { a: string[] }
   t.ok(value.a.every(isLongNumber))
-  t.equal(written(value), json)
+  t.equal(asText(value), json)
+})
+
+t.test('a request is written in steps with the strings that its client wrote, and others', async t => {
+  const raw = new RawStrings()
+  const [kept, short] = ['a'.repeat(LONG), 'b'.repeat(2000)]
+  const bytes = Buffer.from(`"\\u0061${kept.slice(1)}"`)
+  raw.add(kept, bytes)
+  raw.add(short, Buffer.from(JSON.stringify(short)))
+  const value = { messages: [{ content: kept }, { content: short }, { content: 'c'.repeat(LONG) }, { content: 'd' }] }
+  const pieces = all(written(value, raw)).value
+  t.ok(pieces.includes(bytes), 'without a copy')
+  t.strictSame(JSON.parse(Buffer.concat(pieces).toString()), value)
+  const small = bodyOf({ path: '/', body: { a: short } }, raw)
+  t.notOk(isMadeInSteps(small), 'a small one at once')
+  const large = { list: Array.from({ length: 10 }, () => kept) }
+  const made = bodyOf({ path: '/', body: large })
+  t.strictSame(isMadeInSteps(made) && JSON.parse(String(all(made).value.body)), large)
 })
 
 t.test('no step has more than a piece of what is large', async t => {

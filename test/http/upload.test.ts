@@ -9,7 +9,7 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
-import { bodyOf } from '../../src/upstream/content.ts'
+import { bodyOf, type Content } from '../../src/upstream/content.ts'
 import { target } from '../plugins/wire-kit.ts'
 
 const MIB = 1024 * 1024
@@ -37,7 +37,7 @@ t.test('a file of 60 MiB is held once, goes out in its pieces twice, and is free
   const request = codec.decode(value as Form)
   t.match(request, { model: 'acme-hear', language: 'en' }, 'fields behind the file are read')
   for (const attempt of [1, 2]) {
-    const { body } = bodyOf(wire.encode(request, target({ mapping: { externalId: 'hear-1' } }), false))
+    const { body } = bodyOf(wire.encode(request, target({ mapping: { externalId: 'hear-1' } }), false)) as Content
     let copied = 0
     let shared = 0
     for (const { buffer, length } of body as readonly Buffer[]) {

@@ -3,18 +3,14 @@
  * provider of any wire to any client, and for any body, within the bounds of docs/reliability.md and beyond them.
  */
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { clients } from './load.ts'
+import { watchTurns } from './turns.ts'
 
 type Tree = Record<string, unknown>
 
@@ -202,12 +198,9 @@ await once(provider, 'listening')
 t.teardown(() => provider.close().closeAllConnections())
 const origin = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
 const idOf = (wire: string) => wire.replace('.', '-')
-const folder = await mkdtemp(join(tmpdir(), 'turns-'))
-t.teardown(() => rm(folder, { recursive: true }))
-const TURNS = join(folder, 'socket')
-const preload = fileURLToPath(new URL('../../test/helpers/turns.cjs', import.meta.url))
+const turns = await watchTurns(t)
 const gateway = await startGateway(t, {
-  env: { TURNS, NODE_OPTIONS: `--require=${preload}` },
+  env: turns.env,
   providers: Object.fromEntries(
     Object.entries(wires).map(([wire, { base }]) => [
       idOf(wire),
@@ -226,9 +219,6 @@ const gateway = await startGateway(t, {
 const client = clients(gateway.url, gateway.key)
 t.teardown(() => client.close())
 
-/** The most processor time of one turn of the gateway's loop since the last call, in milliseconds. */
-const longestMs = async () => Number(await text(connect(TURNS)))
-
 for (const [wire, { answer: write }] of Object.entries(wires)) {
   for (const [says, content] of Object.entries(contents)) {
     const rows = Object.keys(asked).filter(name => ONLY.test(`${says}, ${wire} to ${name}`))
@@ -240,10 +230,10 @@ for (const [wire, { answer: write }] of Object.entries(wires)) {
         const waits: number[] = []
         let status = 0
         for (let tries = 0; tries < TRIES; tries++) {
-          await longestMs()
+          await turns.longestMs()
           const got = await client.ask(JSON.stringify(body), path, headers)
           status = got.status
-          waits.push(await longestMs())
+          waits.push(await turns.longestMs())
           if (process.env.WAIT_SAYS) t.comment(`${got.status} ${got.text.length} ${got.text.slice(0, 150)}`)
         }
         t.comment(`${wire} to ${name}: ${status}, ${waits.map(Math.round).join(' ')}`)

@@ -1,5 +1,5 @@
 /** Base64 of images in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
-import { Base64Slice, errors, isObject, type Json } from '../../../src/plugin.ts'
+import { Base64Slice, errors, hasSpace, isObject, type Json } from '../../../src/plugin.ts'
 
 const QUOTE = 0x22
 const COLON = 0x3a
@@ -72,7 +72,8 @@ export function imageIn(value: string, slices: readonly Base64Slice[] = []): str
     const slice = slices[Number(value.slice(1))]
     if (slice) return slice
   }
-  const bare = value.replace(/^data:[^,]{0,250},/, '').replace(/\s+/g, '')
+  const given = value.replace(/^data:[^,]{0,250},/, '')
+  const bare = hasSpace(given) ? given.replaceAll('\n', '').replaceAll('\r', '').replace(/\s+/g, '') : given
   if (bare === '' || !PLAIN.test(bare)) throw errors.invalidAnswer('an image of it is not base64')
   return bare
 }

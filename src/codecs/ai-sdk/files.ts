@@ -10,7 +10,7 @@ import { cacheControlOf, optionsIn } from './options.ts'
 type Source = { url: string } | { base64: string; type?: string } | { id: string } | { text: string }
 
 const BASE64_URL = /^data:([^;,]*)(?:;[^;,]{0,200})*;base64,/i
-const SCHEME = /^[a-z][a-z0-9+.-]*:/i
+const SCHEME = /^[a-z][a-z0-9+.-]{0,30}:/i
 
 /** First bytes of images without a declared type, in base64. */
 const HEADS: readonly (readonly [string, string])[] = [
