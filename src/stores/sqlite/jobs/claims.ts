@@ -15,6 +15,8 @@ interface Claim extends Lease {
 }
 
 export const RUNNING = "state IN ('queued', 'in_progress')"
+/** The condition of the index of jobs that have not ended: SQLite does not see that `RUNNING` is part of it. */
+const INDEXED = "state IN ('creating', 'queued', 'in_progress')"
 const FREE = '(lease_until IS NULL OR lease_until <= @now)'
 const TAKE = 'UPDATE jobs SET lease_owner = @owner, lease_until = @until, fence = fence + 1 WHERE'
 
@@ -27,7 +29,7 @@ const CLAIM = `
     SELECT org_id, provider FROM jobs WHERE lease_owner = @owner AND lease_until > @now
   ), due AS (
     SELECT id, org_id, provider, next_at, row_number() OVER (PARTITION BY org_id, provider ORDER BY next_at) AS of_both
-    FROM jobs WHERE ${RUNNING} AND next_at <= @now AND ${FREE}
+    FROM jobs WHERE ${INDEXED} AND ${RUNNING} AND next_at <= @now AND ${FREE}
       AND (SELECT count(*) FROM held WHERE held.provider = jobs.provider) < @share
   ), turns AS (
     SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY of_both, next_at) AS turn FROM due
