@@ -46,8 +46,21 @@ const answers = [
   '['.repeat(300_000),
 ].map(text => Buffer.from(text))
 
+const CHAT = '/v1/chat/completions'
+const large = `data:image/png;base64,${Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(15e6)]).toString('base64')}`
+const image = { type: 'image_url', image_url: { url: large } }
+/** Bodies of the attacker's requests to other endpoints. */
+const elsewhere: readonly (readonly [path: string, body: string])[] = [
+  ['/v1/messages', question('test', { max_tokens: 9, messages: [{ role: 'user', content: [image] }] })],
+  ['/v1/messages', question('hostile', { max_tokens: 9 })],
+  ['/v1/responses', JSON.stringify({ model: 'hostile', input: 'Hi', stream: true })],
+  ['/v1beta/models/hostile:generateContent', JSON.stringify({ contents: [{ parts: [{ text: 'Hi' }] }] })],
+  ['/v1/completions', JSON.stringify({ model: 'hostile', prompt: 'Hi' })],
+]
+
 /** Bodies of the attacker's requests. */
 const bodies = [
+  question('test', { messages: [{ role: 'user', content: [image] }] }),
   question('hostile'),
   question('hostile', { stream: true }),
   question('test', { messages: [{ role: 'user', content: 'é'.repeat(10e6) }] }),
@@ -136,7 +149,8 @@ t.test(`MT whatever one organization does, another one is served as before (seed
   const attack = async () => {
     while (!over) {
       const body = bodies[below(bodies.length)]!
-      if (below(4) > 0) await attacker.ask(body)
+      const other = below(3) === 0 ? elsewhere[below(elsewhere.length)]! : [CHAT, body]
+      if (below(4) > 0) await attacker.ask(other[1]!, other[0])
       else {
         // Some leave early, and some say more than they send.
         const declared = Buffer.byteLength(body) + below(2) * 1000
