@@ -52,13 +52,14 @@ function checkClosing(t: Test, result: RawResult, statuses: number[], codes?: st
 }
 
 group('MF-01 a body that is not a JSON object is refused, and reaches no provider', async t => {
+  const before = await attempts()
   for (const body of ['{"model":', '{}}', '', 'null', '[]', '"x"', '1']) {
     await t.test(body || 'nothing', async t => {
       checkRefusal(t, await post(body), [400], ['invalid_json', 'invalid_parameters'])
     })
   }
   t.equal((await upstream.record()).length, 0)
-  t.equal(await attempts(), 0)
+  t.equal(await attempts(), before)
 })
 
 /** Bodies of so many levels in all. */

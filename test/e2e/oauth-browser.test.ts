@@ -49,8 +49,15 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
 
   const tab = await browser.tab()
   const focus = () => tab.read<string>('document.activeElement.name + document.activeElement.value')
+  /** The focus is where it is typed once the page is drawn, which may be after it is loaded. */
+  const open = async (state: string, page = tab) => {
+    await page.open(url(state))
+    for (let looks = 0; looks < 1000; looks++) {
+      if ((await page.read('document.activeElement.name')) === 'credential') return
+    }
+  }
   await t.test('the page says what it is, fits, and has the focus where it is typed', async t => {
-    await tab.open(url('one'))
+    await open('one')
     t.equal(await tab.read('document.title'), 'Connect A program')
     t.equal(await tab.read("document.querySelectorAll('h1,main').length"), 2)
     t.equal(await tab.read('document.documentElement.scrollWidth <= 320'), true)
@@ -83,7 +90,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
     await command('members.add', { organization: 'default', email: 'ada@a.example', role: 'developer' })
     const login = { organization: 'default', member: 'ada@a.example' }
     const { code } = await command<{ code: string }>('members.login-link', login)
-    await tab.open(url('two'))
+    await open('two')
     await tab.read('document.querySelector("[value=\'mcp:tools\']").focus()')
     await tab.press(' ', ' ')
     await tab.press('Tab')
@@ -99,7 +106,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
   })
 
   await t.test('Deny needs nothing', async t => {
-    await tab.open(url('three'))
+    await open('three')
     await tab.press('Tab')
     await tab.press('Tab')
     t.equal(await focus(), 'actiondeny')
@@ -108,9 +115,9 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
   })
 
   await t.test('the page of an older tab is refused', async t => {
-    await tab.open(url('four'))
+    await open('four')
     const newer = await browser.tab()
-    await newer.open(url('five'))
+    await open('five', newer)
     await tab.type(gateway.key)
     await tab.loads(() => tab.press('Enter', '\r'))
     t.match(await tab.read('document.body.textContent'), /Another page of this kind was opened/)

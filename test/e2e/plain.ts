@@ -40,6 +40,7 @@ export const plainGateway = shared(async t => {
         },
         messages: { ratelimit: { rpm } },
         sessions: { ratelimit: { rpm: 40 } },
+        oauth: { ratelimit: { rpm } },
       },
     },
   })

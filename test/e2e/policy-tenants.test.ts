@@ -111,7 +111,7 @@ group('a manifest that reaches inside is refused, with its place', async t => {
   const add = (text: string) => ctl(['models', 'custom', 'add', '--org', one.org], text)
   t.match(await add(manifest('a', 'x')), {
     code: 1,
-    stderr: /^manifest:2:11: "a" is the id of a provider that all share/,
+    stderr: /^manifest:2:11: "a" is the id of a shared provider/,
   })
   t.match(await add(manifest('x', 'x').replace('name: x', `name: "\${GATEWAY_ADMIN_TOKEN}"`)), {
     code: 1,

@@ -171,17 +171,19 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
   const headers = as(a, { ...names, 'ai-language-model-id': 'test', accept: 'application/json, text/event-stream' })
 
   // Every route there is.
-  for (const { method, path, operation } of endpoints) {
-    const isChat = operation === undefined || operation.name === 'chat'
+  for (const { method, path, operation, upgrade } of endpoints) {
+    const takesChat = !path.startsWith('/oauth/') && (operation === undefined || operation.name === 'chat')
     await t.test(`${method} ${path}`, async t => {
       const target = `${path.replace(/\{.*?\}/, 'test')}?${new URLSearchParams(ids)}`
       const response =
         method === 'POST'
           ? await gateway.post(target, bodyFor(path), headers)
           : await fetch(`${gateway.url}${target}`, { method, headers })
+      // Refused alike whoever it is: other operations of a chat model, forms of OAuth that are none, other methods at
+      // /mcp, and requests that are no WebSocket.
+      const alike = [...(takesChat ? [] : [400]), ...(path === '/mcp' ? [405] : []), ...(upgrade ? [426] : [])]
       t.ok(
-        // Of a chat model, other operations are refused to everybody alike, as are other methods at /mcp.
-        [200, 204, 404, ...(isChat ? [] : [400]), ...(path === '/mcp' ? [405] : [])].includes(response.status),
+        [200, 204, 404, ...alike].includes(response.status),
         `it answers ${response.status}, which does not tell that there is more`,
       )
       const answer = JSON.stringify([...response.headers]) + (await response.text())

@@ -142,7 +142,8 @@ t.test('a route is explained for every operation, whatever its requests hold', a
   for (const operation of Object.values(operations)) {
     const wires = new Map([[operation.name, target().translator]])
     const model: Model = { ...offer!.model, id: 'v', operations: [operation.name], mappings: [] }
-    const mapping: Mapping = { ...offer!, model, provider: provider('a', { wires }), wires, contextLength: undefined }
+    const served = { wires, supports: new Set([...offer!.supports, 'realtime'] as const), contextLength: undefined }
+    const mapping: Mapping = { ...offer!, model, provider: provider('a', { wires }), ...served }
     const models = new Map([['v', { ...model, mappings: [mapping] }]])
     const chain = { links: [{ factory: { name: 'route' }, options: settingsOf({}) }] }
     const routes = () => [{ endpoint: { ...chat, operation }, chain }]

@@ -8,6 +8,9 @@ import { PRUNED_RESPONSES, responseBytes, responsePlace } from '../rules/respons
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
+/** Later than any response was made. */
+const LAST_MS = Number.MAX_SAFE_INTEGER
+
 export interface ResponsesOptions {
   readonly keyring: () => Keyring
   /** Wall clock, Unix milliseconds. */
@@ -73,7 +76,7 @@ export class SqliteResponses implements ResponseStore {
         SELECT responses.id FROM projects
         LEFT JOIN policies ON policies.org_id = projects.org_id
         CROSS JOIN responses ON responses.project_id = projects.id AND responses.created_at < CASE
-          WHEN projects.responses_ms IS NULL OR json_extract(policies.compliance, '$.noLogging') THEN ${Number.MAX_SAFE_INTEGER}
+          WHEN projects.responses_ms IS NULL OR json_extract(policies.compliance, '$.noLogging') THEN ${LAST_MS}
           ELSE @now - projects.responses_ms
         END
         LIMIT ${PRUNED_RESPONSES}

@@ -12,6 +12,8 @@ const NEWEST_FIRST = `(@after IS NULL OR (created_at, id) < (SELECT created_at, 
   ORDER BY created_at DESC, id DESC`
 const OLDEST_FIRST = `(@after IS NULL OR (created_at, id) > (SELECT created_at, id FROM jobs WHERE id = @after))
   ORDER BY created_at, id`
+const OF_A_LIST = `kind = @kind AND deleted_at IS NULL AND state <> 'creating'
+  AND (@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)`
 const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
@@ -25,6 +27,12 @@ export function reads(table: JobTable): Reads {
         .raw()
         .all(...args),
     )
+  const newestFirst = db
+    .prepare<object, JobRow>(`SELECT * FROM jobs WHERE ${OF_A_LIST} AND ${NEWEST_FIRST} LIMIT @limit`)
+    .safeIntegers()
+  const oldestFirst = db
+    .prepare<object, JobRow>(`SELECT * FROM jobs WHERE ${OF_A_LIST} AND ${OLDEST_FIRST} LIMIT @limit`)
+    .safeIntegers()
   const one = (sql: string, ...args: unknown[]) =>
     db
       .prepare<unknown[], number>(sql)
@@ -41,14 +49,13 @@ export function reads(table: JobTable): Reads {
 
     async list({ orgId = undefined, projectId = undefined }, kind, page) {
       const { after = null, limit = ALL, ascending = false } = page
-      const rows = db
-        .prepare<object, JobRow>(`
-          SELECT * FROM jobs
-          WHERE kind = @kind AND deleted_at IS NULL AND state <> 'creating'
-            AND (@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)
-            AND ${ascending ? OLDEST_FIRST : NEWEST_FIRST} LIMIT @limit`)
-        .safeIntegers()
-        .all({ kind, org: orgId ?? null, project: projectId ?? null, after, limit })
+      const rows = (ascending ? oldestFirst : newestFirst).all({
+        kind,
+        org: orgId ?? null,
+        project: projectId ?? null,
+        after,
+        limit,
+      })
       return rows.map(table.job)
     },
 
