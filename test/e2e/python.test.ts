@@ -10,6 +10,7 @@ import { startPython } from '../helpers/python.ts'
 import { realtimeProvider } from '../helpers/realtime-provider.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
 import { wires as allWires, manifestOf } from './matrix/wires.ts'
+import { outcomes, slowEndpoints } from './media/outcomes.ts'
 
 const installer = fileURLToPath(new URL('../python/install.mjs', import.meta.url))
 /** The runner gives this file 300 s. */
@@ -196,6 +197,46 @@ t.test('each client raises its class of a rate limit', async t => {
   }
   await gateway.writeFile('config/gateway.yaml', stringify(settings))
   await gateway.admin('POST', '/reload')
+})
+
+t.test("openai: images, audio and moderations, and each refusal as the client's class", async t => {
+  const media = await startGateway(t, outcomes)
+  const call = (method: string, model = 'fine', key = media.key) =>
+    run({ client: 'openai-media', run: method, origin: media.url, key, model })
+  const drawn = (kind: string) => ({ types: [`${kind}.partial_image`, `${kind}.completed`] })
+  const right: Record<string, object> = {
+    generate: { images: 2, cost: 0 },
+    generate_streamed: drawn('image_generation'),
+    edit: { images: 1, format: 'png' },
+    edit_streamed: drawn('image_edit'),
+    speak: { begins: 'RIFF' },
+    transcribe: { simulated: [true, true, true, true, true] },
+    transcribe_streamed: { types: ['transcript.text.delta', 'transcript.text.done'] },
+    translate: { text: /simulated transcript/ },
+    moderate: { flagged: [false, true] },
+  }
+  for (const [name, seen] of Object.entries(right)) t.match(await call(name), seen, name)
+  const rows: [model: string, status: number, name: string, key?: string][] = [
+    ['other-endpoint', 400, 'BadRequestError'],
+    ['fine', 401, 'AuthenticationError', 'mgw_wrong'],
+    ['unpriced', 402, 'APIStatusError'],
+    ['nope', 404, 'NotFoundError'],
+    ['fine text/plain', 415, 'APIStatusError'],
+    ['unreachable', 502, 'InternalServerError'],
+  ]
+  const plain = Object.keys(right).filter(name => !name.endsWith('_streamed'))
+  for (const name of plain) {
+    for (const [model, status, kind, key] of rows) {
+      t.match((await call(name, model, key)).error, { class: kind, status }, `${name} ${model}`)
+    }
+  }
+  for (const name of ['transcribe', 'translate']) {
+    t.match((await call(name, 'small-files')).error, { class: 'APIStatusError', status: 413 }, name)
+  }
+  const settings = parse(await readFile(media.configPath, 'utf8')) as object
+  await media.writeFile('config/gateway.yaml', stringify({ ...settings, endpoints: slowEndpoints }))
+  await media.admin('POST', '/reload')
+  for (const name of plain) t.match((await call(name)).error, { class: 'RateLimitError', status: 429 }, name)
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -5,6 +5,7 @@ A line in is {"client", "run", "origin", "key", "model"}; the line out is what a
 """
 import json
 import sys
+import tempfile
 from functools import cache
 
 from pydantic import BaseModel
@@ -69,6 +70,62 @@ class OpenAi:
     def structured(self):
         answer = self.chats.parse(model=self.model, messages=[QUESTION], response_format=Person)
         return answer.choices[0].message.parsed.model_dump()
+
+
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452") + bytes(24)
+
+
+class OpenAiMedia:
+    """`openai`: images, audio and moderations. A model's name may have a content type behind it, which is sent."""
+
+    def __init__(self, job):
+        self.client = OpenAi.client(job["origin"], job["key"])
+        model, _, content_type = job["model"].partition(" ")
+        headers = {"Content-Type": content_type} if content_type else {}
+        self.common = {"model": model, "extra_headers": headers}
+        self.audio = {"file": ("a.mp3", bytes(2000)), **self.common}
+
+    def generate(self):
+        answer = self.client.images.generate(prompt="a cat", n=2, **self.common)
+        return {"images": len(answer.data), "cost": answer.usage.cost}
+
+    def edit(self):
+        files = [("a.png", PNG), ("b.png", PNG)]
+        answer = self.client.images.edit(prompt="a hat", image=files, mask=("m.png", PNG), **self.common)
+        return {"images": len(answer.data), "format": answer.output_format}
+
+    def generate_streamed(self):
+        stream = self.client.images.generate(prompt="a cat", stream=True, partial_images=1, **self.common)
+        return {"types": [event.type for event in stream]}
+
+    def edit_streamed(self):
+        stream = self.client.images.edit(prompt="x", image=("a.png", PNG), stream=True, partial_images=1, **self.common)
+        return {"types": [event.type for event in stream]}
+
+    def speak(self):
+        """Into a file, as it comes."""
+        speech = self.client.audio.speech.with_streaming_response
+        with tempfile.NamedTemporaryFile() as file:
+            with speech.create(input="Hello", voice="alloy", **self.common) as answer:
+                answer.stream_to_file(file.name)
+            return {"begins": file.read(4).decode("latin1")}
+
+    def transcribe(self):
+        formats = ["json", "text", "srt", "verbose_json", "vtt"]
+        answers = [self.client.audio.transcriptions.create(response_format=name, **self.audio) for name in formats]
+        texts = [answer if isinstance(answer, str) else answer.text for answer in answers]
+        return {"simulated": ["simulated transcript" in text for text in texts]}
+
+    def transcribe_streamed(self):
+        stream = self.client.audio.transcriptions.create(stream=True, **self.audio)
+        return {"types": [event.type for event in stream]}
+
+    def translate(self):
+        return {"text": self.client.audio.translations.create(**self.audio).text}
+
+    def moderate(self):
+        answer = self.client.moderations.create(input=["calm", "violence"], **self.common)
+        return {"flagged": [result.flagged for result in answer.results]}
 
 
 class Anthropic:
@@ -291,7 +348,14 @@ class OpenAiRealtime:
                     return {"text": text, "status": event.response.status, "tokens": event.response.usage.total_tokens}
 
 
-CLIENTS = {"openai": OpenAi, "openai-realtime": OpenAiRealtime, "anthropic": Anthropic, "litellm": LiteLlm, "google-genai": GoogleGenAi}
+CLIENTS = {
+    "openai": OpenAi,
+    "openai-media": OpenAiMedia,
+    "openai-realtime": OpenAiRealtime,
+    "anthropic": Anthropic,
+    "litellm": LiteLlm,
+    "google-genai": GoogleGenAi,
+}
 
 for line in sys.stdin:
     job = json.loads(line)
