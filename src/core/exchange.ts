@@ -255,9 +255,12 @@ export class Exchange {
   get promptTokens(): number {
     if (!this.request) return 0
     this.#promptCharacters ??= this.operation.promptCharacters(this.request)
-    // A model charged by characters has no other tokens.
-    const isExact = this.target?.mapping.model.tokenizer === CHARACTERS
-    return isExact ? this.#promptCharacters : estimateTokens(this.#promptCharacters)
+    return this.isCountedAhead ? this.#promptCharacters : estimateTokens(this.#promptCharacters)
+  }
+
+  /** What the answer costs is known without a report of its provider: its model is charged for characters alone. */
+  get isCountedAhead(): boolean {
+    return this.target?.mapping.model.tokenizer === CHARACTERS
   }
 
   get streaming(): boolean {

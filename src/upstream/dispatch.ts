@@ -239,7 +239,8 @@ function send(
       remainingMs: remainingMs(ex, target),
       signal,
       receipt: ex,
-      cancellable: target.mapping.cancellable,
+      // What is charged by characters needs no report: its provider is left at once.
+      cancellable: target.mapping.cancellable ?? (ex.isCountedAhead || undefined),
       tenant,
       fresh,
     })

@@ -10,6 +10,7 @@ import t from 'tap'
 import { openBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
 import { commandsOf } from '../helpers/commands.ts'
+import { timing } from '../helpers/figure.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { scripted } from '../helpers/scripted.ts'
 
@@ -202,8 +203,11 @@ t.test('M10 a slow listener stalls itself alone, and one that leaves ends the st
   spare.answers(mp3('quick'))
   const quick = await speak({ model: 'spare/say', input: 'Hi' })
   t.equal(await quick.text(), 'quick', 'others are served meanwhile')
+  const began = performance.now()
   slow.destroy()
   await ended
+  const what = 'from the end of a listener to that of the stream of its provider'
+  timing(t, { id: 'M10', what, value: performance.now() - began, unit: 'ms', atMost: 100 })
   // The row is kept after that.
   const left = books.prepare("SELECT cost FROM requests WHERE outcome = 'aborted'")
   while (left.all().length === 0) await new Promise(resolve => setTimeout(resolve, 5))
