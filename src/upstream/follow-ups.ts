@@ -83,7 +83,9 @@ export class FollowUps {
         if (!isGone || attempt.signal.reason) throw thrown
         failure = thrown
       }
-      if (next.type === 'fetch' && tries === MAX_TRIES) throw failure
+      // What is left of the request's time may be enough for another provider.
+      const isOver = wait >= attempt.remainingMs() || (next.type === 'fetch' && tries === MAX_TRIES)
+      if (isOver) throw failure
       await pause(wait, attempt)
     }
   }

@@ -18,12 +18,13 @@ const [each, jobs, files, talk, spare, hidden] = await Promise.all([
   scripted(t),
 ])
 const originOf = (url: string) => new URL(url).origin
-const timeouts = { connect: '500ms', first_event: '3s', idle: '3s', total: '6s' }
+const timeouts = { connect: '500ms', first_event: '3s', idle: '3s', total: '8s' }
 const drawn = (id: string) => ({ id, name: id, family: 'test', input: ['text', 'image'], output: ['image'] })
 const both = { images: 'openai.images', image_edits: 'openai.image-edits' }
 const perImage = { per_image: { default: '0.01' } }
 /** One for each row, so that no circuit opens. */
 const odd = Array.from({ length: 7 }, (_, index) => `odd-${index}`)
+const oddJobs = Array.from({ length: 9 }, (_, index) => `odd-job-${index}`)
 const gateway = await startGateway(t, {
   config: { server: { fetch_from: [originOf(files.url)] } },
   models: [
@@ -31,7 +32,7 @@ const gateway = await startGateway(t, {
     drawn('job'),
     drawn('alone'),
     drawn('talks'),
-    ...odd.map(drawn),
+    ...[...odd, ...oddJobs].map(drawn),
     { ...drawn('mixed'), output: ['text', 'image'] },
   ],
   providers: {
@@ -52,7 +53,7 @@ const gateway = await startGateway(t, {
       wires: { images: 'bfl.images', image_edits: 'bfl.image-edits' },
       timeouts,
       priority: 2,
-      models: [{ model: 'job', id: 'flux-2-pro', pricing: perImage }],
+      models: ['job', ...oddJobs].map(model => ({ model, id: 'flux-2-pro', pricing: perImage })),
     },
     spare: {
       base_url: spare.url,
@@ -60,7 +61,7 @@ const gateway = await startGateway(t, {
       timeouts,
       models: [
         { model: 'job', id: 'draw-1', pricing: perImage },
-        ...['single', ...odd].map(model => ({ model, id: 'draw-1', pricing: perImage })),
+        ...['single', ...odd, ...oddJobs].map(model => ({ model, id: 'draw-1', pricing: perImage })),
       ],
     },
     talk: {
@@ -165,6 +166,44 @@ t.test('M3, M5 what an address may not be, or does not give, is the failure of t
   jobs.answers({ json: { id: '1', polling_url: `${hidden.url}/poll` } })
   t.equal(providerOf(await generate({ model: 'job' })), 'spare')
   t.equal(hidden.got.length, before, 'never fetched')
+})
+
+t.test('M5 a hostile job is the failure of its provider, and its credential goes to its own origin alone', async t => {
+  spare.answers({ json: { data: [{ b64_json: b64 }] } })
+  const created: Answer = { json: { id: '1', polling_url: `${jobs.url}/get_result?id=1` } }
+  const ready = (sample: unknown): Answer => ({ json: { status: 'Ready', result: { sample } } })
+  const to =
+    (location: string): Answer =>
+    res =>
+      void res.writeHead(302, { location }).end()
+  const busy: Answer = res => void res.writeHead(429, { 'retry-after': '86400' }).end('{}')
+  const rows: [says: string, answers: Answer[]][] = [
+    ['a state at a private address', [{ json: { id: '1', polling_url: `${hidden.url}/poll` } }]],
+    ['a state without https', [{ json: { id: '1', polling_url: 'http://192.0.2.1/poll' } }]],
+    ['a state that leads inside', [created, to(`${hidden.url}/poll`)]],
+    ['a state that leads to itself', [created, to(`${jobs.url}/get_result?id=1`)]],
+    ['a state of more than a MiB', [created, { json: { status: 'Pending', more: 'x'.repeat(1024 * 1024) } }]],
+    ['a state that is no JSON', [created, { type: 'text/html', body: '<html>' }]],
+    ['a result that is data', [created, ready(`data:image/png;base64,${b64}`)]],
+    ['a result that leads inside', [created, ready(`${jobs.url}/a.png`), to(`${hidden.url}/a.png`)]],
+    ['a provider that is busy for a day', [created, busy]],
+  ]
+  const before = hidden.got.length
+  for (const [index, [says, answers]] of rows.entries()) {
+    jobs.answers(...answers)
+    const answer = await generate({ model: oddJobs[index] })
+    const text = await answer.text()
+    t.equal(providerOf(answer), 'spare', `${says}: ${text.slice(0, 200)}`)
+    t.notMatch(text, /get_result|a\.png|poll/, says)
+  }
+  t.equal(hidden.got.length, before, 'never fetched')
+  jobs.answers(created, to(`${originOf(files.url)}/state`))
+  files.answers(ready(`${originOf(files.url)}/b.png`) as Answer, { type: 'image/png', body: png(4) })
+  const away = await generate({ model: 'job' })
+  t.match(await bodyOf(away), { data: [{ b64_json: png(4).toString('base64') }] })
+  for (const { path, headers } of files.got.slice(-2)) {
+    t.strictSame([headers['x-key'], headers.authorization, headers.cookie], [undefined, undefined, undefined], path)
+  }
 })
 
 t.test('M6 a job is polled through failures, and made once', async t => {
