@@ -17,7 +17,7 @@ import {
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
-import { assertAudioUrl } from './url.ts'
+import { assertAudioData, assertAudioUrl } from './url.ts'
 import { validator } from './validate.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
@@ -77,6 +77,8 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
   if (body.stream && !STREAMED.includes(format)) {
     throw errors.invalidParameters(`stream: only ${STREAMED.join(', ')} can be streamed`, 'stream')
   }
+  const references = body.known_speaker_references ?? []
+  for (const [at, reference] of references.entries()) assertAudioData(reference, `known_speaker_references[${at}]`)
   const head = file?.head(AUDIO_HEAD)
   return {
     model: body.model,
@@ -88,11 +90,11 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
     prompt: body.prompt ?? undefined,
     response_format: format,
     temperature: body.temperature ?? undefined,
-    timestamp_granularities: body.timestamp_granularities ?? [],
+    timestamp_granularities: (format === 'verbose_json' && body.timestamp_granularities) || [],
     include: body.include ?? [],
     chunking_strategy: body.chunking_strategy ?? undefined,
     known_speaker_names: body.known_speaker_names ?? [],
-    known_speaker_references: body.known_speaker_references ?? [],
+    known_speaker_references: references,
     stream: body.stream ?? false,
     diarize: body.diarize ?? false,
     filler_words: body.filler_words ?? false,

@@ -41,6 +41,17 @@ export function assertFile(data: string, param: string): void {
   else assertDataHead(data, param)
 }
 
+/** Throws unless `url` is a data URL of audio in base64: nothing is fetched in its place. */
+export function assertAudioData(url: string, param: string): void {
+  assertDataHead(url, param)
+  if (AUDIO_DATA.test(url.slice(0, MAX_LOOK))) return
+  throw errors.invalidParameters(
+    `${param}: must be a base64 data URL of audio, such as "data:audio/wav;base64,"`,
+    param,
+  )
+}
+const AUDIO_DATA = /^data:(?:(?:audio|video)\/[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i
+
 /** Throws unless `url` is base64 data, or https to a public host without credentials: a provider fetches it. */
 export function assertDocumentUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {

@@ -76,7 +76,7 @@ export const images: Operation<'images'> = {
 
 export const imageEdits: Operation<'image_edits'> = {
   name: 'image_edits',
-  impliedBy: model => putsOut(model) && model.input.includes('image'),
+  impliedBy: model => putsOut(model) && (model.input.includes('image') || model.output.includes('text')),
   isPriced,
   autoOption: 'auto_images',
   requirements: imageEditRequirements,
