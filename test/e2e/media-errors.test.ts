@@ -23,7 +23,7 @@ interface Call {
   readonly client?: OpenAI
   readonly headers?: Record<string, string>
   /** Fields that the types of the client do not allow. */
-  readonly more?: object
+  readonly more?: object | undefined
 }
 type Endpoint = (call: Call) => Promise<unknown>
 
