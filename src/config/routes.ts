@@ -78,7 +78,11 @@ class RouteLinker {
     const { serve, instead, upgrade, operation } = endpoint
     const callsProvider = serve === 'upstream' || (upgrade === true && operation !== undefined)
     this.#checkOrder(endpoint.chain, entries, callsProvider)
-    const links = entries.map((entry, index) => this.#link(entry, `${endpoint.chain}.${index}`, endpoint.name))
+    const links = entries.flatMap((entry, index) =>
+      (entry.factory.appliesTo?.(endpoint) ?? true)
+        ? [this.#link(entry, `${endpoint.chain}.${index}`, endpoint.name)]
+        : [],
+    )
     const { terminal, services } = this.#registries
     return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services), instead)
   }

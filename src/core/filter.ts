@@ -1,4 +1,5 @@
 /** The filter contract: policy around the rest of the chain. */
+import type { Endpoint } from './endpoint.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Services } from './ports.ts'
@@ -34,6 +35,8 @@ export interface FilterFactory<O = unknown> {
   readonly gives?: readonly Facet[]
   /** May call `next()` more than once: what stands below it runs once per attempt. */
   readonly repeats?: boolean
+  /** False for endpoints whose requests it never touches: their chains are compiled without it. */
+  readonly appliesTo?: (endpoint: Endpoint) => boolean
   /** `place` identifies the filter across reloads, so that it can serve as a key of counters. */
   create(options: O, services: Services, place?: string): Filter
 }

@@ -22,12 +22,12 @@ export const reasoning: FilterFactory<Infer<typeof options>> = {
   name: 'reasoning',
   options,
   needs: ['principal', 'target'],
+  appliesTo: ({ codec }) => codec.dropsReasoning === true,
   create({ keep }, { turns }) {
     return {
       handle(ex, next) {
         const { tools } = ex.chat
-        const keeps = ex.endpoint.codec.dropsReasoning && ex.policy?.keepsReplies !== false
-        return keeps && tools?.length ? kept(ex, next, turns, keep) : next()
+        return tools?.length && ex.policy?.keepsReplies !== false ? kept(ex, next, turns, keep) : next()
       },
     }
   },

@@ -17,15 +17,15 @@ export const responses: FilterFactory<Infer<typeof options>> = {
   name: 'responses',
   options,
   needs: ['principal'],
+  appliesTo: ({ codec }) => codec.kept !== undefined,
   create({ max_response: maxBytes, organization: share, max_chain: maxChain }, services) {
     const bounds: KeeperOptions = { maxBytes, share, maxChain }
     const keepers = new WeakMap<Exchange, ResponseKeeper>()
     return {
       handle(ex, next) {
-        const { kept } = ex.endpoint.codec
         const keepMs = ex.policy?.keepsReplies === false ? undefined : ex.principal?.responsesMs
-        if (kept && keepMs !== undefined) {
-          const keeper = new ResponseKeeper(ex, kept, keepMs, bounds, services)
+        if (keepMs !== undefined) {
+          const keeper = new ResponseKeeper(ex, ex.endpoint.codec.kept!, keepMs, bounds, services)
           keepers.set(ex, keeper)
           ex.keeper = keeper
         }

@@ -58,7 +58,7 @@ export class Session {
   #clientOpen = true
   #providerOpen = true
   #ending = false
-  /** The client waits for nothing but the end. */
+  /** Speech was committed while a response ran: the next response answers it. */
   #answerDue = false
   #linger: NodeJS.Timeout | undefined
   #lingerMs = LINGER_MS

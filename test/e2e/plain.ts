@@ -42,6 +42,7 @@ export const plainGateway = shared(async t => {
         sessions: { ratelimit: { rpm: 40 } },
         oauth: { ratelimit: { rpm } },
       },
+      mcp: { limits: { register: rpm } },
     },
   })
   return { upstream, gateway }
