@@ -90,12 +90,15 @@ export function isUnknown(
   perImage: bigint | undefined,
 ): boolean {
   if (searches > 0n && rates.web_search === undefined) return true
-  const counts = [pages, annotated, hours, seconds, outputImages]
-  const own = [rates.ocr_page, rates.ocr_page_annotated, rates.input_audio_hour, perSecond, perImage]
   const byToken = rates.prompt !== undefined || rates.completion !== undefined
   const byRequest = rates.request !== undefined && (outputImages > 0n || !byToken)
-  const flat = byRequest || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
-  if (flat) return false
+  const byUnit =
+    (pages > 0n && rates.ocr_page !== undefined) ||
+    (annotated > 0n && rates.ocr_page_annotated !== undefined) ||
+    (hours > 0n && rates.input_audio_hour !== undefined) ||
+    (seconds > 0n && perSecond !== undefined) ||
+    (outputImages > 0n && perImage !== undefined)
+  if (byRequest || byUnit) return false
   // Images and audio have rates of their own, or that of the rest.
   const written = completion - audioOutput - (rates.image_output === undefined ? 0n : imageOutput)
   if ((prompt > 0n && rates.prompt === undefined) || (written > 0n && rates.completion === undefined)) return true

@@ -83,6 +83,10 @@ export const MILLION = 1_000_000n
 export const tierFactorOf = ({ tierFactors }: Price, { tier = '' }: Terms): bigint =>
   tierFactors && Object.hasOwn(tierFactors, tier) ? tierFactors[tier]! : MILLION
 
+/** Most requests count nothing of most rates: a product that is zero costs no multiplication, which allocates. */
+const times = (count: bigint, rate: bigint | undefined, scale: bigint): bigint =>
+  count === 0n || !rate ? 0n : count * rate * scale
+
 /** Holds two factors in millionths, and milliseconds of an hour, without a remainder. */
 const FINE = MILLION * MILLION * HOUR_MS
 
@@ -123,29 +127,30 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
     return share
   }
   const imageInput =
-    part(counted.images * (rates.image ?? 0n) * left) + part(counted.imageInput * (rates.image_input ?? 0n) * tokens)
+    part(times(counted.images, rates.image, left)) + part(times(counted.imageInput, rates.image_input, tokens))
   const audioInput =
-    part(counted.audioInput * (rates.input_audio ?? 0n) * tokens) +
-    part(counted.hours * (rates.input_audio_hour ?? 0n) * (left / HOUR_MS))
+    part(times(counted.audioInput, rates.input_audio, tokens)) +
+    part(times(counted.hours, rates.input_audio_hour, left / HOUR_MS))
   const pages = part(
-    (counted.pages * (rates.ocr_page ?? 0n) + counted.annotated * (rates.ocr_page_annotated ?? 0n)) * left,
+    times(counted.pages, rates.ocr_page, left) + times(counted.annotated, rates.ocr_page_annotated, left),
   )
-  const plainInput = part(text * promptRate * tokens)
-  const cachedInput = part(((read - readAudio) * readRate + readAudio * (rates.input_audio_cache_read ?? 0n)) * tokens)
+  const plainInput = part(times(text, promptRate, tokens))
+  const cachedInput = part(
+    times(read - readAudio, readRate, tokens) + times(readAudio, rates.input_audio_cache_read, tokens),
+  )
   const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write ?? 0n
-  const cacheWrite = part((write5m * (rates.input_cache_write ?? 0n) + write1h * rate1h) * tokens)
+  const cacheWrite = part(times(write5m, rates.input_cache_write, tokens) + times(write1h, rate1h, tokens))
   const imageOutput =
-    part(counted.imageOutput * (rates.image_output ?? 0n) * (perImage === undefined ? tokens : 0n)) +
-    part(counted.outputImages * (perImage ?? 0n) * left)
-  const footage = part(counted.seconds * (perSecond ?? 0n) * (left / MS_PER_SECOND))
+    part(perImage === undefined ? times(counted.imageOutput, rates.image_output, tokens) : 0n) +
+    part(times(counted.outputImages, perImage, left))
+  const footage = part(times(counted.seconds, perSecond, left / MS_PER_SECOND))
   const plainOutput = part(
-    (written * completionRate +
-      thinking * (rates.internal_reasoning ?? 0n) +
-      counted.audioOutput * (rates.output_audio ?? completionRate)) *
-      tokens,
+    times(written, completionRate, tokens) +
+      times(thinking, rates.internal_reasoning, tokens) +
+      times(counted.audioOutput, rates.output_audio ?? completionRate, tokens),
   )
-  const request = part(counted.requests * (rates.request ?? 0n) * left)
-  const webSearch = part(counted.searches * (rates.web_search ?? 0n) * left)
+  const request = part(times(counted.requests, rates.request, left))
+  const webSearch = part(times(counted.searches, rates.web_search, left))
   return {
     input: imageInput + audioInput + pages + plainInput,
     cachedInput,
