@@ -4,13 +4,7 @@ import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import { requestId } from '../lib/id.ts'
 import { isClosing, stopListening } from './closing.ts'
 import type { InFlightRequest } from './in-flight-requests.ts'
-
-const phrases: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  408: 'Request Timeout',
-  413: 'Payload Too Large',
-  431: 'Request Header Fields Too Large',
-}
+import { rawAnswer } from './raw-answer.ts'
 
 /** `requests` are those of this connection: earlier valid ones are answered first. `cors`: headers of every answer. */
 export function answerClientError(
@@ -46,14 +40,8 @@ export function afterAll(requests: readonly InFlightRequest[], then: () => void)
 }
 
 function refuse(socket: Socket, error: GatewayError, cors: readonly string[]): void {
-  const body = JSON.stringify(errorBody(error))
-  let more = ''
-  for (let at = 0; at < cors.length; at += 2) more += `${cors[at]}: ${cors[at + 1]}\r\n`
-  socket.end(
-    `HTTP/1.1 ${error.status} ${phrases[error.status]}\r\nx-request-id: ${requestId(undefined)}\r\n${more}` +
-      `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  )
+  const headers = ['x-request-id', requestId(undefined), ...cors, 'content-type', 'application/json']
+  socket.end(rawAnswer(error.status, headers, JSON.stringify(errorBody(error))), () => socket.destroy())
 }
 
 function errorOf({ code }: NodeJS.ErrnoException): GatewayError {

@@ -31,3 +31,13 @@ export function endLast(req: IncomingMessage, res: ServerResponse, body: string 
   res.once('close', () => clearTimeout(timer))
   req.resume()
 }
+
+/** The same on a socket without a `ServerResponse`, of a request that is whole. */
+export function endSocket(socket: Socket, answer: Buffer): void {
+  stopListening(socket)
+  socket.end(answer)
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('end', () => socket.destroy())
+  socket.once('close', () => clearTimeout(timer))
+}

@@ -8,32 +8,29 @@ import type { MemoryBudget } from '../core/memory-budget.ts'
 import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
-import { Hysteresis } from '../lib/hysteresis.ts'
 import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { afterAll, answerClientError } from './client-error.ts'
 import { isClosing } from './closing.ts'
+import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest } from './edge.ts'
 import { InFlightRequests, type StreamTimeouts } from './in-flight-requests.ts'
 import { pathOf, permit, refuse } from './refusal.ts'
-import { HttpSink } from './sink.ts'
+import { HttpSink, type ServedSink } from './sink.ts'
 import { ignoreUpgrade, type UpgradeRequest, UpgradeSink } from './upgrade.ts'
 import { asksForMessages, isHandshake } from './web-socket.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
 const CHECK_MS = 1_000
 const KEEP_ALIVE_MS = 75_000
-const MAX_REQUESTS_PER_SOCKET = 1_000
 /** Unsent bytes of an answer at which its provider waits. Node 22 and later default to four times that. */
 const HIGH_WATER = 16 * 1024
 /** Node's own request timeout fires after the gateway's, which answers in the endpoint's form. */
 const SPARE_MS = 5_000
 /** For a path without an endpoint, so that web pages can read the 404. */
 const USUAL_METHODS = ['GET', 'HEAD', 'POST']
-/** Shares of the heap limit above which connections are closed after an answer, and above which none is accepted. */
-const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
 export interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
@@ -59,16 +56,9 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #requests: InFlightRequests
   readonly #cors: Cors
-  /** Open sockets, with the number of requests carried by each. */
-  readonly #sockets = new Map<Socket, number>()
+  readonly #connections: Connections
   /** Sockets on which an answer waited behind another one. */
   readonly #pipelined = new WeakSet<Socket>()
-  readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
-  readonly #refusesConnections = new Hysteresis(FULL.accept, FULL.accept - FULL.slack)
-  /** Whether every answer closes its connection. */
-  #lastAnswers = false
-  /** Instead of the server's own limit, beyond which a primary would offer a connection to its workers repeatedly. */
-  #maxConnections: number
   #address = ''
   #draining = false
   #abortDrain!: () => void
@@ -76,11 +66,14 @@ export class Listener {
     this.#abortDrain = resolve
   })
   #idle: (() => void) | undefined
+  readonly #finishFailed = (filter: string, err: unknown) =>
+    this.#options.log.error({ filter, err }, 'filter finish failed')
 
   constructor(options: ListenerOptions) {
     const { headerTimeout, timeouts, maxConnections } = options
     this.#options = options
-    this.#requests = new InFlightRequests(timeouts, () => this.#watchMemory())
+    this.#requests = new InFlightRequests(timeouts, () => this.#connections.adapt(options.load.memory()))
+    this.#connections = new Connections(maxConnections, socket => this.#closed(socket))
     this.#cors = new Cors(options.origins)
     this.#server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -95,7 +88,7 @@ export class Listener {
     // `checkRequest` counts them. Beyond this limit Node 20 drops headers silently, and later versions reject the
     // request as unreadable. Their total size is limited in any case.
     this.#server.maxHeadersCount = 0
-    const serve = (req: IncomingMessage, res: ServerResponse) => void this.#serve(req, res)
+    const serve = (req: IncomingMessage, res: ServerResponse) => this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
@@ -103,17 +96,7 @@ export class Listener {
     this.#server.on('clientError', (cause, socket: Socket) =>
       answerClientError(cause, socket, this.#requests.on(socket), this.#cors.unread),
     )
-    this.#maxConnections = maxConnections
-    this.#server.on('connection', (socket: Socket) => {
-      // Emitted again when an upgrade is ignored.
-      if (this.#sockets.has(socket)) return
-      if (this.#sockets.size >= this.#maxConnections) {
-        socket.destroy()
-        return
-      }
-      this.#sockets.set(socket, 0)
-      socket.once('close', () => this.#closed(socket))
-    })
+    this.#server.on('connection', (socket: Socket) => this.#connections.accept(socket))
   }
 
   get inFlight(): number {
@@ -154,12 +137,10 @@ export class Listener {
     await drain(
       {
         server: this.#server,
-        idleSockets: () => this.#idleSockets(),
+        idleSockets: () => this.#connections.idle(this.#requests.list),
         finished: () => this.#finished(),
         abortAll: () => this.#abortAll(),
-        destroyAll: () => {
-          for (const socket of this.#sockets.keys()) socket.destroy()
-        },
+        destroyAll: () => this.#connections.destroyAll(),
       },
       times,
       this.#aborted,
@@ -182,12 +163,6 @@ export class Listener {
     })
   }
 
-  /** Connections without a request: idle, unused, or with an incomplete head. */
-  *#idleSockets(): Iterable<Socket> {
-    const busy = new Set(this.#requests.list.map(({ sink }) => sink.socket))
-    for (const socket of this.#sockets.keys()) if (!busy.has(socket) && !isClosing(socket)) yield socket
-  }
-
   #abortAll(): void {
     for (const { signal, sink, guard } of this.#requests.list) {
       // A request whose client has left may still read its provider.
@@ -201,7 +176,6 @@ export class Listener {
 
   /** An answer waiting behind another one has no socket yet, and gets no event when the connection ends. */
   #closed(socket: Socket): void {
-    this.#sockets.delete(socket)
     if (!this.#pipelined.has(socket)) return
     for (const { signal, sink } of this.#requests.on(socket)) {
       signal.abort(errors.aborted())
@@ -209,24 +183,11 @@ export class Listener {
     }
   }
 
-  /** Counts a request of a connection; returns how many more it may carry, negative beyond the limit. */
-  #left(socket: Socket): number {
-    const carried = (this.#sockets.get(socket) ?? 0) + 1
-    if (this.#sockets.has(socket)) this.#sockets.set(socket, carried)
-    return MAX_REQUESTS_PER_SOCKET - carried
-  }
-
-  #watchMemory(): void {
-    const memory = this.#options.load.memory()
-    this.#lastAnswers = this.#closesConnections.isOver(memory)
-    this.#maxConnections = this.#refusesConnections.isOver(memory) ? 0 : this.#options.maxConnections
-  }
-
-  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const left = this.#left(req.socket)
+  #serve(req: IncomingMessage, res: ServerResponse): void {
+    const left = this.#connections.carry(req.socket)
     if (left < 0 || isClosing(req.socket)) return
-    const last = left === 0 || this.#draining || this.#lastAnswers
-    const { current, memory, writeStall, log } = this.#options
+    const last = left === 0 || this.#draining || this.#connections.areLast
+    const { current, memory, writeStall } = this.#options
     const snapshot = current()
     const path = pathOf(req)
     let match: ReturnType<Snapshot['match']>
@@ -235,7 +196,8 @@ export class Listener {
       match = snapshot.match(req.method ?? '', path)
       if (this.#cors.isPreflight(path, req)) {
         const methods = match && 'allow' in match ? match.allow : USUAL_METHODS
-        return permit(req, res, this.#cors.preflight(req, methods), last)
+        permit(req, res, this.#cors.preflight(req, methods), last)
+        return
       }
       if (!match) throw errors.notFound(`There is no endpoint ${path.slice(0, 200)}.`)
       if ('allow' in match) throw errors.methodNotAllowed(req.method ?? '', match.allow)
@@ -248,7 +210,7 @@ export class Listener {
     const signal = new Cancellation()
     const guard: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
     const { value: route, params } = match
-    const { endpoint, chain } = route
+    const { endpoint } = route
     const ex = new Exchange({
       snapshot,
       endpoint,
@@ -269,41 +231,30 @@ export class Listener {
     const cors = this.#cors.headers(path, req)
     const named = idHeader === undefined ? cors : [...cors, idHeader, ex.id]
     const fixed = endpoint.operation ? [...named, 'x-gateway-log-id', ex.logId] : named
-    const sink = new HttpSink(req, res, ex.id, last, writeStall, fixed)
-    const inFlight = this.#requests.enter(ex, signal, sink, guard)
-    try {
-      await pump(route, ex, sink)
-      await chain.finish(ex, (filter, err) => log.error({ filter, err }, 'filter finish failed'))
-    } finally {
-      this.#requests.leave(inFlight)
-      guard.release()
-      snapshot.release()
-      if (this.inFlight === 0) this.#idle?.()
-    }
+    void this.#run(route, ex, signal, new HttpSink(req, res, ex.id, last, writeStall, fixed), guard)
   }
 
   /** `node:http` emits this for every request with an Upgrade header. Most are served as if they had none. */
   #upgrade(request: UpgradeRequest): void {
     const { req, socket } = request
-    // `close` handles the failure.
-    socket.on('error', () => undefined)
+    // Once for a connection that asks again and again.
+    socket.on('error', closesAnyway)
     const path = pathOf(req)
     const snapshot = this.#options.current()
     const match = asksForMessages(req) && isHandshake(req) ? snapshot.match('GET', path) : undefined
     const earlier = this.#requests.on(socket)
     if (match && 'value' in match && match.value.endpoint.upgrade && earlier.length === 0 && isSound(req)) {
-      void this.#serveUpgrade(request, path, snapshot, match.value)
+      this.#serveUpgrade(request, path, snapshot, match.value)
     } else if (earlier.length === 0) ignoreUpgrade(this.#server, request)
     else afterAll(earlier, () => socket.writable && ignoreUpgrade(this.#server, request))
   }
 
-  async #serveUpgrade(request: UpgradeRequest, path: string, snapshot: Snapshot, route: Route): Promise<void> {
+  #serveUpgrade(request: UpgradeRequest, path: string, snapshot: Snapshot, route: Route): void {
     const { req, socket } = request
-    const { memory, log } = this.#options
     snapshot.retain()
     const signal = new Cancellation()
     if (this.#draining) signal.abort(errors.shuttingDown())
-    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
+    const guard: BodyGuard = new BodyGuard(this.#options.memory, (): string => ex.principal?.orgId ?? '')
     const fixed = [...this.#cors.headers(path, req)]
     const sink = new UpgradeSink(request, fixed)
     const ex = new Exchange({
@@ -322,13 +273,19 @@ export class Listener {
     socket.once('close', () => {
       if (!sink.begun) signal.abort(errors.aborted())
     })
+    void this.#run(route, ex, signal, sink, guard)
+  }
+
+  /** Serves one exchange to its end. Its snapshot was retained for it. */
+  async #run(route: Route, ex: Exchange, signal: Cancellation, sink: ServedSink, guard: BodyGuard): Promise<void> {
     const inFlight = this.#requests.enter(ex, signal, sink, guard)
     try {
       await pump(route, ex, sink)
-      await route.chain.finish(ex, (filter, err) => log.error({ filter, err }, 'filter finish failed'))
+      await route.chain.finish(ex, this.#finishFailed)
     } finally {
       this.#requests.leave(inFlight)
-      snapshot.release()
+      guard.release()
+      ex.snapshot.release()
       if (this.inFlight === 0) this.#idle?.()
     }
   }
@@ -339,6 +296,9 @@ export class Listener {
     refuse(req, res, error, { snapshot: this.#options.current(), last, cors: this.#cors.headers(pathOf(req), req) })
   }
 }
+
+/** A socket that fails is closed, which is handled. */
+const closesAnyway = (): void => undefined
 
 /** Unsound requests are refused like any other. */
 function isSound(req: IncomingMessage): boolean {

@@ -1,14 +1,12 @@
-/** Requests that ask for another protocol (RFC 9110 section 7.8): WebSockets where an endpoint has them, else nothing. */
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+/** Requests with an Upgrade header (RFC 9110 section 7.8): WebSockets at endpoints that take them, else plain HTTP. */
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { errors } from '../core/error.ts'
 import type { Upgrade } from '../core/exchange.ts'
-import { stopListening } from './closing.ts'
+import { endSocket } from './closing.ts'
+import { rawAnswer } from './raw-answer.ts'
 import type { ServedSink } from './sink.ts'
 import { acceptMessages } from './web-socket.ts'
-
-/** How long a client that was refused may go on sending what is not read. */
-const LINGER_MS = 1000
 
 /** An upgrade request as `node:http` hands it over: no parser reads the socket any more. */
 export interface UpgradeRequest {
@@ -18,7 +16,7 @@ export interface UpgradeRequest {
   readonly head: Buffer
 }
 
-/** Serves the request by the protocol that it came in, as a server may: given to the parser again, without its wish. */
+/** Serves the request as HTTP/1.1, as a server may: gives it to the parser again, without its Upgrade header. */
 export function ignoreUpgrade(server: Server, { req, socket, head }: UpgradeRequest): void {
   const { rawHeaders: raw } = req
   let text = `${req.method} ${req.url} HTTP/${req.httpVersion}\r\n`
@@ -90,18 +88,8 @@ export class UpgradeSink implements ServedSink {
   end(body: string | Buffer | readonly Buffer[] = ''): undefined {
     if (this.#begun) return
     this.#begun = true
-    const { socket } = this.#request
-    const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.isBuffer(body) ? body : Buffer.concat(body)
-    let head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status] ?? ''}\r\n`
-    for (let at = 0; at < this.#headers.length; at += 2) head += `${this.#headers[at]}: ${this.#headers[at + 1]}\r\n`
-    head += `content-length: ${bytes.length}\r\nconnection: close\r\n\r\n`
-    stopListening(socket)
-    socket.end(Buffer.concat([Buffer.from(head, 'latin1'), bytes]))
-    // A connection that is closed over unread bytes is reset, and the client would lose the answer.
-    socket.resume()
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-    socket.once('end', () => socket.destroy())
-    socket.once('close', () => clearTimeout(timer))
+    const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : Buffer.concat(body)
+    endSocket(this.#request.socket, rawAnswer(this.#status, this.#headers, bytes))
   }
 
   destroy(): void {

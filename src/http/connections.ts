@@ -1,0 +1,64 @@
+/** Open connections of a listener: how many there may be, and how many requests each may carry. */
+import type { Socket } from 'node:net'
+import { Hysteresis } from '../lib/hysteresis.ts'
+import { isClosing } from './closing.ts'
+
+const MAX_REQUESTS_PER_SOCKET = 1_000
+/** Shares of the heap limit above which connections are closed after an answer, and above which none is accepted. */
+const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
+
+export class Connections {
+  /** With the number of requests carried by each. */
+  readonly #open = new Map<Socket, number>()
+  readonly #most: number
+  readonly #onClose: (socket: Socket) => void
+  readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
+  readonly #refusesConnections = new Hysteresis(FULL.accept, FULL.accept - FULL.slack)
+  /** Whether every answer closes its connection: memory is short. */
+  areLast = false
+  /** Instead of the server's own limit, beyond which a primary would offer a connection to its workers repeatedly. */
+  #limit: number
+
+  constructor(most: number, onClose: (socket: Socket) => void) {
+    this.#most = most
+    this.#limit = most
+    this.#onClose = onClose
+  }
+
+  /** Destroys a connection beyond the limit. May be called again with one that was accepted. */
+  accept(socket: Socket): void {
+    if (this.#open.has(socket)) return
+    if (this.#open.size >= this.#limit) {
+      socket.destroy()
+      return
+    }
+    this.#open.set(socket, 0)
+    socket.once('close', () => {
+      this.#open.delete(socket)
+      this.#onClose(socket)
+    })
+  }
+
+  /** Counts a request of a connection; returns how many more it may carry, negative beyond the limit. */
+  carry(socket: Socket): number {
+    const carried = (this.#open.get(socket) ?? 0) + 1
+    if (this.#open.has(socket)) this.#open.set(socket, carried)
+    return MAX_REQUESTS_PER_SOCKET - carried
+  }
+
+  /** `memory`: share of the heap limit in use. */
+  adapt(memory: number): void {
+    this.areLast = this.#closesConnections.isOver(memory)
+    this.#limit = this.#refusesConnections.isOver(memory) ? 0 : this.#most
+  }
+
+  /** Connections that carry none of these requests: idle, unused, or with an incomplete head. */
+  *idle(requests: readonly { readonly sink: { readonly socket: Socket } }[]): Iterable<Socket> {
+    const busy = new Set(requests.map(({ sink }) => sink.socket))
+    for (const socket of this.#open.keys()) if (!busy.has(socket) && !isClosing(socket)) yield socket
+  }
+
+  destroyAll(): void {
+    for (const socket of this.#open.keys()) socket.destroy()
+  }
+}
