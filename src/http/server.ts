@@ -238,7 +238,7 @@ export class Listener {
   #upgrade(request: UpgradeRequest): void {
     const { req, socket } = request
     // Once for a connection that asks again and again.
-    socket.on('error', closesAnyway)
+    if (!socket.listeners('error').includes(closesAnyway)) socket.on('error', closesAnyway)
     const path = pathOf(req)
     const snapshot = this.#options.current()
     const match = asksForMessages(req) && isHandshake(req) ? snapshot.match('GET', path) : undefined

@@ -1,5 +1,7 @@
 /** How a listener ends, and how many connections it takes. */
-import { get, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import type { Services } from '../../src/core/ports.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
@@ -8,8 +10,9 @@ import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
 import { InFlightRequests } from '../../src/http/in-flight-requests.ts'
 import { Listener } from '../../src/http/server.ts'
 
-t.test('a drain that is aborted before it has begun waits for nothing', { timeout: 20_000 }, async t => {
-  const listener = new Listener({
+/** A listener without endpoints. */
+const bare = () =>
+  new Listener({
     listen: '127.0.0.1:0',
     timeouts: { heartbeat: 15_000, hold: 10_000, request: 60_000 },
     headerTimeout: 15_000,
@@ -22,6 +25,9 @@ t.test('a drain that is aborted before it has begun waits for nothing', { timeou
       'memory' | 'load' | 'metrics' | 'log'
     >),
   })
+
+t.test('a drain that is aborted before it has begun waits for nothing', { timeout: 20_000 }, async t => {
+  const listener = bare()
   await listener.listen()
   t.ok(listener.accepting)
   const status = await new Promise(resolve =>
@@ -33,6 +39,30 @@ t.test('a drain that is aborted before it has begun waits for nothing', { timeou
   await listener.drain({ delay: 60_000, drain: 60_000 })
   t.notOk(listener.accepting)
 })
+
+t.test('a connection that asks for another protocol again and again gathers no listeners', async t => {
+  const listener = bare()
+  await listener.listen()
+  const warnings: Error[] = []
+  const warned = (warning: Error) => warnings.push(warning)
+  process.on('warning', warned)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const headers = { connection: 'Upgrade', upgrade: 'h2c' }
+  for (let count = 0; count < 20; count++) {
+    const request = get(`http://${listener.address}/`, { agent, headers })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    t.equal(response.statusCode, 404)
+    response.resume()
+    await once(response, 'end')
+  }
+  await turn()
+  process.off('warning', warned)
+  agent.destroy()
+  t.strictSame(warnings.map(String), [])
+  listener.abortDrain()
+  await listener.drain({ delay: 60_000, drain: 60_000 })
+})
+
 t.test('streams say heartbeats after so much silence, and none where it is 0s', async t => {
   const rows: [timeouts: { heartbeat: number; hold: number; request: number }, tickMs: number, ticks: number][] = [
     [{ heartbeat: 15_000, hold: 10_000, request: 120_000 }, 1000, 15],
