@@ -11,7 +11,7 @@ import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
 import type { AnswerKeeper } from './kept-answer.ts'
-import type { MessageSocket } from './message-socket.ts'
+import type { Upgrade } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
@@ -61,13 +61,6 @@ export interface ExchangeInit {
   /** See `Exchange.upgrade`. */
   upgrade?: Upgrade
 }
-
-/**
- * Accepts the request as a WebSocket: its status is then final, and messages wait until they are read. `limit`: maximum
- * bytes of a message. `protocol`: the one chosen from the client's offer. Throws a GatewayError when the client has
- * left.
- */
-export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket
 
 const NO_PARAMS: Params = Object.freeze({})
 const NO_PROXIES: readonly AddressRange[] = Object.freeze([])

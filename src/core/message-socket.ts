@@ -26,3 +26,10 @@ export interface MessageSocket {
   /** Ends at once. */
   destroy(): void
 }
+
+/**
+ * Accepts a request as a WebSocket: its status is then final, and messages wait until they are read. `limit`: maximum
+ * bytes of a message. `protocol`: the one chosen from the client's offer. Throws a GatewayError when the client has
+ * left.
+ */
+export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket

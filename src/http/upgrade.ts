@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { errors } from '../core/error.ts'
-import type { Upgrade } from '../core/exchange.ts'
+import type { Upgrade } from '../core/message-socket.ts'
 import { endSocket } from './closing.ts'
 import { rawAnswer } from './raw-answer.ts'
 import type { ServedSink } from './sink.ts'
@@ -59,9 +59,9 @@ export class UpgradeSink implements ServedSink {
       const accepted = acceptMessages(req, socket, head, { limit, protocol, headers: this.#fixed })
       this.#begun = true
       return accepted
-    } catch {
+    } catch (cause) {
       socket.destroy()
-      throw errors.aborted()
+      throw errors.aborted().with({ cause })
     }
   }
 

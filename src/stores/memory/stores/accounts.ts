@@ -5,7 +5,8 @@ import { checkRoll, expiryOf, keyStatus } from '../../rules/accounts.ts'
 import { newSecret } from '../../secret.ts'
 import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
-import { behind, iso, type Key, type Tables } from './tables.ts'
+import type { Key } from './rows.ts'
+import { behind, iso, type Tables } from './tables.ts'
 
 /** Actor of changes without an operator. */
 const GATEWAY: Actor = 'gateway'

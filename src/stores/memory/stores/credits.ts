@@ -15,7 +15,8 @@ import { checkPayment, checkRefund, isRepeated, notFree } from '../../rules/amou
 import type { Named } from '../../rules/names.ts'
 import { planSetting, planState } from '../../rules/plans.ts'
 import type { Names } from './names.ts'
-import { type DiscountRow, type Entry, entryId, iso, order, type Tables } from './tables.ts'
+import type { DiscountRow, Entry } from './rows.ts'
+import { entryId, iso, order, type Tables } from './tables.ts'
 
 export function creditStore(tables: Tables, names: Names): CreditStore {
   const { entries, discounts, now } = tables

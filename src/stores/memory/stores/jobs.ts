@@ -2,7 +2,8 @@
 import { errors } from '../../../core/error.ts'
 import type { Delivered, Delivery, EndedJob, Job, JobCounts, JobError, JobStore, Lease } from '../../../core/ports.ts'
 import { IDEMPOTENT_MS, isRunning, type LedgerTransaction, moved, startProgress } from '../../rules/jobs.ts'
-import type { JobRow, Tables } from './tables.ts'
+import type { JobRow } from './rows.ts'
+import type { Tables } from './tables.ts'
 
 export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
   const { jobs, events } = tables

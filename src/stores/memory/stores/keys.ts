@@ -17,7 +17,8 @@ import { newSecret } from '../../secret.ts'
 import { spentBy } from './accounts.ts'
 import type { Limits } from './limits.ts'
 import type { Names, ProjectPlace } from './names.ts'
-import { iso, type Key, order, type Tables } from './tables.ts'
+import type { Key } from './rows.ts'
+import { iso, order, type Tables } from './tables.ts'
 
 export function keyStore(tables: Tables, limits: Limits): KeyStore {
   const { keys, now } = tables

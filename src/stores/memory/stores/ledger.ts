@@ -18,7 +18,8 @@ import {
 } from '../../rules/settlement.ts'
 import { Budgets, Credits, Plans } from './funds.ts'
 import { RequestLog } from './requests.ts'
-import type { HeldRow, Tables } from './tables.ts'
+import type { HeldRow } from './rows.ts'
+import type { Tables } from './tables.ts'
 
 /** Above the range of other stores. */
 const TOO_MUCH = 2n ** 63n

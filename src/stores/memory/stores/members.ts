@@ -4,7 +4,8 @@ import { shortId } from '../../../lib/id.ts'
 import { checkOwners, nameTaken } from '../../rules/accounts.ts'
 import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
-import { behind, iso, type Member, type Tables } from './tables.ts'
+import type { Member } from './rows.ts'
+import { behind, iso, type Tables } from './tables.ts'
 
 export function memberStore(tables: Tables, names: Names, limits: Limits): MemberStore {
   const { members, now } = tables

@@ -33,7 +33,8 @@ import { newSecret } from '../../secret.ts'
 import { addLoginCode } from './login-codes.ts'
 import type { Names } from './names.ts'
 import { sweepOAuth } from './oauth-sweep.ts'
-import { behind, type Grant, later, type Tables } from './tables.ts'
+import type { Grant } from './rows.ts'
+import { behind, later, type Tables } from './tables.ts'
 
 /** `live` is the principal of a regular key that may be used now. */
 export type Live = (keyId: string) => Principal | undefined

@@ -3,7 +3,8 @@ import type { OrganizationRecord, OrganizationStore, ProjectRecord, ProjectStore
 import { shortId } from '../../../lib/id.ts'
 import { checkResponses, nameTaken, ttlOf } from '../../rules/accounts.ts'
 import type { Names } from './names.ts'
-import { behind, iso, type Organization, type Project, type Tables } from './tables.ts'
+import type { Organization, Project } from './rows.ts'
+import { behind, iso, type Tables } from './tables.ts'
 
 export function organizationStore(tables: Tables, names: Names): OrganizationStore {
   const { organizations, now } = tables

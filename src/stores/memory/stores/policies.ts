@@ -18,7 +18,8 @@ import { checkManifests, checkRules, checkScope, noManifest, ruleOwner } from '.
 import { part } from './credits.ts'
 import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
-import { iso, later, type ManifestRow, order, type RuleRow, type Tables } from './tables.ts'
+import type { ManifestRow, RuleRow } from './rows.ts'
+import { iso, later, order, type Tables } from './tables.ts'
 
 /** Within a transaction: marks the organization's policy as changed. */
 export function changed({ policies }: Tables, orgId: string): void {

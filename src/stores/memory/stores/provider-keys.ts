@@ -8,7 +8,8 @@ import { attempt, resealed } from '../../sealing.ts'
 import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
 import { changed } from './policies.ts'
-import { iso, later, type ProviderKeyRow, type Tables } from './tables.ts'
+import type { ProviderKeyRow } from './rows.ts'
+import { iso, later, type Tables } from './tables.ts'
 
 export function providerKeyStore(
   tables: Tables,

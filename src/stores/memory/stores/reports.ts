@@ -3,7 +3,8 @@ import { appAliases } from '../../../core/apps.ts'
 import type { ReportQuery, ReportStore, ReportSums, UsageGroup } from '../../../core/ports.ts'
 import { Ranking } from '../../rules/reports.ts'
 import { part } from './credits.ts'
-import type { KeptHour, Tables } from './tables.ts'
+import type { KeptHour } from './rows.ts'
+import type { Tables } from './tables.ts'
 import { totalsOf } from './usage.ts'
 
 const groups: Readonly<Record<UsageGroup, (sum: KeptHour) => string>> = {

@@ -1,7 +1,8 @@
 /** Responses that projects keep, in memory. */
 import type { ResponseOwner, ResponseStore } from '../../../core/ports.ts'
 import { PRUNED_RESPONSES, responseBytes } from '../../rules/responses.ts'
-import type { KeptResponse, Tables } from './tables.ts'
+import type { KeptResponse } from './rows.ts'
+import type { Tables } from './tables.ts'
 
 export function responseStore(tables: Tables): ResponseStore {
   const { responses } = tables

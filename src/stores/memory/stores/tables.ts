@@ -1,233 +1,35 @@
 /** All records of the stores in memory: rows by id, changed in transactions that undo failures. */
 import { errors, GatewayError } from '../../../core/error.ts'
 import type { Money } from '../../../core/money.ts'
-import type { Compliance, RuleType, RuleValue, Sealed } from '../../../core/policy.ts'
-import type {
-  AuditEntry,
-  Delivery,
-  HoldRequest,
-  Job,
-  KeyKind,
-  OAuthClient,
-  OrganizationRecord,
-  Page,
-  Principal,
-  Progress,
-  ProjectMode,
-  RequestRow,
-  ResponseOwner,
-  ResponseRecord,
-  Role,
-} from '../../../core/ports.ts'
+import type { Compliance } from '../../../core/policy.ts'
+import type { AuditEntry, OAuthClient, Page } from '../../../core/ports.ts'
 import { auditText, auditValue, type Note } from '../../rules/audit.ts'
 import type { BudgetAccount } from '../../rules/budgets.ts'
 import type { PlanAccount } from '../../rules/plans.ts'
-import type { OpenHold } from '../../rules/reservations.ts'
-import type { Payment } from '../../rules/settlement.ts'
-import type { HourSum } from '../../rules/usage.ts'
-
-/** Rows are replaced, never modified. Times are Unix milliseconds. */
-interface Row {
-  readonly id: string
-  readonly createdAt: number
-}
-export interface Organization extends Row, Pick<OrganizationRecord, 'name' | 'account' | 'retains'> {}
-export interface Project extends Row {
-  readonly orgId: string
-  readonly name: string
-  readonly mode: ProjectMode
-  readonly cacheTtlMs: number | null
-  readonly passesParameters: boolean
-  readonly cachesPrompts: boolean
-  readonly responsesMs: number | null
-  readonly archivedAt: number | null
-}
-export interface Member extends Row {
-  readonly orgId: string
-  readonly email: string
-  readonly role: Role
-  /** Ids; null for all. */
-  readonly projects: readonly string[] | null
-  readonly removedAt: number | null
-}
-export interface Key extends Row {
-  readonly projectId: string
-  readonly name: string
-  readonly kind: KeyKind
-  readonly hash: string
-  readonly preview: string
-  readonly createdBy: string | null
-  readonly expiresAt: number | null
-  readonly revokedAt: number | null
-  /** The key that began this session. */
-  readonly parentId: string | null
-  readonly models: readonly string[] | null
-  /** The predecessor of this key. */
-  readonly succeeds: string | null
-}
-export interface HeldRow extends Row, OpenHold {
-  readonly request: HoldRequest['request']
-  readonly provider: string | null
-  readonly principal: Principal
-  readonly expiresAt: number
-  readonly progress: Progress | undefined
-}
-export interface Paid {
-  readonly row: RequestRow
-  readonly payment: Payment
-}
-export interface Balance {
-  readonly balance: Money
-  readonly held: Money
-  readonly used: Money
-}
-export interface Entry {
-  readonly orgId: string
-  readonly reference: string
-  readonly kind: 'topup' | 'refund' | 'charge' | 'plan'
-  readonly amount: Money
-  readonly note: string | null
-  readonly at: number
-}
-/** '' matches any. */
-export interface DiscountRow {
-  readonly orgId: string
-  readonly provider: string
-  readonly model: string
-  readonly millionths: number
-}
-export interface RuleRow extends Row {
-  readonly orgId: string
-  readonly keyId: string | null
-  readonly memberId: string | null
-  readonly type: RuleType
-  readonly value: RuleValue
-  readonly active: boolean
-}
-export interface ProviderKeyRow extends Row {
-  readonly orgId: string
-  readonly provider: string
-  readonly label: string
-  readonly fingerprint: string
-  readonly models: readonly string[] | null
-  readonly sealed: Sealed
-}
-export interface ManifestRow {
-  readonly orgId: string
-  readonly provider: string
-  readonly manifest: string
-  readonly createdAt: number
-}
-
-/** Of a client, by what proves whose it is. */
-export interface Grant extends Row {
-  readonly clientId: string
-  readonly clientName: string
-  readonly keyId: string
-  readonly scopes: readonly string[]
-  readonly resource: string
-  /** The key was made for it alone, and ends with it. */
-  readonly madeKey: boolean
-  readonly usedAt: number | null
-  readonly revokedAt: number | null
-}
-/** What is presented once, or until it ends. */
-interface Secret {
-  /** SHA-256, hex. */
-  readonly hash: string
-  readonly expiresAt: number
-  /** When it was used up. */
-  readonly usedAt: number | null
-}
-export interface Code extends Secret {
-  readonly grantId: string
-  readonly redirectUri: string
-  readonly challenge: string
-}
-export interface Token extends Secret {
-  readonly grantId: string
-  readonly kind: 'access' | 'refresh'
-  readonly scopes: readonly string[]
-}
-export interface Login extends Secret {
-  readonly memberId: string
-  readonly projectId: string
-}
-
-export interface KeptResponse extends ResponseRecord, ResponseOwner {
-  readonly bytes: number
-}
-
-interface Leased {
-  readonly leaseOwner: string | null
-  /** 0 for none. */
-  readonly leaseUntil: number
-}
-export interface JobRow extends Job, Leased {}
-export interface DeliveryRow extends Delivery, Leased {}
-
-interface Placed<R> {
-  readonly place: number
-  readonly row: R
-}
-
-/** A client secret of a realtime session; `session` is sealed. */
-export interface RealtimeSecret {
-  readonly hash: string
-  readonly id: string
-  readonly keyId: string
-  readonly session: string
-  readonly expiresAt: number
-}
-
-/** Rows in insertion order. */
-export class Table<R> {
-  readonly #rows = new Map<string, Placed<R>>()
-  readonly #undo: (undo: () => void) => void
-  #made = 0
-
-  /** `undo` records how to revert a change, while its transaction may fail. */
-  constructor(undo: (undo: () => void) => void) {
-    this.#undo = undo
-  }
-
-  get(id: string): R | undefined {
-    return this.#rows.get(id)?.row
-  }
-
-  set(id: string, row: R): void {
-    const before = this.#rows.get(id)
-    this.#rows.set(id, { place: before?.place ?? this.#made++, row })
-    this.#undo(() => (before ? this.#rows.set(id, before) : this.#rows.delete(id)))
-  }
-
-  /** Returns the deleted row. */
-  delete(id: string): R | undefined {
-    const before = this.#rows.get(id)
-    if (!before) return undefined
-    this.#rows.delete(id)
-    this.#undo(() => this.#rows.set(id, before))
-    return before.row
-  }
-
-  all(): R[] {
-    return [...this.#rows.values()].sort((a, b) => a.place - b.place).map(({ row }) => row)
-  }
-
-  /** In any order. */
-  *rows(): Generator<R> {
-    for (const { row } of this.#rows.values()) yield row
-  }
-
-  filter(test: (row: R) => boolean): R[] {
-    return this.all().filter(test)
-  }
-}
-
-/** With the time of its last change, Unix milliseconds. */
-export interface KeptHour extends HourSum {
-  readonly updatedAt: number
-}
+import type {
+  Balance,
+  Code,
+  DeliveryRow,
+  DiscountRow,
+  Entry,
+  Grant,
+  HeldRow,
+  JobRow,
+  KeptHour,
+  KeptResponse,
+  Key,
+  Login,
+  ManifestRow,
+  Member,
+  Organization,
+  Paid,
+  Project,
+  ProviderKeyRow,
+  RealtimeSecret,
+  RuleRow,
+  Token,
+} from './rows.ts'
+import { Table } from './table.ts'
 
 export class Tables {
   readonly now: () => number
