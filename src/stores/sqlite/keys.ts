@@ -2,9 +2,8 @@
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
-import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
+import type { KeyStatus, KeyStore, Principal, Role } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
-import { cacheTtl } from '../rules/accounts.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { isLiveKey, tokenPrincipal } from '../rules/oauth.ts'
 import { planState } from '../rules/plans.ts'
@@ -12,6 +11,7 @@ import { BudgetReader } from './budgets.ts'
 import { ChangeDetector } from './change-detector.ts'
 import type { LiveKeys } from './oauth-ends.ts'
 import type { Sqlite } from './open.ts'
+import { ProjectReader } from './project-reader.ts'
 import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
 
@@ -33,48 +33,7 @@ type KeyRow = [
   access: number,
   limited: number,
 ]
-type ProjectRow = [
-  orgId: string,
-  archivedAt: number | null,
-  cacheTtlMs: number | null,
-  mode: ProjectMode,
-  passParameters: number,
-  cachePrompts: number,
-  responsesMs: number | null,
-  orgName: string,
-  account: Principal['account'],
-  retains: number,
-  since: number,
-  plan: Subscription['plan'] | null,
-  planSince: number,
-  overflow: number,
-]
 type TokenRow = [keyId: string, scopes: string, expiresAt: number]
-/** What all keys of a project share. */
-type ProjectFacts = Pick<
-  Principal,
-  | 'orgId'
-  | 'orgName'
-  | 'account'
-  | 'mode'
-  | 'archived'
-  | 'cacheTtlMs'
-  | 'passesParameters'
-  | 'cachesPrompts'
-  | 'responsesMs'
-  | 'plan'
-  | 'discounts'
-  | 'retains'
-  | 'since'
->
-interface DiscountRow {
-  /** '' is every organization. */
-  org_id: string
-  provider: string
-  model: string
-  millionths: number
-}
-
 /**
  * Owners and admins have access to every project. A session ends with the key that began it, also where that has got an
  * earlier end since. The casts: of a query with joins, SQLite 3.54 makes a new plan for each value of a bare parameter.
@@ -105,16 +64,6 @@ const TOKEN = `
   WHERE tokens.hash = CAST(? AS TEXT) AND tokens.kind = 'access' AND tokens.used_at IS NULL
     AND grants.revoked_at IS NULL`
 
-const PROJECT = `
-  SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
-    projects.pass_parameters, projects.cache_prompts, projects.responses_ms,
-    organizations.name, organizations.account, organizations.retains, organizations.created_at,
-    subscriptions.plan, subscriptions.since, subscriptions.overflow
-  FROM projects
-  JOIN organizations ON organizations.id = projects.org_id
-  LEFT JOIN subscriptions ON subscriptions.org_id = projects.org_id
-  WHERE projects.id = CAST(? AS TEXT)`
-
 export interface KeyOptions {
   /** Monotonic, in milliseconds. */
   readonly clock?: () => number
@@ -129,19 +78,16 @@ export class SqliteKeys implements KeyStore, LiveKeys {
   readonly #byId: Statement<[string], KeyRow>
   readonly #token: Statement<[string], TokenRow>
   readonly #organization: Statement<[string], string>
-  readonly #project: Statement<[string], ProjectRow>
+  readonly #projects: ProjectReader
   readonly #spent: Statement<[string], Sum<'spent'>>
   readonly #budgets: BudgetReader
   readonly #subscription: Statement<[string], SubscriptionRow>
-  readonly #allDiscounts: Statement<[], DiscountRow>
   readonly #changes: ChangeDetector
   readonly #now: () => number
   /** An organization of many keys and sessions does not push out those of others. */
   #known = knownKeys()
   /** Apart from the known, so that guessing does not push them out. */
   readonly #unknown = new LRUCache<string, true>({ max: MAX_KEYS })
-  readonly #projects = new LRUCache<string, ProjectFacts>({ max: MAX_KEYS })
-  #discounts: readonly DiscountRow[] | undefined
 
   constructor(db: Sqlite, { clock, now = Date.now }: KeyOptions = {}) {
     this.#atOnce = db.transaction((hash: string) => this.#principal(this.#find.get(hash)) ?? this.#ofToken(hash))
@@ -151,12 +97,9 @@ export class SqliteKeys implements KeyStore, LiveKeys {
     this.#organization = db
       .prepare<[string], string>('SELECT org_id FROM keys JOIN projects ON projects.id = project_id WHERE keys.id = ?')
       .pluck()
-    this.#project = db.prepare<[string], ProjectRow>(PROJECT).raw()
+    this.#projects = new ProjectReader(db)
     this.#budgets = new BudgetReader(db)
     this.#subscription = readSubscription(db)
-    // The most specific first: of this organization, of this model, of this provider.
-    this.#allDiscounts = db.prepare(`
-      SELECT org_id, provider, model, millionths FROM discounts ORDER BY org_id DESC, model DESC, provider DESC`)
     this.#spent = db
       .prepare<[string], Sum<'spent'>>(`SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE key_id = ?`)
       .safeIntegers()
@@ -194,7 +137,6 @@ export class SqliteKeys implements KeyStore, LiveKeys {
     this.#known = knownKeys()
     this.#unknown.clear()
     this.#projects.clear()
-    this.#discounts = undefined
   }
 
   #read(hash: string): Principal | undefined {
@@ -227,7 +169,7 @@ export class SqliteKeys implements KeyStore, LiveKeys {
     if (!row) return undefined
     const [id, parentId, models, name, kind, expiresAt, projectId, createdBy, memberId, role, access, limited] = row
     const budgets = limited ? this.#budgets.of([id, parentId, memberId], this.#now()) : []
-    const project = this.#factsOf(projectId)
+    const project = this.#projects.get(projectId)
     return {
       keyId: parentId ?? id,
       keyName: name,
@@ -253,60 +195,6 @@ export class SqliteKeys implements KeyStore, LiveKeys {
       budgets: budgets.map(budgetOf),
     }
   }
-
-  #factsOf(projectId: string): ProjectFacts {
-    let facts = this.#projects.get(projectId)
-    if (!facts) {
-      const row = this.#project.get(projectId)!
-      const [orgId] = row
-      // There are few of them, and a look at the table for each project would cost more.
-      this.#discounts ??= this.#allDiscounts.all()
-      const discounts = this.#discounts.filter(({ org_id }) => org_id === '' || org_id === orgId)
-      facts = factsOf(row, discounts.map(discountOf))
-      this.#projects.set(projectId, facts)
-    }
-    return facts
-  }
-}
-
-const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts => {
-  const [
-    orgId,
-    archivedAt,
-    cacheTtlMs,
-    mode,
-    passParameters,
-    cachePrompts,
-    responsesMs,
-    orgName,
-    account,
-    retains,
-    since,
-    plan,
-    planSince,
-    overflow,
-  ] = row
-  return {
-    orgId,
-    orgName,
-    account,
-    mode,
-    archived: archivedAt !== null,
-    cacheTtlMs: cacheTtl(cacheTtlMs, plan !== null),
-    passesParameters: passParameters !== 0,
-    cachesPrompts: cachePrompts !== 0,
-    responsesMs: responsesMs ?? undefined,
-    plan: plan === null ? undefined : { plan, since: planSince, overflow: overflow !== 0 },
-    discounts,
-    retains: retains !== 0,
-    since,
-  }
 }
 
 const listOf = (text: string | null): string[] | undefined => (text === null ? undefined : JSON.parse(text))
-
-const discountOf = ({ provider, model, millionths }: DiscountRow): Discount => ({
-  provider: provider || null,
-  model: model || null,
-  millionths,
-})
