@@ -1,9 +1,10 @@
-/** The official Python clients, unmodified, over three provider wires: `openai`, `anthropic`, `google-genai` and `litellm`. */
+/** The official Python clients, unmodified, over three provider wires: `openai` for chat and for Responses, `anthropic`, `google-genai` and `litellm`. */
 import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { startPython } from '../helpers/python.ts'
@@ -51,7 +52,7 @@ interface Client {
   readonly prefix?: string
   /** The class that a program catches, by status; `broken` is a stream that ends with an error. */
   readonly classes: Classes
-  readonly finish: 'stop' | 'end_turn' | 'STOP'
+  readonly finish: 'stop' | 'end_turn' | 'STOP' | 'completed'
 }
 
 const openai: Classes = {
@@ -64,6 +65,8 @@ const openai: Classes = {
   503: 'InternalServerError',
   broken: 'APIError',
 }
+/** Of a stream that fails the helper says that its end is missing. */
+const responses: Classes = { ...openai, broken: 'RuntimeError' }
 const anthropic: Classes = {
   ...openai,
   402: 'PaymentRequiredError',
@@ -90,11 +93,13 @@ const litellm: Classes = {
 const litellmOpenai: Classes = { ...litellm, 402: 'BadRequestError', 503: 'RateLimitError' }
 const clients: Client[] = [
   { name: 'openai', client: 'openai', classes: openai, finish: 'stop' },
+  { name: 'openai Responses', client: 'openai-responses', classes: responses, finish: 'completed' },
   { name: 'anthropic', client: 'anthropic', classes: anthropic, finish: 'end_turn' },
   { name: 'google-genai', client: 'google-genai', classes: google, finish: 'STOP' },
   { name: 'litellm openai/', client: 'litellm', prefix: 'openai/', classes: litellmOpenai, finish: 'stop' },
   { name: 'litellm anthropic/', client: 'litellm', prefix: 'anthropic/', classes: litellm, finish: 'stop' },
 ]
+await commandsOf(gateway)('projects.update', { project: 'default', responses: '1d' })
 const run = startPython(t, stdout.trim())
 
 const city = (name: string) => ({ name: 'weather', args: { city: name } })
@@ -168,7 +173,7 @@ for (const { name, client, prefix = '', classes, finish } of clients) {
     })
   }
 
-  if (client === 'openai' || client === 'anthropic') {
+  if (/^(?:openai|anthropic)/.test(client)) {
     t.test(`${name}: a list of models goes with the request`, async t => {
       await upstream.reset()
       await upstream.script('nowhere', [{ status: 500 }])
@@ -188,7 +193,7 @@ t.test('each client raises its class of a rate limit', async t => {
   const rpm1 = { ratelimit: { rpm: 1 } }
   await gateway.writeFile(
     'config/gateway.yaml',
-    stringify({ ...settings, endpoints: { chat: rpm1, messages: rpm1, gemini: rpm1 } }),
+    stringify({ ...settings, endpoints: { chat: rpm1, responses: rpm1, messages: rpm1, gemini: rpm1 } }),
   )
   await gateway.admin('POST', '/reload')
   for (const { name, client, prefix = '', classes } of clients) {

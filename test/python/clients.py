@@ -72,6 +72,41 @@ class OpenAi:
         return answer.choices[0].message.parsed.model_dump()
 
 
+class OpenAiResponses:
+    """`openai`: the Responses API, whose answers the project keeps."""
+
+    def __init__(self, job):
+        self.model = job["model"]
+        self.responses = OpenAi.client(job["origin"], job["key"]).responses
+
+    def chat(self):
+        return answered(self.responses.create(model=self.model, input=[QUESTION]))
+
+    def stream(self):
+        with self.responses.stream(model=self.model, input=[QUESTION]) as stream:
+            pieces = [event for event in stream if event.type == "response.output_text.delta"]
+            return {**answered(stream.get_final_response()), "pieces": len(pieces)}
+
+    def tools(self):
+        """Two turns: the items go back after the first, the second is gone on from by its id."""
+        tools = [{"type": "function", "strict": False, **FUNCTIONS[0]["function"]}]
+        first = self.responses.create(model=self.model, input=[QUESTION], tools=tools)
+        whole_input = [QUESTION, *first.output, *outputs_of(first)]
+        with self.responses.stream(model=self.model, input=whole_input, tools=tools) as stream:
+            second = stream.get_final_response()
+        results = outputs_of(second)
+        last = self.responses.create(model=self.model, previous_response_id=second.id, input=results, tools=tools)
+        kept = self.responses.retrieve(last.id)
+        return {"turns": [function_calls(first), function_calls(second)], "text": kept.output_text}
+
+    def routed(self):
+        return {"model": self.responses.create(model="nowhere", input=[QUESTION], extra_body=listed(self.model)).model}
+
+    def structured(self):
+        answer = self.responses.parse(model=self.model, input=[QUESTION], text_format=Person)
+        return answer.output_parsed.model_dump()
+
+
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452") + bytes(24)
 
 
@@ -284,6 +319,25 @@ def tokens(usage):
     return {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
 
 
+def answered(response):
+    usage = response.usage
+    return {
+        "text": response.output_text,
+        "finish": response.status,
+        "prompt": usage.input_tokens,
+        "completion": usage.output_tokens,
+    }
+
+
+def function_calls(response):
+    return [[item.name, json.loads(item.arguments)] for item in response.output if item.type == "function_call"]
+
+
+def outputs_of(response):
+    calls = [item for item in response.output if item.type == "function_call"]
+    return [{"type": "function_call_output", "call_id": call.call_id, "output": RESULT} for call in calls]
+
+
 def calls_of(answer):
     return [[call.function.name, json.loads(call.function.arguments)] for call in answer.choices[0].message.tool_calls]
 
@@ -350,6 +404,7 @@ class OpenAiRealtime:
 
 CLIENTS = {
     "openai": OpenAi,
+    "openai-responses": OpenAiResponses,
     "openai-media": OpenAiMedia,
     "openai-realtime": OpenAiRealtime,
     "anthropic": Anthropic,
