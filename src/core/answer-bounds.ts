@@ -11,8 +11,8 @@ const ANSWER_BOUNDS: Bounds = { values: MAX_ANSWER_VALUES }
 export const MAX_LONG_DIGITS = 1024 * 1024
 /** Of text and reasoning that is held until the answer is whole. */
 export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
-/** Of what one event of a stream, or a whole answer, says beside its media. */
-export const MAX_SAID_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
+/** Of the events that one frame of an answer is decoded to, media apart; a whole answer is one frame. */
+export const MAX_FRAME_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
 /** Of one string that has escapes, with them. */
 const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
 /** In the arguments of all calls, which come back in a request and are bounded there. */
@@ -28,8 +28,8 @@ const SHORT = 2 * MAX_LEVELS
 export const tooLongText = (): GatewayError =>
   errors.invalidAnswer(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
 
-export const tooLongSaying = (): GatewayError =>
-  errors.invalidAnswer(`it says more than ${MAX_SAID_CHARACTERS} characters beside its media at once`)
+export const tooLongFrame = (): GatewayError =>
+  errors.invalidAnswer(`its text has more than ${MAX_FRAME_CHARACTERS} characters in one frame, media apart`)
 
 export const tooLongNumbers = (): GatewayError =>
   errors.invalidAnswer(`its long whole numbers have more than ${MAX_LONG_DIGITS} digits`)

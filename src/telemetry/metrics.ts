@@ -217,7 +217,6 @@ export class PrometheusMetrics implements Metrics {
     this.#config.set({ version }, 1)
   }
 
-  /** `read` resolves with USD; when it rejects, the previous value stays. */
   /** Read from the store at every scrape: jobs that have not ended, and bytes of kept results. */
   jobCounts(read: () => Promise<JobCounts>): void {
     const results = this.#gauge('gateway_job_results_bytes', 'Bytes of kept results of jobs.')
@@ -239,6 +238,7 @@ export class PrometheusMetrics implements Metrics {
     })
   }
 
+  /** `read` resolves with USD; when it rejects, the previous value stays. */
   overdraft(read: () => Promise<number>): void {
     const registers = [this.#registry]
     const help = 'Sum of negative prepaid balances, in USD: answers that cost more than their holds.'

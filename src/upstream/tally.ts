@@ -3,11 +3,11 @@ import {
   excessive,
   MAX_CALL_CHARACTERS,
   MAX_CALLS,
+  MAX_FRAME_CHARACTERS,
   MAX_REASONING_BLOCKS,
-  MAX_SAID_CHARACTERS,
   MAX_TEXT_CHARACTERS,
   tooLongCalls,
-  tooLongSaying,
+  tooLongFrame,
   tooLongText,
   tooManyBlocks,
   tooManyCalls,
@@ -44,7 +44,7 @@ export class Tally {
 
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
-    if (characters > MAX_SAID_CHARACTERS) checkSaid(events)
+    if (characters > MAX_FRAME_CHARACTERS) checkFrame(events)
     let told = 0
     for (let at = 0; at < events.length; at++) {
       const event = events[at]!
@@ -101,11 +101,11 @@ export class Tally {
   }
 }
 
-/** Media apart, all that an event says is searched for credentials, and written for the client, in one step each. */
-function checkSaid(events: readonly Event[]): void {
-  let said = 0
-  for (const event of events) if (!isMedia(event)) said += weigh(event)
-  if (said > MAX_SAID_CHARACTERS) throw tooLongSaying()
+/** Media apart, the events of a frame are searched for credentials, and encoded for the client, in one step each. */
+function checkFrame(events: readonly Event[]): void {
+  let characters = 0
+  for (const event of events) if (!isMedia(event)) characters += weigh(event)
+  if (characters > MAX_FRAME_CHARACTERS) throw tooLongFrame()
 }
 
 /** Results have bounds of their operations. */

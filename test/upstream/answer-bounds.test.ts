@@ -207,7 +207,7 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
   t.match((await outcome(chatWire, saying(4 * MIB + 1))).thrown, failure(/text is longer/), 'text')
   const streamed = await outcome(chatWire, [saying(4 * MIB + 1)], true)
   t.equal(counted(streamed.events, 'finish'), 1, 'which passes on in a stream')
-  const atOnce = failure(/says more than 8388608 characters/)
+  const atOnce = failure(/more than 8388608 characters in one frame/)
   t.match((await outcome(chatWire, [saying(9 * MIB)], true)).thrown, atOnce, 'of which one event may not say all')
   const hidden = [{ type: 'redacted_thinking', data: 'a'.repeat(9 * MIB) }]
   const thought = JSON.stringify({ type: 'message', content: hidden, stop_reason: 'end_turn' })
