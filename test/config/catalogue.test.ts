@@ -15,7 +15,7 @@ import type { Translator } from '../../src/core/translator.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { resolve } from '../../src/routing/resolve.ts'
-import { exchange, thrown } from '../core/kit.ts'
+import { exchange, listingOf, thrown } from '../core/kit.ts'
 import { queryOf } from '../routing/kit.ts'
 
 /** Offers without a price, and why. A request to one is refused until the operator allows it. */
@@ -71,7 +71,11 @@ const UNPRICED: Readonly<Record<string, string>> = {
 }
 
 /** Models whose end is known, by its day. */
-const RETIRED: Readonly<Record<string, string>> = { 'claude-sonnet-4-5': '2026-11-30' }
+const RETIRED: Readonly<Record<string, string>> = {
+  'claude-sonnet-4-5': '2026-11-30',
+  'sora-2': '2026-09-24',
+  'sora-2-pro': '2026-09-24',
+}
 
 const folder = 'providers.d'
 const texts = Object.fromEntries(
@@ -114,7 +118,7 @@ t.test('the shipped catalogue loads without any variable set', async t => {
 })
 
 t.test('the shipped catalogue does not shrink, and each operation has offers of at least two providers', async t => {
-  t.ok(models.length >= 219, `${models.length} models`)
+  t.ok(models.length >= 221, `${models.length} models`)
   t.ok(catalog.providers.size >= 38, `${catalog.providers.size} providers`)
   const providersOf = (op: string) =>
     new Set(
@@ -186,7 +190,7 @@ t.test('what an offer says of itself agrees', async t => {
   for (const { id, created } of models) t.ok(created > 0 && created * 1000 <= Date.now(), `${id} is there already`)
 })
 
-t.test('retired models carry the day, and are listed only on demand from then on', async t => {
+t.test('a retired model carries its day: then only flags list it, and the refusal names the day', async t => {
   for (const [id, day] of Object.entries(RETIRED)) {
     const model = catalog.models.get(id)
     t.equal(model?.deactivatedAt, day, id)
@@ -198,17 +202,14 @@ t.test('retired models carry the day, and are listed only on demand from then on
   for (const { id } of past) {
     t.notOk((await listed('')).includes(id))
     t.ok((await listed('include_deactivated=true')).includes(id))
+    const refusal = thrown(() => planned(id)) as GatewayError
+    t.match([refusal.status, refusal.message], [404, `It was deactivated on ${RETIRED[id]}.`], id)
   }
 })
 
-async function listed(query: string): Promise<string[]> {
-  if (typeof listing.serve === 'string') throw new Error('the catalogue is served locally')
-  const ex = exchange({ endpoint: listing, query, snapshot: { catalog } })
-  for await (const [event] of (await listing.serve(ex, undefined as never)).events) {
-    if (event?.type === 'result') return (event.value as { data: { id: string }[] }).data.map(({ id }) => id)
-  }
-  throw new Error('the catalogue was no result')
-}
+/** The ids of the catalogue's list. */
+const listed = async (query: string): Promise<string[]> =>
+  (await listingOf<{ id: string }>(exchange({ endpoint: listing, query, snapshot: { catalog } }))).map(({ id }) => id)
 
 t.test('every name of an offer means it', async t => {
   for (const offer of offers) {
