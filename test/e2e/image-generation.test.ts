@@ -95,6 +95,7 @@ t.test('the demo draws the same picture for the same prompt, for nothing, whole 
   t.equal(one.data![0]!.b64_json, two.data![0]!.b64_json)
   t.not(one.data![0]!.b64_json, one.data![1]!.b64_json)
   t.match(one.usage, { cost: 0 })
+  t.ok(one.created > 1_700_000_000, 'an answer of the demo has the time of its answer')
   const stream = await client.images.generate({ model: 'demo-image', prompt: 'a cat', stream: true, partial_images: 2 })
   const types: string[] = []
   for await (const event of stream) types.push(event.type)

@@ -22,7 +22,7 @@ function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
   const wanted = Number(fields.n ?? 1)
   const prompt = String(fields.prompt)
   const images = Array.from({ length: wanted }, (_, index) => image(`${index} ${prompt} ${seed}`))
-  const about = { created_at: 0, background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE}x${SIDE}` }
+  const about = { background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE}x${SIDE}` }
   const tokens = Math.ceil(prompt.length / 4)
   const usage = {
     input_tokens: tokens,
@@ -31,8 +31,7 @@ function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
     total_tokens: tokens + SIDE * wanted,
   }
   if (String(fields.stream) !== 'true') {
-    const { created_at: created, ...rest } = about
-    return { json: { created, data: images.map(b64_json => ({ b64_json })), ...rest, usage } }
+    return { json: { data: images.map(b64_json => ({ b64_json })), ...about, usage } }
   }
   const event = (name: string, more: object) => {
     const type = `${kind}.${name}`
