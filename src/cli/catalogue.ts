@@ -10,17 +10,17 @@ import { CheckFailed } from './io.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
+/** The wires are in the JSON alone: some providers have ten. */
 const showProviders = (providers: readonly ListedProvider[]): string =>
   table(
-    ['id', 'name', 'status', 'variables', 'models', 'wires', 'credentials'],
-    providers.map(({ id, name, status, variables, models, wires, credentials }) => [
+    ['id', 'name', 'status', 'models', 'credentials', 'variables'],
+    providers.map(({ id, name, status, variables, models, credentials }) => [
       id,
       name,
       status,
-      variables.join(', '),
       models,
-      Object.values(wires).join(', '),
       credentials.map(({ fingerprint }) => fingerprint).join(', '),
+      variables.join(', '),
     ]),
   )
 

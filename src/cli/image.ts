@@ -6,7 +6,7 @@ import { imageType } from '../lib/image-type.ts'
 import { readText } from './http.ts'
 import { errorCode, Failure, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
-import { remarkWhile } from './remarks.ts'
+import { remarkWhile, servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
 
 const PATH = '/v1/images/generations'
@@ -18,10 +18,9 @@ interface ImageOptions extends PublicOptions {
   readonly quality?: string
 }
 
-/** The printed parts of an answer. */
+/** The part of an answer that becomes a file. */
 interface Answer {
   readonly data?: readonly { readonly b64_json?: string }[]
-  readonly usage?: { readonly cost?: number | null }
 }
 
 export function addImage(program: Command, open: Open): void {
@@ -37,9 +36,9 @@ export function addImage(program: Command, open: Open): void {
       const session = open(command)
       const { io, json } = session
       const { model, size, quality } = options
-      const { text, provider } = await remarkWhile('image', json ? undefined : io, async () => {
+      const { text, served } = await remarkWhile('image', json ? undefined : io, async () => {
         const response = await post('image', PATH, { body: { model, prompt, size, quality } }, options, session)
-        return { text: await readText(response), provider: response.headers['x-gateway-provider'] }
+        return { text: await readText(response), served: servedOf(response.headers) }
       })
       const answer = parsed(text)
       const [first] = answer.data ?? []
@@ -51,7 +50,7 @@ export function addImage(program: Command, open: Open): void {
         if (!json) io.out(`${printable(file)}\n`)
       }
       if (json) io.out(text.endsWith('\n') ? text : `${text}\n`)
-      else if (provider !== undefined) io.err(`[${String(provider)}, ${costOf(answer)}]\n`)
+      else showServed(served, io, 'price unknown')
     })
   addPublicOptions(image)
 }
@@ -73,6 +72,3 @@ async function write(path: string, name: string, bytes: Buffer, isNew: boolean):
     throw new Failure(`cannot write ${printable(name)}: ${code ?? 'it cannot be opened'}`)
   }
 }
-
-const costOf = ({ usage }: Answer): string =>
-  usage?.cost === null || usage?.cost === undefined ? 'price unknown' : `$${usage.cost}`

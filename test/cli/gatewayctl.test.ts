@@ -108,7 +108,7 @@ t.test('every command prints one JSON value under --json, and something legible 
     [
       ['providers', 'list'],
       [{ id: 'live-one' }, { id: 'keyless' }, {}],
-      /keyless +keyless inc\. +no credential +KEYLESS_API_KEY +1/,
+      /keyless +keyless inc\. +no credential +1 +- +KEYLESS_API_KEY\n/,
     ],
     [['models', 'list'], [{ id: 'acme-large' }], /acme-large +live-one +yes +200000 +2\.5 +10 +acme-l\n/],
     [['models', 'list', 'nothing-like-it'], [], /^model/],
@@ -302,12 +302,13 @@ t.test('image writes a picture into a file, and never over one that it was not g
   const { ctl, admin, dir } = await shell(t)
   const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
   const got: unknown[] = []
-  const body = JSON.stringify({ data: [{ b64_json: png.toString('base64') }], usage: { cost: 0.04 } })
+  const body = JSON.stringify({ data: [{ b64_json: png.toString('base64') }] })
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
-    const asked = JSON.parse(await readAll(request)) as { prompt: string }
+    const asked = JSON.parse(await readAll(request)) as { model: string; prompt: string }
     got.push([request.url, asked])
     const answer = asked.prompt === 'nothing' ? '{"data":[]}' : body
-    response.writeHead(200, { 'x-gateway-provider': 'acme' }).end(answer)
+    const served = { 'x-gateway-provider': 'acme', 'x-gateway-model': asked.model, 'x-gateway-cost': '0.04' }
+    response.writeHead(200, served).end(answer)
   }
   const server = createServer(serve).listen(0, '127.0.0.1')
   t.teardown(() => server.close())
@@ -315,7 +316,7 @@ t.test('image writes a picture into a file, and never over one that it was not g
   const url = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN, GATEWAY_API_KEY: 'mgw_env' }
   const first = await ctl(['image', 'a cat', '--size', '1024x1024', '--url', url], env)
-  t.match(first, { code: 0, stdout: 'image.png\n', stderr: '[acme, $0.04]\n' })
+  t.match(first, { code: 0, stdout: 'image.png\n', stderr: '[acme/demo-image, $0.04]\n' })
   t.strictSame(got.pop(), ['/v1/images/generations', { model: 'demo-image', prompt: 'a cat', size: '1024x1024' }])
   t.ok(readFileSync(join(dir, 'image.png')).equals(png))
   const json = await ctl(['image', 'a cat', '--json', '--url', url], env)
