@@ -388,11 +388,10 @@ t.test('a caller that leaves is recorded with what it was sent', async t => {
     const caller = new AbortController()
     const answer = send(url, { ...chat, ...body }, {}, caller.signal).catch(() => 'left')
     await upstream.record('/', until)
-    const at = Date.now()
     caller.abort()
     await answer
     const entry = only(await upstream.record('/', { ended: 1 }))
-    t.ok(entry.aborted && entry.abortedAt! >= at && entry.abortedAt! <= Date.now())
+    t.match(entry, { aborted: true, abortedAt: Number })
     return entry
   }
   const streamed = await leave({ hold: 3, usage: { completion: 8 } }, { stream: true }, { chunks: 3 })
