@@ -47,6 +47,7 @@ export function parseRange(text: string): AddressRange | undefined {
   return prefix >= 0 && prefix <= address.bits ? { ...address, prefix } : undefined
 }
 
+/** Whether the address is of the range; never for another family. */
 export function inRange(range: AddressRange, address: Address): boolean {
   const rest = BigInt(range.bits - range.prefix)
   return range.bits === address.bits && range.value >> rest === address.value >> rest

@@ -23,6 +23,7 @@ const PASSED = [
 /** Of an answer: its pieces, their text, what that says, and what is made of it. */
 const COPIES = 4
 
+/** A request to another endpoint of this gateway, made within an exchange. */
 export interface Call {
   /** Of an endpoint that takes JSON by POST. */
   readonly path: string

@@ -1,6 +1,7 @@
 /** Signals that an exchange is over. An AbortSignal costs a tenth of a small request; this nothing. */
 import type { GatewayError } from './error.ts'
 
+/** The state of one exchange: alive, or over for a reason. It holds one listener at a time. */
 export class Cancellation {
   /** Why; undefined while the exchange lives. */
   reason: GatewayError | undefined = undefined

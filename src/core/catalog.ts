@@ -32,6 +32,8 @@ export const capabilities = [
   'reference_videos',
   'reference_audios',
 ] as const
+
+/** What `supports` of a mapping may name. */
 export type Capability = (typeof capabilities)[number]
 
 /** Times in milliseconds that bound an upstream attempt. `total` bounds all attempts of a request together. */
@@ -111,6 +113,10 @@ export interface DataPolicy {
 /** What stands in a provider's address for the region of a mapping. */
 export const REGION = '{region}'
 
+/**
+ * A manifest of `providers.d` or of an organization, compiled: where its API is, how it is called, and within what
+ * bounds.
+ */
 export interface Provider {
   readonly id: string
   /** The organization whose own provider it is; undefined for those that all share. */
@@ -212,6 +218,7 @@ export interface Mapping {
   readonly deactivatedAt: string | undefined
 }
 
+/** An entry of `config/models.d` with the mappings by which providers offer it. */
 export interface Model {
   readonly id: string
   readonly name: string
@@ -256,6 +263,7 @@ export interface OpenModels {
   find(name: string): Mapping | undefined
 }
 
+/** All models and providers of a snapshot, by the names that requests use. */
 export interface Catalog {
   readonly models: ReadonlyMap<string, Model>
   /** Aliases, lower priority than ids. */

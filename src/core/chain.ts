@@ -4,6 +4,7 @@ import { asError } from './error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Facet, Filter, FilterFactory, Reply } from './filter.ts'
 
+/** A filter in its place in a chain. */
 export interface Link {
   readonly factory: FilterFactory
   /** In effect, with defaults; shown by `gatewayctl explain`. */
@@ -11,6 +12,7 @@ export interface Link {
   readonly filter: Filter
 }
 
+/** The filters of one endpoint, compiled: each runs around those behind it, and the terminal answers. */
 export interface Chain {
   readonly links: readonly Link[]
   handle(ex: Exchange): Promise<Reply>

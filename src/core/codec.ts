@@ -7,6 +7,7 @@ import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
 import type { WrittenSteps } from './stringify-steps.ts'
 
+/** One client wire: reads requests of an operation, and makes the encoder of its answers. */
 export interface Codec<O extends Op = Op> {
   readonly wire: string
   /** In place of `JSON.parse`, where some of a body's numbers go on as they were written. */

@@ -40,6 +40,10 @@ export interface Counted {
   readonly seconds: bigint
 }
 
+/**
+ * The units of an answer that a price list charges for, each token counted once: cached, audio and image tokens are
+ * taken from the totals in which providers report them.
+ */
 export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted {
   const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
   const completion = units(usage.completion)

@@ -17,6 +17,7 @@ export interface Refusal {
   readonly body: string
 }
 
+/** What is served at a method and a path. */
 export interface Endpoint {
   /** Also the group whose rate limit it counts against. */
   readonly name: string

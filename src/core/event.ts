@@ -72,6 +72,10 @@ export interface ImageDescription {
   readonly size?: string | undefined
 }
 
+/**
+ * A piece of an answer, the same for all wires: decoders of provider wires make them, encoders of client wires write
+ * them.
+ */
 export type Event =
   /** `fingerprint`: the provider's `system_fingerprint`. */
   | { type: 'start'; id?: string; model?: string; fingerprint?: string }

@@ -38,9 +38,13 @@ export interface RequestEncoding {
   encode(): void
 }
 
+/** As `node:http` gives them: names in lower case. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
+
+/** `aborted`: the caller left before the end. */
 export type Outcome = 'ok' | 'error' | 'aborted'
 
+/** What the listener states about a request. */
 export interface ExchangeInit {
   snapshot: Snapshot
   endpoint: Endpoint
@@ -66,6 +70,7 @@ const NO_PARAMS: Params = Object.freeze({})
 const NO_PROXIES: readonly AddressRange[] = Object.freeze([])
 const unknownSpeed = (): number => 0
 
+/** One request and all that filters learn about it until its record is written. */
 export class Exchange {
   /** The caller's `x-request-id`, or a new one. Not unique: a caller may repeat it. */
   readonly id: string

@@ -17,6 +17,7 @@ interface Arrival {
   at: number
 }
 
+/** One bounded amount, and how much of it each tenant holds. */
 export class FairShare {
   #limit: number
   readonly #now: () => number

@@ -1,6 +1,7 @@
 /** Slots that tenants take one at a time, within their shares. Tenants that wait take turns, not requests. */
 import { FairShare, type Shares } from './fair-share.ts'
 
+/** A fixed number of slots and the tenants that wait for one. */
 export class FairSlots {
   readonly #share: FairShare
   /** Waiters by tenant, in the order of arrival. The first tenant has the next turn. */

@@ -16,6 +16,7 @@ export interface Reply {
 /** What a filter leaves on the exchange for those below it. */
 export type Facet = 'principal' | 'quota' | 'target' | 'outbound' | 'charge'
 
+/** A filter as one chain holds it, with its options applied. */
 export interface Filter {
   /** Throw a GatewayError to refuse; return without `next()` to answer. */
   handle?(ex: Exchange, next: () => Promise<Reply>): Promise<Reply>
@@ -28,6 +29,7 @@ export interface Filter {
   dispose?(): void
 }
 
+/** What a chain in gateway.yaml names: reads options, and makes a filter for each place in a chain. */
 export interface FilterFactory<O = unknown> {
   readonly name: string
   readonly options: Schema<O>

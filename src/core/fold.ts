@@ -1,6 +1,7 @@
 /** Folds the events of a chat answer into its choices: a whole answer is the stream read to its end. */
 import type { Event, FinishReason, Phase, ReasoningEvent, SourceEvent } from './event.ts'
 
+/** An entry of `reasoning_details`, whole. */
 export interface ReasoningDetail {
   type: 'reasoning.text' | 'reasoning.encrypted'
   text?: string
@@ -10,6 +11,7 @@ export interface ReasoningDetail {
   block_index?: number
 }
 
+/** A tool call, put together from its events; `args` is JSON text. */
 export interface FoldedTool {
   id: string
   name: string
@@ -26,6 +28,7 @@ export interface PhasedItem {
   readonly preceding_tool_calls: number
 }
 
+/** An answer, put together from its events. */
 export interface Choice {
   text: string
   sawText: boolean

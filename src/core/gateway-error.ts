@@ -1,5 +1,6 @@
 /** The one error class. */
 
+/** The parts of an error, and whether another attempt may follow it. */
 export interface ErrorInit {
   status: number
   type: string

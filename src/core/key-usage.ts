@@ -2,6 +2,7 @@
 import type { Money } from './money.ts'
 import type { BudgetState, KeyStatus } from './ports.ts'
 
+/** What a key has spent, and its own limits. */
 export interface KeyUsage {
   readonly usage: Money
   /** The key's own limit of all time, and its recurring one. */
@@ -9,6 +10,7 @@ export interface KeyUsage {
   readonly recurring: BudgetState | undefined
 }
 
+/** Reads the own part of a status, which also lists the limits of its project, member and organization. */
 export function keyUsage({ spent, budgets }: KeyStatus): KeyUsage {
   const own = budgets.filter(({ of }) => of === 'key')
   const total = own.find(({ period }) => period === 'total')

@@ -1,6 +1,7 @@
 /** What configuration says of the MCP server. */
 import type { Site } from './site.ts'
 
+/** The section `mcp` of gateway.yaml, with defaults. */
 export interface McpOptions {
   readonly site: Site
   /** The model of the tool `generate-nano-banana`. */

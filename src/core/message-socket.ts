@@ -1,5 +1,6 @@
 /** One end of a WebSocket (RFC 6455) that carries texts, for parts that touch no sockets. */
 
+/** What one end of a WebSocket reports. */
 export interface MessageListener {
   /** `text` is undefined for a binary message; `bytes` is its length. */
   message(text: string | undefined, bytes: number): void
@@ -10,6 +11,7 @@ export interface MessageListener {
   closed(code: number): void
 }
 
+/** One end of a WebSocket, without its library: messages of text, flow control, and how it closes. */
 export interface MessageSocket {
   /** Begins to read; a later listener takes the place of an earlier one. What has been read when `pause` is called still comes. */
   open(listener: MessageListener): void

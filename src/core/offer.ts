@@ -29,6 +29,8 @@ export function labelsOfReplay(replayed: OfferLabels, { providers, models }: Cat
 
 /** Every name that a request can ask for this offer by. */
 const names = new WeakMap<Mapping, readonly string[]>()
+
+/** All names by which a request may mean a mapping: id and aliases, bare and behind the provider. */
 export function namesOf(mapping: Mapping): readonly string[] {
   let known = names.get(mapping)
   if (!known) {

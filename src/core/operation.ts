@@ -8,6 +8,7 @@ import type { Op, Ops } from './ops.ts'
 import type { FanOut, Target, Translator } from './translator.ts'
 import type { Usage } from './usage.ts'
 
+/** A row of the table of operations: chat, embeddings, images and so on. */
 export interface Operation<O extends Op = Op> {
   /** The key of `wires:` in manifests, and what a translator's `op` names. */
   readonly name: O
@@ -67,6 +68,7 @@ export interface Operation<O extends Op = Op> {
   readonly demoSession?: Readonly<Record<string, SimulatedSession>>
 }
 
+/** A request's body once its routing fields are read. */
 export interface RoutedBody<R> {
   /** Without what no wire has; `model` is always there. */
   readonly body: unknown
@@ -74,6 +76,7 @@ export interface RoutedBody<R> {
   readonly fields: Partial<R>
 }
 
+/** How long an answer may become. */
 export interface OutputBound {
   readonly choices: number
   /** Tokens of each; undefined when the caller sets none. */
@@ -108,6 +111,7 @@ export type SimulatedSession = (send: (event: object) => void, query: string) =>
 /** A simulated answer to one request. Throws a SimulatedRefusal for what it cannot make. */
 export type Simulation = (request: SimulatedRequest) => SimulatedAnswer
 
+/** A request as the demo provider gets it. */
 export interface SimulatedRequest {
   /** Undefined for a body that is not JSON. */
   readonly json: unknown

@@ -16,6 +16,8 @@ export const ruleTypes = [
   'allow_ip_cidrs',
   'deny_ip_cidrs',
 ] as const
+
+/** What a rule decides. */
 export type RuleType = (typeof ruleTypes)[number]
 
 /** Values of rules; each type of rule reads the fields that it is named after. */
@@ -30,6 +32,8 @@ export interface RuleValue {
   readonly maxOutputPrice?: string | undefined
   readonly ipCidrs?: readonly string[] | undefined
 }
+
+/** An access rule of an organization, a member or a key. */
 export interface Rule extends RuleValue {
   readonly id: string
   readonly type: RuleType
@@ -141,6 +145,7 @@ export interface Policy {
   credentials(providerId: string): readonly Credential[]
 }
 
+/** The policy of each organization. */
 export interface Policies {
   /** Cached after the first call. Throws a GatewayError 503 when the store is unavailable. */
   of(orgId: string): Policy | Promise<Policy>

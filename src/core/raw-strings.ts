@@ -19,6 +19,7 @@ export interface Body {
   readonly release?: () => void
 }
 
+/** Strings that are written to the provider byte for byte as the client wrote them. */
 export class RawStrings {
   readonly #texts: string[] = []
   readonly #written: Buffer[] = []

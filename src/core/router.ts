@@ -3,6 +3,7 @@
 /** By the names of a template, percent-decoded. */
 export type Params = Readonly<Record<string, string>>
 
+/** What stands at a path, with the parameters in it. */
 export interface Match<T> {
   readonly value: T
   readonly params: Params

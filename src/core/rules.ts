@@ -18,6 +18,8 @@ export interface Level {
   readonly whose: 'the organization' | 'the member' | 'the API key' | 'the session'
   readonly rules: readonly Rule[]
 }
+
+/** Whose access is computed, and by which rules. */
 export interface AccessFacts {
   readonly id: string
   /** Each narrows by itself what those before it leave. */

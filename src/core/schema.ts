@@ -1,5 +1,6 @@
 /** One declaration gives the TypeScript type and the JSON Schema that checks it. */
 
+/** A JSON Schema, as ajv compiles it. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
 /** A JSON Schema that carries its TypeScript type. `optional` marks an object key that may be absent. */
@@ -9,6 +10,8 @@ export interface Schema<T> {
   /** Never set: only holds the type. */
   readonly _type?: T
 }
+
+/** The type that a schema validates. */
 export type Infer<S> = S extends Schema<infer T> ? T : never
 
 type Shape = Record<string, Schema<unknown>>

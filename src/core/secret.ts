@@ -5,6 +5,7 @@ import { textIn } from './json.ts'
 /** What a secret holds, or in an operator's words why it cannot be used. */
 export type Parsed<T> = { readonly value: T } | { readonly issue: string }
 
+/** Credentials with which requests are signed (Signature Version 4). */
 export interface AwsKeys {
   readonly id: string
   readonly secret: string
@@ -21,6 +22,7 @@ export function awsKeys(text: string): Parsed<AwsKeys> {
   return { issue: 'expected "ACCESS_KEY_ID:SECRET_ACCESS_KEY", and ":SESSION_TOKEN" behind it for temporary keys' }
 }
 
+/** A Google service account: signs assertions that are exchanged for access tokens. */
 export interface ServiceAccount {
   readonly email: string
   readonly key: KeyObject

@@ -28,6 +28,7 @@ const CLOSE_OBJECT = 0x7d
 /** Characters of a string that are read one by one: a native search costs as much as this many. */
 const SHORT = 24
 
+/** Which bound a text exceeds. */
 export type Excess = 'levels' | 'values' | 'names'
 
 /** What several texts hold together. */

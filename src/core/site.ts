@@ -1,5 +1,6 @@
 /** By which names clients reach this server, and which web pages may call what is more than an API of models. */
 
+/** The names under which the gateway is reached, for checks of `Host` and `Origin`. */
 export interface Site {
   /** Where clients reach it as its operator says; undefined where nothing is said. */
   readonly publicUrl: URL | undefined

@@ -7,6 +7,7 @@ import type { Plans } from './plan.ts'
 import type { RealtimeOptions } from './realtime.ts'
 import type { Router } from './router.ts'
 
+/** An endpoint with the chain that was compiled for it. */
 export interface Route {
   readonly endpoint: Endpoint
   readonly chain: Chain
@@ -14,6 +15,7 @@ export interface Route {
   readonly compat?: unknown
 }
 
+/** One configuration in force. An exchange keeps the snapshot with which it began. */
 export interface Snapshot {
   /** Hash of the effective configuration. */
   readonly version: string

@@ -115,6 +115,7 @@ export interface CountForm {
   decoder(target: Target): Decoder
 }
 
+/** A provider's answer about the tokens of a request. */
 export interface TokenCount {
   readonly tokens: number
 }
@@ -131,6 +132,7 @@ export interface FanOut<O extends Op = Op> {
   readonly ordered?: true
 }
 
+/** One provider wire of one operation: writes requests and reads answers. It does no I/O. */
 export interface Translator<O extends Op = Op> {
   readonly op: O
   /** `vendor.format`, for example `openai.chat`. */

@@ -5,6 +5,7 @@ import { GatewayError } from './error.ts'
 import { isObject } from './json.ts'
 import type { Target } from './translator.ts'
 
+/** What a provider's error says, whatever its form. */
 export interface ProviderError {
   message: string
   code?: string | undefined

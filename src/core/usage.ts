@@ -29,7 +29,11 @@ export const axes = [
   'input_audio_hour',
   'second',
 ] as const
+
+/** A unit that answers are counted in. */
 export type Axis = (typeof axes)[number]
+
+/** Counts by unit; absent where the provider reports none. */
 export type Usage = Partial<Record<Axis, number>>
 
 /** No answer has more of anything. Above it stands what a broken provider says, which no ledger could hold. */

@@ -5,8 +5,13 @@ import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
 import type { RealtimeGrant } from './realtime.ts'
 
+/** A `publishable` key may stand in client programs and calls no models; a `session` is one end user's, for a time. */
 export type KeyKind = 'key' | 'publishable' | 'session'
+
+/** Which credentials serve, and so who is paid: the operator's, the organization's own, or its own before the operator's. */
 export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
+
+/** What a member may do within its organization. */
 export type Role = 'owner' | 'admin' | 'developer'
 
 /** A limit on what a key may spend, all keys that one member made, a session, or on what is spent by a provider key. */

@@ -17,6 +17,7 @@ export interface Allowance {
   readonly premium: Money | undefined
 }
 
+/** What is held before a provider is called. */
 export interface HoldRequest {
   /** One for each attempt. */
   readonly id: string

@@ -3,6 +3,7 @@ import type { Money } from '../money.ts'
 import type { Principal } from './keys.ts'
 import type { UsageGroup, UsageTotals } from './usage.ts'
 
+/** Which requests of a project a report covers. */
 export interface ReportQuery {
   readonly projectId: string
   /** Of these keys alone; undefined for all of the project. */
@@ -11,10 +12,14 @@ export interface ReportQuery {
   readonly from: number
   readonly to: number
 }
+
+/** Sums of the requests of a report. */
 export interface ReportSums extends UsageTotals {
   /** What discounts have taken off the list price. */
   readonly savings: Money
 }
+
+/** What a ranking sorts by. */
 export type ReportOrder = 'requests' | 'cost' | 'tokens'
 
 /** All reject when the store cannot be read. */

@@ -57,6 +57,7 @@ export interface Measurements {
   read(offer: string, history: History, org: string | null): Measured | undefined
 }
 
+/** When a circuit opens, and for how long. */
 export interface CircuitPolicy {
   /** Failures in a row that open a circuit. */
   readonly failures: number
@@ -127,6 +128,7 @@ export interface RouteQuestion {
   readonly session?: string | undefined
 }
 
+/** Where a request would go, and why: `gatewayctl route explain`. */
 export interface ExplainedRoute {
   /** As it was understood: an id, or `auto`. */
   readonly model: string
@@ -139,6 +141,7 @@ export interface ExplainedRoute {
   readonly excluded: readonly { readonly offer: string; readonly reason: string }[]
 }
 
+/** A candidate with all that its place depends on. */
 export interface ExplainedCandidate {
   readonly offer: string
   /** From 1; null for a candidate that would not be tried. */

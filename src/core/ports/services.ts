@@ -25,6 +25,8 @@ export interface Counters {
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void | Promise<void>
 }
+
+/** The state of a limit after a request was counted or refused. */
 export interface Quota {
   readonly allowed: boolean
   readonly remaining: number
@@ -42,6 +44,7 @@ export interface Replayed {
   readonly at: number
 }
 
+/** An entry of the response cache. */
 export interface CachedReply extends Replayed {
   readonly events: readonly Event[]
   /** The model as the request named it; an alias has an entry of its own. */
@@ -92,8 +95,10 @@ export interface Metrics {
   oauth(step: OAuthStep, outcome: 'ok' | 'refused' | 'denied'): void
 }
 
+/** What metrics count of the authorization server. */
 export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
 
+/** Structured log lines. Secrets in fields and texts are redacted. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -157,6 +162,8 @@ export interface ContentRequest {
   readonly isHead: boolean
   readonly signal: Cancellation
 }
+
+/** The bytes of a job's result, or one range of them. */
 export interface ContentAnswer {
   readonly status: 200 | 206
   readonly type: string
@@ -228,6 +235,7 @@ export interface Probe {
   ping(): Promise<void>
 }
 
+/** All that filters and endpoints use beside the exchange itself; `src/app` makes them. */
 export interface Services {
   /** Of the product, as the health record shows it. */
   readonly version: string

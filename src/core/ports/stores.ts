@@ -17,6 +17,7 @@ export class StoreError extends Error {
   override readonly name = 'StoreError'
 }
 
+/** Removes what has been stored for long enough. */
 export interface RetentionStore {
   /** Drops rows of requests that arrived before this time, Unix milliseconds, some at a time; returns how many. */
   prune(before: number): Promise<number>

@@ -1,6 +1,7 @@
 /** What was consumed, summed by the hour; the sums outlive the request rows. */
 import type { Money } from '../money.ts'
 
+/** Whose usage, and when; an absent id narrows nothing. */
 export interface UsageQuery {
   readonly orgId?: string | undefined
   readonly projectId?: string | undefined
@@ -9,7 +10,11 @@ export interface UsageQuery {
   readonly from: number
   readonly to: number
 }
+
+/** What usage can be broken down by. */
 export type UsageGroup = 'provider' | 'model' | 'app' | 'api_key'
+
+/** Sums of requests. */
 export interface UsageTotals {
   readonly requests: number
   readonly errors: number
@@ -27,6 +32,8 @@ export interface UsageTotals {
   /** Beside `cost`. */
   readonly storageCost: Money
 }
+
+/** Reads usage from the hourly aggregates. All reject when the store cannot be read. */
 export interface UsageStore {
   totals(query: UsageQuery): Promise<UsageTotals>
   /** The costliest first; `offset` of them are left out. */
