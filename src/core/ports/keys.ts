@@ -8,7 +8,7 @@ import type { RealtimeGrant } from './realtime.ts'
 /** A `publishable` key may stand in client programs and calls no models; a `session` is one end user's, for a time. */
 export type KeyKind = 'key' | 'publishable' | 'session'
 
-/** Which credentials serve, and so who is paid: the operator's, the organization's own, or its own before the operator's. */
+/** Credentials that apply: the operator's, the organization's own, or (`hybrid`) its own before those of the operator. */
 export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
 
 /** What a member may do within its organization. */
