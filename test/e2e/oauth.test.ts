@@ -9,6 +9,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { callTool, rpc } from '../helpers/mcp.ts'
 import { callback, Program } from '../helpers/oauth.ts'
+import { raw } from '../helpers/raw.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -172,6 +173,30 @@ t.test('a token is good at the MCP endpoint alone', async t => {
   for (const wrong of [refresh, `${token}x`, 'mgw_at_of-another-gateway']) t.equal(await statusWith(wrong), 401)
   const refused = await rpc(gateway, list, bearer(refresh))
   t.match(refused.headers.get('www-authenticate'), /error="invalid_token".*resource_metadata="http/)
+})
+
+t.test('blanks that end a line are no part of a token, and those that belong to the value make it unknown', async t => {
+  const { access_token: token } = await new Program(gateway).signIn(gateway.key)
+  const body = JSON.stringify(list)
+  const statusOf = async (line: string) => {
+    const head = ['POST /mcp HTTP/1.1', `host: 127.0.0.1:${gateway.port}`, 'content-type: application/json', line]
+    const text = [...head, `content-length: ${body.length}`, 'connection: close', '', body].join('\r\n')
+    return (await raw(gateway.port, Buffer.from(text, 'latin1'))).status
+  }
+  const rows: [line: string, status: number][] = [
+    [`authorization: Bearer ${token}`, 200],
+    // RFC 9110 5.5: blanks around a value are not part of it, so that no server sees them.
+    [`authorization: Bearer ${token} \t `, 200],
+    [`x-api-key: ${token} `, 200],
+    [`authorization: Bearer ${token}\u00a0`, 401],
+    [`authorization: Bearer ${token} x`, 401],
+    [`authorization: Bearer ${token}%20`, 401],
+    [`authorization: Bearer "${token} "`, 401],
+    [`authorization: Bearer ${token}\r\n x`, 400],
+    [`x-api-key: ${token}+`, 401],
+    [`authorization: Bearer ${token},`, 401],
+  ]
+  for (const [line, status] of rows) t.equal(await statusOf(line), status, line.replace(String(token), 'TOKEN'))
 })
 
 t.test('too small a scope is challenged with the one that is needed', async t => {
