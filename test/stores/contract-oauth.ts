@@ -160,6 +160,54 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.equal(await started.grants.refresh(presented, tokens(started)), 'invalid_grant')
   })
 
+  t.test('a clock that goes back an hour lengthens no life, and makes none negative', async t => {
+    const started = await start(t)
+    const { grants, keys, clock, principal } = started
+    const [old, used] = [(await granted(started))!, await signedIn(started)]
+    const presented = { hash: used.refresh.hash, clientId: client.id, scopes: undefined }
+    clock.now -= HOUR
+    t.match(await keys.find(used.access.hash), { token: { expiresAt: NOON + HOUR } }, 'the end stays as it was written')
+    t.equal(await grants.sweep(), 0)
+    const code = (await granted(started))!
+    const fresh = tokens(started)
+    t.same(await grants.redeem(code, fresh), { scopes: both }, 'what is made now can be used now')
+    t.match(await keys.find(fresh.access.hash), { token: { expiresAt: NOON } })
+    t.equal((await grants.list({ key: principal.keyId })).length, 3)
+    clock.now = NOON + MINUTE
+    t.equal(await grants.redeem(old, tokens(started)), 'invalid_grant', 'a code ends as it was written')
+    clock.now = NOON + 30 * DAY
+    t.equal(await grants.refresh(presented, tokens(started)), 'invalid_grant', 'as does a refresh token')
+  })
+
+  t.test('after the clock went back the tokens and grants made last are the newest all the same', async t => {
+    const started = await start(t)
+    const { grants, keys, clock } = started
+    const first = await signedIn(started)
+    let { hash } = first.refresh
+    const presented = () => ({ hash, clientId: client.id, scopes: undefined })
+    const renew = async () => {
+      const next = tokens(started)
+      t.same(await grants.refresh(presented(), next), { scopes: both })
+      hash = next.refresh.hash
+      return next.access
+    }
+    for (let i = 0; i < 99; i++) await renew()
+    clock.now -= HOUR
+    const newest = await renew()
+    t.ok(await keys.find(newest.hash), 'of 101 tokens the newest is kept')
+    t.equal(await keys.find(first.access.hash), undefined, 'and the oldest forgotten')
+    clock.now = NOON
+    const before = await signedIn(started)
+    for (let i = 0; i < 97; i++) await granted(started)
+    clock.now -= HOUR
+    const after = await signedIn(started)
+    await granted(started)
+    t.ok(await keys.find(after.access.hash), 'of 101 grants a new one is kept')
+    t.equal(await keys.find(newest.hash), undefined, 'and the oldest ended')
+    await granted(started)
+    t.equal(await keys.find(before.access.hash), undefined, 'then the one that began before the clock went back')
+  })
+
   t.test('a client revokes its own tokens alone', async t => {
     const started = await start(t)
     const { grants, keys } = started

@@ -108,9 +108,9 @@ export class SqliteOAuthGrants implements OAuthGrantStore {
     this.#oldTokens = db.prepare(`
       DELETE FROM oauth_tokens WHERE rowid IN (
         SELECT rowid FROM oauth_tokens WHERE grant_id = @grant AND kind = @kind
-        ORDER BY expires_at DESC, rowid DESC LIMIT -1 OFFSET ${MAX_TOKENS_OF_GRANT}
+        ORDER BY rowid DESC LIMIT -1 OFFSET ${MAX_TOKENS_OF_GRANT}
       )`)
-    const others = `revoked_at IS NULL ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET ${MAX_GRANTS_OF_KEY - 1}`
+    const others = `revoked_at IS NULL ORDER BY rowid DESC LIMIT -1 OFFSET ${MAX_GRANTS_OF_KEY - 1}`
     this.#oldConsents = db
       .prepare<[string, string], string>(`
         SELECT id FROM oauth_grants

@@ -149,8 +149,7 @@ function grantStore(tables: Tables, names: Names, live: Live, end: End): OAuthGr
     for (const token of both) {
       tokens.set(token.hash, { ...token, grantId: grant.id, usedAt: null })
       const same = tokens.filter(one => one.grantId === grant.id && one.kind === token.kind)
-      const oldest = same.sort((a, b) => a.expiresAt - b.expiresAt)
-      for (const old of oldest.slice(0, Math.max(0, same.length - MAX_TOKENS_OF_GRANT))) tokens.delete(old.hash)
+      for (const old of same.slice(0, Math.max(0, same.length - MAX_TOKENS_OF_GRANT))) tokens.delete(old.hash)
     }
     grants.set(grant.id, { ...grant, usedAt: now() })
     used(grant.clientId)
