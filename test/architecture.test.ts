@@ -219,7 +219,7 @@ t.test('the files of a translator are shorter than 300 lines', async t => {
   )
 })
 
-t.test('a validator checks our own schemas, and nobody else can reach one with a client schema', async t => {
+t.test('validators compile the schemas of this repository; no other module can compile one of a client', async t => {
   const validators = sourceFiles.filter(file => importsOf(file).some(specifier => /^ajv\b/.test(specifier)))
   t.strictSame(validators.sort(), ['src/app/prebuild.ts', 'src/validation/ajv.ts', 'src/validation/compile.ts'])
 })

@@ -42,7 +42,7 @@ t.test('SI-18 nothing that was sent is run: no eval, no Function, no shell, no p
   t.strictSame(found, [])
 })
 
-t.test('deadlines are timers that somebody holds, never signals that can be collected before their time', async t => {
+t.test('deadlines are timers that are referenced, never signals that can be collected before their time', async t => {
   const found: string[] = []
   everyNode((node, file, text) => {
     if (ts.isPropertyAccessExpression(node) && /^AbortSignal\.(?:timeout|any)$/.test(text))

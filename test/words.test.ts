@@ -199,3 +199,18 @@ t.test('every link of a page leads to a file of the project', async t => {
   })
   t.strictSame(broken, [])
 })
+
+/** The name of a test, with the quote that begins it. */
+const testName = /\bt\.test\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
+
+t.test('names of tests do so too', async t => {
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter(file =>
+    file.endsWith('.ts'),
+  )
+  const names = files.flatMap(file => [...textOf(join('test', file)).matchAll(testName)].map(([, , name]) => name!))
+  t.ok(names.length > 1000, 'the pattern finds names')
+  t.strictSame(
+    names.filter(name => asPersons.test(name)),
+    [],
+  )
+})

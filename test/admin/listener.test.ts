@@ -48,7 +48,7 @@ async function start(t: Test): Promise<Admin> {
   return { context, address: listener.address, port, logged, send, command }
 }
 
-t.test('AT-20 probes and metrics are open, all else wants the token', async t => {
+t.test('AT-20 probes and metrics are open, all other paths require the token', async t => {
   const { send } = await start(t)
   const none = {}
   const wrong = { authorization: 'Bearer not-the-token' }
@@ -90,7 +90,7 @@ t.test('AT-20 probes and metrics are open, all else wants the token', async t =>
   t.match((await send('GET', '/metrics')).headers.get('content-type'), /^text\/plain; version=0\.0\.4/)
 })
 
-t.test('an unknown path or command is told what there is', async t => {
+t.test('the refusal of an unknown path or command lists those that exist', async t => {
   const { send, command } = await start(t)
   t.match((await send('GET', '/nothing')).text, /\/live, \/ready, \/metrics, \/config, \/reload, \/drain/)
   t.match((await command('keys.make')).text, /keys\.create, keys\.list, keys\.update, keys\.revoke, keys\.roll/)
@@ -180,7 +180,7 @@ t.test('bodies are bounded and must be JSON that fits the command', async t => {
   t.equal(endless.status, 413, 'a body of no declared length is bounded, too')
 })
 
-t.test('commands answer what the gateway knows, without a secret', async t => {
+t.test('commands show the state of the gateway without secrets', async t => {
   const { command, context, send } = await start(t)
   const cases: [string, object, object][] = [
     ['keys.create', { project: 'p', name: 'n' }, { id: 'k2', key: 'mgw_new', name: 'n', project: 'p' }],
@@ -259,7 +259,7 @@ t.test('commands answer what the gateway knows, without a secret', async t => {
   t.ok(expiresAt! >= before + 30 * 86_400_000 && expiresAt! <= Date.now() + 30 * 86_400_000)
 })
 
-t.test('explain tells what runs once per request and what once per attempt', async t => {
+t.test('explain shows which filters run once per request and which once per attempt', async t => {
   const { command } = await start(t)
   const chat = (await command('explain', { endpoint: 'chat' })).json()
   t.strictSame(chat, {
@@ -313,7 +313,7 @@ t.test('usage counts whole UTC days, both ends included, thirty by default', asy
   t.ok(to > before && to - 86_400_000 <= Date.now(), 'today is the last day')
 })
 
-t.test('ready tells which part is missing and no more', async t => {
+t.test('ready names the part that is missing and nothing else', async t => {
   const { send, context } = await start(t)
   context.databaseFault = 'disk I/O error in /var/lib/secret/path'
   const down = await send('GET', '/ready', undefined, {})

@@ -4,7 +4,7 @@ import { CleanupStack, withCleanup } from '../../src/app/components.ts'
 
 const fail = (message: string) => () => Promise.reject(new Error(message))
 
-t.test('everything is closed in reverse order, also behind what fails, and the first failure is told', async t => {
+t.test('all parts are closed in reverse order, also after one fails, and the first failure is reported', async t => {
   const open = new CleanupStack()
   const closed: string[] = []
   open.add(() => closed.push('store'))

@@ -41,7 +41,7 @@ t.test('a request is taken as it is, without what it does not say', async t => {
   }
 })
 
-t.test('the provider is told the organization as the user, whoever the caller says it is', async t => {
+t.test('the provider gets the organization as the user, whatever the caller sends', async t => {
   t.equal(decode({ model: 'm', input: 'a', user: 'jo@acme.example' }, of()).user, principal.orgId)
   t.notOk('user' in decode({ model: 'm', input: 'a', user: 'jo' }, exchange({ endpoint: embeddings })))
 })
@@ -129,7 +129,7 @@ t.test('a provider that has one form only serves both', async t => {
   t.match(JSON.parse(answer({ value }, {}, { prompt: 5 })), { data: [{ index: 0 }, { index: 1 }] })
 })
 
-t.test('tokens that nobody counted are estimated, and nothing is ever completed', async t => {
+t.test('tokens that no provider counted are estimated, and completion tokens are always 0', async t => {
   const value: Embeddings = { encoding: 'float', vectors: [[1]] }
   const rows: [input: unknown, tokens: number][] = [
     ['twelve chars', 3],

@@ -319,7 +319,7 @@ t.test('a stream is the same bytes however its events were batched, and says wha
   t.doesNotThrow(() => fc.assert(sameWords))
 })
 
-t.test('the last chunk and the whole answer tell usage, cost and routing alike', async t => {
+t.test('the last chunk and the whole answer carry the same usage, cost and routing', async t => {
   const prices = {
     prompt: '1',
     completion: '2',

@@ -259,7 +259,7 @@ t.test('a provider of the same wire is quoted where the reason alone would say l
   t.notMatch(delta, { context_management: {} }, 'where the wire has it')
 })
 
-t.test('who called a tool is told to clients of the same wire', async t => {
+t.test('clients of the same wire get the caller of a tool', async t => {
   const caller = { type: 'code_execution_20250825', tool_id: 's1' }
   const call = (wire: string): Event[] => [
     { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', own: { wire, fields: { caller } } },
@@ -326,7 +326,7 @@ t.test('a failure after the first byte is an error event, and nothing looks comp
   t.equal(anthropicMessages.encoder(answering(false)).fail(errors.truncated()), undefined)
 })
 
-t.test('a provider that is too busy is told as such inside a stream, where no status tells it', async t => {
+t.test('an error inside a stream, which has no status, says that a provider is overloaded', async t => {
   const typeOf = (status: number) => {
     const said = String(anthropicMessages.encoder(answering(true)).fail(upstreamError(status, { message: 'No.' })))
     return JSON.parse(said.slice(said.indexOf('{'))).error.type

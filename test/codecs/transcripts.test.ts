@@ -142,7 +142,7 @@ t.test('M12 nothing said is written as nothing, and no text breaks its format', 
   t.strictSame(segmentsOf({ text: 'Hi', duration: 2 }), [{ start: 0, end: 2, text: 'Hi' }])
 })
 
-t.test("a file's type is told by its first bytes, and the length of some", async t => {
+t.test('the first bytes of a file give its type, and the length of some', async t => {
   const flac = Buffer.alloc(42)
   flac.write('fLaC')
   // 44,100 Hz, and 441,000 samples.

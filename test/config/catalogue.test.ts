@@ -250,7 +250,7 @@ t.test('every offer of a model that answers chats is reached by its canonical id
   }
 })
 
-t.test('providers that turn reasoning on and off by a field of their own are told by it', async t => {
+t.test('providers that turn reasoning on and off by a field of their own get that field', async t => {
   const rows: [offer: string, request: object, sent: object][] = [
     ['deepseek/deepseek-v4-pro', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     [

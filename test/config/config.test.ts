@@ -313,7 +313,7 @@ t.test('the version follows what is in force, not how it is written', async t =>
   t.equal(new Set([version, ...others]).size, 5)
 })
 
-t.test('the version does not tell of the values of own variables', async t => {
+t.test('the version does not depend on the values of own variables', async t => {
   const config = folder()
   const team = (text: string) =>
     writeFiles(config, { ...base, [PROVIDER]: providerYaml.replace(TEAM, () => JSON.stringify(text)) })

@@ -74,7 +74,7 @@ t.test('a manifest names what more of a client’s own body its operator pays fo
   t.match(acme(snapshot), { nativeFields: ['inference_geo'], nativeTools: ['code_execution_*'] })
 })
 
-t.test('a provider without a secret that is to be found has one credential, which nobody has seen', async t => {
+t.test('a provider whose secret comes from its platform has one credential, without a value yet', async t => {
   const found = async (auth: string) => {
     const { auth: linked, credentials } = acme(await load(edited(PROVIDER, `scheme: bearer, secret: ${KEY}`, auth)))
     t.match(credentials, [{ id: 'acme#1', source: 'platform', secret: '', fingerprint: /^[0-9a-f]{7}$/ }])
@@ -90,7 +90,7 @@ t.test('a provider without a secret that is to be found has one credential, whic
   t.match(await found('scheme: gcp-oauth, source: default'), { scheme: 'gcp-oauth', source: 'default' })
 })
 
-t.test('a provider knows the variables that it waits for', async t => {
+t.test('a provider lists the variables that it lacks', async t => {
   const address = edited(PROVIDER, 'api.acme', `${ref('SITE:-api')}.acme`)[PROVIDER]!
   const waiting = async (secret: string) => {
     const files = { [PROVIDER]: `# ${ref('COMMENT')}\n${address.replace(KEY, secret)}` }

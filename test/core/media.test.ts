@@ -20,7 +20,7 @@ const perMillion = (rates: Record<string, string>) => flat(rates)
 const perUnit = (axis: string, usd: bigint): Price => ({ rates: { [axis]: usd }, tiers: [] })
 const PICO = 1_000_000_000_000n
 
-t.test('a hold is what a request will come to, exactly where that can be told', async t => {
+t.test('a hold is the cost of the request: exact where it can be computed before the answer', async t => {
   const say = { model: 'm', input: 'Hi \u{1f44b}', characters: 4, stream: true }
   const documents = Array.from({ length: 101 }, () => 'abcd')
   const page = { type: 'document_url', document_url: 'https://a.example/a.pdf' }

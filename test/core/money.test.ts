@@ -96,7 +96,7 @@ t.test('what is counted by its own unit has its own price', async t => {
   }
 })
 
-t.test('images are drawn at the price of their tokens, as far as those are told', async t => {
+t.test('images are charged by their tokens, as far as the provider reports them', async t => {
   const price = flat({ prompt: '0.3', completion: '2.5', image_output: '30' })
   const cost = (usage: Usage) => shown(costOf(usage, price))
   t.match(cost({ completion: 1300, image_output: 1290, output_images: 1 }), {

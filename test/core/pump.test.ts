@@ -55,7 +55,7 @@ t.test('next() may be called again only by a filter that repeats', async t => {
   t.equal(calls, 3, 'and what stands below it runs once more')
 })
 
-t.test('a filter is told at the end whether the request came as far as to it', async t => {
+t.test('finish gets whether the request had entered the filter', async t => {
   const log: string[] = []
   const told = (name: string, handle: Filter['handle']) =>
     link(name, { handle: handle!, finish: (_ex, entered) => void log.push(`${name} ${entered}`) })
@@ -178,7 +178,7 @@ t.test('the pump writes a head with the first output, and says a failure where i
   }
 })
 
-t.test('the headers that a 200 has whoever answers stand on no other answer', async t => {
+t.test('headers of a 200 that depend on no provider stand on no other status', async t => {
   for (const [status, headers] of [
     [200, ['x-own', '1', 'ratelimit-limit', '5']],
     [503, ['x-own', '1']],
@@ -275,7 +275,7 @@ t.test('a client that goes away ends the answer, wherever it stands', async t =>
   t.match(ex, { outcome: 'error', failure: { code: 'server_shutting_down' } }, 'a gateway that stops is no client')
 })
 
-t.test('whoever listens to a cancellation is told once, and the first reason stays', async t => {
+t.test('the listener of a cancellation is called once, and the first reason stays', async t => {
   const signal = new Cancellation()
   const heard: string[] = []
   const [first, second] = ['first', 'second'].map(name => () => void heard.push(`${name} ${signal.reason?.code}`))

@@ -140,7 +140,7 @@ for (const [name, run] of [
   })
 }
 
-t.test('what another organization was given, or nobody gave, reaches no provider', async t => {
+t.test('signatures of another organization, and forged ones, reach no provider', async t => {
   await upstream.reset()
   const command = commandsOf(gateway)
   const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'another' })

@@ -147,7 +147,7 @@ for (const { sdk, prefix, major } of sdks) {
   })
 
   t.test(
-    `AI SDK ${major}: files arrive, searches are told under the caller's name, and an abort reaches the provider`,
+    `AI SDK ${major}: files arrive, searches are reported under the caller's name, and an abort reaches the provider`,
     async t => {
       const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
       for (const model of models) {

@@ -415,7 +415,7 @@ t.test('the curl line of the first start works as printed, also streamed, wherev
   t.match(streamed, /data: \[DONE\]\n\n$/)
 })
 
-t.test('a start that fails makes no key that nobody is shown: the next one prints it', async t => {
+t.test('a start that fails makes no key: the next start makes and prints it', async t => {
   const script = fileURLToPath(new URL('../../bin/gateway.js', import.meta.url))
   const start = async (listen: string) => {
     const server = { listen, admin: '127.0.0.1:0' }

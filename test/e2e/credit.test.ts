@@ -133,7 +133,7 @@ async function leave(as: Record<string, string>, body: Tree, moment: () => Promi
   await closed
 }
 
-t.test('who leaves early pays what the provider has done', async t => {
+t.test('a caller that leaves early pays for what the provider has done', async t => {
   const content = 'x'.repeat(40_000)
   const prompt = [{ role: 'user', content }]
   const rows: [says: string, body: Tree, cost: (usd: number) => boolean][] = [

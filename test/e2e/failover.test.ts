@@ -259,7 +259,7 @@ async function checkRefusal(t: Test, response: Response, status: number, code: s
 
 defeats.forEach(({ says, a, b, status, code }, index) => {
   const id = idOf('defeat', index)
-  t.test(`UF-14 both providers are ${says}: the client is told ${status} ${code}, and nothing is charged`, async t => {
+  t.test(`UF-14 both providers are ${says}: the client gets ${status} ${code}, and nothing is charged`, async t => {
     await play('a', id, a)
     await play('b', id, b)
     for (const stream of [false, true]) {
@@ -271,7 +271,7 @@ defeats.forEach(({ says, a, b, status, code }, index) => {
   })
 })
 
-t.test('a request that is itself at fault, or that wants no fallback, is tried once', async t => {
+t.test('a request that is itself at fault, or that forbids fallback, is tried once', async t => {
   const cases = [
     {
       id: 'blamed',

@@ -158,7 +158,7 @@ t.test('MF-15 half a million levels in the arguments of a call are refused by th
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))
 
-t.test('an answer that would take long to heal keeps nobody waiting, and comes as it is', async t => {
+t.test('an answer that would take long to heal blocks no other request, and passes unchanged', async t => {
   await upstream.reset()
   const answer = `{${'"'.repeat(160_000)}`
   await upstream.script('a', [{ text: answer }])

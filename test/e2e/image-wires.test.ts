@@ -229,7 +229,7 @@ t.test('M6 a job is polled through failures, and made once', async t => {
   t.match(await bodyOf(await generate({ model: 'job' })), { error: { code: 'content_filter' } })
 })
 
-t.test('M7 who leaves while a picture is polled pays nothing, and polling ends', async t => {
+t.test('M7 a caller that leaves while a picture is polled pays nothing, and polling ends', async t => {
   const leave = new AbortController()
   const polled = new Promise<void>(resolve => {
     jobs.answers({ json: { id: '9', polling_url: `${jobs.url}/get_result` } }, res => {

@@ -16,7 +16,7 @@ const PATIENT = `const { setTimeout: real } = globalThis
   globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 5000 ? 2 ** 31 - 1 : ms, ...args)`
 
 for (const workers of [1, 2]) {
-  t.test(`SD-03 workers: ${workers}: the first signal after a drain that was asked for cuts nobody off`, async t => {
+  t.test(`SD-03 workers: ${workers}: the first signal after a drain by command cuts no request off`, async t => {
     await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], hold: 1 }])
     const gateway = await startGateway(t, { providers, config: { server: { workers, drain: '1h' } } })
     const answer = await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'x' }] })

@@ -82,7 +82,7 @@ t.test('usage equals what the operator sees, by day, by hour and by every group'
   t.strictSame(keys.rows.map(({ name }) => name).sort(), ['one', 'two'])
 })
 
-t.test('developers see the keys that they made, ended ones too, and nobody sees another project', async t => {
+t.test('developers see the keys that they made, ended ones too; no role sees another project', async t => {
   const { organization, project, keyOf } = await tenant()
   const email = `dev-${made}@example.com`
   const { id: member } = await command<{ id: string }>('members.add', {

@@ -32,7 +32,7 @@ const statusWith = async (token: unknown) => (await rpc(gateway, list, bearer(to
 const actions = async (limit: number) =>
   (await command<Tree[]>('audit', { limit })).map(({ action }) => action as string)
 
-t.test('metadata name the server as its client does, and are for everybody', async t => {
+t.test('metadata name the server by the address of the request, and need no key', async t => {
   for (const path of ['oauth-protected-resource', 'oauth-authorization-server']) {
     for (const end of ['', '/mcp']) {
       const response = await fetch(`${gateway.url}/.well-known/${path}${end}`)
@@ -74,7 +74,7 @@ t.test('a host that is no name of ours gets no links, and one that is gets its o
   }
 })
 
-t.test('registration says what is wrong, and keeps nothing that nobody needs', async t => {
+t.test('registration says what is wrong, and stores only the fields that the server uses', async t => {
   const program = () => new Program(gateway)
   const rows: [metadata: Tree, status: number, error: string | undefined][] = [
     [{ redirect_uris: [] }, 400, 'invalid_redirect_uri'],
@@ -221,7 +221,7 @@ t.test('too small a scope is challenged with the one that is needed', async t =>
   t.equal((await rpc(gateway, call('list-models'), bearer(other))).status, 200, 'models need none')
 })
 
-t.test('before client and address are checked nobody is sent anywhere', async t => {
+t.test('no redirect is sent before client and address are checked', async t => {
   const program = new Program(gateway)
   await program.register({ redirect_uris: [callback, 'https://app.example/back?a=b'] })
   const rows: [parameters: Record<string, string | undefined>, more?: string][] = [

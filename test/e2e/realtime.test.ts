@@ -572,7 +572,7 @@ t.test('M22 hostile frames end their own session alone', async t => {
   await neighbor.end()
 })
 
-t.test('who takes nothing is waited for within bounds, and keeps nobody else', async t => {
+t.test('a client that reads nothing is waited for within bounds, and delays no other session', async t => {
   const client = await new Client().opened()
   const session = provider.last()
   client.ws.pause()

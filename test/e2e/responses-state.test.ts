@@ -194,7 +194,7 @@ t.test('a response is found by its project alone, and by an end user only when i
   await refused(t, clientOf('mgw_wrong').responses.retrieve(ofKey.id), { status: 401 })
 })
 
-t.test('nothing is kept that the request, the project or the organization does not want kept', async t => {
+t.test('nothing is stored against the request, the project or the organization', async t => {
   const own = await project('off')
   await play('chat', ...Array.from({ length: 9 }, () => ({ text: 'Hi', usage })))
   const ask = (more = {}) => own.client.responses.create({ model: 'chat', input: 'Hi', ...more })

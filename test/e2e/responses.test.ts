@@ -103,7 +103,7 @@ t.test('a schema is parsed, a length stop is incomplete, and a stream that break
   })
 })
 
-t.test('names that are made to collide are told apart', async t => {
+t.test('names that are made to collide stay different', async t => {
   const inner = ['a.b', 'a-b', 'a_b', 'a b'].map(name => ({ ...weather, name }))
   const tools = [
     { type: 'namespace', name: 'n', description: '', tools: inner },
@@ -127,7 +127,7 @@ const refusals: [given: object, param: string, code?: string][] = [
   [{ input: [{ type: 'function_call_output', call_id: 'x', output: 'y' }] }, 'input[0].call_id'],
   [{ input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] }, 'input[0].content[0].file_id'],
 ]
-t.test('what is not kept and what nobody runs is a 400 that names it', async t => {
+t.test('what is not stored, and a tool that no provider serves, is a 400 that names it', async t => {
   await upstream.reset()
   for (const [given, param, code] of refusals) {
     const response = await gateway.post('/v1/responses', { model: 'chat', input: 'Hi', ...given })

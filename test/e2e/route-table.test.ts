@@ -41,7 +41,7 @@ t.test('an endpoint has an operation exactly when it is billable, so that none i
   }
 })
 
-t.test('a chain that lacks one of them is refused before it serves anybody', async t => {
+t.test('a chain that lacks one of them is refused before it serves a request', async t => {
   const files = await loadFiles(path, { env })
   const { chains } = files.gateway.value
   for (const missing of ['auth', 'ratelimit', 'billing', 'translate']) {

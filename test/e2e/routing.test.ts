@@ -203,7 +203,7 @@ t.test(
   },
 )
 
-t.test('UF-13 a provider that closes an idle socket as it is used again is asked once more', async t => {
+t.test('UF-13 when a provider closes an idle socket as it is used again, the request is sent once more', async t => {
   await play('worn', {}, { fault: 'reset' }, { text: 'Here I am.' })
   t.equal((await ask('worn')).status, 200)
   const response = await ask('worn')
@@ -221,7 +221,7 @@ t.test('UF-13 a provider that closes an idle socket as it is used again is asked
   await broken.text()
 })
 
-t.test('a region that fails is followed by another one, which the answer tells', async t => {
+t.test('a region that fails is followed by another one, which the answer names', async t => {
   await play('east', { status: 500 })
   const response = await ask('regional')
   const { metadata } = (await response.json()) as { metadata: Metadata }
@@ -265,7 +265,7 @@ t.test('UF-15 of an outage the callers of a named provider see five answers, not
   t.equal((await ask('unpaid/named')).status, 200, 'a credential that is refused is left at once')
 })
 
-t.test('MF-10 SI-19 what cannot be routed is refused with the reason, before anybody is asked', async t => {
+t.test('MF-10 SI-19 what cannot be routed is refused with the reason, before any provider is called', async t => {
   const rows: [request: Tree, status: number, code: string, param: string | null, says: RegExp][] = [
     [{ model: 'up/newly', routing: 'price' }, 400, 'unsupported_parameter_combination', 'routing', /prefixed/],
     [{ model: 'plain', verbosity: 'low' }, 400, 'model_not_supported', 'verbosity', /supports verbosity/],

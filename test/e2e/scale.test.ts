@@ -82,7 +82,7 @@ async function start() {
   return best
 }
 
-t.test('a start reads hardly more for them than for nobody', async t => {
+t.test('a start with many organizations reads hardly more than one with none', async t => {
   const nobody = await start()
   await gateway.kill()
   fill()

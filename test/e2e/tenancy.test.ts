@@ -124,7 +124,7 @@ group('AT-01 a request without a valid key gets 401, which does not tell what is
   t.equal((await upstream.record()).length, 0)
 })
 
-t.test('AT-01 no statement is put together from what somebody sent', async t => {
+t.test('AT-01 no statement contains text of a request', async t => {
   const stores = fileURLToPath(new URL('../../src/stores', import.meta.url))
   const files = readdirSync(stores, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts'))
   let statements = 0

@@ -69,7 +69,7 @@ for (const mode of modes) {
     t.same(await refusals(), [])
   })
 
-  t.test(`and between its calls it holds only what the provider wants back, ${mode}`, async t => {
+  t.test(`and between its calls it holds only what the provider needs back, ${mode}`, async t => {
     await upstream.reset()
     await onEvery(async wire => {
       if (isOwn(wire)) return
@@ -143,7 +143,7 @@ for (const mode of modes) {
     t.same(await refusals(), [])
   })
 
-  t.test(`no wire raises the limit of a caller who asks for an effort, ${mode}`, async t => {
+  t.test(`no wire raises the limit of a caller that names an effort, ${mode}`, async t => {
     await upstream.reset()
     for (const max_completion_tokens of [500, 3000]) {
       await onEvery(async wire => {

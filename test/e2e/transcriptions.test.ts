@@ -251,7 +251,7 @@ t.test('the demo says how large the file is, for nothing', async t => {
   t.match(answer, /simulated transcript of \d+ bytes/)
 })
 
-t.test('gatewayctl transcribe, as it is shipped, prints what the demo hears', async t => {
+t.test('gatewayctl transcribe, as it is shipped, prints the transcript of the demo', async t => {
   const dir = t.testdir({})
   writeFileSync(join(dir, 'a.wav'), wav(1))
   const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')

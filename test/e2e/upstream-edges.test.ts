@@ -102,7 +102,7 @@ t.test('S21 SF-18 a packed stream reaches its client event by event', async t =>
   t.match(last, /"content":"🙂"[\s\S]*"finish_reason":"stop"[\s\S]*data: \[DONE\]\n\n$/)
 })
 
-t.test('S21 a packed refusal is read, and the caller told what it says', async t => {
+t.test('S21 a compressed error is read, and the caller gets its message', async t => {
   const error = { message: 'This prompt is too long.', type: 'invalid_request_error', code: 'context_length_exceeded' }
   const base64 = gzipSync(JSON.stringify({ error })).toString('base64')
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
@@ -112,7 +112,7 @@ t.test('S21 a packed refusal is read, and the caller told what it says', async t
   t.match(await response.json(), { error: { message: /This prompt is too long/ } })
 })
 
-t.test('a refusal counts by its status when its body is cut short, or packed as nobody can read', async t => {
+t.test('an error counts by its status when its body is cut short or cannot be decompressed', async t => {
   const refusal = (header: string) => `HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n${header}\r\n\r\n{"error"`
   for (const header of ['Content-Length: 1000', 'Content-Encoding: zstd', 'Content-Encoding: gzip']) {
     await upstream.script('plain', [{ socket: [refusal(header)] }])

@@ -181,7 +181,7 @@ t.test('SI-14, M20, M21 a signed address plays without a key, in ranges, and no 
   t.equal((await gateway.get(`/v1/videos/${job.id}`)).status, 404)
 })
 
-t.test('SI-07 an end is told until it was heard, and every attempt verifies', async t => {
+t.test('SI-07 a callback is repeated until it is acknowledged, and every attempt verifies', async t => {
   const { id } = await jobOf(await create({ callback_url: `${hook.url}/in`, callback_secret: SECRET }))
   await hook.until(3)
   const ids = new Set(hook.heard.map(({ headers }) => headers['webhook-id']))

@@ -191,7 +191,7 @@ t.test('CF-08 all workers run on one configuration, or none on the new one', asy
   t.equal(metric(await gateway.metrics(), 'gateway_config_info'), 1, 'metrics tell of one version')
 })
 
-t.test('CF-08 a worker that refuses the configuration is told of, until it comes along', async t => {
+t.test('CF-08 a worker that refuses the configuration is reported until it accepts it', async t => {
   const FILTER = `
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
@@ -285,7 +285,7 @@ t.test('metrics are sums over the workers, and the admin listener answers as tha
   t.equal(await chat.exited, 0, `workers know at once what the primary lends: ${chat.stderr}`)
 })
 
-t.test('CS-01 a worker that is killed is replaced, and costs those whom it served, and nobody else', async t => {
+t.test('CS-01 a worker that is killed is replaced, and only its own requests fail', async t => {
   await upstream.reset()
   await upstream.script('a', [{ chunks, hold: 2, usage }])
   const { as, org } = await tenant('unlucky')
@@ -438,7 +438,7 @@ t.test('workers do not outlive the process that leads them', async t => {
   t.equal((await status()).workers.length, 2)
 })
 
-t.test('what keeps workers from starting is told once, and ends the gateway', async t => {
+t.test('a fault that keeps workers from starting is reported once, and ends the gateway', async t => {
   const taken = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => taken.once('listening', resolve))
   t.teardown(() => taken.close())

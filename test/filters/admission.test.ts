@@ -71,7 +71,7 @@ t.test('places are given up to the limit, then to those who wait, in their order
   t.strictSame(gauges, { running: 0, waiting: 0 })
 })
 
-t.test('OB-05 who goes away while waiting leaves the queue', async t => {
+t.test('OB-05 a caller that leaves while it waits leaves the queue', async t => {
   const { held, gauges, take } = places(t, { inFlight: 1 })
   const first = take('a') as Permit
   const signal = new Cancellation()
@@ -91,7 +91,7 @@ t.test('OB-05 who goes away while waiting leaves the queue', async t => {
   t.strictSame(gauges, { running: 0, waiting: 0 })
 })
 
-t.test('OB-06 who has waited long enough is sent away, with seconds to come back in', async t => {
+t.test('OB-06 a caller that has waited long enough is refused, with seconds after which to retry', async t => {
   const { held, gauges, take } = places(t, { inFlight: 1, waitMs: 5 })
   const first = take('a') as Permit
   const error = await (take('a') as Promise<Permit>).catch((error: GatewayError) => error)
@@ -149,7 +149,7 @@ t.test('OB-07 those who wait take turns by organization', async t => {
   t.strictSame(order, ['a', 'b', 'c', 'a', 'b', 'a'])
 })
 
-t.test('a limit that a reload lowers lets nobody in until enough have left, and forgets nobody', async t => {
+t.test('a limit that a reload lowers admits no request until enough have left, and counts all that run', async t => {
   const { held, take, rules, gauges } = places(t, { inFlight: 3, queue: 0 })
   const three = [take('a'), take('a'), take('a')] as Permit[]
   Object.assign(rules, { inFlight: 1 })
@@ -188,7 +188,7 @@ function filter(t: Test, options: Partial<Parameters<typeof admission.create>[0]
   return { enter, leave: (ex: Exchange) => made.finish!(ex, true), load, gauges, services: given as Services }
 }
 
-t.test('who was refused frees no place, nor who never came so far; who leaves, one', async t => {
+t.test('a refused request frees no place, nor one that never waited; one that ends frees one', async t => {
   const { enter, leave, gauges } = filter(t)
   const [first, second, third] = [exchange(), exchange(), exchange()]
   t.strictSame([await enter(first), await enter(second), await enter(third)], [200, 200, 529])
@@ -212,7 +212,7 @@ t.test('a reload makes new filters, which count those who came in before', async
   t.equal(await after.enter(), 200)
 })
 
-t.test('OB-10, OB-11 nobody enters while the loop lags or memory is short, until it has recovered', async t => {
+t.test('OB-10, OB-11 no request enters while the loop lags or memory is short, until it has recovered', async t => {
   const { enter, load } = filter(t, { in_flight: 100 })
   const rows: [lag: number, memory: number, status: number][] = [
     [200, 0.95, 200],

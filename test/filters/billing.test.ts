@@ -125,7 +125,7 @@ const answers =
   (...batches: Event[][]) =>
   async (): Promise<Reply> => ({ status: 200, headers: [], events: eventsOf(...batches) })
 
-t.test('every app is told by its name, though the name means something to JavaScript', async t => {
+t.test('every app is counted under its name, though the name means something to JavaScript', async t => {
   const rows: [headers: Record<string, string>, app: string | null][] = [
     [{ 'x-source': 'constructor' }, 'constructor'],
     [{ 'x-source': 'toString' }, 'toString'],
@@ -282,7 +282,7 @@ t.test('what is reserved is the most that the request may cost', async t => {
   for (const [says, fields, mapping, amount] of rows) t.equal(await reserved(fields, mapping), usd(amount), says)
 })
 
-t.test('whoever leaves early pays what the provider does', async t => {
+t.test('a caller that leaves early pays for what the provider does', async t => {
   const answered = answers([text('a')], [usage, finish])
   const lost = () => Promise.reject(errors.aborted())
   const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }

@@ -60,7 +60,7 @@ t.test('a request with another input, form or size is another entry', async t =>
   t.equal(keys.size, 5)
 })
 
-t.test('a mapping that lists its parameters is spared the user', async t => {
+t.test('a mapping that lists its parameters without user gets none', async t => {
   const sent: object[] = []
   const translator = {
     op: 'embeddings',

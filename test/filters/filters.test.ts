@@ -411,7 +411,7 @@ t.test('of an answer that is too large nothing is held, and all of it passes', a
   t.equal(entries.size, 0)
 })
 
-t.test('a credential is looked up by its hash, and what cannot be told apart is refused', async t => {
+t.test('a credential is looked up by its hash, and an ambiguous one is refused', async t => {
   const secret = 'mgw_0123456789'
   const hash = createHash('sha256').update(secret).digest('hex')
   const later = { ...principal, keyId: 'later', expiresAt: 1_000_001 }

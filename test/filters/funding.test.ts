@@ -99,7 +99,7 @@ async function bill(given: Given = {}) {
   }
 }
 
-t.test('the most specific discount is taken off what is reserved and charged, and told', async t => {
+t.test('the most specific discount is taken off what is held and charged, and reported', async t => {
   const discount = (millionths: number, provider: string | null = null, model: string | null = null) => ({
     provider,
     model,
@@ -194,7 +194,7 @@ t.test('a refusal about money is 402, and says when there is money again', async
   }
 })
 
-t.test('what has no price is refused on credits, and not to who pays the provider', async t => {
+t.test('what has no price is refused on credits, and served with own provider keys', async t => {
   const search = { web_search: true }
   const priced = { price: flat({ prompt: '1', completion: '2', web_search: '0.01' }) }
   const rows: [says: string, given: Given, status: number | undefined][] = [
@@ -259,7 +259,7 @@ t.test('what was served is charged: its tier, its pictures, what the request hel
   t.equal(await cost({ request: { messages: [{ role: 'user', content: [picture] }] } }), '0.003')
 })
 
-t.test('whoever keeps data pays for its storage, beside the cost', async t => {
+t.test('stored data is charged for beside the cost', async t => {
   t.equal((await bill()).row!.storage, 0n)
   const { row, ex } = await bill({ principal: { retains: true } })
   t.equal(formatMoney(row!.storage), '0.000015', '1500 tokens at a cent a million')
@@ -268,7 +268,7 @@ t.test('whoever keeps data pays for its storage, beside the cost', async t => {
 })
 
 t.test(
-  'B.10 who pays the provider is served while the ledger cannot be written, as far as that can be made up for',
+  'B.10 requests with own provider keys are served while the ledger cannot be written, within what can be recorded later',
   async t => {
     const budgets: Principal['budgets'] = [{ id: 'b', of: 'key', limit: 1n, period: 'total', zone: 'UTC' }]
     const rows: [says: string, given: Given, got: 'settled' | 'spooled' | 402 | 503][] = [

@@ -94,7 +94,7 @@ t.test('a text that was cut off keeps all that came, and JSON is found among wor
   for (const [text, json] of cases) t.strictSame(JSON.parse(heal(text)), json, text)
 })
 
-t.test('an answer is held until it ends, and told in one piece', async t => {
+t.test('an answer is held until it ends, and sent in one piece', async t => {
   const usage: Event = { type: 'usage', usage: { prompt: 1 } }
   const batches = [[text('{"a"')], [text(':1,}'), usage], [ended()]]
   t.strictSame(await passed(asked, ...batches), [[usage], [text('{"a":1}'), ended()]])
@@ -127,7 +127,7 @@ t.test('places in a text that was healed are places no more', async t => {
   t.strictSame(await flat([text('x'), source(0), long]), [text(`x${'x'.repeat(1024 * 1024 + 1)}`), source(0)])
 })
 
-t.test('answers pass untouched where nothing was asked', async t => {
+t.test('answers pass unchanged where the request names no format', async t => {
   const { plugins, response_format } = asked
   for (const request of [
     {},
@@ -140,7 +140,7 @@ t.test('answers pass untouched where nothing was asked', async t => {
   }
 })
 
-t.test('text before calls, or of another phase, is no answer: it is told as it is, where it was', async t => {
+t.test('text before calls, or of another phase, is no answer: it passes unchanged in its place', async t => {
   const tool: Event = { type: 'tool', choice: 0, index: 0, id: 'x', name: 'f', args: '{}' }
   const phase = (phase: 'commentary' | 'final_answer'): Event => ({ type: 'phase', choice: 0, phase })
   const flat = async (...batches: Event[][]) => (await passed(asked, ...batches)).flat()
@@ -236,7 +236,7 @@ t.test('three large answers of one organization do not keep those of another one
   t.strictSame(results, ['b healed', 'a healed', 'a healed', 'a healed'], 'and the others wait')
 })
 
-t.test('what could not be healed is told by the answer, the log and a metric', async t => {
+t.test('the answer, the log and a metric report what could not be healed', async t => {
   const rows: [reason: string, options: HealThreadsOptions, bytes: number, length: number, fail?: true][] = [
     ['timeout', { workMs: 1 }, 1e9, 9000],
     ['busy', { queue: 0, threads: 0 }, 1e9, 9000],

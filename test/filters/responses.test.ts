@@ -127,7 +127,7 @@ t.test('a request goes on from so many responses, characters and values, and mem
   refusal(t, await short.ask({ input: items }), { status: 400, message: /items of more than 2 responses/ })
 })
 
-t.test('what is too old, or of nobody, is not there', async t => {
+t.test('responses past their time, or of no project, are not found', async t => {
   const own = project()
   const { response } = await own.ask({})
   const record = own.records.get(String(response.id))!

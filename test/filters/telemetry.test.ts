@@ -29,7 +29,7 @@ function measured(attempts: Attempt[]): Times {
 const one = { target: target(), status: 200, succeeded: true, errorType: 'none' } as const
 const failed = { target: target(), status: 0, succeeded: false, errorType: 'timeout' } as const
 
-t.test('the wait for a provider that failed is not told as our own time', async t => {
+t.test('the wait for a provider that failed is not reported as time of the gateway', async t => {
   t.equal(Math.round(measured([one]).overheadSeconds! * 1000), 10_020, 'before it was sent, and after it was answered')
   const twice = measured([failed, one])
   t.equal(twice.overheadSeconds, undefined)

@@ -53,7 +53,7 @@ t.test('the raw client sends pieces as given and reports answers and the way the
   }
 })
 
-t.test('the stream reader parses across chunks and tells how a stream ended', async t => {
+t.test('the stream reader parses across chunks and reports how a stream ended', async t => {
   const upstream = await startUpstream(t)
   const body = JSON.stringify({ model: 'm-1', messages: [{ role: 'user', content: 'x' }], stream: true })
   const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body }

@@ -286,7 +286,7 @@ t.test('a body takes memory as it arrives, of its own tenant, and gives it back'
   t.equal(budget.used, 0)
 })
 
-t.test('a client that waits is told to go on once its headers are good', async t => {
+t.test('a client that expects 100-continue gets it once its headers are accepted', async t => {
   const waiting = { ...JSON_TYPE, expect: '100-continue' }
   const good = request(['{}'], waiting)
   await outcome(good)

@@ -45,7 +45,7 @@ t.test('what is said of a job that makes no sense changes nothing of its state, 
   }
 })
 
-t.test('what an end reports is charged for within what was asked, and its times are times', async t => {
+t.test('what a finished job reports is charged within what was requested, and its times are valid', async t => {
   for (const [says, report, cost] of [
     ['twice the length', { seconds: '8' }, 800_000_000n],
     ['more than twice', { seconds: '9' }, 400_000_000n],

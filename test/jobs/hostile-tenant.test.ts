@@ -45,7 +45,7 @@ t.test('a host that does not answer keeps callbacks to others waiting by no more
   t.equal(kit.posted.length, 121, 'and once, as each was heard')
 })
 
-t.test('a job that is deleted is told of no more', async t => {
+t.test('a job that is deleted sends no further callback', async t => {
   const kit = await engineKit(t, { options: { results: 'proxy' } })
   kit.answer = done({ body: FILM })
   const job = await kit.create({ callback: { url: 'https://hook.example/in', secret: 's' } })
@@ -58,7 +58,7 @@ t.test('a job that is deleted is told of no more', async t => {
   t.match(await kit.subject.jobs.deliveries(job.id), [{ state: 'failed' }])
 })
 
-t.test('who reads results has a place, of which one organization gets a share', async t => {
+t.test('each reader of results takes a place, of which one organization gets a share', async t => {
   const kit = await engineKit(t, { options: { results: 'keep' } })
   kit.answer = done({ body: FILM })
   const other = await kit.subject.organization('open', 0n)

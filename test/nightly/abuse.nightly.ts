@@ -53,7 +53,7 @@ async function keyOfOthers(): Promise<string> {
   return (await command('keys.create', { project, name: 'slow' })).key
 }
 
-t.test(`PA-17 ${CONNECTIONS} clients that are slow on purpose keep nobody else from being served`, async t => {
+t.test(`PA-17 ${CONNECTIONS} clients that are slow on purpose keep no other client from being served`, async t => {
   const slow = await keyOfOthers()
   const alone = await gateway.descriptors()
   const probe = http('POST /v1/chat/completions', question('test'))

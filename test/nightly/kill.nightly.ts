@@ -48,7 +48,7 @@ async function isServed(key: string): Promise<boolean> {
   return response.status === 200 && [0.00012, 0.00032].includes(usage?.cost ?? 0)
 }
 
-t.test('CS-08 keys that were told are kept, others are there with all that belongs to them or not at all', async t => {
+t.test('CS-08 keys that were shown last; others exist with all that belongs to them or not at all', async t => {
   t.comment(`CRASH_SEED=${SEED}`)
   const told = new Set<string>()
   let unserved = 0

@@ -16,7 +16,7 @@ const IDLE_MS = 40_000
 const MAX_KIB = 60
 const MAX_LAG_MS = 30
 
-t.test('a thousand idle sessions keep at most 60 kB each, and hold nobody up', async t => {
+t.test('a thousand idle sessions keep at most 60 kB each, and block no other request', async t => {
   const provider = await realtimeProvider(t)
   const many = { per_key: 5000, per_organization: 5000, per_process: 5000 }
   const gateway = await startGateway(t, {

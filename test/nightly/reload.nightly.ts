@@ -33,7 +33,7 @@ async function reload(gateway: Gateway): Promise<{ restartNeeded: string[] }> {
   return (await answer.json()) as { restartNeeded: string[] }
 }
 
-t.test(`CF-04 ${RELOADS} reloads at ${RELOADS_PER_SECOND} a second under load fail nobody`, async t => {
+t.test(`CF-04 ${RELOADS} reloads at ${RELOADS_PER_SECOND} a second under load fail no request`, async t => {
   const upstream = await startUpstream(t)
   await upstream.script('a', [{ usage: { prompt: 100, completion: 10 } }])
   await upstream.script('long', [{ chunks, hold: 2 }])

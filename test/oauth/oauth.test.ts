@@ -15,7 +15,7 @@ import { DocumentFetcher } from '../../src/upstream/document-fetcher.ts'
 
 const schemes = new Set(['cursor', 'vscode'])
 
-t.test('people are sent to https, to programs of this computer, and to schemes that nobody else has', async t => {
+t.test('redirects go to https, to loopback, and to private-use schemes', async t => {
   const good = [
     'https://app.example/cb?a=b',
     'http://127.0.0.1/cb',

@@ -99,7 +99,7 @@ t.test("the provider gets at most four, also in a client's own body", async t =>
   t.equal(count(messagesWire.native!.encode(deepFreeze(marked), input, on, false).body), 1, 'its own mark stands')
 })
 
-t.test('the saving is told with the cost', async t => {
+t.test('the saving is reported with the cost', async t => {
   const ex = exchange({ request: loop, target: at(messagesWire) })
   Object.assign(ex.usage, { prompt: 1_000_000, completion: 0, input_cache_read: 900_000, input_cache_write: 100_000 })
   t.notOk('cache_saving' in JSON.parse(JSON.stringify(costDetails(ex.cost, ex))))

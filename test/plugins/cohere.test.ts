@@ -45,7 +45,7 @@ const turnsOf = (messages: Json[], to = target(), rest: Json = {}) =>
 
 const accepts = await rulesOf('cohere')
 
-t.test('the registry knows the wire', async t => {
+t.test('the registry has the wire', async t => {
   t.equal(new Registry().wires.get('cohere.chat'), wire)
 })
 
@@ -151,7 +151,7 @@ t.test('usage counts real tokens, streamed and whole alike', async t => {
   }
 })
 
-t.test('what is paid for are billed units, where tokens are told beside them', async t => {
+t.test('billed units are charged where tokens are reported beside them', async t => {
   const billed_units = { input_tokens: 19, output_tokens: 12 }
   const billedOf = (usage: Json) => {
     const events = decode('unary', [{ message: { content: 'a' }, finish_reason: 'COMPLETE', usage }])

@@ -68,7 +68,7 @@ const errorOf = (events: readonly Event[]): GatewayError => {
   return event.error
 }
 
-t.test('the registry knows all wires', async t => {
+t.test('the registry has all wires', async t => {
   const registry = new Registry()
   t.strictSame(
     [...wires.keys()],

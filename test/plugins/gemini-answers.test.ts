@@ -162,7 +162,7 @@ t.test('C15 ids that we make differ from answer to answer', async t => {
   for (const id of ids) t.match(id, /^call_[A-Za-z0-9]{2,24}_0_0$/, 'R4 fits every provider')
 })
 
-t.test('the served tier is told once, in the words of our clients', async t => {
+t.test('the served tier is reported once, under the name that OpenAI gives it', async t => {
   const served = (usageMetadata: Json, to = third()) =>
     decode(
       'stream',
@@ -182,7 +182,7 @@ t.test('the served tier is told once, in the words of our clients', async t => {
   }
 })
 
-t.test('C3 C35 the last report holds, streamed and whole alike, and its parts are told apart', async t => {
+t.test('C3 C35 the last report counts, streamed and whole alike, each of its parts by itself', async t => {
   const last = {
     promptTokenCount: 29,
     toolUsePromptTokenCount: 11,

@@ -113,7 +113,7 @@ t.test('parts go as they came, in turns that alternate, with results behind thei
   t.end()
 })
 
-t.test('what a provider wants back is its own again, and nobody else gets it', t => {
+t.test('what a provider needs back reaches that provider and no other', t => {
   const format = 'google-gemini-v1'
   const code = { type: 'executableCode', executableCode: { language: 'PYTHON', code: '1' } }
   const carried = carry({

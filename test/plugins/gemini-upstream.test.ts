@@ -177,7 +177,7 @@ t.test('an effort that the model lacks is the provider’s to refuse', async t =
   t.equal(await effort('none', 'gemini-2.5-pro'), undefined, 'it thinks as little as it can')
 })
 
-t.test('failures of the provider are told as what they are', async t => {
+t.test('failures of the provider keep their meaning', async t => {
   const upstream = await startUpstream(t, { key: 'another' })
   const refused = await ask(upstream.url(), {})
   t.match([refused.status, errorOf(refused)], [400, { code: 'upstream_credential', failover: true }], 'E7')

@@ -25,7 +25,7 @@ const [messages] = anthropic.wires
 const [studio] = gemini.wires
 const own = { id: 'k', source: 'byok', secret: 's', fingerprint: 'f' } as const
 
-t.test("the operator's files are nobody's to name, an organization's own are", t => {
+t.test('no caller can name files of the operator; an organization can name its own', t => {
   const at = (over: Parameters<typeof target>[0] = {}) => target({ translator: messages!, ...over })
   const sent = (file: string, on = at()) => chat.adapted!(deepFreeze(naming(file)), on, false)
   const refusal = {

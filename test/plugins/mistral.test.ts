@@ -44,7 +44,7 @@ const turnsOf = (messages: Json[], to = target()) => encode({ messages: [...mess
 
 const accepts = await rulesOf('mistral')
 
-t.test('the registry knows the wire', async t => {
+t.test('the registry has the wire', async t => {
   t.equal(new Registry().wires.get('mistral.chat'), wire)
 })
 

@@ -39,7 +39,7 @@ const refused = (more: Json) =>
     param: string
   }
 
-t.test('C22 a call is told to its end before the next one begins', async t => {
+t.test('C22 a call is complete before the next one begins', async t => {
   t.strictSame(
     tools(
       read(

@@ -185,7 +185,7 @@ t.test('encrypted reasoning survives three turns byte for byte, for the provider
   }
 })
 
-t.test('the simulated provider tells its errors in both shapes, and each is reported once', async t => {
+t.test('the simulated provider sends its errors in both shapes, and each is reported once', async t => {
   const upstream = await startUpstream(t)
   const rows: [Step, Json][] = [
     [{ fault: 'error-first-event', status: 429 }, { code: 'upstream_rate_limited' }],

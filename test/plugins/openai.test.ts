@@ -248,7 +248,7 @@ t.test('an answer is done at its terminator, at an error, and at the end of a wh
   t.equal(done('unary', '{"choices":[{"message":{"content":"a"}}]}'), true)
 })
 
-t.test('an error inside an answer tells what its status would have been', async t => {
+t.test('an error inside an answer has the status that it stands for', async t => {
   const began = { choices: [{ delta: { content: 'a' } }] }
   for (const { name, body, error } of table<{ body: unknown; error: Json }>('faults')) {
     t.match(errorIn(decode('stream', [body])), error, `${name}, first (E2)`)
@@ -277,7 +277,7 @@ t.test('what only looks like an error is none', async t => {
   t.strictSame(decode('stream', [frame]).flatMap(show), ['text 0 a', 'finish 0 stop'])
 })
 
-t.test('usage that comes with an error is told before it', async t => {
+t.test('usage that comes with an error precedes it', async t => {
   const usage = { prompt_tokens: 3, completion_tokens: 1 }
   const events = decode('stream', [{ error: { code: 500, message: 'x' }, choices: [], usage }])
   t.strictSame(events.flatMap(show), ['usage prompt=3 completion=1', 'error 502 upstream_error'])

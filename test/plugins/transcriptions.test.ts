@@ -196,7 +196,7 @@ t.test('hours are those of the provider, of the head of the file, of the last wo
   t.equal(of({}), 9 / 8000 / 3600)
 })
 
-t.test('hours are an estimate where only the bytes tell them', async t => {
+t.test('the duration is an estimate where only the bytes give it', async t => {
   const rows: [answer: object, more: Partial<TranscriptionRequest>, estimated: true | undefined][] = [
     [{ duration: 36 }, {}, undefined],
     [{}, { seconds: 72 }, undefined],

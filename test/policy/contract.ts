@@ -98,7 +98,7 @@ export function policyStoreContract(t: Test, make: MakeSubject): void {
     t.equal((await policies.facts(a.orgId)).rules.length, 2)
   })
 
-  t.test('rules narrow all keys of a member, who is one of the organization', async t => {
+  t.test('rules narrow all keys of a member of the organization', async t => {
     const { policies, members, ...subject } = await make(t)
     const [a, b] = await two({ policies, members, ...subject })
     const { id } = await members.add({ organization: a.orgId, email: 'ada@x.example', role: 'developer' }, BY)

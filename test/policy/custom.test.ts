@@ -136,7 +136,7 @@ t.test("an organization's catalogue is the shared one with its own offers in it"
   t.throws(() => resolve(shared, 'mine/mine-7b'), { message: /does not exist/ })
 })
 
-t.test('what a model puts out is told by what its provider speaks, and what it takes by what it supports', async t => {
+t.test('the output of a model follows from the wires of its provider, its input from what it supports', async t => {
   const embeddings = { op: 'embeddings', wire: 'openai.embeddings' }
   const more = { wires: new Map([...wires, ['openai.embeddings', embeddings as never]]) }
   const models = '[{ model: a }, { model: b, supports: [vision] }]'

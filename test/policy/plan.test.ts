@@ -79,7 +79,7 @@ function planned(catalog: Catalog, request: object, caller: Caller, auto: string
 }
 
 t.test(
-  'a limit on prices leaves out who would charge more for this request, and refuses it when nobody charges less',
+  'a limit on prices excludes offers that cost more for this request, and refuses it when none costs less',
   async t => {
     const { price } = priced('1', '1')
     const dearer = priced('5', '5').price
@@ -233,7 +233,7 @@ t.test('the mode of a project decides whose credentials are tried, own ones befo
 })
 
 t.test(
-  "an organization's own provider is called with its key in every mode, and with none where it wants none",
+  "an organization's own provider is called with its key in every mode, and without one where its scheme is none",
   async t => {
     const mine = provider('mine', { owner: 'org-1', credentials: [] })
     const open = provider('open', { owner: 'org-1', credentials: [], auth: { scheme: 'none' } })
@@ -247,7 +247,7 @@ t.test(
   },
 )
 
-t.test('candidates with a key of the organization are asked before all others', async t => {
+t.test('candidates with a key of the organization are tried before all others', async t => {
   const catalog = catalogOf({
     m: [[provider('cheap', { priority: 9 })], [provider('ours')], [provider('last', { priority: 0.5 })]],
   })

@@ -103,7 +103,7 @@ t.test('AT-14 a key that cannot be opened is a 503 which shows nothing, and the 
   t.notMatch(logged.join('\n'), SECRET)
 })
 
-t.test('keys and members with rules of their own are told apart, all others are one', async t => {
+t.test('keys and members with rules of their own have an access each, all others share one', async t => {
   const { subject, policies } = gateway(t)
   const { orgId, keyId } = await subject.organization('open', 0n)
   const before = of(policies.of(orgId)).access(caller('some key'))

@@ -143,7 +143,7 @@ t.test('a preferred provider is dropped below 85 percent', async t => {
   t.equal(ask().reason, 'weighted-score', 'it may still be the best, for its priority')
 })
 
-t.test('preferences are kept apart by strategy, and nobody who may use fewer providers decides for others', async t => {
+t.test('each strategy has preferences of its own; callers with fewer providers decide only for themselves', async t => {
   const [a, b] = [provider('a'), provider('b')]
   const both = offers([a, priced('1')], [b, priced('1.01')])
   const one = offers([b, priced('1')], [provider('c'), priced('2')])
@@ -159,7 +159,7 @@ t.test('preferences are kept apart by strategy, and nobody who may use fewer pro
 })
 
 t.test(
-  "an organization's own offer is preferred by that organization, and keeps nobody else from a preference",
+  "an organization's own offer is preferred by that organization, and does not change the preference of others",
   async t => {
     const shared: Offer[] = [
       [provider('a'), priced('2')],
@@ -309,7 +309,7 @@ t.test('UF-15 a named provider is left while its circuit is open, or those of al
   t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'no other one does better')
 })
 
-t.test('x-no-fallback is told to whoever tries', async t => {
+t.test('x-no-fallback reaches the retry loop', async t => {
   const catalog = offers([provider('a')], [provider('b')])
   const { choose } = chooserOf()
   t.equal(choose(queryOf(catalog, {}, { failover: false })).failover, false)

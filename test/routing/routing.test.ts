@@ -199,7 +199,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
   t.equal(error?.param, 'verbosity', 'one mapping must meet every need')
 })
 
-t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfils leaves all', async t => {
+t.test('a preference that some mappings meet leaves those; one that none meets leaves all', async t => {
   const can = (...names: string[]) => ({ supports: new Set(names) as Mapping['supports'] })
   const long = { messages: [{ role: 'user', content: 'x'.repeat(4000) }] }
   const tuned = (name: string) => ({ parameters: new Set([name]) })
@@ -231,7 +231,7 @@ t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfi
   }
 })
 
-t.test('needs that are met only apart are told as one', async t => {
+t.test('needs that no single mapping meets are refused together', async t => {
   const can = (name: string) => ({ ...target().mapping, supports: new Set([name]) as Mapping['supports'] })
   const request = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low', stream: true } as never
   const { error } = capable([can('tools'), can('verbosity')], operation, request)
@@ -283,7 +283,7 @@ t.test('targets stand in order of priority, then price, then name, and each cred
   t.strictSame(planned(catalog, { model: 'zeta/m' }), ['zeta/m'], 'a prefix pins')
 })
 
-t.test('who cannot serve a request says why', async t => {
+t.test('a mapping that cannot serve a request has a reason', async t => {
   const acme = provider('acme')
   const poor = provider('poor', { credentials: [] })
   const catalog = catalogOf({
@@ -323,7 +323,7 @@ t.test('who cannot serve a request says why', async t => {
   t.strictSame(planned(catalog, { model: 'm', routing: 'price' }), ['acme/m'])
 })
 
-t.test('who is left out of an explanation is told the true reason', async t => {
+t.test('an offer that an explanation excludes has its true reason', async t => {
   const day = 86_400_000
   const noon = Date.UTC(2026, 0, 2, 12)
   t.intercept(Date, 'now', { value: () => noon })
@@ -393,7 +393,7 @@ t.test('auto takes the first model of its list that fits, and its best provider 
   t.strictSame([found.requestedModel, found.requestedProvider], ['auto', null])
 })
 
-t.test('when nobody answered, the client is told what all failures share', async t => {
+t.test('when no provider answered, the error says what all failures share', async t => {
   const upstream = (status: number, upstreamStatus: number, code: string) =>
     new GatewayError({
       status,

@@ -64,7 +64,7 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.same(await usage.check(), [])
   })
 
-  t.test('who has lost the lease changes nothing', async t => {
+  t.test('a holder that has lost the lease changes nothing', async t => {
     const subject = await make(t)
     const { jobs, ledger } = subject
     const principal = await subject.organization('prepaid', 1000n)
@@ -135,7 +135,7 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.same(await usage.check(), [])
   })
 
-  t.test('a create whose end nobody knows fails, and what it held is given back', async t => {
+  t.test('a create whose outcome is unknown fails, and its hold is released', async t => {
     const subject = await make(t)
     const { jobs, ledger, usage } = subject
     const principal = await subject.organization('prepaid', 1000n)
@@ -301,7 +301,7 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.equal((await claim('two')).length, 1, 'a share is of one owner')
   })
 
-  t.test('an end is told until it was heard, by one at a time', async t => {
+  t.test('an ended job is reported until acknowledged, by one process at a time', async t => {
     const subject = await make(t)
     const { jobs } = subject
     const principal = await subject.organization('open', 0n)

@@ -109,7 +109,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('CC-04 who is refused by one limit holds nothing of the others, nor of the credits', async t => {
+  t.test('CC-04 a request that one limit refuses holds nothing of the others, nor of the credits', async t => {
     const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
     await subject.accounts.updateKey(id, { limit: { set: { amount: 50n, period: 'hour' } } })
@@ -147,7 +147,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('a hold grows by what there is room for, whoever pays for it', async t => {
+  t.test('a hold grows by what there is room for, in credits, plans and limits alike', async t => {
     const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
     const key = await principal()
@@ -191,7 +191,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 0n }])
   })
 
-  t.test('a limit that is set later knows what was spent, and what runs', async t => {
+  t.test('a limit that is set later counts what was spent and what runs', async t => {
     const subject = await make(t)
     const { id, principal } = await keyed(subject)
     const before = await principal()
@@ -211,7 +211,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('a limit whose period begins within an hour of UTC knows nothing of the time before', async t => {
+  t.test('a limit whose period begins within an hour of UTC counts nothing from before it', async t => {
     const subject = await make(t)
     const { id, principal } = await keyed(subject)
     const at = async (hours: number, cost: bigint) => {
@@ -248,7 +248,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.match(await ask(subject, next, 11n), { exhausted: 'key' })
   })
 
-  t.test('a limit that the successor of a key gets knows what the key has spent, and what of it runs', async t => {
+  t.test('a limit of the successor of a key counts what the key has spent and what of it runs', async t => {
     const subject = await make(t)
     const { id, principal } = await keyed(subject)
     const key = await principal()
@@ -278,7 +278,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     await granted(subject, await principal(), 50n, { allowance: { monthly: 50n, premium: undefined } })
   })
 
-  t.test('CS-03 an orphan is charged for what was noted of it, by whoever pays, and once', async t => {
+  t.test('CS-03 an orphan is charged once, for what was recorded of it, to the account that held it', async t => {
     const subject = await make(t)
     const { principal } = await keyed(subject, { limit: { amount: 1000n } })
     const key = await principal()
@@ -384,7 +384,7 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.equal(await subject.keys.find(sha256(key)), undefined, 'a session ends with its key')
   })
 
-  t.test('who brings a key of its own pays no credits, and still has its limits', async t => {
+  t.test('a request with an own provider key costs no credits, and still counts against limits', async t => {
     const subject = await make(t)
     const { orgId, principal } = await keyed(subject, { credits: 0n, limit: { amount: 100n } })
     const key = await principal()
@@ -491,7 +491,7 @@ export function planContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('storage is paid by credits, whoever pays for the rest', async t => {
+  t.test('storage is paid by credits, whatever pays for the rest', async t => {
     const subject = await make(t)
     const { orgId, key } = await planned(subject, 100n)
     await settle(subject, key, await granted(subject, key, 40n, { allowance: lite }), 30n, 2n)

@@ -20,7 +20,7 @@ export function countersContract(t: Test, make: (clock: Clock) => Counters): voi
     t.match(await counters.take('a', 3, 60_000), { allowed: false })
   })
 
-  t.test('who is refused and comes back after resetMs is let in, however a burst lies in time', async t => {
+  t.test('a caller that is refused and returns after resetMs is admitted, however a burst lies in time', async t => {
     for (const spread of [0, 1, 400, 999, 1000, 1001, 25_000]) {
       const clock = { now: 5_000_250 }
       const counters = make(clock)

@@ -88,7 +88,7 @@ export function reportContract(t: Test, make: MakeSubject): void {
     t.same(await subject.reports.keys(a.projectId, 'nobody'), [])
   })
 
-  t.test('a report tells when it was last added to, and what discounts saved', async t => {
+  t.test('a report contains the time of its last addition, and what discounts saved', async t => {
     const subject = await make(t)
     const principal = await subject.organization('open', 0n)
     const query = { projectId: principal.projectId, from: NOON, to: NOON + DAY }

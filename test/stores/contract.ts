@@ -90,7 +90,7 @@ export function accountStoreContract(t: Test, make: MakeSubject): void {
     await refusal(t, accounts.rollKey('nope'), 404)
   })
 
-  t.test('an expired key is listed as such and still found: the caller is told why it is refused', async t => {
+  t.test('an expired key is listed as such and still found, so that the refusal can say why', async t => {
     const { accounts, keys, clock } = await make(t)
     await accounts.bootstrap()
     const { key } = await accounts.createKey({ project: 'default', name: 'x', expiresAt: NOON + 1000 })
@@ -258,7 +258,7 @@ export function ledgerContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('holds that nobody ends become orphans a minute after they expired, once', async t => {
+  t.test('holds that are never settled become orphans a minute after they expired, once', async t => {
     const subject = await make(t)
     const { ledger, usage, clock } = subject
     const principal = await subject.organization('prepaid', 1000n)
@@ -405,7 +405,7 @@ export function usageStoreContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.breakdown(query, 'provider', 9, 3), [])
   })
 
-  t.test('what one organization makes of its own prices keeps nobody from sums', async t => {
+  t.test('own prices of one organization break no sums of others', async t => {
     const subject = await make(t)
     const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
     const most = 9_000_000_000_123_456_789n

@@ -51,7 +51,7 @@ t.test('uptime weighs the minute that runs ten times, the four before it three t
   t.match(read(), { requests: 0, uptime: undefined })
 })
 
-t.test('callers who left are in no count, but how fast the answer was is known', async t => {
+t.test('callers that left are in no count, but the speed of their answers is measured', async t => {
   const { measurements, read } = measuring()
   measurements.add('a/m', { firstTokenMs: 100, tokensPerSecond: 10 })
   measurements.add('a/m', { firstTokenMs: 300 })
@@ -60,7 +60,7 @@ t.test('callers who left are in no count, but how fast the answer was is known',
   t.match(read(), { requests: 1, uptime: 100, latency: 200, throughput: 20 })
 })
 
-t.test('speed is weighted like uptime, and the last minutes are told apart', async t => {
+t.test('speed is weighted like uptime, and the last minutes are kept by themselves', async t => {
   const { clock, measurements, read } = measuring()
   measurements.add('a/m', { ok: false, tokensPerSecond: 10, firstTokenMs: 1000 })
   clock.ms += 10 * MINUTE
@@ -156,7 +156,7 @@ t.test('whatever one organization does, what another one sees stays within what 
   )
 })
 
-t.test('of many organizations the ones that are active are told apart, and nothing of the others is lost', async t => {
+t.test('active organizations are counted one by one, all others together', async t => {
   const { clock, measurements } = measuring()
   const tell = (org: string, ok: boolean) => {
     for (let count = 0; count < 20; count++) measurements.add('a/m', { ok }, org)
@@ -240,7 +240,7 @@ t.test('a probe without a verdict leaves its place, and who answers while it is 
   t.equal(circuits.state('b'), 'closed')
 })
 
-t.test('a credential is left alone at once, and whoever asks for it for as long as that', async t => {
+t.test('a credential that was refused is skipped at once, and for as long as the provider says', async t => {
   const { clock, circuits, state } = breaking()
   t.equal(circuits.trip('a', policy), 'organization')
   t.equal(circuits.trip('a', policy), undefined)
@@ -310,7 +310,7 @@ t.test('failures of several organizations in a row add up, until one of them is 
   t.equal(clock.ms, MINUTE)
 })
 
-t.test('a credential that is refused, or a provider that wants a rest, is told by two as well', async t => {
+t.test('two organizations open a circuit for all, for a refused credential and for Retry-After', async t => {
   const { circuits, states } = opening()
   t.equal(circuits.trip('a', policy, 'x'), 'organization')
   t.strictSame(states(), ['open', 'closed', 'closed'])

@@ -158,7 +158,7 @@ t.test('a spooled row takes the place of an orphan', async t => {
   t.same(await subject.usage.check(), [])
 })
 
-t.test('who ends while a sweep runs is not taken for dead before its rows are looked at', async t => {
+t.test('a process that ends while a sweep runs is not declared dead before its rows are read', async t => {
   const subject = sqliteSubject(t)
   const principal = await subject.organization('prepaid', 100n)
   const other = openSqlite(subject.path, { now: () => NOON })
@@ -173,7 +173,7 @@ t.test('who ends while a sweep runs is not taken for dead before its rows are lo
   await other.close()
 })
 
-t.test('a row that the database refuses stands in the way of nobody, and is set aside', async t => {
+t.test('a row that the database refuses blocks no other row, and is set aside', async t => {
   const warned: unknown[] = []
   const path = join(temporaryFolder(t), 'gateway.db')
   const stores = openSqlite(path, { now: () => NOON, warn: error => warned.push(error) })

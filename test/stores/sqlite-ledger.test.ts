@@ -55,7 +55,7 @@ function transactionsIn(path: string): number {
   return count
 }
 
-t.test('all that is asked in one tick is one transaction', async t => {
+t.test('all calls of one tick are one transaction', async t => {
   const subject = sqliteSubject(t)
   const principal = seed(subject.db, 'prepaid', 1_000_000n)
   const ids = Array.from({ length: 64 }, (_, i) => `r${i}`)
@@ -200,7 +200,7 @@ t.test('a write that is refused for its own fault does not make the database loo
   await ping()
 })
 
-t.test('CS-02 nobody is told of a success before the transaction is committed', async t => {
+t.test('CS-02 no call resolves before its transaction is committed', async t => {
   const db = openDatabase(join(temporaryFolder(t), 'gateway.db'))
   t.teardown(() => db.close())
   const writer = new Writer(db)

@@ -234,7 +234,7 @@ t.test('amounts are exact beyond what a number can hold', async t => {
   t.same(await subject.usage.check(), [])
 })
 
-t.test('a difference between the books is told in a sentence', async t => {
+t.test('a difference between the books is a sentence', async t => {
   const subject = sqliteSubject(t)
   const { db } = subject
   const principal = seed(db, 'prepaid', 1000n)

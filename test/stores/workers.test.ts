@@ -182,7 +182,7 @@ t.test('CC-06 in no span of one window do all workers together admit more than t
   )
 })
 
-t.test('CC-05 whatever the order of messages, all of the limit is admitted before anybody is refused', async () => {
+t.test('CC-05 whatever the order of messages, all of the limit is admitted before a request is refused', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 0, max: 200 }),
@@ -197,7 +197,7 @@ t.test('CC-05 whatever the order of messages, all of the limit is admitted befor
   )
 })
 
-t.test('who comes rarely is counted one by one, and who comes often asks seldom', async t => {
+t.test('rare requests are counted one by one, frequent ones in leases', async t => {
   const clock = { now: 5_000_000 }
   const lender = new LeaseServer(() => clock.now)
   let asks = 0
@@ -229,7 +229,7 @@ t.test('who comes rarely is counted one by one, and who comes often asks seldom'
   t.equal(asks, 1, 'who is refused does not ask again before a unit is free')
 })
 
-t.test('a worker that does not answer keeps what it has, and nobody waits for it for long', async t => {
+t.test('a worker that does not answer keeps its leases, and no other waits for it for long', async t => {
   const clock = { now: 5_000_000 }
   const lender = new LeaseServer(() => clock.now)
   const ask = { key: 'a', limit: 100, windowMs: 60_000, unused: undefined }
@@ -255,7 +255,7 @@ t.test('places of a worker that has ended are free', async t => {
   t.strictSame([two.enter('a', 3), two.enter('a', 3), two.enter('a', 3)], [true, true, false])
 })
 
-t.test('affinity of all workers ends up the same, and is told no oftener than needed', async t => {
+t.test('affinity of all workers ends up the same, with no more messages than needed', async t => {
   const clock = { now: 0 }
   const told: (readonly AffinityEntry[])[] = []
   const workers = Array.from(

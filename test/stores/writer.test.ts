@@ -50,7 +50,7 @@ function subject(t: Scope) {
   }
 }
 
-t.test('what only has to be committed waits for no disk; what must last is told when it is there', async t => {
+t.test('a write that may be lost waits for no disk; a durable one resolves once it is on disk', async t => {
   const { disk, told, write } = subject(t)
   const lasting = write('charge')
   await write('hold', 'committed')
@@ -112,7 +112,7 @@ t.test('transactions that end while the disk works share the next call, and none
 })
 
 t.test(
-  'a disk that fails is told to those whom it fails, and is the fault of the store until a write succeeds',
+  'a disk that fails rejects the writes that it loses, and the store reports the fault until a write succeeds',
   async t => {
     const { disk, told, write, writer } = subject(t)
     const lost = write('a')

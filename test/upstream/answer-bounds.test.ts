@@ -154,7 +154,7 @@ const counted = (events: readonly Event[], type: Event['type']) => events.filter
 const failure = (message: RegExp) => ({ code: 'upstream_invalid_response', failover: true, message })
 
 for (const { wire, whole, text, call, thought } of forms) {
-  t.test(`${wire.wire}: an answer beyond a bound is a failure of its provider, and one within it is told`, async t => {
+  t.test(`${wire.wire}: an answer beyond a bound is a failure of its provider, and one within it passes`, async t => {
     const said = JSON.stringify(whole([text(0)])).slice(0, -1)
     const wide = (values: string) => `${said},"extra":[${values}]}`
     const deep = (levels: number) => `${said},"extra":${nested(levels)}}`
@@ -309,7 +309,7 @@ t.test('large answers are parsed in steps, one a turn of the loop and each organ
   t.equal(said, 'a012b', 'in their order')
 })
 
-t.test('what was told before stays linear, however much it is', async t => {
+t.test('what was answered before takes linear time, however much it is', async t => {
   const end = [delta({ content: 'ok' }), JSON.stringify({ choices: [{ delta: {}, finish_reason: 'stop' }] }), '[DONE]']
   const grown = many(runs(20_000), at =>
     delta({ reasoning_details: [{ type: 'reasoning.text', text: at === 1 ? 'aa' : 'a', index: 0 }] }),

@@ -45,7 +45,7 @@ function signed(auth: Auth, { request, provider, secret = 'sk 1', body = '{}', a
   return { ...out, headers: byName(out.headers) }
 }
 
-t.test('a request carries what the provider wants, its credential, and nothing else', async t => {
+t.test('a request carries the headers of its provider, the credential, and nothing else', async t => {
   const query: Auth = { scheme: 'query', parameter: 'k&y' }
   const none: Auth = { scheme: 'none' }
   const rows: [says: string, out: Signed, path: string, headers: object][] = [
@@ -263,7 +263,7 @@ t.test('a credential that cannot be used lets another provider answer, and is no
   }
 })
 
-t.test('who waits for what others wait for too can be called away', async t => {
+t.test('one of several waiters for the same value can be cancelled', async t => {
   const never = new Promise<string>(() => undefined)
   const gone = new Cancellation()
   const waiting = waitFor(never, 10_000, gone)

@@ -104,7 +104,7 @@ async function connected(host: string, resolve: Resolve, build?: typeof buildCon
   }
 }
 
-t.test('SI-01 nobody connects to an address inside, however it is spelled', async t => {
+t.test('SI-01 no connection opens to an internal address, however it is spelled', async t => {
   const loopback: Resolve = async name => (name.includes('localhost') ? ['127.0.0.1', '::1'] : never(name))
   for (const host of insideHosts) {
     const outcome = await connected(host, loopback)
@@ -315,7 +315,7 @@ t.test('SI-05 any file is audio, but no refusal, nothing and none that is too la
   t.equal(await fetchedAs('audio', `${origin}/audio`, { take: full }), '529 overloaded')
 })
 
-t.test('SI-06 nobody learns from a refusal what there is inside', async t => {
+t.test('SI-06 a refusal reveals nothing of the internal network', async t => {
   const blocked: [says: string, url: string, resolve: Resolve][] = [
     ['a name that leads inside', 'https://inside.example/', async () => ['10.0.0.1']],
     ['a name that leads nowhere', 'https://nowhere.example/', async () => Promise.reject(new Error('ENOTFOUND'))],

@@ -203,7 +203,7 @@ t.test('keys of AWS come from the first place that has some', async t => {
   }
 })
 
-t.test('what is asked for carries what each place wants', async t => {
+t.test('requests for credentials carry what each platform requires', async t => {
   const role = place({ files, answers: { [STS]: sts('AKSTS') } })
   await aws(role, 'role')
   const [asked, ...others] = role.asked

@@ -137,7 +137,7 @@ t.test('a list is bounded, and what is none of one is passed over', async t => {
   }
 })
 
-t.test('whoever answers otherwise than an engine lists nothing', async t => {
+t.test('a server that does not answer as an engine lists nothing', async t => {
   const { discovery, ids, answers, asked } = await scene(t)
   const rows: [says: string, answer: Answer][] = [
     ['another status', (_, res) => void res.writeHead(404).end('{"data":[{"id":"a"}]}')],
@@ -171,7 +171,7 @@ t.test('an engine that does not come to an end is left', async t => {
   }
 })
 
-t.test('an engine that wants a key is shown it, and the gateway never looks itself up', async t => {
+t.test('an engine that requires a key gets it, and the gateway never discovers itself', async t => {
   const key = { id: 'k', source: 'platform', secret: 'sk-engine', fingerprint: 'f' } as const
   const one = await scene(t, { auth: { scheme: 'bearer' }, credentials: [key] })
   await one.discovery.look()

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { lingerSlots } from '../../src/upstream/linger.ts'
 
-t.test('an organization reads 64 answers on, and a process 512, whoever they belong to', async t => {
+t.test('an organization reads 64 answers on, and a process 512 of all organizations', async t => {
   const slots = lingerSlots()
   const taken = (tenant: string) => Array.from({ length: 100 }, () => slots.take(tenant)).filter(Boolean).length
   const organizations = Array.from({ length: 9 }, (_, at) => `organization-${at}`)

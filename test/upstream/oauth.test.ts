@@ -75,7 +75,7 @@ t.test('a token serves all requests until its last minute, at once', async t => 
   t.equal(await later(), 'Bearer token-3', 'a clock that was set back makes no token last longer')
 })
 
-t.test('shortly before it ends the next token is fetched, and nobody waits for it', async t => {
+t.test('the next token is fetched shortly before the current one ends, and no request waits for it', async t => {
   const { endpoint, clock, now, later } = await setup(t)
   await later()
   clock.at += 3299 * SECOND

@@ -54,7 +54,7 @@ async function readAll(incoming: UpstreamResponse): Promise<void> {
   while (await incoming.take());
 }
 
-t.test('UF-02 a name is looked up once for all who want it at a time', async t => {
+t.test('UF-02 concurrent requests share one lookup of a name', async t => {
   const asked: { name: string; done: (error: Error | null, found: { address: string; family: number }[]) => void }[] =
     []
   const lookup = sharedLookup((name, _options, done) => void asked.push({ name, done }))
@@ -184,7 +184,7 @@ t.test("SI-01, SI-02 an organization's own provider is reached at public address
   }
 })
 
-t.test('CF-06 the sockets of an address that nobody uses any more are given up', async t => {
+t.test('CF-06 sockets of an address that no provider uses any more are closed', async t => {
   const [gone, used, other] = [await provider(t), await provider(t), await provider(t)]
   const transport = new Transport()
   t.teardown(() => transport.close())

@@ -76,7 +76,7 @@ t.test('calls are answered, refused, given up, and lost with the channel', async
   await t.rejects(channel.call('double', 1), /has ended/)
 })
 
-t.test('who waits for an answer goes on before what was sent after it is served', async t => {
+t.test('a message resolves before those sent after it are served', async t => {
   const { one, two, deliver } = wires()
   const order: string[] = []
   const asking = { recall: () => void order.push('recalled') } satisfies Calls

@@ -114,7 +114,7 @@ t.test('an id goes before a name, and a refusal says what there is', async t => 
   t.equal(noSuch('rule', 'r', 'a').message, 'There is no rule with the id "r" in "a".')
 })
 
-t.test('a policy holds so much, and each rule narrows somebody', async t => {
+t.test('a policy has a bound, and each rule names whom it narrows', async t => {
   for (const [check, most] of [
     [checkRules, 200],
     [checkProviderKeys, 100],

@@ -80,7 +80,7 @@ t.test('a limit of the same period and zone is raised or lowered, another one ta
   t.match(wrong, { status: 400, param: 'zone', message: /Mars\/Olympus/ })
 })
 
-t.test('sums of hours tell what was spent since, but for the hour in which a period begins', async t => {
+t.test('sums of hours give what was spent since, except in the hour in which a period begins', async t => {
   t.same(spentSince(NOON), { hour: NOON, before: undefined })
   const at = NOON + 0.5 * HOUR
   const before = { first: stampOf(NOON - 60_000), last: stampOf(at + 60_000) }

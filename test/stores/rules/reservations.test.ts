@@ -84,7 +84,7 @@ t.test('as much is held as all have room for, if that is the least that will do'
   t.same(held, { limit: 6n, plan: 0n, credits: 6n })
 })
 
-t.test('a hold grows of who pays for it, and nobody else', async t => {
+t.test('a hold grows in the account that it was taken from, and in no other', async t => {
   const { accounts, held } = reservations({ plan: 3n, credits: 50n })
   const more = wanted(10n, { allowance }, true)
   t.match(accounts.extend({ funds: 'plan', budgets: '["b"]' }, more, 0), { funds: 'plan', amount: 3n })

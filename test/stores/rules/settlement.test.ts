@@ -10,7 +10,7 @@ import {
   restOf,
 } from '../../../src/stores/rules/settlement.ts'
 
-t.test('who pays for a request, and for its storage', async t => {
+t.test('a request and its storage are charged to the right accounts', async t => {
   for (const [funds, cost, storage, charge, planned] of [
     ['credits', 40n, 3n, 43n, 0n],
     ['credits', null, 3n, 3n, 0n],
