@@ -55,6 +55,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
 )
 const counters = new LeasedCounters({
   take: ask => primary.call('take', ask, Number.POSITIVE_INFINITY),
+  peek: asked => primary.call('peek', asked, Number.POSITIVE_INFINITY),
   giveBack: (key, windowMs, unused) => primary.tell('giveBack', { key, windowMs, unused }),
   enter: (key, limit) => primary.call('enter', { key, limit }, Number.POSITIVE_INFINITY),
   leave: key => primary.tell('leave', key),

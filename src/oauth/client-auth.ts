@@ -2,7 +2,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../lib/opaque.ts'
 import { findClient, type KnownClient } from './clients.ts'
-import { countAttempt, type OAuthContext } from './context.ts'
+import { checkAttempts, countAttempt, type OAuthContext } from './context.ts'
 import { invalidClient, oauthError } from './errors.ts'
 
 const BASIC = /^Basic +([A-Za-z0-9+/=]+)$/i
@@ -13,13 +13,15 @@ interface Presented {
   readonly by: 'none' | 'client_secret_basic' | 'client_secret_post'
 }
 
-/** Throws 401 `invalid_client`, 429 for an address that is wrong too often, 400 for two ways at once. */
+/** Throws 401 `invalid_client`, 429 for an address with too many wrong attempts, 400 for two ways at once. */
 export async function authenticated(context: OAuthContext, form: URLSearchParams): Promise<KnownClient> {
+  const { clientAuth } = context.options.limits
+  await checkAttempts(context, 'client', clientAuth)
   const presented = presentedBy(context, form)
   const client = presented && (await findClient(context, presented.id))
   if (presented && client && isRight(client, presented)) return client
   context.services.metrics.oauth('client', 'refused')
-  await countAttempt(context, 'client', context.options.limits.clientAuth)
+  await countAttempt(context, 'client', clientAuth)
   throw invalidClient()
 }
 

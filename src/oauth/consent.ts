@@ -4,7 +4,7 @@ import type { NewGrant } from '../core/ports.ts'
 import { opaque, sha256 } from '../lib/opaque.ts'
 import { cookieName, pageReply, sentBack } from './authorize.ts'
 import { findClient, type KnownClient } from './clients.ts'
-import { countAttempt, type OAuthContext } from './context.ts'
+import { checkAttempts, countAttempt, type OAuthContext } from './context.ts'
 import { oauthError } from './errors.ts'
 import { formOf } from './form.ts'
 import { consentPage, plainName } from './pages.ts'
@@ -48,6 +48,7 @@ export async function consent(context: OAuthContext): Promise<Reply> {
   const again = (error: string) => pageReply(400, consentPage({ client, request, signed, ticked, error }))
   const scopes = request.scopes.filter(scope => ticked.includes(scope))
   if (scopes.length === 0) return again('Tick what it may do, or choose Deny.')
+  await checkAttempts(context, 'consent', context.options.limits.consent)
   const code = await granted(context, client, { ...request, scopes }, (form.get('credential') ?? '').trim())
   if (code !== undefined) {
     services.metrics.oauth('consent', 'ok')

@@ -2,7 +2,7 @@
 import { addressKey } from '../core/address.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { OAuthOptions } from '../core/mcp.ts'
-import type { Services } from '../core/ports.ts'
+import type { Quota, Services } from '../core/ports.ts'
 import { baseOf } from '../core/site.ts'
 import { oauthError, tooOften } from './errors.ts'
 
@@ -28,9 +28,20 @@ export function siteOf(ex: Exchange): string {
 
 const WINDOW_MS = 60_000
 
+export type Attempt = 'register' | 'consent' | 'client'
+
 /** Counts an attempt of the client's address, and throws 429 beyond `limit` a minute. */
-export async function countAttempt({ ex, services }: OAuthContext, what: string, limit: number): Promise<void> {
-  const key = `oauth ${what} ${addressKey(ex.clientAddress)}`
-  const { allowed, resetMs } = await services.counters.take(key, limit, WINDOW_MS)
-  if (!allowed) throw tooOften(Math.min(resetMs, WINDOW_MS) / 1000)
+export async function countAttempt({ ex, services }: OAuthContext, what: Attempt, limit: number): Promise<void> {
+  checkQuota(await services.counters.take(counterOf(ex, what), limit, WINDOW_MS))
+}
+
+/** Throws 429 where the client's address has no attempt left, and counts nothing: only wrong attempts count. */
+export async function checkAttempts({ ex, services }: OAuthContext, what: Attempt, limit: number): Promise<void> {
+  checkQuota(await services.counters.peek(counterOf(ex, what), limit, WINDOW_MS))
+}
+
+const counterOf = ({ clientAddress }: Exchange, what: Attempt): string => `oauth ${what} ${addressKey(clientAddress)}`
+
+function checkQuota({ allowed, resetMs }: Quota): void {
+  if (!allowed) throw tooOften(resetMs / 1000)
 }

@@ -4,7 +4,7 @@ import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
-import type { Ask, Lease, Unused } from '../stores/workers/lease.ts'
+import type { Ask, Lease, Remainder, Unused } from '../stores/workers/lease.ts'
 import type { KeptTurn } from '../stores/workers/turns.ts'
 
 /** Initial state of a worker. */
@@ -57,6 +57,7 @@ export type PrimaryCalls = {
   /** The worker cannot start and ends. */
   failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
   take(ask: Ask): Lease | Promise<Lease>
+  peek(asked: Pick<Ask, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
   leave(key: string): void

@@ -110,6 +110,7 @@ export class WorkerSlot {
       },
       failed: ({ message, ...facts }) => onFailure(Object.assign(new Error(message), facts)),
       take: borrower.take,
+      peek: borrower.peek,
       giveBack: ({ key, windowMs, unused }) => borrower.giveBack(key, windowMs, unused),
       enter: ({ key, limit }) => borrower.enter(key, limit),
       leave: borrower.leave,

@@ -101,6 +101,26 @@ t.test('of requests at the same time as many run as may, whichever worker has th
   }
 })
 
+t.test('wrong attempts of an OAuth client count for all workers together, and right ones do not', async t => {
+  const token = async (id: string) => {
+    const body = new URLSearchParams({ client_id: id, grant_type: 'refresh_token', refresh_token: 'x' })
+    // A connection for each request, so that both workers get some.
+    const headers = { connection: 'close' }
+    return (await fetch(`${gateway.url}/oauth/token`, { method: 'POST', body, headers })).status
+  }
+  const metadata = { redirect_uris: ['http://127.0.0.1/cb'], token_endpoint_auth_method: 'none' }
+  const registered = await gateway.post('/oauth/register', metadata)
+  const { client_id: id } = (await registered.json()) as { client_id: string }
+  const seen = async (times: number, id: string) => {
+    const statuses = await Promise.all(Array.from({ length: times }, () => token(id)))
+    return [...new Set(statuses)]
+  }
+  t.same(await seen(5, id), [400], 'the token is wrong, the client is not')
+  t.same(await seen(20, 'mgw_cl_unknown'), [401])
+  t.same(await seen(5, id), [429])
+  t.same(await seen(5, 'mgw_cl_unknown'), [429])
+})
+
 t.test('CC-01 two hundred requests on credit for ten are ten', async t => {
   await upstream.reset()
   await upstream.script('a', [{ usage }])

@@ -36,6 +36,26 @@ export function countersContract(t: Test, make: (clock: Clock) => Counters): voi
     }
   })
 
+  t.test('a look takes nothing, and says what the next take would get', async t => {
+    const clock = { now: 5_000_000 }
+    const counters = make(clock)
+    for (let i = 0; i < 5; i++)
+      t.match(await counters.peek('a', 2, 60_000), { allowed: true, remaining: 2, resetMs: 0 })
+    t.match(await counters.take('a', 2, 60_000), { allowed: true, remaining: 1 })
+    t.match(await counters.peek('a', 2, 60_000), { allowed: true, remaining: 1, resetMs: 60_000 })
+    t.match(await counters.take('a', 2, 60_000), { allowed: true, remaining: 0 })
+    clock.now += 500
+    for (let i = 0; i < 5; i++) t.match(await counters.peek('a', 2, 60_000), { allowed: false, remaining: 0 })
+    t.match(await counters.take('a', 2, 60_000), { allowed: false })
+    t.match(await counters.peek('a', 3, 60_000), { allowed: true, remaining: 1 }, 'a limit may change')
+    t.match(await counters.peek('a', 2, 1000), { allowed: true, remaining: 2 }, 'windows count apart')
+    t.match(await counters.peek('b', 2, 60_000), { allowed: true, remaining: 2 }, 'as do keys')
+    const { resetMs } = await counters.peek('a', 2, 60_000)
+    t.ok(resetMs >= 59_500 && resetMs <= 60_000)
+    clock.now += resetMs
+    t.match(await counters.peek('a', 2, 60_000), { allowed: true, remaining: 2 })
+  })
+
   t.test('keys and windows count apart, and a limit may change between two takes', async t => {
     const counters = make({ now: 5_000_000 })
     await counters.take('a', 1, 60_000)

@@ -9,7 +9,7 @@ import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { AffinityBoard, type AffinityEntry, SharedAffinity } from '../../src/stores/workers/affinity.ts'
 import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
-import type { Lease, LeaseClient, Unused } from '../../src/stores/workers/lease.ts'
+import type { Lease, LeaseClient, Remainder, Unused } from '../../src/stores/workers/lease.ts'
 import { LeaseServer } from '../../src/stores/workers/lease-server.ts'
 import { SharedTurns, TurnBoard } from '../../src/stores/workers/turns.ts'
 import { countersContract, placesContract } from './contract-memory.ts'
@@ -44,6 +44,18 @@ class Machine {
       this.#note(given, this.workers[at]!.lent.shift() ?? this.now)
     })
     await settled()
+  }
+
+  /** What a worker says is left when no other message is on its way. */
+  async peek(at: number, limit: number, windowMs: number): Promise<Quota> {
+    let quota: Quota | undefined
+    void this.workers[at]!.counters.peek('key', limit, windowMs).then(given => {
+      quota = given
+    })
+    await settled()
+    await this.deliverAll()
+    assert.ok(quota, 'an answer')
+    return quota
   }
 
   /** Delivers the next message on one way; false when there is none. */
@@ -95,8 +107,13 @@ class Worker {
       for (let i = 0; i < Math.min(loan.units, ask.need); i++) this.lent.push(machine.now)
       this.down.push(() => resolve(loan))
     }
+    const left = async (asked: Parameters<LeaseClient['peek']>[0], resolve: (left: Remainder) => void) => {
+      const remainder = await this.borrower.peek(asked)
+      this.down.push(() => resolve(remainder))
+    }
     const lending: LeaseClient = {
       take: ask => new Promise(resolve => this.up.push(() => void answer(ask, resolve))),
+      peek: asked => new Promise(resolve => this.up.push(() => void left(asked, resolve))),
       giveBack: (key, windowMs, unused) => this.up.push(() => this.borrower.giveBack(key, windowMs, unused)),
       enter: (key, limit) => this.borrower.enter(key, limit),
       leave: key => this.borrower.leave(key),
@@ -191,6 +208,10 @@ t.test('CC-05 whatever the order of messages, all of the limit is admitted befor
         const machine = new Machine(WORKERS)
         await play(machine, steps, limit, 60_000)
         assert.equal(machine.admitted.length, Math.min(limit, machine.quotas.length))
+        for (let at = 0; at < WORKERS; at++) {
+          const { allowed } = await machine.peek(at, limit, 60_000)
+          assert.equal(allowed, machine.admitted.length < limit, 'a look counts what other workers have not used')
+        }
       },
     ),
     { numRuns: 60 },

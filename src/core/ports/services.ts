@@ -21,6 +21,8 @@ import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 export interface Counters {
   /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
+  /** The state of the limit; takes nothing. `allowed`: a unit is free. */
+  peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
   /** Takes one of `limit` permits; false when none is free. The holder returns it with `leave`. */
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void | Promise<void>

@@ -35,6 +35,15 @@ export class MemoryCounters implements Counters {
     }
   }
 
+  peek(key: string, limit: number, windowMs: number): Quota {
+    const window = this.#windows.get(`${windowMs} ${key}`)
+    const now = this.#now()
+    window?.advance(now)
+    const remaining = Math.max(0, limit - (window?.sum ?? 0))
+    const resetMs = window?.sum ? untilLeft(window.leavesAt, now, windowMs) : 0
+    return { allowed: remaining > 0, remaining, resetMs }
+  }
+
   enter(key: string, limit: number): boolean {
     const taken = this.#taken.get(key) ?? 0
     if (taken >= limit) return false

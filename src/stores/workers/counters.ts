@@ -27,13 +27,11 @@ export class LeasedCounters implements Counters {
   }
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    const name = `${windowMs} ${key}`
-    let quota = this.#quotas.get(name)
-    if (!quota) {
-      quota = new LeasedQuota(key, windowMs, this.#leases, this.#now)
-      this.#quotas.set(name, quota)
-    }
-    return quota.take(limit)
+    return this.#quota(key, windowMs).take(limit)
+  }
+
+  peek(key: string, limit: number, windowMs: number): Promise<Quota> {
+    return this.#quota(key, windowMs).peek(limit)
   }
 
   enter(key: string, limit: number): boolean | Promise<boolean> {
@@ -59,5 +57,15 @@ export class LeasedCounters implements Counters {
 
   close(): void {
     clearInterval(this.#sweep)
+  }
+
+  #quota(key: string, windowMs: number): LeasedQuota {
+    const name = `${windowMs} ${key}`
+    let quota = this.#quotas.get(name)
+    if (!quota) {
+      quota = new LeasedQuota(key, windowMs, this.#leases, this.#now)
+      this.#quotas.set(name, quota)
+    }
+    return quota
   }
 }

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'
 import { bucketMs, SlidingWindow } from '../memory/window.ts'
-import { type Ask, type Lease, type LeaseClient, systemClock, type Unused } from './lease.ts'
+import { type Ask, type Lease, type LeaseClient, type Remainder, systemClock, type Unused } from './lease.ts'
 
 const MAX_KEYS = 10_000
 /** Beyond its need a worker gets its share of the rest, divided by this, so that little stays unused. */
@@ -44,6 +44,7 @@ export class LeaseServer {
         quota.holders.delete(recall)
         return this.#lend(quota, ask, recall)
       },
+      peek: ({ key, limit, windowMs }) => this.#left(this.#quota(key, windowMs), limit),
       giveBack: (key, windowMs, unused) => this.#quota(key, windowMs).giveBack(unused),
       enter: (key, limit) => {
         const entered = this.#places.enter(key, limit)
@@ -74,6 +75,15 @@ export class LeaseServer {
     if (units > need) quota.holders.add(recall)
     else if (quota.isBack(bucket)) window.settle(bucket, now)
     return { units, bucket, free: free - units, leavesAt: window.leavesAt }
+  }
+
+  #left(quota: SharedQuota, limit: number): Remainder | Promise<Remainder> {
+    const { window } = quota
+    const bucket = window.advance(this.#now())
+    const free = Math.max(0, limit - window.sum)
+    const recalled = free === 0 && quota.recall(bucket)
+    if (recalled) return recalled.then(() => this.#left(quota, limit))
+    return { free, leavesAt: window.sum > 0 ? window.leavesAt : 0 }
   }
 
   #quota(key: string, windowMs: number): SharedQuota {

@@ -30,9 +30,17 @@ export interface Lease {
   readonly leavesAt: number
 }
 
+/** What is left of a limit, with the unused units of all workers where no other is free. */
+export interface Remainder {
+  readonly free: number
+  /** When the oldest unit leaves the window; 0 when there is none. */
+  readonly leavesAt: number
+}
+
 /** Calls of a worker to the lease server. */
 export interface LeaseClient {
   take(ask: Ask): Lease | Promise<Lease>
+  peek(asked: Pick<Ask, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
   giveBack(key: string, windowMs: number, unused: Unused): void
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void

@@ -39,13 +39,34 @@ export class LeasedQuota {
   }
 
   take(limit: number): Quota | Promise<Quota> {
-    if (this.#waiting.length === 0 && limit === this.#limit) {
-      if (this.#units > 0 && this.#bucket() === this.#lease.bucket) return this.#admit()
-      if (this.#refused && this.#now() < this.#lease.leavesAt) return this.#refuse()
+    switch (this.#known(limit)) {
+      case 'free':
+        return this.#admit()
+      case 'refused':
+        return this.#refuse()
+      default:
+        return new Promise((resolve, reject) => {
+          if (this.#waiting.push({ limit, resolve, reject }) === 1) void this.#ask()
+        })
     }
-    return new Promise((resolve, reject) => {
-      if (this.#waiting.push({ limit, resolve, reject }) === 1) void this.#ask()
-    })
+  }
+
+  async peek(limit: number): Promise<Quota> {
+    const known = this.#known(limit)
+    if (known === 'refused') return this.#refuse()
+    if (known === 'free') {
+      return { allowed: true, remaining: this.#lease.free + this.#units, resetMs: this.#resetMs() }
+    }
+    const { key, windowMs } = this
+    const { free, leavesAt } = await this.#leases.peek({ key, limit, windowMs })
+    return { allowed: free > 0, remaining: free, resetMs: untilLeft(leavesAt, this.#now(), windowMs) }
+  }
+
+  /** What the next request gets, as far as the last lease says; undefined when the lease server must say. */
+  #known(limit: number): 'free' | 'refused' | undefined {
+    if (this.#waiting.length > 0 || limit !== this.#limit) return undefined
+    if (this.#units > 0 && this.#bucket() === this.#lease.bucket) return 'free'
+    return this.#refused && this.#now() < this.#lease.leavesAt ? 'refused' : undefined
   }
 
   /** Unused units. */
