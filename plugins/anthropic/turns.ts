@@ -99,8 +99,8 @@ function spoken(message: Message, at: string, target: Target): Block[] {
     const { provider, ...block } = native as Block
     if (provider === target.provider.id) blocks.push(block as Block)
   }
-  const said = contentBlocks(message.content, at)
-  append(blocks, said.length > 0 ? said : contentBlocks(message.refusal, at))
+  const content = contentBlocks(message.content, at)
+  append(blocks, content.length > 0 ? content : contentBlocks(message.refusal, at))
   return blocks
 }
 

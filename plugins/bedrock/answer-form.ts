@@ -18,11 +18,11 @@ const ANY_OBJECT = 'Respond with one JSON object and nothing else.'
 
 /** `forcible`: whether the model can be forced to call a tool in this request. */
 export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, forcible: boolean): AnswerForm {
-  const asked = request.response_format
-  if (asked?.type === 'json_object') return { instruction: ANY_OBJECT }
-  if (asked?.type !== 'json_schema') return {}
-  const { name, description } = asked.json_schema
-  const schema: Json = wellFormed(asked.json_schema.schema)
+  const format = request.response_format
+  if (format?.type === 'json_object') return { instruction: ANY_OBJECT }
+  if (format?.type !== 'json_schema') return {}
+  const { name, description } = format.json_schema
+  const schema: Json = wellFormed(format.json_schema.schema)
   const { maker, takesSchemas } = familyOf(mapping)
   if (takesSchemas && mapping.supports.has('structured_outputs')) {
     if (maker === 'anthropic') return { format: { type: 'json_schema', schema: strictSchema(schema) } }

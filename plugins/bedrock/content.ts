@@ -37,8 +37,8 @@ export class Contents {
     if (Array.isArray(content) && content.some(({ type }) => type !== 'text' && type !== 'refusal')) {
       throw errors.unsupported(`A message of the role "${role}" may hold text only.`, `${at}.content`)
     }
-    const said = this.blocks(content, at)
-    return said.length > 0 ? said : this.blocks(message.refusal, at)
+    const blocks = this.blocks(content, at)
+    return blocks.length > 0 ? blocks : this.blocks(message.refusal, at)
   }
 
   #part(part: ContentPart, at: string): Block[] {

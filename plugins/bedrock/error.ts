@@ -50,11 +50,11 @@ export function errorOf(
   target: Target,
   { status, named }: { status?: number; named?: string } = {},
 ): GatewayError | undefined {
-  const said = isObject(body) ? body : {}
-  const { message, code: told } = readProviderError(body) ?? {}
-  const text = message ?? (typeof said.Message === 'string' ? said.Message : undefined)
-  const inner = isObject(said.Output) ? said.Output.__type : undefined
-  const type = typeOf(said.__type ?? inner ?? named ?? told)
+  const answer = isObject(body) ? body : {}
+  const { message, code: reportedCode } = readProviderError(body) ?? {}
+  const text = message ?? (typeof answer.Message === 'string' ? answer.Message : undefined)
+  const inner = isObject(answer.Output) ? answer.Output.__type : undefined
+  const type = typeOf(answer.__type ?? inner ?? named ?? reportedCode)
   if (text === undefined && type === undefined && named === undefined) return undefined
   const reported = { message: shown(text ?? `the provider reported ${type ?? 'an error'}`), type }
   let as = status ?? 400

@@ -17,11 +17,11 @@ export interface Reasoning {
 
 /** Efforts are never downgraded: the provider rejects those that the model lacks. */
 export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Reasoning {
-  const asked = request.max_completion_tokens ?? request.max_tokens ?? undefined
+  const limit = request.max_completion_tokens ?? request.max_tokens ?? undefined
   const { maker } = familyOf(mapping)
-  if (maker === 'anthropic') return claude(request, mapping, asked, at)
+  if (maker === 'anthropic') return claude(request, mapping, limit, at)
   const effort = effortOf(request, mapping)
-  const idle = { thinks: false, fields: {}, maxTokens: asked, configurable: true, replays: true }
+  const idle = { thinks: false, fields: {}, maxTokens: limit, configurable: true, replays: true }
   if (effort === undefined || !mapping.supports.has('reasoning')) return idle
   if (maker === 'amazon') {
     if (effort === 'none') return idle

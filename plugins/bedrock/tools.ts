@@ -45,10 +45,10 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circ
     return chosen(tools, answerChoice(request, offered.length > 0), true, family)
   }
   if (offered.length > 0 && !forbids) {
-    const asked = choiceOf(request.tool_choice)
-    const refused = isForced(asked) && !at.forcible
+    const requested = choiceOf(request.tool_choice)
+    const refused = isForced(requested) && !at.forcible
     if (refused && family.maker === 'anthropic') throw cannotForce(target.mapping, 'tool_choice')
-    const choice = refused ? { auto: {} } : asked
+    const choice = refused ? { auto: {} } : requested
     return chosen(offered, choice, request.parallel_tool_calls === false, family)
   }
   if (used.size === 0) return NOTHING

@@ -66,15 +66,15 @@ export function historyOf(messages: readonly Message[], target: Target): History
         break
       }
       case 'assistant': {
-        const said = contents.texts(message, at)
+        const content = contents.texts(message, at)
         // Reasoning without text or calls is no turn.
-        if (said.length === 0 && !message.tool_calls?.length) break
+        if (content.length === 0 && !message.tool_calls?.length) break
         const turn = draft('assistant')
         const thoughts = replayReasoning(message, target)
         // In a turn with reasoning, the first block must be reasoning (docs/contract.md#messages).
         if (turn.content[0] && !isThought(turn.content[0])) turn.content.unshift(...thoughts)
         else append(turn.content, thoughts)
-        append(turn.content, said)
+        append(turn.content, content)
         functionCalls(message, at).forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), result: undefined }
           turn.slots.push(slot)

@@ -34,12 +34,12 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): W
 function transcriptOf(answer: unknown, target: Target): Transcript {
   if (!isObject(answer) || typeof answer.text !== 'string') throw errorIn(answer, 'text', target)
   const { text, language_code: language, audio_duration_secs: duration } = answer
-  const said = listIn(answer.words).filter(word => isObject(word) && word.type !== 'spacing')
+  const words = listIn(answer.words).filter(word => isObject(word) && word.type !== 'spacing')
   return {
     text: text.trim(),
     language: typeof language === 'string' ? language : undefined,
     duration: secondsIn(duration),
-    words: said.length > 0 ? wordsIn(said, 'text') : undefined,
+    words: words.length > 0 ? wordsIn(words, 'text') : undefined,
   }
 }
 

@@ -35,10 +35,10 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { system, contents } = historyOf(request.messages, target, surface.callIds)
   const { tools, toolConfig } = toolsOf(request, mapping, surface)
   // Models before the third generation accept no answer format beside tools: an instruction replaces it.
-  const told = tools !== undefined && !takesLevels(mapping) ? instructionOf(request.response_format) : undefined
-  if (told && isGemma(target)) contents[0]!.parts.unshift({ text: `${told}\n\n` })
-  else if (told) system.push({ text: told })
-  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping, told === undefined) }
+  const instruction = tools !== undefined && !takesLevels(mapping) ? instructionOf(request.response_format) : undefined
+  if (instruction && isGemma(target)) contents[0]!.parts.unshift({ text: `${instruction}\n\n` })
+  else if (instruction) system.push({ text: instruction })
+  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping, instruction === undefined) }
   const { body: extras, headers } = surface.extras(request)
   const body: Json = {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),

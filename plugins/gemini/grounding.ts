@@ -88,10 +88,10 @@ export class Grounding {
     )
     let behind = 0
     return segment => {
-      const told = placeIn(units.get(startOf(segment)), units.get(endOf(segment)))
+      const reported = placeIn(units.get(startOf(segment)), units.get(endOf(segment)))
       const words = textIn(segment.text)
-      if (words === undefined) return countIn(segment.partIndex) ? undefined : told
-      if (told && text.slice(told.start, told.end) === words) return told
+      if (words === undefined) return countIn(segment.partIndex) ? undefined : reported
+      if (reported && text.slice(reported.start, reported.end) === words) return reported
       if (this.#looked > MAX_LOOKS * text.length) return undefined
       let start = text.indexOf(words, behind)
       this.#looked += (start < 0 ? text.length : start) - behind

@@ -106,11 +106,11 @@ class PartDecoder implements Decoder {
 
   #audioIn({ content }: Json): Event[] {
     const pieces: Buffer[] = []
-    let said = ''
+    let type = ''
     for (const part of listIn(isObject(content) ? content.parts : undefined)) {
       const { mimeType = '', data } = isObject(part) && isObject(part.inlineData) ? part.inlineData : {}
       if (typeof data !== 'string' || !/^(?:audio\/|$)/i.test(String(mimeType))) continue
-      said = String(mimeType)
+      type = String(mimeType)
       pieces.push(audioBytes(data))
     }
     const audio = Buffer.concat(pieces)
@@ -118,7 +118,7 @@ class PartDecoder implements Decoder {
     if (this.#began) return [{ type: 'bytes', bytes: audio }]
     this.#began = true
     if (!this.#isWav) return [{ type: 'bytes', bytes: audio, contentType: 'audio/pcm' }]
-    const bytes = Buffer.concat([wavHead(rateOf(said), this.#isWhole ? audio.length : undefined), audio])
+    const bytes = Buffer.concat([wavHead(rateOf(type), this.#isWhole ? audio.length : undefined), audio])
     return [{ type: 'bytes', bytes, contentType: 'audio/wav' }]
   }
 }

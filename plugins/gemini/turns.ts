@@ -68,7 +68,7 @@ export function historyOf(
         break
       }
       case 'assistant': {
-        const parts = signedParts(spoken(message, at, target), message, target)
+        const parts = signedParts(contentOf(message, at, target), message, target)
         if (parts.length === 0 && !message.tool_calls?.length) break
         const turn = draft('model')
         append(turn.parts, parts)
@@ -115,9 +115,9 @@ function systemParts(message: Message, at: string, target: Target): Part[] {
 const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</system-reminder>` })
 
 /** Assistant content before its calls. Images of the gateway's answers may come back in the field `images`. */
-function spoken(message: Message & { images?: unknown }, at: string, target: Target): Part[] {
-  const said = contentParts(message.content, at, target)
-  const parts = said.length > 0 ? said : contentParts(message.refusal, at, target)
+function contentOf(message: Message & { images?: unknown }, at: string, target: Target): Part[] {
+  const content = contentParts(message.content, at, target)
+  const parts = content.length > 0 ? content : contentParts(message.refusal, at, target)
   const { model, supports } = target.mapping
   const sees = supports.has('vision') || model.output.includes('image')
   for (const image of sees && Array.isArray(message.images) ? message.images : []) {

@@ -41,16 +41,16 @@ function usageOf(report: Json): Usage {
   }
   if (cached > 0) usage.input_cache_read = cached
   if (thoughts > 0) usage.internal_reasoning = thoughts
-  const heard = ofModality(report.promptTokensDetails, 'AUDIO')
-  if (heard > 0) usage.input_audio = heard
-  const watched = ofModality(report.promptTokensDetails, 'VIDEO')
-  if (watched > 0) usage.input_video = watched
-  const heardBefore = ofModality(report.cacheTokensDetails, 'AUDIO')
-  if (heardBefore > 0) usage.input_audio_cache_read = heardBefore
+  const inputAudio = ofModality(report.promptTokensDetails, 'AUDIO')
+  if (inputAudio > 0) usage.input_audio = inputAudio
+  const inputVideo = ofModality(report.promptTokensDetails, 'VIDEO')
+  if (inputVideo > 0) usage.input_video = inputVideo
+  const cachedAudio = ofModality(report.cacheTokensDetails, 'AUDIO')
+  if (cachedAudio > 0) usage.input_audio_cache_read = cachedAudio
   const imageTokens = ofModality(report.candidatesTokensDetails, 'IMAGE')
   if (imageTokens > 0) usage.image_output = imageTokens
-  const said = ofModality(report.candidatesTokensDetails, 'AUDIO')
-  if (said > 0) usage.output_audio = said
+  const outputAudio = ofModality(report.candidatesTokensDetails, 'AUDIO')
+  if (outputAudio > 0) usage.output_audio = outputAudio
   return usage
 }
 
@@ -75,6 +75,6 @@ const TIERS: Readonly<Record<string, string>> = {
 /** The served tier in the API's terms, from either surface's field; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
   if (!isObject(report)) return undefined
-  const told = String(report.trafficType ?? report.serviceTier)
-  return Object.hasOwn(TIERS, told) ? TIERS[told] : undefined
+  const tier = String(report.trafficType ?? report.serviceTier)
+  return Object.hasOwn(TIERS, tier) ? TIERS[tier] : undefined
 }

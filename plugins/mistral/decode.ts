@@ -67,9 +67,9 @@ function signaturesIn({ choices }: Json): Signatures {
   listIn(choices).forEach((choice, position) => {
     if (!isObject(choice)) return
     const { index, delta, message } = choice
-    const said = isObject(delta) ? delta : isObject(message) ? message : {}
+    const turn = isObject(delta) ? delta : isObject(message) ? message : {}
     const found: (string | undefined)[] = [undefined]
-    for (const part of listIn(said.content)) {
+    for (const part of listIn(turn.content)) {
       if (!isObject(part) || part.type !== 'thinking') continue
       if (hasText(part.thinking)) found.push(undefined)
       if (typeof part.signature === 'string') found[found.length - 1] = part.signature

@@ -32,8 +32,8 @@ function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): Ret
   if (!pages.every(isObject)) throw errors.invalidAnswer('a page is no object')
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
-  const told = Number.isSafeInteger(processed) ? Number(processed) : 0
-  const count = told > 0 && told <= MOST_PAGES ? told : pages.length
+  const reported = Number.isSafeInteger(processed) ? Number(processed) : 0
+  const count = reported > 0 && reported <= MOST_PAGES ? reported : pages.length
   const value: OcrResult = {
     ...(answer as Json),
     pages,

@@ -74,10 +74,10 @@ function answerOf({ message, at, calls }: PairedMessage, target: Target): Json |
     closed: true,
   }))
   if (text === '' && thinking.length === 0 && calls.length === 0) return undefined
-  const said = text === '' ? [] : [{ type: 'text', text }]
+  const texts = text === '' ? [] : [{ type: 'text', text }]
   return {
     role: 'assistant',
-    content: thinking.length > 0 ? [...thinking, ...said] : text,
+    content: thinking.length > 0 ? [...thinking, ...texts] : text,
     ...(calls.length > 0 && { tool_calls: calls.map((call, i) => callOf(call, `${at}.tool_calls[${i}]`)) }),
   }
 }

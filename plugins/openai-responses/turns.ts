@@ -77,9 +77,9 @@ function turnOfMessage(message: Message, at: string, target: Target, calls: Call
   const made: CallItem[] = []
   const items: Json[] = []
   const toolCalls = message.tool_calls ?? []
-  const said = messagesOf(message, at)
+  const pending = messagesOf(message, at)
   const sayUpTo = (preceding: number) => {
-    while (said[0] && said[0].preceding <= preceding) items.push(said.shift()!.item)
+    while (pending[0] && pending[0].preceding <= preceding) items.push(pending.shift()!.item)
   }
   for (const [j, given] of toolCalls.entries()) {
     sayUpTo(j)
@@ -101,19 +101,19 @@ function callItem(call: ToolCall, id: string): Json {
   return { type: 'function_call', call_id: id, name, arguments: toolArguments(args) }
 }
 
-interface Said {
+interface PlacedMessage {
   readonly item: Json
   /** Tool calls of the preceding turn. */
   readonly preceding: number
 }
 
 /** Each phased item is a separate message; otherwise all content is one, by default before the calls. */
-function messagesOf(message: Message, at: string): Said[] {
-  const said: Said[] = []
+function messagesOf(message: Message, at: string): PlacedMessage[] {
+  const messages: PlacedMessage[] = []
   const say = (content: Json[], phase: string | null | undefined, preceding: number) => {
     if (content.length === 0) return
     const item = { type: 'message', role: 'assistant', status: 'completed', content, ...(phase && { phase }) }
-    said.push({ item, preceding })
+    messages.push({ item, preceding })
   }
   if (message.message_items?.length) {
     for (const { text, phase, preceding_tool_calls: preceding } of message.message_items) {
@@ -124,7 +124,7 @@ function messagesOf(message: Message, at: string): Said[] {
     const isLast = message.content_before_tool_calls === false
     say(outputOf(message.content, message.refusal, at), message.phase, isLast ? Number.POSITIVE_INFINITY : 0)
   }
-  return said
+  return messages
 }
 
 const MAX_CALL_ID = 64

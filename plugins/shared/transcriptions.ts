@@ -52,10 +52,10 @@ export function segmentsIn(list: unknown): Segment[] {
   return listIn(list).flatMap(entry => {
     if (!isObject(entry)) return []
     const { text, transcript, speaker, speaker_id } = entry
-    const said = text ?? transcript
+    const content = text ?? transcript
     const span = spanIn(entry)
-    if (typeof said !== 'string' || !span) return []
-    return [{ start: span.start, end: span.end, text: said, speaker: speakerOf(speaker ?? speaker_id), more: entry }]
+    if (typeof content !== 'string' || !span) return []
+    return [{ start: span.start, end: span.end, text: content, speaker: speakerOf(speaker ?? speaker_id), more: entry }]
   })
 }
 

@@ -65,8 +65,8 @@ function refusal(url: URL, status: number, answer: string): Failure {
 export function parseError(answer: string): { message: string } | undefined {
   try {
     const error: unknown = (JSON.parse(answer) as { error?: unknown } | null)?.error
-    const said = error && typeof error === 'object' && 'message' in error && typeof error.message === 'string'
-    return said ? (error as { message: string }) : undefined
+    const hasMessage = error && typeof error === 'object' && 'message' in error && typeof error.message === 'string'
+    return hasMessage ? (error as { message: string }) : undefined
   } catch {
     return undefined
   }

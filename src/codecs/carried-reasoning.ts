@@ -57,8 +57,8 @@ const isDetail = (value: unknown): value is ReasoningDetail =>
 
 /** Adds the content carried by a part to its turn. */
 export function restore(message: Message, { text, details, native }: Carried): void {
-  const said = text ?? details?.map(detail => detail.text ?? '').join('') ?? ''
-  if (said !== '') message.reasoning = (message.reasoning ?? '') + said
+  const reasoning = text ?? details?.map(detail => detail.text ?? '').join('') ?? ''
+  if (reasoning !== '') message.reasoning = (message.reasoning ?? '') + reasoning
   for (const detail of details ?? []) {
     message.reasoning_details ??= []
     message.reasoning_details.push(detail)

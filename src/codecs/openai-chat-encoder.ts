@@ -8,7 +8,7 @@ import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './ac
 import type { ChatCompat } from './chat-compat.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
-import { annotation, type ChoiceEvent, ToldChoice } from './told-choice.ts'
+import { annotation, type ChoiceEvent, StreamedChoice } from './streamed-choice.ts'
 
 /** Common beginning of chunks and whole answers. Known from the first visible event on. */
 const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({
@@ -29,7 +29,7 @@ export class StreamEncoder implements Encoder {
   #head = ''
   #prefix = ''
   /** By the index of the choice; sparse. */
-  readonly #choices: ToldChoice[] = []
+  readonly #choices: StreamedChoice[] = []
   readonly #oneCall: boolean
 
   constructor(ex: Exchange, compat: ChatCompat) {
@@ -55,7 +55,7 @@ export class StreamEncoder implements Encoder {
 
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
-    const left = this.#choices.map((told, choice) => this.#delta(choice, told.leftOfText())).join('')
+    const left = this.#choices.map((streamed, choice) => this.#delta(choice, streamed.leftOfText())).join('')
     return `${left}data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
@@ -74,35 +74,35 @@ export class StreamEncoder implements Encoder {
 
   #chunk(event: ChoiceEvent): string {
     const { choice } = event
-    this.#choices[choice] ??= new ToldChoice()
-    const told = this.#choices[choice]
-    if (event.type === 'text' && told.talks) {
-      told.written += event.text.length
+    this.#choices[choice] ??= new StreamedChoice()
+    const streamed = this.#choices[choice]
+    if (event.type === 'text' && streamed.isPlainText) {
+      streamed.characters += event.text.length
       return `${this.#prefix}${choice},"delta":{"content":${JSON.stringify(event.text)}},"finish_reason":null}]}\n\n`
     }
     if (event.type === 'finish') {
-      const left = this.#delta(choice, told.left())
+      const left = this.#delta(choice, streamed.left())
       // C5: also for an empty answer; clients reject a message without a role.
-      const role = told.begin() ? '"role":"assistant","content":null' : ''
+      const role = streamed.begin() ? '"role":"assistant","content":null' : ''
       const reason = finishOf(event.reason, this.#oneCall)
       return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${reason}"}]}\n\n`
     }
-    if (event.type === 'logprobs') return this.#rated(event, told)
-    const said = told.add(event) ? this.#said(event) : ''
+    if (event.type === 'logprobs') return this.#rated(event, streamed)
+    const members = streamed.add(event) ? this.#members(event) : ''
     // Held content is charged from now on, so the stream must begin here, even if it fails later.
-    if (!told.begin()) return this.#delta(choice, said)
-    if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${said}`)
-    return this.#delta(choice, `"role":"assistant","content":null${said && `,${said}`}`)
+    if (!streamed.begin()) return this.#delta(choice, members)
+    if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${members}`)
+    return this.#delta(choice, `"role":"assistant","content":null${members && `,${members}`}`)
   }
 
   /** A chunk of log probabilities only: their text has its own chunk. */
-  #rated({ choice, of, tokens }: LogprobsEvent, told: ToldChoice): string {
-    const begun = told.begin() ? this.#delta(choice, '"role":"assistant","content":null') : ''
+  #rated({ choice, of, tokens }: LogprobsEvent, streamed: StreamedChoice): string {
+    const begun = streamed.begin() ? this.#delta(choice, '"role":"assistant","content":null') : ''
     const logprobs = JSON.stringify({ content: null, refusal: null, [of]: tokens })
     return `${begun}${this.#prefix}${choice},"delta":{},"logprobs":${logprobs},"finish_reason":null}]}\n\n`
   }
 
-  #said(event: ChoiceEvent): string {
+  #members(event: ChoiceEvent): string {
     return this.#oneCall && event.type === 'tool' ? functionCallDelta(event) : deltaOf(event, this.#compat)
   }
 

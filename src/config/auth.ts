@@ -89,7 +89,7 @@ export function issueOf(scheme: Auth['scheme'], secret: string): string | undefi
   if (scheme === 'gcp-oauth') return accountProblem(secret)
   if (!HEADER_VALUE.test(secret))
     return 'a secret contains a line break or another character that a header cannot carry'
-  return scheme === 'aws-sigv4' ? said(awsKeys(secret)) : undefined
+  return scheme === 'aws-sigv4' ? parseIssue(awsKeys(secret)) : undefined
 }
 
 function accountProblem(secret: string): string | undefined {
@@ -100,7 +100,7 @@ function accountProblem(secret: string): string | undefined {
   return 'the "token_uri" of the service account must start with "https://": plain http is for loopback addresses'
 }
 
-const said = (parsed: Parsed<unknown>): string | undefined => ('issue' in parsed ? parsed.issue : undefined)
+const parseIssue = (parsed: Parsed<unknown>): string | undefined => ('issue' in parsed ? parsed.issue : undefined)
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 

@@ -45,9 +45,9 @@ export function readManifest(orgId: string, text: string, shared: Catalog, optio
   const plain = parseYamlFile(source)
   refuseReferences(plain, source)
   const manifest = JSON.stringify(plain)
-  const said = cappedKeys(plain)
+  const caps = cappedKeys(plain)
   const file = fileOf(source, plain)
-  if (shared.customCaps) refuseBeyond(file.value, said, shared.customCaps, source)
+  if (shared.customCaps) refuseBeyond(file.value, caps, shared.customCaps, source)
   const { provider } = file.value
   const models = mappingsIn(file.value)
   if (shared.providers.has(provider)) {

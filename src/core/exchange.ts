@@ -346,7 +346,7 @@ export class Exchange {
 
   /** Price terms besides usage: as requested, later as served. */
   get terms(): Terms {
-    const asked = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
-    return this.servedTier === undefined ? (asked ?? {}) : { ...asked, tier: this.servedTier }
+    const requested = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
+    return this.servedTier === undefined ? (requested ?? {}) : { ...requested, tier: this.servedTier }
   }
 }

@@ -90,9 +90,9 @@ const isInSteps = (out: Written): out is WrittenSteps => typeof out === 'object'
 
 async function fail(encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
   await encoder.conclude?.(error)
-  const said = encoder.fail(error)
-  if (said === undefined) sink.destroy()
-  else await sink.end(isInSteps(said) ? await inTurns(said) : said)
+  const last = encoder.fail(error)
+  if (last === undefined) sink.destroy()
+  else await sink.end(isInSteps(last) ? await inTurns(last) : last)
 }
 
 function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {

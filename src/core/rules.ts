@@ -95,8 +95,8 @@ interface EffectiveRates {
 function effectiveRatesOf(price: Price, { promptTokens, terms }: PricedRequest): EffectiveRates | undefined {
   if (price.tiers.length === 0 && !price.tierFactors) return undefined
   const rates = price.tiers.length > 0 ? ratesFor(price, promptTokens) : price.rates
-  const asked = tierFactorOf(price, terms)
-  const factor = asked > MILLION ? asked : MILLION
+  const tierFactor = tierFactorOf(price, terms)
+  const factor = tierFactor > MILLION ? tierFactor : MILLION
   if (rates === price.rates && factor === MILLION) return undefined
   const above = price.tiers.find(tier => tier.rates === rates)?.above
   const says = [

@@ -37,9 +37,9 @@ export function estimate(ex: Exchange): Estimate | null {
   const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const terms = operation.terms?.(request)
-  const asked = costOf(usage, price, terms)
-  if (!asked) return null
-  let base = asked.total
+  const requested = costOf(usage, price, terms)
+  if (!requested) return null
+  let base = requested.total
   let factor = tierFactorOf(price, terms ?? {})
   if (factor < MILLION) {
     // A cheaper tier may not be the one that is served.

@@ -42,8 +42,8 @@ export const healing: FilterFactory<object> = {
 export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   if (endpoint.operation?.name !== 'chat' || !request || !chat.plugins?.some(({ id }) => id === 'response-healing'))
     return false
-  const asked = chat.response_format?.type
-  return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
+  const format = chat.response_format?.type
+  return (format === 'json_object' || format === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
 export interface Needed {

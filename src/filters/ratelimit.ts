@@ -130,16 +130,16 @@ function condition({ organizations, plans, age, spent }: Infer<typeof rule>, use
 /** Credits that organizations have used: no request waits for them, so that they are zero at first, and old later. */
 function lookup(ledger: Ledger, now: () => number): Lookup {
   const known = new LRUCache<string, { used: Money; at: number }>({ max: MAX_ORGANIZATIONS })
-  const asked = new Set<string>()
+  const pending = new Set<string>()
   return orgId => {
     const found = known.get(orgId)
-    if (!asked.has(orgId) && (!found || now() - found.at > REFRESH_MS)) {
-      asked.add(orgId)
+    if (!pending.has(orgId) && (!found || now() - found.at > REFRESH_MS)) {
+      pending.add(orgId)
       void ledger
         .balance(orgId)
         .then(({ used }) => known.set(orgId, { used, at: now() }))
         .catch(() => undefined)
-        .finally(() => asked.delete(orgId))
+        .finally(() => pending.delete(orgId))
     }
     return found?.used ?? 0n
   }

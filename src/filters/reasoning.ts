@@ -102,12 +102,12 @@ function restored(message: Message, events: readonly Event[], seals: SealCheck |
   const open = (value: string | undefined) => (value === undefined ? undefined : seals ? seals.value(value) : value)
   const details: ReasoningDetail[] = []
   const signatures = new Map<string, string>()
-  let said = ''
+  let reasoning = ''
   for (const event of events) {
     if (event.type === 'reasoning') {
       const { signature, data, ...rest } = event
       const [own, hidden] = [open(signature), open(data)]
-      said += event.text
+      reasoning += event.text
       addDetail(
         details,
         Object.assign(rest, own !== undefined && { signature: own }, hidden !== undefined && { data: hidden }),
@@ -119,7 +119,7 @@ function restored(message: Message, events: readonly Event[], seals: SealCheck |
   }
   const whole: Message = Object.assign({}, message)
   if (details.length > 0) whole.reasoning_details = details
-  if (said !== '' && message.reasoning == null) whole.reasoning = said
+  if (reasoning !== '' && message.reasoning == null) whole.reasoning = reasoning
   whole.tool_calls = message.tool_calls!.map((call): ToolCall => {
     const signature = signatures.get(call.id)
     return signature === undefined

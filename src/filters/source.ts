@@ -54,8 +54,8 @@ function hostOf(referer: string | undefined): string | undefined {
 }
 
 function agentOf(ex: Exchange): string | null {
-  const said = [ex.header('user-agent'), ex.header('x-title'), ex.header('x-openrouter-title')]
-  for (const text of said) {
+  const candidates = [ex.header('user-agent'), ex.header('x-title'), ex.header('x-openrouter-title')]
+  for (const text of candidates) {
     if (!text) continue
     const found = agents.find(([pattern]) => pattern.test(text.slice(0, MAX_AGENT)))
     if (found) return found[1]

@@ -54,8 +54,8 @@ function formOf(fields: WireRequest['body'], files: readonly FilePart[]): Conten
   for (const [name, value] of Object.entries(fields)) {
     for (const item of Array.isArray(value) ? value : [value]) {
       if (item === undefined || item === null) continue
-      const said = typeof item === 'object' ? JSON.stringify(item) : String(item)
-      text += `--${boundary}\r\ncontent-disposition: form-data; name="${quoted(name)}"\r\n\r\n${said}\r\n`
+      const shown = typeof item === 'object' ? JSON.stringify(item) : String(item)
+      text += `--${boundary}\r\ncontent-disposition: form-data; name="${quoted(name)}"\r\n\r\n${shown}\r\n`
     }
   }
   for (const { name, filename, contentType, pieces: content } of files) {

@@ -45,37 +45,37 @@ export class Tally {
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
     if (characters > MAX_FRAME_CHARACTERS) checkFrame(events)
-    let told = 0
+    let added = 0
     for (let at = 0; at < events.length; at++) {
       const event = events[at]!
       switch (event.type) {
         case 'text':
           // Of a stream it passes on, however much of it there is.
           this.#text += event.text.length
-          if (this.#isHeld) told += event.text.length
+          if (this.#isHeld) added += event.text.length
           break
         case 'reasoning':
           this.#text += event.text.length
-          told += event.signature === undefined && event.data === undefined ? event.text.length : characters
+          added += event.signature === undefined && event.data === undefined ? event.text.length : characters
           if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
           break
         case 'tool':
-          told += event.args?.length ?? 0
+          added += event.args?.length ?? 0
           this.#tool(event)
           break
         case 'logprobs':
-          if (this.#isHeld) told = characters
+          if (this.#isHeld) added = characters
           break
         case 'usage':
         case 'bytes':
         case 'partial_image':
           break
         default:
-          told = characters
+          added = characters
       }
     }
     if (this.#isHeld && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
-    this.#kept += events.length === 0 ? characters : Math.min(told, characters)
+    this.#kept += events.length === 0 ? characters : Math.min(added, characters)
   }
 
   #block(key: number): void {

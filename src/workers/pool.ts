@@ -24,7 +24,7 @@ export interface PoolOptions {
 }
 
 /** Results of a call, by the pid of the worker. */
-export interface Told<Answer> {
+export interface Answers<Answer> {
   readonly answers: ReadonlyMap<number, Answer>
   /** Includes workers that did not answer in time or ended during the call. */
   readonly refusals: ReadonlyMap<number, Error>
@@ -104,8 +104,8 @@ export class Pool {
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
     patienceMs?: number,
-  ): Promise<Told<Awaited<ReturnType<WorkerCalls[N]>>>> {
-    const asked = this.#slots.filter(({ ready }) => ready)
+  ): Promise<Answers<Awaited<ReturnType<WorkerCalls[N]>>>> {
+    const running = this.#slots.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
     const refusals = new Map<number, Error>()
     const ask = async (slot: WorkerSlot) => {
@@ -117,7 +117,7 @@ export class Pool {
         refusals.set(pid, err as Error)
       }
     }
-    await Promise.all(asked.map(ask))
+    await Promise.all(running.map(ask))
     return { answers, refusals }
   }
 

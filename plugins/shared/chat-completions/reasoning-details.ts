@@ -49,15 +49,15 @@ export class ReasoningDetails {
 
   /** Returns whether the entries contained any text, new or repeated. */
   read(entries: readonly unknown[], out: Event[]): boolean {
-    let told = false
+    let hasText = false
     for (const [position, entry] of entriesIn(entries).entries()) {
       if (!isObject(entry)) continue
       const type = typeof entry.type === 'string' ? entry.type : 'reasoning.text'
       const text = entry[textField(type)]
-      if (typeof text === 'string' && text !== '') told = true
+      if (typeof text === 'string' && text !== '') hasText = true
       this.#entry(entry, type, typeof text === 'string' ? text : '', indexIn(entry.index) ?? position, out)
     }
-    return told
+    return hasText
   }
 
   /** Ends the open block: its sealed part follows its text directly. */

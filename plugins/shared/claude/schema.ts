@@ -13,7 +13,7 @@ const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'host
  */
 export function strictSchema(schema: Json): Json {
   const entries: [string, unknown][] = []
-  const told: string[] = []
+  const rules: string[] = []
   for (const [key, value] of Object.entries(schema)) {
     if (KEPT.has(key)) entries.push([key, value])
     else if (MAPS.has(key) && isObject(value)) entries.push([key, mapOf(value)])
@@ -23,11 +23,11 @@ export function strictSchema(schema: Json): Json {
       entries.push(['anyOf', value.map(member)])
     } else if (key === 'format' && FORMATS.has(String(value))) entries.push([key, value])
     else if (key === 'additionalProperties' ? isObject(value) : key !== 'description') {
-      told.push(`${key}: ${JSON.stringify(value)}`)
+      rules.push(`${key}: ${JSON.stringify(value)}`)
     }
   }
   if (isObjectSchema(schema)) entries.push(['additionalProperties', false])
-  const description = [schema.description, told.length > 0 && `(${told.join(', ')})`].filter(Boolean).join(' ')
+  const description = [schema.description, rules.length > 0 && `(${rules.join(', ')})`].filter(Boolean).join(' ')
   if (description) entries.push(['description', description])
   // Not by assignment: a property may be called __proto__.
   return Object.fromEntries(entries)

@@ -78,12 +78,12 @@ function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, { forced }: 
  */
 function byBudget(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Thinking {
   const limit = limitOf(request) ?? ceilingOf(mapping)
-  const asked = mapping.supports.has('reasoning') ? budgetOf(request) : undefined
+  const requested = mapping.supports.has('reasoning') ? budgetOf(request) : undefined
   const hasRoom = limit === undefined || limit > MIN_BUDGET
-  if (asked === undefined || at.forced || at.loopWithoutThought || !hasRoom) {
-    return { on: false, maxTokens: limit ?? DEFAULT_MAX_TOKENS, replays: asked === undefined }
+  if (requested === undefined || at.forced || at.loopWithoutThought || !hasRoom) {
+    return { on: false, maxTokens: limit ?? DEFAULT_MAX_TOKENS, replays: requested === undefined }
   }
-  const wanted = Math.min(Math.max(asked, MIN_BUDGET), MAX_BUDGET)
+  const wanted = Math.min(Math.max(requested, MIN_BUDGET), MAX_BUDGET)
   const maxTokens = limit ?? Math.max(DEFAULT_MAX_TOKENS, wanted + ANSWER_TOKENS)
   const budget = Math.max(MIN_BUDGET, Math.min(wanted, maxTokens - ANSWER_TOKENS))
   return { on: true, thinking: { type: 'enabled', budget_tokens: budget }, maxTokens, replays: true }

@@ -125,9 +125,9 @@ class EventDecoder implements Decoder {
       ]
     }
     this.#images.push({ b64: image })
-    const told = usageIn(event.usage)
-    for (const axis of Object.keys(told) as (keyof Usage)[]) {
-      this.#usage[axis] = (this.#usage[axis] ?? 0) + told[axis]!
+    const usage = usageIn(event.usage)
+    for (const axis of Object.keys(usage) as (keyof Usage)[]) {
+      this.#usage[axis] = (this.#usage[axis] ?? 0) + usage[axis]!
     }
     this.#about = { ...description, ...(Number.isInteger(created) && { created: created as number }) }
     return []

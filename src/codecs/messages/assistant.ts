@@ -43,14 +43,14 @@ export function assistantMessage({ content }: MessageTurn, at: string): Message 
     }
   }
   for (const call of calls) sealCall(call, seals.get(call.id))
-  const said = compact(parts)
-  const message: Message = { role: 'assistant', content: said === '' && calls.length > 0 ? null : said }
+  const compacted = compact(parts)
+  const message: Message = { role: 'assistant', content: compacted === '' && calls.length > 0 ? null : compacted }
   if (reasoning !== '') message.reasoning = reasoning
   if (details.length > 0) message.reasoning_details = details
   if (calls.length > 0) message.tool_calls = calls
   if (calls.length > 0 && parts.length > 0) message.content_before_tool_calls = true
   if (native.length > 0) message.provider_native_blocks = native
-  return said === '' && Object.keys(message).length === 2 ? undefined : message
+  return compacted === '' && Object.keys(message).length === 2 ? undefined : message
 }
 
 /** A provider accepts its own thinking only at the start of the turn (docs/contract.md#messages). */

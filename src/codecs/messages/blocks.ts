@@ -8,7 +8,7 @@ import { WebResults } from './web-results.ts'
 
 type ChoiceEvent = Extract<Event, { choice: number }>
 /** Neither a piece of a call nor the end. */
-type Said = Exclude<ChoiceEvent, { type: 'tool' | 'finish' }>
+type BlockEvent = Exclude<ChoiceEvent, { type: 'tool' | 'finish' }>
 interface Thinking {
   readonly type: 'thinking'
   readonly block: number | undefined
@@ -27,7 +27,7 @@ export class Blocks {
    * Calls that began before the open one was complete, and other content in between: providers may interleave them, and
    * a closed block accepts no more.
    */
-  #waiting: (PendingTool | Said)[] = []
+  #waiting: (PendingTool | BlockEvent)[] = []
   readonly #web: WebResults
   /** Unset when reasoning is shown. */
   readonly #hidden: HiddenReasoning | undefined
@@ -57,7 +57,7 @@ export class Blocks {
       this.#finish = event.reason
       if (event.ending?.wire === WIRE) this.#ending = event.ending.fields
     } else if (this.#isOwed) this.#waiting.push(event)
-    else this.#say(event)
+    else this.#append(event)
   }
 
   /** The next text begins a new block. */
@@ -80,7 +80,7 @@ export class Blocks {
     return this.#open?.type === 'tool' && !this.#open.tool.isComplete
   }
 
-  #say(event: Said): void {
+  #append(event: BlockEvent): void {
     switch (event.type) {
       case 'text':
         this.#text(event.text)
@@ -256,7 +256,7 @@ export class Blocks {
     for (; at < waiting.length && (isEnd || !this.#isOwed); at++) {
       const next = waiting[at]!
       if (next instanceof PendingTool) this.#openTool(next)
-      else this.#say(next)
+      else this.#append(next)
     }
     if (at > 0) this.#waiting = waiting.slice(at)
   }

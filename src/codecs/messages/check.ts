@@ -108,7 +108,7 @@ class Issues {
   refuse(): void {
     const [first] = this.#found
     if (!first) return
-    const told = this.#found.map(({ path, message }) => `${path || 'the body'}: ${message}`).join('; ')
-    throw errors.invalidParameters(`Invalid request format: ${told}`, first.path || null)
+    const issues = this.#found.map(({ path, message }) => `${path || 'the body'}: ${message}`).join('; ')
+    throw errors.invalidParameters(`Invalid request format: ${issues}`, first.path || null)
   }
 }

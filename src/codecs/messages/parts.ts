@@ -45,7 +45,7 @@ const dataUrl = ({ media_type: mime, data }: { media_type: string; data: string 
 
 function documentParts({ source, title, context }: Extract<Block, { type: 'document' }>, at: string): ContentPart[] {
   const heading = [title, context].filter(Boolean).join('\n')
-  const told = heading === '' ? [] : [textPart(heading)]
+  const head = heading === '' ? [] : [textPart(heading)]
   switch (source.type) {
     case 'base64':
       return [{ type: 'file', file: { filename: title || 'document.pdf', file_data: dataUrl(source) } }]
@@ -56,9 +56,9 @@ function documentParts({ source, title, context }: Extract<Block, { type: 'docum
     case 'file':
       return [{ type: 'file', file: { file_id: source.file_id } }]
     case 'text':
-      return [...told, textPart(source.data)]
+      return [...head, textPart(source.data)]
     case 'content':
-      return [...told, ...partsOf(source.content as string | Block[], `${at}.content`)]
+      return [...head, ...partsOf(source.content as string | Block[], `${at}.content`)]
   }
 }
 

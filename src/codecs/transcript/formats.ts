@@ -54,11 +54,11 @@ const vtt = (segments: readonly Segment[]): string => `WEBVTT\n\n${cuesOf(segmen
 function cuesOf(segments: readonly Segment[], mark: ',' | '.'): string[] {
   return segments.flatMap(({ start, end, text }) => {
     const lines = text.split(/[\r\n]+/).map(line => line.trim())
-    const said = lines
+    const caption = lines
       .filter(line => line !== '')
       .join('\n')
       .replaceAll('-->', '->')
-    return said === '' ? [] : [`${clock(start, mark)} --> ${clock(end, mark)}\n${said}\n\n`]
+    return caption === '' ? [] : [`${clock(start, mark)} --> ${clock(end, mark)}\n${caption}\n\n`]
   })
 }
 

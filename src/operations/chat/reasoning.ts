@@ -11,12 +11,12 @@ export function adaptedReasoning(request: Readonly<ChatRequest>, mapping: Mappin
   if (!request.lenient_reasoning) return request
   const { lenient_reasoning: _, reasoning, reasoning_effort: effort, ...rest } = request
   if (!mapping.supports.has('reasoning')) return rest
-  const asked = reasoning?.max_tokens == null ? effort : effortOf(request, mapping)
+  const requested = reasoning?.max_tokens == null ? effort : effortOf(request, mapping)
   const listed = mapping.reasoningEfforts
-  if (listed.length === 0 || asked == null) {
+  if (listed.length === 0 || requested == null) {
     return Object.assign(rest, reasoning && { reasoning }, effort != null && { reasoning_effort: effort })
   }
-  return Object.assign(rest, { reasoning_effort: nearest(asked, listed) })
+  return Object.assign(rest, { reasoning_effort: nearest(requested, listed) })
 }
 
 function nearest(asked: ReasoningEffort, listed: readonly string[]): ReasoningEffort {

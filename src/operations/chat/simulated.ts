@@ -39,7 +39,7 @@ export function answer(request: DemoRequest): DemoAnswer {
   const prompt = lastText(request.messages, 'user')
   const reasoning = thinks(request) ? `The user wrote ${prompt.length} characters; a simulated answer follows.` : ''
   const tool = toolCall(request, prompt)
-  const told = tool && ('input' in tool ? tool.input : tool.arguments)
+  const input = tool && ('input' in tool ? tool.input : tool.arguments)
   const full = tool ? '' : textOf(request, prompt)
   const text = request.max_tokens === undefined ? full : full.slice(0, request.max_tokens * 4)
   return {
@@ -51,7 +51,7 @@ export function answer(request: DemoRequest): DemoAnswer {
     finish: tool ? 'tool_calls' : text.length < full.length ? 'length' : 'stop',
     usage: {
       prompt: tokens(JSON.stringify(request.messages)),
-      completion: tokens(text + reasoning + (told ?? '')),
+      completion: tokens(text + reasoning + (input ?? '')),
       reasoning: tokens(reasoning),
     },
   }
@@ -64,9 +64,9 @@ function toolCall({ tools, tool_choice: choice, messages }: DemoRequest, prompt:
   if (!tools?.length || choice === 'none' || hasResult(messages)) return undefined
   const named = typeof choice === 'object' ? (choice.function ?? choice.custom)?.name : undefined
   const { function: called, custom } = tools.find(tool => (tool.function ?? tool.custom)?.name === named) ?? tools[0]!
-  const told = prompt.slice(0, 40)
-  if (!called) return custom && { name: custom.name, input: told }
-  return { name: called.name, arguments: JSON.stringify(sample(called.parameters ?? {}, told)) }
+  const text = prompt.slice(0, 40)
+  if (!called) return custom && { name: custom.name, input: text }
+  return { name: called.name, arguments: JSON.stringify(sample(called.parameters ?? {}, text)) }
 }
 
 function textOf({ response_format: format, messages }: DemoRequest, prompt: string): string {

@@ -6,11 +6,11 @@ import { FairEntries } from './fair-entries.ts'
 /** Circuits of all organizations together; they share them. */
 const MAX_CIRCUITS = 10_000
 /** Maximum weight of one organization toward opening the circuit for all, which takes 1. */
-const MOST_TOLD = 1 / 2
+const MAX_SHARE = 1 / 2
 /** Tolerance for rounding in sums of shares. */
 const EPSILON = 1e-9
 /** Reports older than this do not count. */
-const TOLD_MS = 5 * 60_000
+const REPORT_MS = 5 * 60_000
 
 export interface CircuitClock {
   /** Milliseconds, monotonic. */
@@ -26,7 +26,7 @@ class Trouble {
   /** An organization without state here was answered, so that those in `own` are not the only ones. */
   answersOthers = false
   /** Failures reported by organizations since the last success of any. */
-  readonly told = new Map<string, { readonly share: number; readonly at: number }>()
+  readonly reports = new Map<string, { readonly share: number; readonly at: number }>()
 }
 
 export class MemoryCircuits implements Circuits {
@@ -76,7 +76,7 @@ export class MemoryCircuits implements Circuits {
     const trouble = this.#troubles.get(key)
     if (!trouble) return
     const now = this.#now()
-    trouble.told.clear()
+    trouble.reports.clear()
     trouble.all?.succeeded(now)
     const own = trouble.own.get(org)
     if (!own) trouble.answersOthers = true
@@ -90,7 +90,7 @@ export class MemoryCircuits implements Circuits {
     const trouble = this.#of(key)
     const own = this.#ownOf(trouble, key, org)
     const opened = own.failed(now, policy, this.#random())
-    const share = own.isOpen(now) ? MOST_TOLD : 1 / policy.failures
+    const share = own.isOpen(now) ? MAX_SHARE : 1 / policy.failures
     return this.#everyone(trouble, org, share, now, policy) ?? (opened ? 'organization' : undefined)
   }
 
@@ -99,14 +99,14 @@ export class MemoryCircuits implements Circuits {
     const trouble = this.#of(key)
     if (org === null) return allOf(trouble).trip(now, policy, this.#random()) ? 'everyone' : undefined
     const opened = this.#ownOf(trouble, key, org).trip(now, policy, this.#random())
-    return this.#everyone(trouble, org, MOST_TOLD, now, policy) ?? (opened ? 'organization' : undefined)
+    return this.#everyone(trouble, org, MAX_SHARE, now, policy) ?? (opened ? 'organization' : undefined)
   }
 
   cool(key: string, ms: number, org: string | null = ''): Opened {
     const now = this.#now()
     const trouble = this.#of(key)
     if (org !== null) this.#ownOf(trouble, key, org).cool(now, ms)
-    if (org !== null && !this.#convinces(trouble, org, MOST_TOLD, now) && !isOpenBy(trouble, org, now)) {
+    if (org !== null && !this.#convinces(trouble, org, MAX_SHARE, now) && !isOpenBy(trouble, org, now)) {
       return 'organization'
     }
     const all = allOf(trouble)
@@ -133,16 +133,16 @@ export class MemoryCircuits implements Circuits {
    * Whether a report opens the circuit for all: together with the reports of others; or, of a probe, when another
    * organization reported the failure before.
    */
-  #convinces({ all, told }: Trouble, org: string, share: number, now: number): boolean {
+  #convinces({ all, reports }: Trouble, org: string, share: number, now: number): boolean {
     if (all?.broken) return !all.isOpen(now) && all.openedBy !== org
-    told.set(org, { share: Math.min(MOST_TOLD, (told.get(org)?.share ?? 0) + share), at: now })
+    reports.set(org, { share: Math.min(MAX_SHARE, (reports.get(org)?.share ?? 0) + share), at: now })
     let sum = 0
-    for (const [other, { share, at }] of told) {
-      if (now - at > TOLD_MS) told.delete(other)
+    for (const [other, { share, at }] of reports) {
+      if (now - at > REPORT_MS) reports.delete(other)
       else sum += share
     }
     if (sum < 1 - EPSILON) return false
-    told.clear()
+    reports.clear()
     return true
   }
 

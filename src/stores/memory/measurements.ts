@@ -91,11 +91,11 @@ class Offer implements Measured {
     for (let at = 0; at < all.length; at++) {
       const series = all[at]!
       series.look(minute, history)
-      const its = series.told[ALL_REQUESTS]!
+      const its = series.values[ALL_REQUESTS]!
       requests += its
       if (its > 0) organizations++
     }
-    const its = own === undefined ? 0 : own.told[ALL_REQUESTS]!
+    const its = own === undefined ? 0 : own.values[ALL_REQUESTS]!
     this.organizations = organizations
     this.requests = organizations - (its > 0 ? 1 : 0) >= 2 ? requests : its
     const { newestWeight, usualLatency, usualThroughput } = history
@@ -122,8 +122,8 @@ class Offer implements Measured {
    * organization can shift the measurements of another one.
    */
   #join(own: Series | undefined, sum: number, count: number, usual: number, weight: number): void {
-    this.#sum = own === undefined ? 0 : own.told[sum]!
-    this.#count = own === undefined ? 0 : own.told[count]!
+    this.#sum = own === undefined ? 0 : own.values[sum]!
+    this.#count = own === undefined ? 0 : own.values[count]!
     const all = this.#all
     if (all.length < (own === undefined ? 2 : 3)) return
     const doubt = TRUSTED * Math.max(1, weight)
@@ -135,12 +135,12 @@ class Offer implements Measured {
     let high = Number.NEGATIVE_INFINITY
     let highest = usual
     for (let at = 0; at < all.length; at++) {
-      const { told } = all[at]!
-      const its = told[count]!
+      const { values } = all[at]!
+      const its = values[count]!
       if (all[at] === own || its === 0) continue
       tellers++
       total += its
-      const mean = (told[sum]! + doubted) / (its + doubt)
+      const mean = (values[sum]! + doubted) / (its + doubt)
       if (mean <= lowest) {
         low = lowest
         lowest = mean
@@ -154,11 +154,11 @@ class Offer implements Measured {
     let agreed = 0
     let samples = 0
     for (let at = 0; at < all.length; at++) {
-      const { told } = all[at]!
-      const its = told[count]!
+      const { values } = all[at]!
+      const its = values[count]!
       if (all[at] === own || its === 0) continue
       const counted = Math.min(its, total - its)
-      agreed += counted * Math.min(high, Math.max(low, told[sum]! / its))
+      agreed += counted * Math.min(high, Math.max(low, values[sum]! / its))
       samples += counted
     }
     const share = this.#count > 0 ? Math.min(1, Math.max(this.#count, doubt) / samples) : 1

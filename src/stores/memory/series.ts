@@ -16,7 +16,7 @@ const FIELDS = 6
 export const ALL_REQUESTS = 6
 export const LATE_REQUESTS = 7
 export const LATE_ERRORS = 8
-const TOLD = 9
+const VALUES = 9
 
 /**
  * All minutes but the current one are weighted once a minute, so that a reading costs a few additions. Minute m is in
@@ -34,7 +34,7 @@ export class Series {
   /** Minute of the newest sample. */
   sampledAt = -1
   /** Values by field, as of the last `look`. */
-  readonly told = new Float64Array(TOLD)
+  readonly values = new Float64Array(VALUES)
 
   add(minute: number, { ok, firstTokenMs, tokensPerSecond }: Sample): void {
     this.#advance(minute)
@@ -64,11 +64,11 @@ export class Series {
     const at = slotOf(this.#minute)
     const before = slotOf(this.#minute + MAX_MINUTES - 1)
     const weight = weightOf(0, history)
-    const { told } = this
-    for (let field = 0; field < FIELDS; field++) told[field] = this.#past[field]! + weight * sums[at + field]!
-    told[ALL_REQUESTS] = this.#pastRequests + sums[at + REQUESTS]!
-    told[LATE_REQUESTS] = sums[at + REQUESTS]! + sums[before + REQUESTS]!
-    told[LATE_ERRORS] = sums[at + ERRORS]! + sums[before + ERRORS]!
+    const { values } = this
+    for (let field = 0; field < FIELDS; field++) values[field] = this.#past[field]! + weight * sums[at + field]!
+    values[ALL_REQUESTS] = this.#pastRequests + sums[at + REQUESTS]!
+    values[LATE_REQUESTS] = sums[at + REQUESTS]! + sums[before + REQUESTS]!
+    values[LATE_ERRORS] = sums[at + ERRORS]! + sums[before + ERRORS]!
   }
 
   /** Adds all samples of `other` and empties it. */

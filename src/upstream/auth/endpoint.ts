@@ -78,9 +78,9 @@ export function fieldsOf(text: string): Record<string, unknown> {
 
 /** What a token endpoint blames on the request (RFC 6749 section 5.2) is the credential's fault, not the caller's. */
 function refusal(status: number, answer: Record<string, unknown>, secret: string): GatewayError {
-  const said = [answer.error, answer.error_description].filter(part => typeof part === 'string').join(': ')
+  const description = [answer.error, answer.error_description].filter(part => typeof part === 'string').join(': ')
   // An assertion is a credential for as long as it lasts, and so is a part of it.
-  const clean = redactMessage(said, secret)
+  const clean = redactMessage(description, secret)
     .replace(/\S{60,}/g, '***')
     .slice(0, 300)
   const passing = status >= 500 || status === 429 || status === 408

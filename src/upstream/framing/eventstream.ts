@@ -77,8 +77,8 @@ function frameOf(message: Buffer): Frame {
   const headers = stringHeaders(message.subarray(PRELUDE_BYTES, payload))
   const type = headers.get(':message-type')
   if (type === 'error') {
-    const said = { code: headers.get(':error-code') ?? '', message: headers.get(':error-message') ?? '' }
-    return { name: 'error', data: JSON.stringify(said) }
+    const error = { code: headers.get(':error-code') ?? '', message: headers.get(':error-message') ?? '' }
+    return { name: 'error', data: JSON.stringify(error) }
   }
   const name = headers.get(type === 'exception' ? ':exception-type' : ':event-type')
   return { name, data: message.toString('utf8', payload, end) }

@@ -8,14 +8,14 @@ export type ChoiceEvent = Extract<Event, { choice: number }>
  * Lists are emitted whole, once, at the end of their choice: clients that add up deltas keep the last list, or reject a
  * second one.
  */
-export class ToldChoice {
+export class StreamedChoice {
   /** Characters of text so far. */
-  written = 0
+  characters = 0
   /** Began with text without a phase: further text only adds to the length. */
-  talks = false
+  isPlainText = false
   #begun = false
   #calls = 0
-  #spokeBeforeCalls = false
+  #hasTextBeforeCalls = false
   #items: PhasedItem[] | undefined = undefined
   #sources: SourceEvent[] | undefined = undefined
   /** Reasoning details for replay. */
@@ -34,16 +34,16 @@ export class ToldChoice {
   add(event: ChoiceEvent): boolean {
     switch (event.type) {
       case 'text':
-        this.written += event.text.length
+        this.characters += event.text.length
         if (this.#items) this.#items.at(-1)!.text += event.text
-        else this.talks = this.written > 0
+        else this.isPlainText = this.characters > 0
         return true
       case 'tool':
-        if (this.#calls === 0) this.#spokeBeforeCalls = this.written > 0
+        if (this.#calls === 0) this.#hasTextBeforeCalls = this.characters > 0
         if (event.index >= this.#calls) this.#calls = event.index + 1
         return true
       case 'phase':
-        this.talks = false
+        this.isPlainText = false
         this.#items ??= []
         this.#items.push({ text: '', phase: event.phase, preceding_tool_calls: this.#calls })
         return true
@@ -68,7 +68,7 @@ export class ToldChoice {
   /** All held content as the members of a delta, without braces; '' when there is none. */
   left(): string {
     return members({
-      content_before_tool_calls: this.#spokeBeforeCalls ? true : undefined,
+      content_before_tool_calls: this.#hasTextBeforeCalls ? true : undefined,
       message_items: this.#items,
       annotations: this.#annotations(),
       reasoning_details: this.#details,
@@ -85,7 +85,7 @@ export class ToldChoice {
   #annotations(): object[] | undefined {
     const sources = this.#sources
     this.#sources = undefined
-    return sources?.map(source => annotation(source, this.written))
+    return sources?.map(source => annotation(source, this.characters))
   }
 }
 
