@@ -13,8 +13,8 @@ import type {
   OAuthGrantStore,
   PresentedCode,
   PresentedRefreshToken,
-} from '../../core/ports.ts'
-import { shortId } from '../../lib/id.ts'
+} from '../../../core/ports.ts'
+import { shortId } from '../../../lib/id.ts'
 import {
   actorOf,
   keyNameOf,
@@ -24,14 +24,14 @@ import {
   noSuchGrant,
   presented,
   scopesOf,
-} from '../rules/oauth.ts'
-import { newSecret } from '../secret.ts'
-import { type AuditedTransaction, Undone } from './audited-transaction.ts'
+} from '../../rules/oauth.ts'
+import { newSecret } from '../../secret.ts'
+import { type AuditedTransaction, Undone } from '../audited-transaction.ts'
+import type { Sqlite } from '../open.ts'
+import { type PageRow, pageOf } from '../page.ts'
+import { GRANTS, type GrantEnds, type GrantRow, type LiveKeys, recordOf } from './ends.ts'
 import { LoginCodes } from './login-codes.ts'
-import { GRANTS, type GrantEnds, type GrantRow, type LiveKeys, recordOf } from './oauth-ends.ts'
-import { OAuthSweep } from './oauth-sweep.ts'
-import type { Sqlite } from './open.ts'
-import { type PageRow, pageOf } from './page.ts'
+import { OAuthSweep } from './sweep.ts'
 
 interface PresentedRow {
   grant_id: string

@@ -1,9 +1,9 @@
 /** Codes by which members prove who they are, once. Everything here is called within a transaction. */
 import type { Statement } from 'better-sqlite3'
-import type { Actor, LoginCodeInput, LoginCodeRecord, Role } from '../../core/ports.ts'
-import { loginProject, MAX_LOGIN_CODES, noAccess, noProject } from '../rules/oauth.ts'
-import type { AuditedTransaction } from './audited-transaction.ts'
-import type { Sqlite } from './open.ts'
+import type { Actor, LoginCodeInput, LoginCodeRecord, Role } from '../../../core/ports.ts'
+import { loginProject, MAX_LOGIN_CODES, noAccess, noProject } from '../../rules/oauth.ts'
+import type { AuditedTransaction } from '../audited-transaction.ts'
+import type { Sqlite } from '../open.ts'
 
 interface Login {
   member_id: string

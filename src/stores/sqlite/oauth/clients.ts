@@ -9,7 +9,7 @@ import type {
   OAuthClient,
   OAuthClientStore,
   Page,
-} from '../../core/ports.ts'
+} from '../../../core/ports.ts'
 import {
   clientRecord,
   clientsFull,
@@ -19,11 +19,11 @@ import {
   notRegular,
   scopesOf,
   tooManyOfKey,
-} from '../rules/oauth.ts'
-import type { AuditedTransaction } from './audited-transaction.ts'
-import type { GrantEnds, LiveKeys } from './oauth-ends.ts'
-import type { Sqlite } from './open.ts'
-import { type PageRow, pageOf } from './page.ts'
+} from '../../rules/oauth.ts'
+import type { AuditedTransaction } from '../audited-transaction.ts'
+import type { Sqlite } from '../open.ts'
+import { type PageRow, pageOf } from '../page.ts'
+import type { GrantEnds, LiveKeys } from './ends.ts'
 
 interface ClientRow {
   id: string

@@ -1,8 +1,8 @@
 /** Ends and removes what is over of clients, grants, codes and tokens, some at a time. */
 import type { Statement } from 'better-sqlite3'
-import { CLIENT_MS, KEPT_MS, SWEPT } from '../rules/oauth.ts'
-import type { GrantEnds } from './oauth-ends.ts'
-import type { Sqlite } from './open.ts'
+import { CLIENT_MS, KEPT_MS, SWEPT } from '../../rules/oauth.ts'
+import type { Sqlite } from '../open.ts'
+import type { GrantEnds } from './ends.ts'
 
 const LIVE = 'grant_id = oauth_grants.id AND used_at IS NULL AND expires_at > @now'
 /** A grant of which nothing is in force. */

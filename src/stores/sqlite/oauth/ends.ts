@@ -1,9 +1,9 @@
 /** How grants end, and which keys they may hang on. Everything here is called within a transaction. */
 import type { Statement } from 'better-sqlite3'
-import type { Actor, GrantRecord, Principal } from '../../core/ports.ts'
-import { type GrantFacts, grantRecord, scopesOf } from '../rules/oauth.ts'
-import type { AuditedTransaction } from './audited-transaction.ts'
-import type { Sqlite } from './open.ts'
+import type { Actor, GrantRecord, Principal } from '../../../core/ports.ts'
+import { type GrantFacts, grantRecord, scopesOf } from '../../rules/oauth.ts'
+import type { AuditedTransaction } from '../audited-transaction.ts'
+import type { Sqlite } from '../open.ts'
 
 export interface LiveKeys {
   /** The principal of a regular key that may be used now. */
