@@ -11,9 +11,7 @@ import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
 import { namesOf } from './name-resolver.ts'
-import { SqliteOAuthClients } from './oauth/clients.ts'
-import { GrantEnds } from './oauth/ends.ts'
-import { SqliteOAuthGrants } from './oauth/grants.ts'
+import { sqliteOAuth } from './oauth/index.ts'
 import { openDatabase } from './open.ts'
 import { SqliteOperatorSessions } from './operator-sessions.ts'
 import { SqliteOrganizations } from './organizations.ts'
@@ -64,7 +62,6 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     reader.changed()
   }
   const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
-  const ends = new GrantEnds(db, changes)
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
@@ -72,10 +69,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     identity: file,
     keys,
     sessions: new SqliteSessions(db, writer, now, hash => keys.forget(hash)),
-    oauth: {
-      clients: new SqliteOAuthClients(db, changes, keys, ends),
-      grants: new SqliteOAuthGrants(db, changes, keys, ends),
-    },
+    oauth: sqliteOAuth(db, changes, keys),
     realtimeSecrets: new SqliteRealtimeSecrets(db, writer, keys, { keyring, now }),
     ledger,
     jobs: sqliteJobs(db, writer, ledger, keyring),

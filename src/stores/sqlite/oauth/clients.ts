@@ -23,7 +23,8 @@ import {
 import type { AuditedTransaction } from '../audited-transaction.ts'
 import type { Sqlite } from '../open.ts'
 import { type PageRow, pageOf } from '../page.ts'
-import type { GrantEnds, LiveKeys } from './ends.ts'
+import type { GrantEnds } from './ends.ts'
+import type { LiveKeys } from './live-keys.ts'
 
 interface ClientRow {
   id: string
