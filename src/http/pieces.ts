@@ -1,6 +1,7 @@
 /** Reads the bytes of a request body, up to a limit. */
 import type { IncomingMessage } from 'node:http'
 import { errors } from '../core/error.ts'
+import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import type { BodyGuard } from './body-guard.ts'
 
 /** From this length on a body is put together in one place from the start, not twice. */
@@ -19,7 +20,7 @@ export function readBytes(
   return readPieces(req, limit, guard, pieces).then(() => pieces.joined())
 }
 
-/** Gives each piece to `pieces` as it comes. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
+/** Gives what comes to `pieces`, small chunks put together. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
 export function readPieces(
   req: IncomingMessage,
   limit: number,
@@ -28,6 +29,7 @@ export function readPieces(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let size = 0
+    const coalescer = new ChunkCoalescer(piece => pieces.add(piece))
     const fail = (error: unknown) => {
       guard.end()
       req.pause()
@@ -40,13 +42,14 @@ export function readPieces(
       if (size > limit) return fail(errors.tooLarge(limit))
       try {
         guard.got(chunk.length)
-        pieces.add(chunk)
+        coalescer.add(chunk)
       } catch (full) {
         fail(full)
       }
     })
     req.on('end', () => {
       guard.end()
+      coalescer.flush()
       resolve()
     })
     const gone = () => {

@@ -1,5 +1,6 @@
 /** The chunks of one answer between its socket and its reader. */
 import type { GatewayError } from '../core/error.ts'
+import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 
 /** How much a reader took at a time. */
 export interface Taken {
@@ -13,7 +14,8 @@ export interface Taken {
  */
 export class ChunkQueue {
   readonly #onTaken: (taken: Taken) => void
-  #chunks: Buffer[] = []
+  readonly #chunks = new CoalescedChunks()
+  #pieces = 0
   #bytes = 0
   /** Wakes the waiting reader, which then reads the queue. */
   #waiting: (() => void) | undefined
@@ -32,7 +34,7 @@ export class ChunkQueue {
 
   /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */
   take(): Promise<Buffer[] | undefined> {
-    if (this.#chunks.length > 0) return Promise.resolve(this.#taken())
+    if (this.#pieces > 0) return Promise.resolve(this.#taken())
     if (this.#error) return Promise.reject(this.#error)
     if (this.#ended) return Promise.resolve(undefined)
     return new Promise<void>(resolve => {
@@ -41,7 +43,8 @@ export class ChunkQueue {
   }
 
   push(chunk: Buffer): void {
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
+    this.#pieces++
     this.#bytes += chunk.length
     this.#wake()
   }
@@ -63,15 +66,15 @@ export class ChunkQueue {
   }
 
   readonly #given = (): Buffer[] | undefined => {
-    if (this.#chunks.length > 0) return this.#taken()
+    if (this.#pieces > 0) return this.#taken()
     if (this.#error) throw this.#error
     return undefined
   }
 
   #taken(): Buffer[] {
-    const chunks = this.#chunks
-    const taken = { pieces: chunks.length, bytes: this.#bytes }
-    this.#chunks = []
+    const chunks = this.#chunks.take()
+    const taken = { pieces: this.#pieces, bytes: this.#bytes }
+    this.#pieces = 0
     this.#bytes = 0
     this.#onTaken(taken)
     return chunks

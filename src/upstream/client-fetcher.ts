@@ -3,6 +3,7 @@ import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
+import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
@@ -183,13 +184,19 @@ async function readAll(
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge()
   const chunks: Buffer[] = []
   let size = 0
+  let given = 0
+  const coalescer = new ChunkCoalescer(piece => {
+    chunks.push(piece)
+    given += piece.length
+    seen?.(chunks, given)
+  })
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBytes) throw tooLarge()
     take(chunk.length)
-    chunks.push(chunk)
-    seen?.(chunks, size)
+    coalescer.add(chunk)
   }
+  coalescer.flush()
   return chunks
 }
 

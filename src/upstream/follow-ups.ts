@@ -4,6 +4,7 @@ import { errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Decoder, Target } from '../core/translator.ts'
+import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded } from './encoding.ts'
@@ -138,20 +139,24 @@ export class FollowUps {
     })
     try {
       const source = decoded(incoming, incoming.header('content-encoding'))
-      const chunks: Buffer[] = []
+      const chunks = new CoalescedChunks()
       let size = 0
       for (let batch = await source.take(); batch; batch = await source.take()) {
         for (const chunk of batch) {
           size += chunk.length
           if (size > maxBytes) throw tooLarge(maxBytes)
           take(lease, chunk.length)
-          chunks.push(chunk)
+          chunks.add(chunk)
         }
       }
       incoming.release()
       const header = (name: string) => incoming.header(name)
-      const bytes = Buffer.concat(chunks)
-      return { status: incoming.status, location: header('location'), retryAfter: header('retry-after'), bytes }
+      return {
+        status: incoming.status,
+        location: header('location'),
+        retryAfter: header('retry-after'),
+        bytes: chunks.joined(),
+      }
     } catch (thrown) {
       incoming.destroy()
       throw thrown

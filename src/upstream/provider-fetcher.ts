@@ -1,6 +1,7 @@
 /** Gets what stands at addresses that providers gave, on origins of others: through the guard, and without credentials. */
 import { Client } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
+import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
@@ -46,17 +47,21 @@ export class ProviderFetcher {
         signal: deadline.signal,
       })
       body.on('error', () => undefined)
-      const chunks: Buffer[] = []
+      const chunks = new CoalescedChunks()
       let size = 0
       for await (const chunk of body as AsyncIterable<Buffer>) {
         size += chunk.length
         if (size > maxBytes) throw tooLarge(maxBytes)
         take(chunk.length)
-        chunks.push(chunk)
+        chunks.add(chunk)
       }
-      const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
       const { location, 'retry-after': retryAfter } = headers
-      return { status: statusCode, location: textOf(location), retryAfter: textOf(retryAfter), bytes }
+      return {
+        status: statusCode,
+        location: textOf(location),
+        retryAfter: textOf(retryAfter),
+        bytes: chunks.joined(),
+      }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer gives nothing')
     } finally {

@@ -8,6 +8,7 @@ import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
+import { readPieces } from '../../src/http/pieces.ts'
 
 fc.configureGlobal({ seed: 20261120 })
 
@@ -137,4 +138,20 @@ t.test('a file is held once, and until no target is tried again', async t => {
   release!()
   t.strictSame(upload!.pieces, [])
   t.equal(await outcome(chunks, TYPE, {}, 64 * 1024 * 16), '529 overloaded', 'beyond the memory that there is')
+})
+
+t.test('what comes byte by byte is kept in few pieces', async t => {
+  const part = `${file('f', 'a'.repeat(100_000))}${text('t', 'b'.repeat(100_000))}${END}`
+  const bytes = Array.from(part, char => Buffer.from(char))
+  const form = (await read(bytes)).value as Form
+  const [upload] = form.files.get('f')!
+  t.ok(upload!.pieces.length < 50, `${upload!.pieces.length} pieces`)
+  t.equal(Buffer.concat(upload!.pieces).toString(), 'a'.repeat(100_000))
+  t.strictSame(form.texts.get('t'), ['b'.repeat(100_000)])
+  let pieces = 0
+  const req = Readable.from(bytes) as unknown as IncomingMessage
+  await readPieces(req, LIMIT, new BodyGuard(new MemoryBudget(LIMIT * 4, { memory: () => 0 }), () => 'org'), {
+    add: () => void pieces++,
+  })
+  t.ok(pieces < 50, `${pieces} pieces of any body`)
 })

@@ -2,9 +2,12 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { errors } from '../../src/core/error.ts'
+import { CoalescedChunks } from '../../src/lib/chunk-coalescer.ts'
 import { ChunkQueue } from '../../src/upstream/chunk-queue.ts'
 
 const textOf = (chunks: readonly Buffer[] | undefined) => chunks && Buffer.concat(chunks).toString()
+/** Small pieces that stay as they are. */
+const FEW = 16
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 t.test('what came before a failure is given first', async t => {
@@ -56,4 +59,30 @@ t.test('a reader gets every byte once and in order, however they come', async t 
     }),
     { numRuns: 50 },
   )
+})
+
+t.test('chunks of any size come in order, in pieces that are few for their size', async t => {
+  const size = fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 20_000 }))
+  await fc.assert(
+    fc.asyncProperty(fc.array(size, { maxLength: 400 }), async sizes => {
+      const chunks = sizes.map((size, at) => Buffer.alloc(size, at))
+      const all = new CoalescedChunks()
+      for (const chunk of chunks) all.add(chunk)
+      const pieces = all.take()
+      const bytes = sizes.reduce((sum, size) => sum + size, 0)
+      t.ok(Buffer.concat(pieces).equals(Buffer.concat(chunks)))
+      t.ok(pieces.length <= FEW + bytes / 2048, `${pieces.length} pieces of ${bytes} bytes`)
+      t.equal(all.joined().length, 0, 'each byte once')
+    }),
+    { numRuns: 50 },
+  )
+})
+
+t.test('bytes that come one by one are kept in few pieces while their reader waits', async t => {
+  const arrivals = new ChunkQueue(() => {})
+  for (let at = 0; at < 32 * 1024; at++) arrivals.push(Buffer.alloc(1))
+  const chunks = await arrivals.take()
+  t.ok(chunks!.length <= FEW + 2, `${chunks!.length}`)
+  for (const text of ['a', 'b']) arrivals.push(Buffer.from(text))
+  t.equal((await arrivals.take())!.length, 2, 'the chunks of a stream are not copied')
 })

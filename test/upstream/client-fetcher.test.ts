@@ -71,6 +71,7 @@ async function fetchedAs(kind: 'image' | 'audio', url: string, given: Attempt = 
     const fetch = { url, param: PARAM, tenant: 'org', signal, take }
     if (kind === 'image') return await fetcher.image(fetch)
     const { pieces, contentType } = await fetcher.audio(fetch)
+    t.ok(pieces.length < 100, 'whatever the pieces in which it came')
     return `${contentType} of ${Buffer.concat(pieces).length}`
   } catch (thrown) {
     const { status, code, param, message } = thrown as GatewayError
@@ -308,6 +309,11 @@ t.test('SI-05 any file is audio, but no refusal, nothing and none that is too la
     routes['/audio'] = handler
     t.equal(await fetchedAs('audio', `${origin}/audio`, { maxBytes: 8 }), outcome, says)
   }
+  routes['/audio'] = (_, res) => {
+    for (let at = 0; at < 2000; at++) res.write('a')
+    res.end()
+  }
+  t.equal(await fetchedAs('audio', `${origin}/audio`, { maxBytes: 4000 }), ' of 2000', 'byte by byte')
   routes['/audio'] = (_, res) => res.end('ID3')
   const full = () => {
     throw errors.overloaded()

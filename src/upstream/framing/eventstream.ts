@@ -2,6 +2,7 @@
 import { crc32 } from 'node:zlib'
 import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'
+import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -19,7 +20,7 @@ const STRING = 7
  * A message of type `error` has the name `error` and the data `{"code","message"}`.
  */
 export class EventStreamFraming implements Framing {
-  #chunks: Buffer[] = []
+  readonly #chunks = new CoalescedChunks()
   #size = 0
   /** Bytes that must be there before there is something to read. */
   #wanted = PRELUDE_BYTES
@@ -29,11 +30,11 @@ export class EventStreamFraming implements Framing {
   /** Frames before one that is broken are given; the next call throws. */
   push(chunk: Buffer): Frame[] {
     if (this.#broken) throw this.#broken
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
     this.#size += chunk.length
     const frames: Frame[] = []
     if (this.#size < this.#wanted) return frames
-    let bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
+    let bytes = this.#chunks.joined()
     try {
       while (bytes.length >= this.#wanted) {
         const length = messageLength(bytes)
@@ -47,7 +48,7 @@ export class EventStreamFraming implements Framing {
       if (frames.length === 0) throw thrown
       this.#broken = thrown
     }
-    this.#chunks = bytes.length > 0 ? [bytes] : []
+    if (bytes.length > 0) this.#chunks.add(bytes)
     this.#size = bytes.length
     return frames
   }

@@ -2,25 +2,25 @@
 import { StringDecoder } from 'node:string_decoder'
 import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'
+import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 export class JsonFraming implements Framing {
-  #chunks: Buffer[] = []
+  readonly #chunks = new CoalescedChunks()
   #size = 0
 
   push(chunk: Buffer): Frame[] {
     this.#size += chunk.length
     if (this.#size > MAX_BODY_BYTES) throw errors.invalidAnswer('the body is larger than 32 MiB')
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
     return []
   }
 
   end(): Frame[] {
-    const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
     // Code that keeps the answer while its client reads it must not keep it twice.
-    this.#chunks = []
+    const whole = this.#chunks.joined()
     return isBlank(whole) ? [] : [new WholeBody(whole)]
   }
 }
