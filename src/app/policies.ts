@@ -155,11 +155,11 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
   return {
     rules: stores.rules,
     compliance: stores.compliance,
+    masterKeys: stores.masterKeys,
     providerKeys: {
       list: (organization, page) => stores.providerKeys.list(organization, page),
       update: (id, organization, changes, actor) => stores.providerKeys.update(id, organization, changes, actor),
       remove: (id, organization, actor) => stores.providerKeys.remove(id, organization, actor),
-      reencrypt: (withNewKey, actor) => stores.providerKeys.reencrypt(withNewKey, actor),
       async add(input, actor) {
         const { providers } = await catalogOf(input.organization)
         const provider = providers.get(input.provider)

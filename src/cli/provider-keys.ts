@@ -1,7 +1,7 @@
 /** `gatewayctl provider-keys`. */
 import type { Command } from 'commander'
 import type { ChangedProviderKey, ShownProviderKey } from '../admin/commands/provider-keys.ts'
-import type { Reencryption } from '../core/ports.ts'
+import type { Reencryption, SealedKind } from '../core/ports.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
 import { listOf, listOrAll } from './lists.ts'
 import { every } from './pages.ts'
@@ -27,7 +27,18 @@ const showList = (keys: readonly ShownProviderKey[]): string =>
         ]),
       )
 
-const showReencryption = ({ reencrypted, unreadable, keyVersion }: Reencryption): string =>
+const NAMES: Readonly<Record<SealedKind, string>> = {
+  provider_keys: 'provider keys',
+  responses: 'stored responses',
+  realtime_secrets: 'realtime client secrets',
+  jobs: 'jobs',
+}
+
+const showReencryption = ({ reencrypted, unreadable, keyVersion, kinds }: Reencryption): string =>
+  table(
+    ['sealed values', 'encrypted anew', 'unreadable'],
+    Object.entries(kinds).map(([kind, counts]) => [NAMES[kind as SealedKind], counts.reencrypted, counts.unreadable]),
+  ) +
   facts([
     ['encrypted anew', reencrypted],
     ['master key', keyVersion],
@@ -97,7 +108,7 @@ export function addProviderKeys(program: Command, open: Open): void {
 
   keys
     .command('reencrypt')
-    .description('encrypt all keys under the newest master key; may be repeated after an interruption')
+    .description('encrypt everything that is sealed under the newest master key; may be repeated after an interruption')
     .option('--new-key', 'create a new master key first (when master keys are in the file beside the database)')
     .action(async ({ newKey }, command) => {
       const { admin, print } = open(command)

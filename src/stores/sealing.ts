@@ -1,7 +1,7 @@
-/** Seals provider keys under the master keys, for every store. */
+/** Seals values under the master keys, for every store. */
 import { errors } from '../core/error.ts'
-import type { Sealed, SealedKey } from '../core/policy.ts'
-import { type Keyring, KeyringError, placeOf } from './keyring.ts'
+import type { Sealed } from '../core/policy.ts'
+import { type Keyring, KeyringError } from './keyring.ts'
 
 /** Turns a KeyringError, which the operator must correct, into a 400. */
 export function attempt<T>(work: () => T): T {
@@ -12,19 +12,27 @@ export function attempt<T>(work: () => T): T {
   }
 }
 
-/** The secret under the newest master key; undefined when its own key is missing, or it was modified or moved. */
-export function resealed(
-  key: Pick<SealedKey, 'id' | 'orgId' | 'provider' | 'sealed'>,
-  keyring: Keyring,
-): Sealed | undefined {
-  const place = placeOf(key)
+/** A secret under the newest master key; undefined when its own key is missing, or it was modified or moved. */
+export function resealed(keyring: Keyring, sealed: Sealed, place: string): Sealed | undefined {
+  return readable(() => keyring.seal(keyring.open(sealed, place), place))
+}
+
+/** The same of a text of `sealText`. */
+export function resealedText(keyring: Keyring, sealed: string, place: string): string | undefined {
+  return readable(() => sealText(keyring, openText(keyring, sealed, place), place))
+}
+
+function readable<T>(work: () => T): T | undefined {
   try {
-    return keyring.seal(keyring.open(key.sealed, place), place)
+    return work()
   } catch (thrown) {
     if (!(thrown instanceof KeyringError)) throw thrown
     return undefined
   }
 }
+
+/** Version of the master key of a text of `sealText`. */
+export const versionOf = (sealed: string): string => sealed.split('.', 1)[0]!
 
 /** Seals a secret to text for a column, bound to its row. */
 export function sealText(keyring: Keyring, text: string, place: string): string {

@@ -140,6 +140,7 @@ group('secrets are read from standard input and shown nowhere; master keys can b
   t.not(turned.keyVersion, machine.keyVersion)
   t.equal((await ask(own)).status, 200)
   t.match(await ctlJson(t, ['provider-keys', 'reencrypt']), { reencrypted: 0, unreadable: [] })
+  t.match(await ctl(['provider-keys', 'reencrypt']), { code: 0, stdout: /^stored responses +0 +0$/m })
   const listed = await ctlJson<Tree[]>(t, ['provider-keys', 'list'])
   t.ok(listed.every(({ keyVersion }) => keyVersion === turned.keyVersion))
 

@@ -24,7 +24,7 @@ async function run(order: Order): Promise<unknown> {
         begun = true
         process.send?.('begun', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0))
       }, 0)
-      const done = await policies.providerKeys.reencrypt(true, 'test')
+      const done = await policies.masterKeys.reencrypt(true, 'test')
       clearInterval(watch)
       await close()
       return done

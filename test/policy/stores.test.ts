@@ -20,7 +20,7 @@ t.test('no secret is in the bytes of any file', async t => {
   const { id } = await subject.policies.providerKeys.add({ ...input, secret: secretOf(1) }, 'test')
   await subject.policies.providerKeys.add({ ...input, secret: secretOf(2) }, 'test')
   await subject.policies.providerKeys.remove(id, undefined, 'test')
-  await subject.policies.providerKeys.reencrypt(true, 'test')
+  await subject.policies.masterKeys.reencrypt(true, 'test')
   const folder = dirname(subject.path)
   t.ok(readdirSync(folder).includes('master.key'))
   for (const name of readdirSync(folder)) {
@@ -92,7 +92,7 @@ t.test('AT-14 a key that was moved, changed, or left without its master key stay
   subject.db.prepare("UPDATE provider_keys SET provider = 'acme', master_key = 'deadbeef'").run()
   await subject.policies.compliance.clear(orgId, 'test')
   await t.rejects(read(orgId), { message: 'the master key deadbeef is missing' })
-  const { reencrypted, unreadable } = await subject.policies.providerKeys.reencrypt(false, 'test')
+  const { reencrypted, unreadable } = await subject.policies.masterKeys.reencrypt(false, 'test')
   t.strictSame([reencrypted, unreadable.length], [0, 1], 'and a re-encryption leaves it as it is')
 })
 
@@ -134,7 +134,7 @@ t.test('a re-encryption that is killed in the middle leaves every key readable, 
   }
   t.equal(await readable(), count)
   const left = versions.find(({ master_key }) => master_key === first)!.n
-  const { reencrypted, unreadable, keyVersion } = await again.policies.providerKeys.reencrypt(false, 'test')
+  const { reencrypted, unreadable, keyVersion } = await again.policies.masterKeys.reencrypt(false, 'test')
   t.strictSame([reencrypted, unreadable, keyVersion], [left, [], fresh.version])
   t.strictSame(await again.policies.providerKeys.keyVersions(), [keyVersion])
   t.equal(await readable(), count)

@@ -59,13 +59,15 @@ export function storesContract(t: Test, make: MakeSubject): void {
     }
   })
 
-  t.test('provider keys that are under the newest master key stay as they are', async t => {
+  t.test('a re-encryption leaves what is under the newest master key as it is', async t => {
     const { organization, policies, audit } = await make(t)
     const { orgId } = await organization('open', 0n)
     const key = { organization: orgId, provider: 'acme', label: 'l', secret: 's', fingerprint: 'f' }
     const { keyVersion } = await policies.providerKeys.add(key, ADA)
-    const done = { reencrypted: 0, unreadable: [], keyVersion }
-    t.same(await policies.providerKeys.reencrypt(false, ADA), done)
+    const none = { reencrypted: 0, unreadable: 0 }
+    const kinds = { provider_keys: none, responses: none, realtime_secrets: none, jobs: none }
+    const done = { reencrypted: 0, unreadable: [], keyVersion, kinds }
+    t.same(await policies.masterKeys.reencrypt(false, ADA), done)
     t.match(await audit.list({ limit: 1 }), [{ action: 'provider-keys.reencrypt', subject: keyVersion, after: done }])
   })
 }

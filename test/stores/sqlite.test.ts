@@ -289,11 +289,11 @@ t.test('others run while the books are compared, and what they write does not co
 t.test('a re-encryption names a key that cannot be read once, whatever is written with it', async t => {
   const subject = sqliteSubject(t)
   const { orgId } = await subject.organization('prepaid', 0n)
-  const { providerKeys } = subject.policies
+  const { providerKeys, masterKeys } = subject.policies
   const key = { organization: orgId, provider: 'acme', label: 'l', secret: 'sk-1234567890', fingerprint: 'f' }
   const { id } = await providerKeys.add(key, 'test')
   subject.db.prepare('UPDATE provider_keys SET ciphertext = zeroblob(40)').run()
-  const run = providerKeys.reencrypt(true, 'test')
+  const run = masterKeys.reencrypt(true, 'test')
   const refused = Promise.allSettled(Array.from({ length: 20 }, () => subject.accounts.revokeKey('nope')))
   t.same((await run).unreadable, [id])
   await refused

@@ -75,10 +75,10 @@ export const providerKeyCommands: CommandTable = {
     async ({ id, organization }, { policies }, actor) =>
       shown(await policies.providerKeys.remove(id, organization, actor)),
   ),
-  /** → `{reencrypted, unreadable, keyVersion}`. May be repeated after an interruption. */
+  /** Seals every kind of stored value anew → `{reencrypted, unreadable, keyVersion, kinds}`. May be repeated after an interruption. */
   'provider-keys.reencrypt': command(
     s.object({ newKey: s.optional(s.boolean()) }),
-    ({ newKey = false }, { policies }, actor) => policies.providerKeys.reencrypt(newKey, actor),
+    ({ newKey = false }, { policies }, actor) => policies.masterKeys.reencrypt(newKey, actor),
   ),
 }
 

@@ -35,13 +35,20 @@ export interface ProviderKeyChanges {
   readonly models?: readonly string[] | null | undefined
   readonly limit?: LimitChange | undefined
 }
+/** What is sealed under a master key. */
+export type SealedKind = 'provider_keys' | 'responses' | 'realtime_secrets' | 'jobs'
 export interface Reencryption {
-  /** Keys that were kept under an older master key. */
+  /** Rows that were under an older master key, of all kinds. */
   readonly reencrypted: number
-  /** Keys whose master key is missing, or that were changed: they stay as they are. */
+  /** Ids of the first hundred rows whose master key is missing, or that were modified: they stay as they are. */
   readonly unreadable: readonly string[]
-  /** Of the master key that all others are kept under now. */
+  /** Version of the master key that seals all others now. */
   readonly keyVersion: string
+  readonly kinds: Readonly<Record<SealedKind, { readonly reencrypted: number; readonly unreadable: number }>>
+}
+export interface MasterKeyStore {
+  /** Seals every stored value under the newest master key, or under a new one. May be interrupted and run again. */
+  reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
 }
 export interface ProviderKeyStore {
   add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord>
@@ -55,8 +62,6 @@ export interface ProviderKeyStore {
   ): Promise<ProviderKeyRecord>
   /** The same. */
   remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord>
-  /** Keeps every key under the newest master key, or under a new one. May be cut short and run again. */
-  reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
   /** Of the master keys that any key is kept under. */
   keyVersions(): Promise<string[]>
 }
@@ -119,6 +124,7 @@ export interface PolicyStores {
   /** No promise where they are known: every request reads them. The same object until something of them changes. */
   facts(orgId: string): PolicyFacts | Promise<PolicyFacts>
   readonly providerKeys: ProviderKeyStore
+  readonly masterKeys: MasterKeyStore
   readonly rules: RuleStore
   readonly compliance: ComplianceStore
   readonly manifests: ManifestStore

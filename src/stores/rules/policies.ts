@@ -6,8 +6,6 @@ const MAX_RULES = 200
 const MAX_PROVIDER_KEYS = 100
 /** Manifests are linked within one turn of the event loop. */
 const MAX_MANIFESTS = 10
-/** Keys re-encrypted per transaction, so that requests do not wait long. */
-export const REENCRYPTION_BATCH = 100
 
 /** Each throws a 400 when one more than `count` exceeds the limit. */
 export function checkRules(count: number): void {

@@ -9,6 +9,7 @@ import { SqliteCredits } from './credits.ts'
 import { sqliteJobs } from './jobs/index.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
+import { SqliteMasterKeys } from './master-keys.ts'
 import { SqliteMembers } from './members.ts'
 import { namesOf } from './name-resolver.ts'
 import { sqliteOAuth } from './oauth/index.ts'
@@ -87,6 +88,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
       organizationId: async organization => changes.directory.organization(organization).id,
       facts: orgId => reader.of(orgId),
       providerKeys: new SqliteProviderKeys(db, changes, keyring),
+      masterKeys: new SqliteMasterKeys(db, changes, keyring),
       rules: new SqliteRules(db, changes),
       compliance: new SqliteCompliance(db, changes),
       manifests: new SqliteManifests(db, changes),

@@ -7,13 +7,12 @@ import type {
   ProviderKeyChanges,
   ProviderKeyRecord,
   ProviderKeyStore,
-  Reencryption,
 } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { type Keyring, placeOf } from '../keyring.ts'
 import { noSuch } from '../rules/names.ts'
-import { checkProviderKeys, REENCRYPTION_BATCH } from '../rules/policies.ts'
-import { attempt, resealed } from '../sealing.ts'
+import { checkProviderKeys } from '../rules/policies.ts'
+import { attempt } from '../sealing.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
@@ -29,14 +28,6 @@ interface KeyRow {
   master_key: string
   models: string | null
   created_at: number
-}
-interface SealedRow {
-  id: string
-  org_id: string
-  provider: string
-  master_key: string
-  nonce: Buffer
-  ciphertext: Buffer
 }
 
 const KEYS = `
@@ -54,8 +45,6 @@ export class SqliteProviderKeys implements ProviderKeyStore {
   readonly #byId: Statement<[string], KeyRow>
   readonly #list: Statement<PageRow & { org: string | null }, KeyRow>
   readonly #count: Statement<[string], number>
-  readonly #stale: Statement<{ version: string; after: string; limit: number }, SealedRow>
-  readonly #reseal: Statement
   readonly #versions: Statement<[], string>
 
   /** Opens the keyring when it is first needed. */
@@ -75,12 +64,6 @@ export class SqliteProviderKeys implements ProviderKeyStore {
       WHERE (@org IS NULL OR org_id = @org) AND provider_keys.id > coalesce(@after, '')
       ORDER BY provider_keys.id LIMIT @limit`)
     this.#count = db.prepare<[string], number>('SELECT count(*) FROM provider_keys WHERE org_id = ?').pluck()
-    this.#stale = db.prepare(`
-      SELECT id, org_id, provider, master_key, nonce, ciphertext FROM provider_keys
-      WHERE master_key <> @version AND id > @after ORDER BY id LIMIT @limit`)
-    this.#reseal = db.prepare(`
-      UPDATE provider_keys SET master_key = @version, nonce = @nonce, ciphertext = @ciphertext
-      WHERE id = @id AND master_key = @was`)
     this.#versions = db.prepare<[], string>('SELECT DISTINCT master_key FROM provider_keys').pluck()
   }
 
@@ -140,44 +123,8 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     })
   }
 
-  /** Each key records its master key, so that an interrupted run leaves all readable. */
-  async reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption> {
-    const keyring = this.#ring()
-    if (withNewKey) attempt(() => keyring.addKey())
-    const { version } = keyring
-    const unreadable: string[] = []
-    let reencrypted = 0
-    for (let after = ''; ; ) {
-      const rows = this.#stale.all({ version, after, limit: REENCRYPTION_BATCH })
-      const last = rows.at(-1)
-      if (!last) break
-      after = last.id
-      const done = await this.#changes.run(() => this.#resealAll(rows, keyring))
-      reencrypted += done.count
-      unreadable.push(...done.unreadable)
-    }
-    const became = { reencrypted, unreadable, keyVersion: version }
-    await this.#changes.run(() => {
-      const action = 'provider-keys.reencrypt'
-      this.#changes.note({ actor, action, organization: null, subject: version, was: undefined, became })
-    })
-    return became
-  }
-
   async keyVersions(): Promise<string[]> {
     return this.#versions.all()
-  }
-
-  /** Within a transaction. Returns how many keys changed their master key, and which are unreadable. */
-  #resealAll(rows: readonly SealedRow[], keyring: Keyring): { count: number; unreadable: string[] } {
-    const unreadable: string[] = []
-    let count = 0
-    for (const { id, org_id: orgId, provider, master_key: was, nonce, ciphertext } of rows) {
-      const sealed = resealed({ id, orgId, provider, sealed: { version: was, nonce, ciphertext } }, keyring)
-      if (sealed) count += this.#reseal.run({ id, was, ...sealed }).changes
-      else unreadable.push(id)
-    }
-    return { count, unreadable }
   }
 
   #ring(): Keyring {

@@ -12,6 +12,7 @@ import { jobStore } from './jobs.ts'
 import { keyStore, liveKey, operatorSessionStore, sessionStore } from './keys.ts'
 import { MemoryLedger } from './ledger.ts'
 import { Limits } from './limits.ts'
+import { masterKeyStore } from './master-keys.ts'
 import { memberStore } from './members.ts'
 import { Names } from './names.ts'
 import { oauthStores } from './oauth.ts'
@@ -67,6 +68,7 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
       organizationId: organization => names.organization(organization),
       facts: policyFacts(tables, limits),
       providerKeys: providerKeyStore(tables, names, limits, keyring ?? ownKeyring),
+      masterKeys: masterKeyStore(tables, keyring ?? ownKeyring),
       rules,
       compliance: complianceStore(tables, names),
       manifests: manifestStore(tables, names),

@@ -1,10 +1,10 @@
 /** Provider keys of organizations in memory, sealed under a master key. */
-import type { ProviderKeyRecord, ProviderKeyStore, Reencryption } from '../../../core/ports.ts'
+import type { ProviderKeyRecord, ProviderKeyStore } from '../../../core/ports.ts'
 import { shortId } from '../../../lib/id.ts'
 import { type Keyring, placeOf } from '../../keyring.ts'
 import { noSuch } from '../../rules/names.ts'
 import { checkProviderKeys } from '../../rules/policies.ts'
-import { attempt, resealed } from '../../sealing.ts'
+import { attempt } from '../../sealing.ts'
 import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
 import { changed } from './policies.ts'
@@ -78,27 +78,6 @@ export function providerKeyStore(
         tables.note({ actor, action, organization: old.orgId, subject: id, was, became: undefined })
         return was
       }),
-    async reencrypt(withNewKey, actor) {
-      const ring = attempt(keyring)
-      if (withNewKey) attempt(() => ring.addKey())
-      return tables.run(() => {
-        const unreadable: string[] = []
-        let reencrypted = 0
-        for (const key of keys.filter(({ sealed }) => sealed.version !== ring.version)) {
-          const sealed = resealed(key, ring)
-          if (!sealed) unreadable.push(key.id)
-          else {
-            reencrypted++
-            keys.set(key.id, { ...key, sealed })
-            changed(tables, key.orgId)
-          }
-        }
-        const became: Reencryption = { reencrypted, unreadable, keyVersion: ring.version }
-        const note = { actor, action: 'provider-keys.reencrypt', organization: null, subject: ring.version }
-        tables.note({ ...note, was: undefined, became })
-        return became
-      })
-    },
     async keyVersions() {
       return [...new Set(keys.all().map(({ sealed }) => sealed.version))]
     },

@@ -1,0 +1,129 @@
+/** A change of master keys seals every sealed value of the database anew, in small steps that may be cut short. */
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import type { ResponseOwner } from '../../src/core/ports.ts'
+import { Keyring, keyFile } from '../../src/stores/keyring.ts'
+import { REENCRYPTION_BATCH, SEALED_KINDS, UNREADABLE_SHOWN } from '../../src/stores/rules/reencryption.ts'
+import { sealText } from '../../src/stores/sealing.ts'
+import { placeOf } from '../../src/stores/sqlite/jobs/rows.ts'
+import { identity, integer, NOON, type SqliteSubject, sqliteSubject } from './subject.ts'
+
+const SHARE = { bytes: 100_000_000, dropped: 1 }
+const callback = { url: 'https://hook.example/in', secret: 'whsec_c2VjcmV0' }
+const texts = { turn: 'a turn', answer: 'an answer' }
+
+/** A value of each kind; a job has three, one of which is the address of its result. */
+async function oneOfEach(subject: SqliteSubject) {
+  const principal = await subject.organization('open', 0n)
+  const owner: ResponseOwner = { ...principal, session: undefined }
+  const key = { organization: principal.orgId, provider: 'acme', label: 'l', secret: 'sk-1234567890', fingerprint: 'f' }
+  await subject.policies.providerKeys.add(key, 'test')
+  await subject.responses.add({ id: 'resp_1', previousId: null, createdAt: NOON, ...texts }, owner, SHARE)
+  const { secret } = await subject.realtimeSecrets.begin({ principal, session: '{"m":1}', expiresAt: NOON + 1000 })
+  const job = {
+    ...{ id: 'video_1', kind: 'video', source: null, params: '{}', idempotency: null, requestHash: null },
+    ...{ callback, createdAt: NOON, deadlineAt: NOON + 1000 },
+  } as const
+  const target = { mapping: 'm', region: null, credential: 'c', wire: 'w', price: '{}', discount: 0 }
+  const hold = { id: 'h', request: identity('log-1'), principal, amount: 1n, expiresAt: NOON + 1000 }
+  await subject.jobs.begin(job, target, hold)
+  const url = sealText(ringOf(subject), 'https://films.example/1', placeOf('video_1', 'result_url'))
+  subject.db.prepare("UPDATE jobs SET result_kind = 'url', result_url = ?").run(url)
+  return { owner, principal, secret }
+}
+const ringOf = ({ path }: SqliteSubject) => new Keyring({ given: undefined, file: keyFile(path) })
+
+/** Names of the tables in which any column holds the text. */
+function tablesWith({ db }: SqliteSubject, text: string): string[] {
+  const tables = db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
+  return tables.filter(
+    table => table !== 'audit' && JSON.stringify(db.prepare(`SELECT * FROM ${table}`).all()).includes(text),
+  )
+}
+
+t.test('every kind of sealed value is under the new master key, and is what it was', async t => {
+  const subject = sqliteSubject(t)
+  const { owner, secret } = await oneOfEach(subject)
+  const before = ringOf(subject).version
+  t.same(tablesWith(subject, before).sort(), [...SEALED_KINDS].sort(), 'each kind is a table, and none is missing')
+
+  const { keyVersion, ...done } = await subject.policies.masterKeys.reencrypt(true, 'test')
+  const one = { reencrypted: 1, unreadable: 0 }
+  t.strictSame(done, {
+    reencrypted: 4,
+    unreadable: [],
+    kinds: { provider_keys: one, responses: one, realtime_secrets: one, jobs: one },
+  })
+  t.not(keyVersion, before)
+  t.same(tablesWith(subject, before), [], 'nothing is under the older one')
+  t.match(await subject.responses.find('resp_1', owner, 0), texts)
+  t.match(await subject.responses.findTurn('resp_1', owner, 0), { turn: texts.turn })
+  t.match((await subject.realtimeSecrets.find(createHash('sha256').update(secret).digest('hex')))?.realtime, {
+    session: '{"m":1}',
+  })
+  t.match(await subject.jobs.get('video_1'), { callback, result: { kind: 'url', url: 'https://films.example/1' } })
+  t.match(await subject.policies.masterKeys.reencrypt(false, 'test'), { reencrypted: 0, keyVersion })
+})
+
+t.test('code that seals for the database is listed here, so that no kind is left out of a change of keys', async t => {
+  const folder = new URL('../../src/', import.meta.url)
+  const sealing = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    name =>
+      name.endsWith('.ts') &&
+      /\bsealText\(|\bkeyring\(?\)?\.seal\(|\bring\.seal\(/.test(readFileSync(new URL(name, folder), 'utf8')),
+  )
+  t.same(sealing.sort(), [
+    'stores/memory/stores/provider-keys.ts',
+    'stores/memory/stores/realtime.ts',
+    'stores/sealing.ts',
+    'stores/sqlite/jobs/table.ts',
+    'stores/sqlite/provider-keys.ts',
+    'stores/sqlite/realtime.ts',
+    'stores/sqlite/responses.ts',
+  ])
+})
+
+t.test('many rows, and large ones, take many short transactions', async t => {
+  const subject = sqliteSubject(t)
+  const { owner } = await oneOfEach(subject)
+  const add = (id: string, turn: string) =>
+    subject.responses.add({ id, previousId: null, createdAt: NOON, turn, answer: '' }, owner, SHARE)
+  for (let n = 0; n < REENCRYPTION_BATCH; n++) await add(`resp_small_${n}`, 'x')
+  for (let n = 0; n < 6; n++) await add(`resp_large_${n}`, 'x'.repeat(2_000_000))
+  const commits = () => integer(subject.db, 'PRAGMA data_version')
+  const steps = new Set([commits()])
+  let ended = false
+  const watch = (): void => {
+    if (ended) return
+    steps.add(commits())
+    setImmediate(watch)
+  }
+  watch()
+  const { kinds } = await subject.policies.masterKeys.reencrypt(true, 'test')
+  ended = true
+  t.same(kinds.responses, { reencrypted: REENCRYPTION_BATCH + 7, unreadable: 0 })
+  t.ok(steps.size >= 6, `${steps.size} transactions`)
+})
+
+t.test(
+  'a value that cannot be read stays as it is; a row says so once, and the answer names the first of them',
+  async t => {
+    const subject = sqliteSubject(t)
+    const { owner } = await oneOfEach(subject)
+    for (let n = 0; n < UNREADABLE_SHOWN; n++) {
+      const record = { id: `resp_lost_${n}`, previousId: null, createdAt: NOON, ...texts }
+      await subject.responses.add(record, owner, SHARE)
+    }
+    subject.db.exec("UPDATE responses SET turn = zeroblob(40) WHERE id LIKE 'resp_lost_%'")
+    subject.db.exec("UPDATE jobs SET callback_secret = 'deadbeef.AAAA.AAAA'")
+    const { unreadable, kinds, reencrypted } = await subject.policies.masterKeys.reencrypt(true, 'test')
+    t.equal(reencrypted, 3)
+    t.match(kinds.responses, { reencrypted: 1, unreadable: UNREADABLE_SHOWN })
+    t.match(kinds.jobs, { reencrypted: 0, unreadable: 1 })
+    t.equal(unreadable.length, UNREADABLE_SHOWN)
+    const job = subject.db.prepare<[], { callback_secret: string; callback_url: string }>('SELECT * FROM jobs').get()!
+    t.equal(job.callback_secret, 'deadbeef.AAAA.AAAA')
+    t.ok(job.callback_url.startsWith(ringOf(subject).version), 'other values of that row are sealed anew')
+  },
+)
