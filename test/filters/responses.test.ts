@@ -138,6 +138,25 @@ t.test('responses past their time, or of no project, are not found', async t => 
   t.match((await own.ask({ previous_response_id: record.id })).response, { status: 'completed' })
 })
 
+t.test('a conversation without one of its responses is refused, and its missing response named', async t => {
+  const rows: [what: string, lose: (own: ReturnType<typeof project>, id: string) => void][] = [
+    ['removed', ({ records }, id) => records.delete(id)],
+    ['past its time', ({ records }, id) => records.set(id, { ...records.get(id)!, createdAt: NOW - 1_000_001 })],
+  ]
+  for (const [what, lose] of rows) {
+    t.comment(what)
+    for (const place of [0, 1, 2]) {
+      const own = project()
+      const last = await conversation(own, 3)
+      const id = [...own.records.keys()][place]!
+      lose(own, id)
+      const next = await own.ask({ previous_response_id: last, input: 'On' })
+      const param = 'previous_response_id'
+      refusal(t, next, { status: 400, code: 'previous_response_not_found', param, message: new RegExp(id) })
+    }
+  }
+})
+
 t.test('an answer that cannot be kept says so at its end, and is answered all the same', async t => {
   const rows: [what: string, options: Partial<typeof usual>, prepare: (own: ReturnType<typeof project>) => void][] = [
     ['the store fails', {}, ({ state }) => void Object.assign(state, { fails: true })],
