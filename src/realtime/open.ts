@@ -64,7 +64,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
       log: services.log,
     })
   } catch (thrown) {
-    provider.destroy()
+    provider.socket.destroy()
     if (!(thrown instanceof EventError)) throw thrown
     throw errors.unsupported(thrown.message, thrown.param ?? 'session', thrown.code)
   }
@@ -74,7 +74,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
 function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | undefined)[]): Promise<RealtimeEvent> {
   let isFirst = true
   const first = new Promise<RealtimeEvent>((resolve, reject) => {
-    provider.open(
+    provider.socket.open(
       listening({
         message(text) {
           if (!isFirst) {
@@ -82,7 +82,7 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
             return
           }
           isFirst = false
-          provider.pause()
+          provider.socket.pause()
           const event = text === undefined ? undefined : readEvent(provider.masked(text))
           if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
           else reject(event ? errorOf(event, ex) : errors.invalidAnswer('its first message is no event'))

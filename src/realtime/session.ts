@@ -90,7 +90,7 @@ export class Session {
       closed: code => this.#clientClosed(code),
       stalled: () => this.#end(POLICY, 'slow_client', 'The client takes nothing of what is sent to it.'),
     })
-    this.#provider = new Channel(provider, {
+    this.#provider = new Channel(provider.socket, {
       failed,
       take: text => this.#fromProvider(text),
       closed: () => this.#providerClosed(),
@@ -369,7 +369,7 @@ export class Session {
       this.#finishing = undefined
     }
     this.#provider.stop()
-    if (this.#providerOpen) this.#options.provider.close(NORMAL, '')
+    if (this.#providerOpen) this.#provider.socket.close(NORMAL, '')
     await this.#responses.abandon(this.failure ? 'error' : 'aborted', this.failure ?? errors.aborted())
   }
 

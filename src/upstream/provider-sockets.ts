@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { MessageListener, MessageSocket } from '../core/message-socket.ts'
+import type { MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
@@ -13,7 +13,7 @@ import { maskedError } from './masking.ts'
 import { sharedLookup } from './names.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
-import { connectMessages, HandshakeTimeout, type RefusedUpgrade } from './web-socket.ts'
+import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-socket.ts'
 
 /** For the handshake, beside the connection. */
 const HANDSHAKE_MS = 15_000
@@ -38,38 +38,35 @@ export class UpstreamSockets implements ProviderSockets {
     const { signal, id } = ex
     const target = ex.target!
     const { timeouts } = target.provider
-    const timeoutMs = timeouts.connect + Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
+    const handshakeMs = Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
     const request = sign(target, ex.outbound!, id, { type: undefined, body: undefined })
-    const signed = request instanceof Promise ? await waitFor(request, timeoutMs, signal) : request
+    const signed = request instanceof Promise ? await waitFor(request, timeouts.connect + handshakeMs, signal) : request
     const mask = maskOfSent(signed, target.provider)
-    const base = new URL(signed.baseUrl)
-    const connector = this.#connector(target)
-    let socket: MessageSocket | RefusedUpgrade
+    let answer: MessageSocket | RefusedUpgrade
     try {
-      socket = await connectMessages({
+      answer = await openWebSocket({
         url: `${signed.baseUrl.replace(/\/$/, '').replace(/^http/, 'ws')}${signed.path}`,
         headers: asRecord(signed.headers),
         limit,
-        timeoutMs,
-        connect: done =>
-          connector(
-            {
-              hostname: base.hostname,
-              host: base.host,
-              protocol: base.protocol,
-              port: base.port || (base.protocol === 'https:' ? '443' : '80'),
-              servername: base.hostname.replace(/^\[|\]$/g, ''),
-              httpSocket: undefined as never,
-            },
-            (error, opened) => done(error, opened as Socket | null),
-          ),
+        timeoutMs: handshakeMs,
+        socket: await this.#connect(target, new URL(signed.baseUrl)),
       })
     } catch (thrown) {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
       throw errors.unreachable('no WebSocket could be opened', thrown)
     }
-    if ('status' in socket) throw refusal(socket, target, mask)
-    return new MaskedSocket(socket, mask)
+    if ('status' in answer) throw refusal(answer, target, mask)
+    return { socket: answer, masked: text => mask?.answer(text) ?? text }
+  }
+
+  #connect(target: Target, { hostname, host, protocol, port }: URL): Promise<Socket> {
+    const options = {
+      ...{ hostname, host, protocol, port: port || (protocol === 'https:' ? '443' : '80') },
+      servername: hostname.replace(/^\[|\]$/g, ''),
+    }
+    return new Promise((resolve, reject) => {
+      this.#connector(target)(options, (error, socket) => (error ? reject(error) : resolve(socket)))
+    })
   }
 
   #connector({ provider: { owner, timeouts } }: Target): buildConnector.connector {
@@ -95,54 +92,4 @@ function refusal({ status, headers, body }: RefusedUpgrade, target: Target, mask
   }
   const wait = retryAfterMs(header, error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })
-}
-
-class MaskedSocket implements ProviderSocket {
-  readonly #socket: MessageSocket
-  readonly #mask: Mask | undefined
-
-  constructor(socket: MessageSocket, mask: Mask | undefined) {
-    this.#socket = socket
-    this.#mask = mask
-  }
-
-  masked(text: string): string {
-    return this.#mask?.answer(text) ?? text
-  }
-
-  open(listener: MessageListener): void {
-    this.#socket.open(listener)
-  }
-
-  send(text: string): void {
-    this.#socket.send(text)
-  }
-
-  ping(): void {
-    this.#socket.ping()
-  }
-
-  pause(): void {
-    this.#socket.pause()
-  }
-
-  resume(): void {
-    this.#socket.resume()
-  }
-
-  get waiting(): number {
-    return this.#socket.waiting
-  }
-
-  get received(): number {
-    return this.#socket.received
-  }
-
-  close(code: number, reason: string): void {
-    this.#socket.close(code, reason)
-  }
-
-  destroy(): void {
-    this.#socket.destroy()
-  }
 }

@@ -1,51 +1,43 @@
 /** Opens WebSockets (RFC 6455). */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { type ClientOptions, WebSocket } from 'ws'
+import { WebSocket } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 
-/** A refusal of a server that was asked for a WebSocket. */
+/** The answer of a server that refuses a WebSocket. */
 export interface RefusedUpgrade {
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  /** As much of it as `limit` allows. */
+  /** The first `MAX_REFUSAL` bytes, fewer where the connection ends before. */
   readonly body: Buffer
 }
 
-export interface ConnectOptions {
+export interface HandshakeOptions {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Bytes of a message. */
+  /** Maximum bytes of a message. */
   readonly limit: number
-  /** Milliseconds for the connection and the handshake. */
+  /** Milliseconds for the handshake. */
   readonly timeoutMs: number
-  /** Opens the connection; it is a TLS one where the URL says so. */
-  connect(done: (error: Error | null, socket: Socket | null) => void): void
+  /** The connection to the server of `url`, with TLS where that says so. It is closed with the WebSocket. */
+  readonly socket: Socket
 }
 
-/** Nothing answered in time. */
+/** The server did not answer the handshake in time. */
 export class HandshakeTimeout extends Error {}
 
-/** Bytes of a refusal's body. */
 const MAX_REFUSAL = 64 * 1024
 
-/** Resolves with what answered. Rejects where nothing did. */
-export function connectMessages(options: ConnectOptions): Promise<MessageSocket | RefusedUpgrade> {
-  const { url, headers, limit, timeoutMs, connect } = options
+/** Resolves with the WebSocket or with the server's refusal. Rejects where the connection fails, or with a HandshakeTimeout. */
+export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket | RefusedUpgrade> {
+  const { url, headers, limit, timeoutMs, socket } = options
   return new Promise((resolve, reject) => {
-    let connected: Socket | undefined
-    const createConnection = (_: unknown, done: (error: Error | null, socket: Socket | null) => void) => {
-      connect((error, socket) => {
-        connected = socket ?? undefined
-        done(error, socket)
-      })
-    }
     const ws = new WebSocket(url, {
       ...socketBounds(limit),
       headers: { ...headers },
       followRedirects: false,
-      createConnection: createConnection as unknown as NonNullable<ClientOptions['createConnection']>,
+      createConnection: () => socket,
     })
     let isLate = false
     const timer = setTimeout(() => {
@@ -55,7 +47,7 @@ export function connectMessages(options: ConnectOptions): Promise<MessageSocket 
     ws.once('open', () => {
       clearTimeout(timer)
       ws.off('error', failed)
-      resolve(new TextSocket(ws, connected!))
+      resolve(new TextSocket(ws, socket))
     })
     ws.once('unexpected-response', (_, response: IncomingMessage) => {
       void bodyOf(response).then(body => {
@@ -72,17 +64,16 @@ export function connectMessages(options: ConnectOptions): Promise<MessageSocket 
   })
 }
 
-async function bodyOf(response: IncomingMessage): Promise<Buffer> {
+/** Resolves when the response closes, whether it was whole or not: the status alone is an answer. */
+function bodyOf(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  try {
-    for await (const chunk of response) {
-      chunks.push(chunk as Buffer)
-      size += (chunk as Buffer).length
-      if (size >= MAX_REFUSAL) break
-    }
-  } catch {
-    // What came of it will do.
-  }
-  return Buffer.concat(chunks).subarray(0, MAX_REFUSAL)
+  response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size >= MAX_REFUSAL) response.destroy()
+  })
+  return new Promise(resolve => {
+    response.once('close', () => resolve(Buffer.concat(chunks).subarray(0, MAX_REFUSAL)))
+  })
 }

@@ -220,10 +220,13 @@ export interface MessageStreams {
   find(id: string): MessageStream | undefined
 }
 
-/** A WebSocket to a provider, whose messages are to be shown without its credential. */
-export interface ProviderSocket extends MessageSocket {
-  masked(text: string): string
+/** A WebSocket to a provider. */
+export interface ProviderSocket {
+  readonly socket: MessageSocket
+  /** A message of the provider without its credential. */
+  readonly masked: (text: string) => string
 }
+
 /**
  * Opens WebSockets to the providers of exchanges, as their `outbound` says. Rejects with a GatewayError that may fail
  * over. `limit`: bytes of a message.
