@@ -1,15 +1,13 @@
 /** Providers that cannot be reached, or that answer what nobody should: what becomes of it, at what cost. */
 
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createServer as createSecure, type TlsOptions } from 'node:tls'
 import t, { type Test } from 'tap'
 import type { Json } from '../../src/core/json.ts'
+import { makeAuthority } from '../helpers/certificates.ts'
 import { Child } from '../helpers/child.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
@@ -40,24 +38,9 @@ async function listener(t: Test | typeof import('tap').t, serve: (socket: Socket
   return { port: (server.address() as { port: number }).port, text: () => Buffer.concat(seen).toString('latin1') }
 }
 
-const tls = mkdtempSync(join(tmpdir(), 'tls-'))
-t.teardown(() => rmSync(tls, { recursive: true }))
-const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: tls, stdio: 'ignore' })
-openssl('req', '-x509', ...curve, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=authority')
-
-/** A certificate of an authority that the gateway trusts, for so many days from now, or of nobody but itself. */
-function certificate(name: string, san: string, days?: number): { key: Buffer; cert: Buffer } {
-  const [key, cert] = [`${name}.key`, `${name}.pem`]
-  const asked = ['req', ...curve, '-keyout', key, '-subj', `/CN=${name}`, '-addext', `subjectAltName=${san}`]
-  if (days === undefined) openssl(...asked, '-x509', '-out', cert)
-  else {
-    openssl(...asked, '-new', '-out', `${name}.csr`)
-    const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-copy_extensions', 'copyall']
-    openssl('x509', '-req', '-in', `${name}.csr`, ...signed, '-days', String(days), '-out', cert)
-  }
-  return { key: readFileSync(join(tls, key)), cert: readFileSync(join(tls, cert)) }
-}
+/** The gateway trusts it. */
+const authority = makeAuthority(t)
+const { certificate } = authority
 
 const upstream = await startUpstream(t)
 const refused = `http://127.0.0.1:${await closedPort()}/v1`
@@ -220,7 +203,7 @@ const gateway = await startGateway(t, {
   ),
   env: {
     NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/names.cjs')}`,
-    NODE_EXTRA_CA_CERTS: join(tls, 'ca.pem'),
+    NODE_EXTRA_CA_CERTS: authority.path,
     NAMES: JSON.stringify({ 'hangs.example': 'hangs', 'fails.example': 'fails' }),
   },
   // A machine that is busy with other things is not judged here.
