@@ -12,11 +12,14 @@ import { nameOf, redirectsOf } from './register.ts'
 const MAX_URL = 2_000
 const HINT = 'Its operator decides by mcp.client_metadata whether such documents are read.'
 
-/** An https address with a path, and nothing that two readers could read in two ways. */
+/**
+ * An https address with a path, and nothing that two readers could read in two ways. Which of them are fetched from is the
+ * rule of `DocumentSource`.
+ */
 export function isDocumentUrl(id: string): boolean {
   if (id.length > MAX_URL || !id.startsWith('https://') || !URL.canParse(id)) return false
-  const { href, pathname, username, password, port } = new URL(id)
-  const isPlain = href === id && !id.includes('#') && username === '' && password === '' && port === ''
+  const { href, pathname, username, password } = new URL(id)
+  const isPlain = href === id && !id.includes('#') && username === '' && password === ''
   return isPlain && pathname !== '/' && !/%2e/i.test(pathname)
 }
 
@@ -49,7 +52,7 @@ export async function describedClient(context: OAuthContext, id: string): Promis
     scopes,
     keyId: null,
     isRegistered: false,
-    verified: new URL(id).hostname,
+    verified: new URL(id).host,
   }
 }
 

@@ -21,14 +21,14 @@ export interface DocumentFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
   readonly resolve?: Resolve
-  /** Wall clock, Unix milliseconds. */
+  /** Monotonic, in milliseconds: a document is kept for a time, whatever becomes of the wall clock. */
   readonly now?: () => number
 }
 
 /** A document, or what kept it from being read. */
 interface Kept {
   readonly text: string | GatewayError
-  /** Unix milliseconds. */
+  /** In the fetcher's clock. */
   readonly until: number
 }
 
@@ -40,7 +40,7 @@ export class DocumentFetcher implements DocumentSource {
   /** One fetch of an address at a time. */
   readonly #running = new Map<string, { readonly reader: string; readonly kept: Promise<Kept> }>()
 
-  constructor({ allowed, resolve = nameServers(), now = Date.now }: DocumentFetcherOptions) {
+  constructor({ allowed, resolve = nameServers(), now = () => performance.now() }: DocumentFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
     this.#now = now

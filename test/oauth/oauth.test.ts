@@ -141,12 +141,12 @@ const described = (text: string | GatewayError, readsDocuments = true) => {
 }
 
 t.test('a document describes the client that it names by its own address', async t => {
-  for (const url of [id, 'https://a.example/x?y=1']) t.ok(isDocumentUrl(url), url)
+  for (const url of [id, 'https://a.example/x?y=1', 'https://a.example:8443/x']) t.ok(isDocumentUrl(url), url)
   for (const url of [
     'https://a.example/',
     'https://a.example',
     'http://a.example/x',
-    'https://a.example:8443/x',
+    'https://a.example:443/x',
     'https://u@a.example/x',
     'https://a.example/x#y',
     'https://a.example/a/../x',
