@@ -161,7 +161,13 @@ export const errors = {
     invalid(426, 'upgrade_required', `${path} is a WebSocket: connect to it by wss://, version 13.`).with({
       headers: { upgrade: 'websocket', 'sec-websocket-version': '13' },
     }),
-  realtimeDisabled: () => unavailable('realtime_disabled', 'Realtime sessions are turned off here.'),
+  realtimeDisabled: () =>
+    new GatewayError({
+      status: 503,
+      type: 'api_error',
+      code: 'realtime_disabled',
+      message: 'Realtime sessions are turned off: the operator turns them on with "realtime: { enabled: true }".',
+    }),
   methodNotAllowed: (method: string, allow: string[]) =>
     new GatewayError({
       status: 405,
