@@ -29,7 +29,7 @@ export type { Filter, FilterFactory, Reply } from './core/filter.ts'
 export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image-size.ts'
 export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
-export { parseCalls } from './core/lossless-json.ts'
+export { parseCalls, plainValue } from './core/lossless-json.ts'
 export type {
   ChatRequest,
   ContentPart,

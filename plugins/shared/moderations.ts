@@ -49,9 +49,15 @@ const decoder = (read: (entry: Json) => ModerationResult, target: Target, input:
 
 /** The members of `value` that are of this type, by name. */
 export function membersOf<T>(value: unknown, is: (member: unknown) => member is T): Record<string, T> {
+  if (isObject(value) && holds(value, is)) return value
   const members = isObject(value) ? Object.entries(value) : []
   return Object.fromEntries(members.filter((entry): entry is [string, T] => is(entry[1])))
 }
+function holds<T>(value: Json, is: (member: unknown) => member is T): value is Record<string, T> {
+  for (const name in value) if (!is(value[name])) return false
+  return true
+}
+
 export const isFlag = (value: unknown): value is boolean => typeof value === 'boolean'
 export const isScore = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 export const isTypes = (value: unknown): value is readonly string[] =>

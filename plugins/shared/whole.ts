@@ -1,5 +1,13 @@
 /** Decoder of an unstreamed answer. */
-import { type Decoder, type Event, errors, type Frame, GatewayError, parseAnswer } from '../../src/plugin.ts'
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type Frame,
+  GatewayError,
+  parseAnswer,
+  plainValue,
+} from '../../src/plugin.ts'
 
 /** `read` converts the body; a GatewayError that it throws is the answer's error. */
 export class WholeDecoder implements Decoder {
@@ -30,9 +38,11 @@ export class WholeDecoder implements Decoder {
 }
 
 /** The body as JSON, with at most `most` values. Throws the error of an answer that is not JSON, or exceeds them. */
-export function parsed({ data }: Frame, most?: number): unknown {
+export function parsed(frame: Frame, most?: number): unknown {
   try {
-    return parseAnswer(data, most === undefined ? undefined : { values: most })
+    return frame.parsed
+      ? plainValue(frame.parsed)
+      : parseAnswer(frame.data, most === undefined ? undefined : { values: most })
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown
     throw errors.invalidAnswer('it is not JSON')

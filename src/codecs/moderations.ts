@@ -61,17 +61,29 @@ const written = ({ results }: ModerationAnswer, ex: Exchange): object => ({
 
 /** With every category, scores from 0 to 1, and the provider's additional fields (docs/edge-cases.md#media M17). */
 function whole(result: ModerationResult): ModerationResult {
-  const each = <T>(given: Readonly<Record<string, T>>, missing: T): Record<string, T> => ({
-    ...Object.fromEntries(categories.map(category => [category, missing])),
-    ...given,
-  })
-  const scores = Object.entries(result.category_scores).map(([category, score]) => [category, clamped(score)] as const)
   return {
     flagged: result.flagged,
     categories: each(result.categories, false),
-    category_scores: each(Object.fromEntries(scores), 0),
-    category_applied_input_types: each<readonly string[]>(result.category_applied_input_types, ['text']),
+    category_scores: each(clamped(result.category_scores), 0),
+    category_applied_input_types: each(result.category_applied_input_types, TEXT),
   }
 }
 
-const clamped = (score: number): number => Math.min(1, Math.max(0, score))
+const TEXT: readonly string[] = ['text']
+
+/** The same object where nothing is missing, as in most answers. */
+function each<T>(given: Readonly<Record<string, T>>, missing: T): Readonly<Record<string, T>> {
+  if (categories.every(category => category in given)) return given
+  const all = Object.create(null) as Record<string, T>
+  for (const category of categories) all[category] = missing
+  return Object.assign(all, given)
+}
+
+function clamped(scores: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  const isBeyond = (score: number) => score < 0 || score > 1
+  const names = Object.keys(scores)
+  if (!names.some(name => isBeyond(scores[name]!))) return scores
+  const all = Object.create(null) as Record<string, number>
+  for (const name of names) all[name] = Math.min(1, Math.max(0, scores[name]!))
+  return all
+}

@@ -65,6 +65,10 @@ function parsedValue({ value, error }: Parsed): unknown {
   return value
 }
 
+/** What was parsed ahead, with its numbers as `JSON.parse` reads them. Throws a SyntaxError for what is no JSON. */
+export const plainValue = (parsed: Parsed): unknown =>
+  roundedAt(parsedValue(parsed), parsed.hasMarks, () => undefined, calledWith)
+
 /** Parses an answer in steps. Throws the failure of one that passes its bounds. */
 export function* parsedAhead(json: string): Generator<undefined, Parsed> {
   let hasMarks = false

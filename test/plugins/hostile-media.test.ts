@@ -19,8 +19,9 @@ import { plugin as xai } from '../../plugins/xai.ts'
 import { diarized, written } from '../../src/codecs/transcript/formats.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
+import { parsedAhead } from '../../src/core/lossless-json.ts'
 import { costOf } from '../../src/core/money.ts'
-import type { Decoder, Target, Translator } from '../../src/core/translator.ts'
+import type { Decoder, Frame, Target, Translator } from '../../src/core/translator.ts'
 import { axes, mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { sniffImage } from '../../src/core/wire.ts'
 import type { DecisionResult } from '../../src/operations/decisions/request.ts'
@@ -228,14 +229,29 @@ interface Outcome {
   readonly events: readonly Event[]
 }
 
+const whole = (data: string): Frame => ({ data, bytes: Buffer.from(data) })
+
+/** As a large one comes, which was parsed in steps. */
+function ahead(text: string): Frame {
+  const steps = parsedAhead(text)
+  let step = steps.next()
+  while (!step.done) step = steps.next()
+  return {
+    parsed: step.value,
+    get data(): string {
+      throw new Error('it is parsed again')
+    },
+  }
+}
+
 /** What becomes of frames; addresses give an image. Anything but a GatewayError is thrown. */
-function outcomeOf(op: string, name: string, frames: readonly string[]): Outcome {
+function outcomeOf(op: string, name: string, frames: readonly string[], frameOf: typeof whole = whole): Outcome {
   const [wire, mode] = name.split(' ')
   const decoder: Decoder = wires.get(wire!)!.decoder(mode ? 'stream' : 'unary', place, requests[op] as never)
   const events: Event[] = []
   try {
     for (const data of frames) {
-      if (!decoder.done) events.push(...decoder.frame({ data, bytes: Buffer.from(data) }))
+      if (!decoder.done) events.push(...decoder.frame(frameOf(data)))
     }
     for (let last = events.at(-1); last?.type === 'fetch'; last = events.at(-1)) {
       events.push(...decoder.frame({ data: '', bytes: png }))
@@ -412,3 +428,12 @@ for (const [op, wire, frames] of answers) {
     t.doesNotThrow(() => fc.assert(any, { numRuns: runs(500), seed: SEED }))
   })
 }
+
+t.test('what was parsed in steps is not parsed again in one', async t => {
+  for (const [op, wire, frames] of answers) {
+    // Most of these pass as bytes, which no step parses.
+    if (op === 'images') continue
+    const said = text(frames)
+    t.strictSame(outcomeOf(op, wire, said, ahead), outcomeOf(op, wire, said), wire)
+  }
+})
