@@ -1,5 +1,5 @@
 /** Client wire of the MCP endpoint: a JSON value, a text of another type, or a stream of events; errors are JSON-RPC. */
-import type { Codec, Encoder, Written } from '../core/codec.ts'
+import type { Codec, Encoded, Encoder } from '../core/codec.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import { stringifyInSteps } from '../core/stringify-steps.ts'
@@ -34,7 +34,7 @@ function codeOf(status: number, code: string | null): number {
 
 class RpcEncoder implements Encoder {
   contentType = 'application/json'
-  #out: Written = ''
+  #out: Encoded = ''
 
   write(batch: readonly Event[]): string | undefined {
     let said = ''
@@ -47,7 +47,7 @@ class RpcEncoder implements Encoder {
     return said || undefined
   }
 
-  end(): Written {
+  end(): Encoded {
     return this.#out
   }
 

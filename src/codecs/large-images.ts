@@ -1,28 +1,26 @@
 /**
  * Answers with large images: placeholders represent them until the rest is written; then they are inserted in steps.
  */
-import type { Encoder, Written } from '../core/codec.ts'
+import type { Encoded, Encoder } from '../core/codec.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import { hasMarks, markOf, splitAtMarks } from '../core/string-marks.ts'
-import { type WrittenSteps, writeString } from '../core/stringify-steps.ts'
+import { type ByteSteps, writeString } from '../core/stringify-steps.ts'
 import { MAX_DATA_HEAD } from '../core/wire.ts'
 import { inTurns } from '../lib/in-turns.ts'
 
 /** In characters; at most two thousand smaller ones fit into an answer. */
 const LARGE = 16 * 1024
 
-type Said = string | undefined
-
 /** Inserts images for their placeholders, for a stored answer. */
 export type Restore = (text: string) => Promise<string>
 
 /** An encoder of text whose only large parts are images. */
 export interface TextEncoder extends Omit<Encoder, 'conclude' | 'headers'> {
-  write(batch: readonly Event[]): Said
+  write(batch: readonly Event[]): string | undefined
   conclude?(error: GatewayError | undefined, restore: Restore): Promise<void> | undefined
   end(): string
-  fail(error: GatewayError): Said
+  fail(error: GatewayError): string | undefined
 }
 
 export class LargeImages implements Encoder {
@@ -38,7 +36,7 @@ export class LargeImages implements Encoder {
     return this.#inner.contentType
   }
 
-  write(batch: readonly Event[]): Written | undefined {
+  write(batch: readonly Event[]): Encoded | undefined {
     const out = this.#inner.write(batch.some(isLarge) ? batch.map(event => this.#marked(event)) : batch)
     return out && this.#restored(out)
   }
@@ -47,11 +45,11 @@ export class LargeImages implements Encoder {
     return this.#inner.conclude?.(error, text => this.#restore(text))
   }
 
-  end(): Written {
+  end(): Encoded {
     return this.#restored(this.#inner.end())
   }
 
-  fail(error: GatewayError): Written | undefined {
+  fail(error: GatewayError): Encoded | undefined {
     const out = this.#inner.fail(error)
     return out && this.#restored(out)
   }
@@ -70,7 +68,7 @@ export class LargeImages implements Encoder {
     return typeof out === 'string' ? out : Buffer.concat(await inTurns(out)).toString()
   }
 
-  #restored(out: string): string | WrittenSteps {
+  #restored(out: string): string | ByteSteps {
     return this.#images && hasMarks(out) ? restored(out, this.#images) : out
   }
 }
@@ -81,7 +79,7 @@ const isLarge = (event: Event): event is Extract<Event, { type: 'image' }> =>
   event.url.startsWith('data:') &&
   event.url.slice(0, MAX_DATA_HEAD).includes(',')
 
-function* restored(out: string, images: readonly string[]): WrittenSteps {
+function* restored(out: string, images: readonly string[]): ByteSteps {
   const pieces: Buffer[] = []
   for (const { index, text } of splitAtMarks(out)) {
     if (index >= 0) yield* writeString(images[index]!, pieces)

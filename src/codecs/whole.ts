@@ -1,5 +1,5 @@
 /** Shared by codecs of operations whose answer is one JSON object (docs/contract.md#media-answers). */
-import type { Encoder, Written } from '../core/codec.ts'
+import type { Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
@@ -42,7 +42,7 @@ export class WholeEncoder<T> implements Encoder {
     for (const event of batch) if (event.type === 'result') this.#result = event.value as T
   }
 
-  end(): Written {
+  end(): Encoded {
     this.#ex.completeUsage(false)
     return stringifyInSteps(this.#bodyOf(this.#result!, this.#ex))
   }

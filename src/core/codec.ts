@@ -5,7 +5,7 @@ import type { Exchange, Headers } from './exchange.ts'
 import type { KeptForm } from './kept-answer.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
-import type { WrittenSteps } from './stringify-steps.ts'
+import type { ByteSteps } from './stringify-steps.ts'
 
 /** One client wire: reads requests of an operation, and makes the encoder of its answers. */
 export interface Codec<O extends Op = Op> {
@@ -50,21 +50,21 @@ export interface Compat<O extends Op = Op, T = unknown> {
 }
 
 /** Bytes may come in pieces, which spares a copy of what is large, or in steps, which lets others go on. */
-export type Written = string | Buffer | readonly Buffer[] | WrittenSteps
+export type Encoded = string | Buffer | readonly Buffer[] | ByteSteps
 
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */
 export interface Encoder {
   /** Read when the first bytes are sent, as are `headers`: names and values in turn. */
   readonly contentType: string
   headers?(): readonly string[]
-  write(batch: readonly Event[]): Written | undefined
+  write(batch: readonly Event[]): Encoded | undefined
   /**
    * Called before `end`, or with the error before `fail`; what it returns is awaited, and does not reject. For what must be
    * done before the last of an answer is written.
    */
   conclude?(error?: GatewayError): Promise<void> | undefined
   /** What is left. */
-  end(): Written
+  end(): Encoded
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */
-  fail(error: GatewayError): Written | undefined
+  fail(error: GatewayError): Encoded | undefined
 }

@@ -1,11 +1,11 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
 import { inTurns } from '../lib/in-turns.ts'
-import type { Encoder, Written } from './codec.ts'
+import type { Encoded, Encoder } from './codec.ts'
 import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'
-import type { WrittenSteps } from './stringify-steps.ts'
+import type { ByteSteps } from './stringify-steps.ts'
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
@@ -86,7 +86,7 @@ function untilError(batch: readonly Event[]): readonly Event[] {
   return index < 0 ? batch : batch.slice(0, index)
 }
 
-const isInSteps = (out: Written): out is WrittenSteps => typeof out === 'object' && 'next' in out
+const isInSteps = (out: Encoded): out is ByteSteps => typeof out === 'object' && 'next' in out
 
 async function fail(encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
   await encoder.conclude?.(error)

@@ -50,7 +50,7 @@ export class RawStrings {
   }
 
   /** The text at that index, as a JSON string in UTF-8 with its quotes. */
-  writtenAt(index: number): Buffer {
+  bytesAt(index: number): Buffer {
     return this.#written[index]!
   }
 
@@ -133,7 +133,7 @@ class Writing {
       return
     }
     this.#next = at + 1
-    this.#pieces.push(Buffer.from(stringifyLossless(this.#text)), this.#raw.writtenAt(at))
+    this.#pieces.push(Buffer.from(stringifyLossless(this.#text)), this.#raw.bytesAt(at))
     this.#text = ''
   }
 }

@@ -8,7 +8,7 @@ const PIECE = 128 * 1024
 const VALUE = 8
 
 /** Yields wherever others may go on; returns all bytes, in pieces. */
-export type WrittenSteps = Generator<undefined, Buffer[]>
+export type ByteSteps = Generator<undefined, Buffer[]>
 
 /** About how many characters a value of plain objects has as JSON. Allocates nothing. */
 export function weigh(value: unknown): number {
@@ -21,11 +21,11 @@ export function weigh(value: unknown): number {
 }
 
 /** JSON text of a value of plain objects, with numbers in place of their marks: at once, or in steps where it is large. */
-export const stringifyInSteps = (value: object): string | WrittenSteps =>
-  weigh(value) < PIECE ? stringifyLossless(JSON.stringify(value)) : written(value)
+export const stringifyInSteps = (value: object): string | ByteSteps =>
+  weigh(value) < PIECE ? stringifyLossless(JSON.stringify(value)) : stringifySteps(value)
 
 /** The same in steps. `raw` are long strings that need not be written again. */
-export function* written(value: object, raw?: RawStrings): WrittenSteps {
+export function* stringifySteps(value: object, raw?: RawStrings): ByteSteps {
   const out = new Output(value, raw)
   yield
   yield* out.value(value)
@@ -89,7 +89,7 @@ class Output {
     if (at >= 0) {
       this.#next = at + 1
       this.#flush()
-      this.#pieces.push(this.#raw!.writtenAt(at))
+      this.#pieces.push(this.#raw!.bytesAt(at))
     } else if (text.length < PIECE) {
       if (this.#add(text)) yield
     } else {

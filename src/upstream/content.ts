@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { stringifyLossless } from '../core/lossless-json.ts'
 import type { RawStrings } from '../core/raw-strings.ts'
-import { weigh, written } from '../core/stringify-steps.ts'
+import { stringifySteps, weigh } from '../core/stringify-steps.ts'
 import type { FilePart, WireRequest } from '../core/translator.ts'
 
 /** A body with its content type; undefined where the request's own headers say it, and for none. */
@@ -30,7 +30,7 @@ export function bodyOf(
 }
 
 function* largeJson(body: object, verbatim: RawStrings | undefined): Generator<undefined, Content> {
-  const pieces = yield* written(body, verbatim)
+  const pieces = yield* stringifySteps(body, verbatim)
   yield
   // In one piece, so that it can be sent again where a socket has gone stale.
   return { type: JSON_TYPE, body: Buffer.concat(pieces) }

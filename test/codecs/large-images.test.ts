@@ -5,7 +5,7 @@ import { generateContent, streamGenerateContent } from '../../src/codecs/gemini-
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { openAiResponses } from '../../src/codecs/openai-responses.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
-import type { Codec, Written } from '../../src/core/codec.ts'
+import type { Codec, Encoded } from '../../src/core/codec.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
@@ -59,7 +59,7 @@ for (const [says, codec, body, endpoint, headers = {}] of cases) {
     const ex = new Exchange({ snapshot, endpoint, headers, query: '', params, signal: new Cancellation(), body: read })
     ex.request = codec.decode(body, ex)
     let steps = 0
-    const bytesOf = (out: Written | undefined): string => {
+    const bytesOf = (out: Encoded | undefined): string => {
       if (out === undefined || typeof out === 'string' || !('next' in out)) return String(out ?? '')
       for (; ; steps++) {
         const { done, value } = out.next()

@@ -4,7 +4,7 @@ import t from 'tap'
 import { parseSteps } from '../../src/core/json-steps.ts'
 import { isLongNumber, parseLossless } from '../../src/core/lossless-json.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
-import { stringifyInSteps, weigh, written } from '../../src/core/stringify-steps.ts'
+import { stringifyInSteps, stringifySteps, weigh } from '../../src/core/stringify-steps.ts'
 import { bodyOf, isMadeInSteps } from '../../src/upstream/content.ts'
 import { runs } from '../helpers/runs.ts'
 
@@ -85,7 +85,7 @@ t.test('a request is written in steps with the strings that its client wrote, an
   raw.add(kept, bytes)
   raw.add(short, Buffer.from(JSON.stringify(short)))
   const value = { messages: [{ content: kept }, { content: short }, { content: 'c'.repeat(LONG) }, { content: 'd' }] }
-  const pieces = all(written(value, raw)).value
+  const pieces = all(stringifySteps(value, raw)).value
   t.ok(pieces.includes(bytes), 'without a copy')
   t.strictSame(JSON.parse(Buffer.concat(pieces).toString()), value)
   const small = bodyOf({ path: '/', body: { a: short } }, raw)
