@@ -64,7 +64,7 @@ const addProjectOptions = (command: Command): Command =>
         'off',
       ),
     )
-    .option('--responses <time>', 'for how long responses are kept: 12h, 30d; off keeps none')
+    .option('--responses <time>', 'how long responses are stored: 12h, 30d; off stores none')
 
 export function addOrganizations(program: Command, open: Open): void {
   const organizations = program.command('orgs').description('organizations')

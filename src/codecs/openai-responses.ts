@@ -7,8 +7,8 @@ import { checkTexts } from './inner-json.ts'
 import { LargeImages } from './large-images.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
-import { kept } from './responses/kept.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
+import { stored } from './responses/stored.ts'
 import { noteToolNames } from './responses/tool-names.ts'
 import { unsealed } from './unsealed.ts'
 
@@ -24,7 +24,7 @@ export const openAiResponses = {
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },
-  kept,
+  stored,
   holdsAnswers: true,
   encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },

@@ -2,9 +2,9 @@
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange, Headers } from './exchange.ts'
-import type { KeptForm } from './kept-answer.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
+import type { StoredForm } from './stored-responses.ts'
 import type { ByteSteps } from './stringify-steps.ts'
 
 /** One client wire: reads requests of an operation, and makes the encoder of its answers. */
@@ -17,8 +17,8 @@ export interface Codec<O extends Op = Op> {
   encoder(ex: Exchange): Encoder
   /** Streams are held until their end as whole answers are, since their last event repeats all of the answer. */
   readonly holdsAnswers?: true
-  /** Requests may go on from answers that are kept. */
-  readonly kept?: KeptForm
+  /** Requests may continue stored responses. */
+  readonly stored?: StoredForm
   /** What a streamed answer may say at any time, its very beginning included, to show that it is still coming. */
   readonly heartbeat?: {
     readonly contentType: string

@@ -270,7 +270,7 @@ export const errors = {
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
   responsesUnavailable: (cause: unknown) =>
-    unavailable('store_unavailable', 'Kept responses cannot be read or written.', cause),
+    unavailable('store_unavailable', 'Stored responses cannot be read or written.', cause),
   credentialUnavailable: (provider: string, cause: unknown) =>
     unavailable('credential_unavailable', `The organization's key for ${provider} cannot be read.`, cause),
   shuttingDown: () => unavailable('server_shutting_down', 'The gateway is shutting down.'),

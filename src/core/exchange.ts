@@ -10,7 +10,6 @@ import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
-import type { AnswerKeeper } from './kept-answer.ts'
 import type { Upgrade } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
@@ -21,6 +20,7 @@ import type { Body, RawStrings } from './raw-strings.ts'
 import type { SessionCharges } from './realtime.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
+import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
 import type { FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
@@ -101,8 +101,8 @@ export class Exchange {
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
   native: NativeRequest | undefined = undefined
-  /** Finds the answer that the request continues, and keeps its own; undefined when the project keeps none. */
-  keeper: AnswerKeeper | undefined = undefined
+  /** Finds the response that the request continues, and stores its own; undefined when the project stores none. */
+  stored: StoredResponses | undefined = undefined
   /** False when the client's wire shows reasoning only on request and it was not requested. Set by the codec. */
   showsReasoning = true
   /** The model as the request names it, without a provider; empty until known. */
@@ -207,7 +207,7 @@ export class Exchange {
       this.timings.read = performance.now()
       this.verbatim = verbatim
       this.values = values
-      return this.keeper ? this.keeper.read(value).then(body => this.#decode(body)) : this.#decode(value)
+      return this.stored ? this.stored.read(value).then(body => this.#decode(body)) : this.#decode(value)
     })
     return this.#input
   }

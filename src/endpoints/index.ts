@@ -8,7 +8,6 @@ import { embeddings } from './embeddings.ts'
 import { gemini } from './gemini.ts'
 import { health } from './health.ts'
 import { images } from './images.ts'
-import { keptResponses } from './kept-responses.ts'
 import { key } from './key.ts'
 import { mcp } from './mcp.ts'
 import { messages } from './messages.ts'
@@ -22,6 +21,7 @@ import { rerank } from './rerank.ts'
 import { responses } from './responses.ts'
 import { sessions } from './sessions.ts'
 import { speech } from './speech.ts'
+import { storedResponses } from './stored-responses.ts'
 import { systemone } from './systemone.ts'
 import { transcriptions } from './transcriptions.ts'
 import { videos } from './videos.ts'
@@ -35,7 +35,7 @@ export const endpoints: readonly Endpoint[] = [
   chat,
   messages,
   responses,
-  ...keptResponses,
+  ...storedResponses,
   countTokens,
   completions,
   ...aiSdkEndpoints,

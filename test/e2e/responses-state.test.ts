@@ -1,4 +1,4 @@
-/** Responses that a project keeps, as the unmodified `openai` client goes on from them, over every provider wire. */
+/** Stored responses, as the unmodified `openai` client continues them, over every provider wire. */
 import OpenAI from 'openai'
 import t, { type Test } from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
@@ -90,7 +90,7 @@ for (const [place, { id }] of wires.entries()) {
   })
 }
 
-t.test('a kept response and its own input are read, listed in parts, and removed', async t => {
+t.test('a stored response and its own input are read, listed in parts, and removed', async t => {
   const { client } = await project()
   await play('chat', { text: 'One', usage }, { text: 'Two', usage })
   const first = await client.responses.create({ model: 'chat', input: 'Hi', metadata: { a: 'b' }, tools: [weather] })
@@ -215,7 +215,7 @@ t.test('nothing is stored against the request, the project or the organization',
   await command('projects.update', { project: own.id, responses: 'off' })
 })
 
-t.test('streams are kept as they ended, written before their last event; what a client left is not', async t => {
+t.test('streams are stored as they ended, written before their last event; what a client left is not', async t => {
   const { client, key } = await project()
   const last = async (model: string) => {
     let event: OpenAI.Responses.ResponseStreamEvent | undefined
@@ -251,7 +251,7 @@ const withText = ({ output }: OpenAI.Responses.Response) => ({
     .join(''),
 })
 
-t.test('a replay from the response cache is kept as an answer of its own', async t => {
+t.test('a replay from the response cache is stored as a response of its own', async t => {
   const { client } = await project('30d', { cache: 'on' })
   await play('chat', { text: 'Once', usage })
   const first = await client.responses.create({ model: 'chat', input: 'Hi' })

@@ -1,4 +1,4 @@
-/** Kept responses: what a request goes on from is bounded, and an answer is kept before its end or not at all. */
+/** Stored responses: what a request continues is bounded, and an answer is stored before its end or not at all. */
 import t, { type Test } from 'tap'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
@@ -17,7 +17,7 @@ const MIB = 1024 * 1024
 const usual = { max_response: 4 * MIB, organization: 1024 * MIB, max_chain: 1000 }
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
 
-/** A project that keeps responses for 1,000 seconds, and what its requests are answered. */
+/** A project that stores responses for 1,000 seconds, and what its requests are answered. */
 function project(options: Partial<typeof usual> = {}) {
   const records = new Map<string, ResponseRecord>()
   const log: string[] = []
@@ -157,7 +157,7 @@ t.test('a conversation without one of its responses is refused, and its missing 
   }
 })
 
-t.test('an answer that cannot be kept says so at its end, and is answered all the same', async t => {
+t.test('an answer that cannot be stored says so at its end, and is answered all the same', async t => {
   const rows: [what: string, options: Partial<typeof usual>, prepare: (own: ReturnType<typeof project>) => void][] = [
     ['the store fails', {}, ({ state }) => void Object.assign(state, { fails: true })],
     ['the organization has no room', {}, ({ state }) => void Object.assign(state, { isFull: true })],
@@ -171,7 +171,7 @@ t.test('an answer that cannot be kept says so at its end, and is answered all th
       t.match(response, { status: 'completed', store: false, output: [{ content: [{ text: 'Hi' }] }] }, what)
       if (stream) t.match(out, /response\.created[^\n]*\n[^\n]*"store":true/, `${what}: the stream began otherwise`)
       t.equal(own.records.size, 0, what)
-      t.strictSame(own.log, own.state.fails ? ['response not kept'] : [], what)
+      t.strictSame(own.log, own.state.fails ? ['response not stored'] : [], what)
     }
   }
   const own = project()
@@ -180,14 +180,14 @@ t.test('an answer that cannot be kept says so at its end, and is answered all th
   refusal(t, await own.ask({ previous_response_id: response.id }), { status: 503, code: 'store_unavailable' })
 })
 
-t.test('an answer is kept before its last event is written, whole and with what it says of itself', async t => {
+t.test('an answer is stored before its last event is written, whole and with what it says of itself', async t => {
   const own = project()
   let written = ''
   own.state.onAdd = () => {
-    written = 'kept'
+    written = 'stored'
   }
   const { response, out } = await own.ask({ stream: true, metadata: { a: 'b' } })
-  t.equal(written, 'kept')
+  t.equal(written, 'stored')
   t.match(out, /response\.completed/)
   const { turn, answer } = own.records.get(String(response.id))!
   t.strictSame(

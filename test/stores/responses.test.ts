@@ -1,4 +1,4 @@
-/** What SQLite alone promises of kept responses: nothing of them is readable in its file, and none can be moved. */
+/** What SQLite alone promises of stored responses: nothing of them is readable in its file, and none can be moved. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { HOUR, NOON, sqliteSubject } from './subject.ts'

@@ -17,7 +17,7 @@ const mode = s.enum('credits', 'api-keys', 'hybrid')
 const onOff = s.enum('on', 'off')
 
 /** `off` keeps none; undefined leaves it as it is. */
-const keptOf = (responses: string | undefined): number | null | undefined =>
+const storedOf = (responses: string | undefined): number | null | undefined =>
   responses === undefined ? undefined : responses === 'off' ? null : durationOf(responses)
 
 interface CacheArguments {
@@ -63,7 +63,7 @@ export const organizationCommands: CommandTable = {
     ({ organization, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
       const cacheTtlMs = ttlOf(cache) ?? null
       const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
-      const responsesMs = keptOf(responses)
+      const responsesMs = storedOf(responses)
       return projects.create({ organization, name, mode, cacheTtlMs, responsesMs, ...settings }, actor)
     },
   ),
@@ -77,7 +77,7 @@ export const organizationCommands: CommandTable = {
     ({ project, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
       const passesParameters = passParameters === undefined ? undefined : passParameters === 'on'
       const cachesPrompts = promptCache === undefined ? undefined : promptCache === 'auto'
-      const settings = { cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts, responsesMs: keptOf(responses) }
+      const settings = { cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts, responsesMs: storedOf(responses) }
       return projects.update(project, { name, mode, ...settings }, actor)
     },
   ),

@@ -51,7 +51,7 @@ export function decode(body: unknown, model: string, stream: boolean, values: nu
 /** Content that only its provider has: dropping it would change the question. */
 function refuseCached(given: GenerateRequest & { cachedContent?: unknown }): void {
   if (!given.cachedContent) return
-  throw errors.unsupported('cachedContent: contents are not kept here; send them in "contents".', 'cachedContent')
+  throw errors.unsupported('cachedContent: contents are not stored here; send them in "contents".', 'cachedContent')
 }
 
 function samplingOf(config: GenerationConfig): Partial<ChatRequest> {

@@ -10,7 +10,7 @@ export function refuseThread(body: unknown): void {
   if (!isObject(body) || body.thread == null) return
   throw errors
     .unsupported(
-      'thread: conversations are not kept here. Send the whole history in "messages", without "thread".',
+      'thread: conversations are not stored here. Send the whole history in "messages", without "thread".',
       'thread',
       'thread_unsupported_request',
     )

@@ -29,8 +29,8 @@ const REPEATED: Readonly<Json> = {
 const MAX_REPEATED = 256 * 1024
 const DEFAULTS = JSON.stringify(REPEATED)
 
-/** A replay that is kept is an answer of its own. */
-export const idOf = (ex: Exchange): string => (ex.keeper?.keeps ? ex.logId : answerIdOf(ex))
+/** A replay that is stored is a response of its own. */
+export const idOf = (ex: Exchange): string => (ex.stored?.isStored ? ex.logId : answerIdOf(ex))
 
 export interface Ending {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
@@ -65,9 +65,9 @@ export class ResponseObject {
       incomplete_details: reason ? { reason } : null,
       model: answerModelOf(ex),
       output,
-      previous_response_id: ex.keeper?.previousId ?? null,
+      previous_response_id: ex.stored?.previousId ?? null,
       service_tier: ex.servedTier ?? ex.native?.body.service_tier ?? 'auto',
-      store: ex.keeper?.keeps ?? false,
+      store: ex.stored?.isStored ?? false,
       usage: isOver ? usageOf(ex) : null,
       gateway: isOver ? metadataOf(ex) : undefined,
     })

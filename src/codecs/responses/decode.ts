@@ -21,7 +21,7 @@ export interface Decoded {
 /** `values`: those of the body. Throws a 400 that names the field which is wrong. */
 export function decode(body: unknown, values: number): Decoded {
   const given = validate(body)
-  refuseKept(given)
+  refuseStored(given)
   const names = new ToolNames(given.tools)
   const input = new InputReader(names, new Count(values))
   if (given.instructions) input.messages.push({ role: 'system', content: given.instructions })
@@ -36,19 +36,19 @@ export function decode(body: unknown, values: number): Decoded {
   return { request, names, only: input.only }
 }
 
-/** What needs an answer or a conversation that is kept, or one that outlives its request. */
-function refuseKept(given: ResponsesRequest & { conversation?: unknown; prompt?: unknown }): void {
+/** Refuses what needs a stored response or conversation, or one that outlives its request. */
+function refuseStored(given: ResponsesRequest & { conversation?: unknown; prompt?: unknown }): void {
   if (given.previous_response_id) {
     const id = given.previous_response_id.slice(0, 100)
     throw errors.unsupported(
-      `previous_response_id: no response "${id}" is kept here; send the whole conversation in input.`,
+      `previous_response_id: no response "${id}" is stored here; send the whole conversation in input.`,
       'previous_response_id',
       'previous_response_not_found',
     )
   }
   if (given.conversation != null) {
     throw errors.unsupported(
-      'conversation: conversations are not kept here; send their items in input.',
+      'conversation: conversations are not stored here; send their items in input.',
       'conversation',
     )
   }
@@ -56,7 +56,7 @@ function refuseKept(given: ResponsesRequest & { conversation?: unknown; prompt?:
     throw errors.unsupported('background: answers end with their requests here; leave it out.', 'background')
   }
   if (given.prompt != null) {
-    throw errors.unsupported('prompt: prompts are not kept here; send instructions and input.', 'prompt')
+    throw errors.unsupported('prompt: prompts are not stored here; send instructions and input.', 'prompt')
   }
 }
 

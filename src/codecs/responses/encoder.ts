@@ -2,7 +2,7 @@
 import { CLIENT_CLOSED, type GatewayError } from '../../core/error.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { AnswerKeeper } from '../../core/kept-answer.ts'
+import type { StoredResponses } from '../../core/stored-responses.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
 import type { Restore, TextEncoder } from '../large-images.ts'
 import { type Ending, idOf, ResponseObject } from './answer.ts'
@@ -38,14 +38,14 @@ class Answer {
     else this.#items.add(event)
   }
 
-  /** Ends the answer, behind its last event, and keeps it. */
-  async conclude(keeper: AnswerKeeper, whole: Restore, error?: GatewayError): Promise<void> {
+  /** Ends the answer, behind its last event, and stores it. */
+  async conclude(stored: StoredResponses, whole: Restore, error?: GatewayError): Promise<void> {
     const ending = this.#close(error)
     const texts = {
       output: await whole(JSON.stringify(ending.output)),
       answer: this.#response.at({ ...ending, output: [] }),
     }
-    await keeper.keep(responseId(this.#id), texts)
+    await stored.store(responseId(this.#id), texts)
     this.#ended = this.#endedBy(ending)
   }
 
@@ -88,8 +88,8 @@ export class WholeEncoder implements TextEncoder {
   }
 
   conclude(error: GatewayError | undefined, whole: Restore): Promise<void> | undefined {
-    const { keeper } = this.#ex
-    return keeper?.keeps && !error ? this.#answer.conclude(keeper, whole) : undefined
+    const { stored } = this.#ex
+    return stored?.isStored && !error ? this.#answer.conclude(stored, whole) : undefined
   }
 
   end(): string {
@@ -116,10 +116,12 @@ export class StreamEncoder implements TextEncoder {
     return this.#out === '' ? undefined : this.#taken()
   }
 
-  /** Of a client that has left nothing is kept: it got no end. */
+  /** Nothing is stored when the client has left: it received no end. */
   conclude(error: GatewayError | undefined, whole: Restore): Promise<void> | undefined {
-    const { keeper } = this.#ex
-    return keeper?.keeps && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(keeper, whole, error) : undefined
+    const { stored } = this.#ex
+    return stored?.isStored && error?.status !== CLIENT_CLOSED
+      ? this.#begun().conclude(stored, whole, error)
+      : undefined
   }
 
   end(): string {

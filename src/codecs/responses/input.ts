@@ -48,7 +48,7 @@ export class InputReader {
         this.#output(item, at)
         break
       case 'item_reference':
-        throw wrong(`${at}.id`, `no item "${String(item.id).slice(0, 100)}" is kept here; send the item itself`)
+        throw wrong(`${at}.id`, `no item "${String(item.id).slice(0, 100)}" is stored here; send the item itself`)
       default:
         if (LEFT_OUT.has(type)) break
         throw errors.unsupported(

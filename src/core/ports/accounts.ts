@@ -54,7 +54,7 @@ export interface ProjectRecord {
   readonly passesParameters: boolean
   /** Prompts are marked for the caches of providers, where that saves money. */
   readonly cachesPrompts: boolean
-  /** For how long responses are kept; null while they are not. */
+  /** How long responses are stored; null while they are not. */
   readonly responsesMs: number | null
   readonly status: 'active' | 'archived'
   readonly createdAt: string

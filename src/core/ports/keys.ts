@@ -62,7 +62,7 @@ export interface Principal {
   readonly passesParameters: boolean
   /** Prompts are marked for the caches of providers, where that saves money (see `Mapping.autoCache`). */
   readonly cachesPrompts: boolean
-  /** For how long the project keeps responses; undefined while it keeps none. */
+  /** How long the project stores responses; undefined while it stores none. */
   readonly responsesMs: number | undefined
   /** The member who created the key; undefined for the operator. */
   readonly member: { readonly id: string; readonly role: Role } | undefined

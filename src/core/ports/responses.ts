@@ -1,4 +1,4 @@
-/** Answers that a project keeps for a while, so that later requests can go on from them. Nothing of them is readable at rest. */
+/** Responses that a project stores for a time, so that later requests can continue them. Nothing is readable at rest. */
 
 /** Whose responses are meant. */
 export interface ResponseOwner {
@@ -10,7 +10,7 @@ export interface ResponseOwner {
 
 export interface ResponseRecord {
   readonly id: string
-  /** The response that it goes on from. */
+  /** Id of the response that it continues. */
   readonly previousId: string | null
   /** Unix milliseconds. */
   readonly createdAt: number
@@ -21,27 +21,27 @@ export interface ResponseRecord {
 }
 export type ResponseTurn = Pick<ResponseRecord, 'previousId' | 'turn'>
 
-/** How much an organization may keep. */
+/** How much an organization may store. */
 export interface ResponseShare {
   /** Each response counts its texts and 512 bytes. */
   readonly bytes: number
-  /** So many of its oldest may go to make room for one. */
+  /** Oldest responses that may be removed to make room for one. */
   readonly dropped: number
 }
 
 /** Everything rejects with a GatewayError 503 when the store fails. */
 export interface ResponseStore {
   /**
-   * Durable once it resolves. Where the organization passes its share, its oldest responses go; false, and the response
-   * is not kept, where that makes too little room.
+   * Durable once it resolves. Where the organization exceeds its share, its oldest responses are removed; false, and
+   * nothing is stored, where that makes too little room.
    */
   add(record: ResponseRecord, owner: ResponseOwner, share: ResponseShare): Promise<boolean>
-  /** `since`: what was made earlier, Unix milliseconds, is not there any more. */
+  /** `since`: Unix milliseconds; what was made earlier is not found. */
   find(id: string, owner: ResponseOwner, since: number): Promise<ResponseRecord | undefined>
   /** The same without the answer. */
   findTurn(id: string, owner: ResponseOwner, since: number): Promise<ResponseTurn | undefined>
   /** False where it was not there. */
   remove(id: string, owner: ResponseOwner, since: number): Promise<boolean>
-  /** Drops, some at a time, what no project keeps any longer, and all of organizations that keep no data. Returns how many. */
+  /** Removes, some at a time, what is past its time, and all of organizations without data retention. Returns how many. */
   prune(): Promise<number>
 }

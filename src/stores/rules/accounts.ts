@@ -33,7 +33,7 @@ export const ttlOf = (wanted: ProjectChanges['cacheTtlMs'], was: number | null):
 export const cacheTtl = (ttlMs: number | null, planned: boolean): number | undefined =>
   planned ? undefined : (ttlMs ?? undefined)
 
-/** Throws a 400 where a project shall keep responses and its organization no data. */
+/** Throws a 400 where a project would store responses and its organization retains no data. */
 export function checkResponses(responsesMs: number | null, compliance: Compliance | null): void {
   if (responsesMs === null || !compliance?.noLogging) return
   throw errors.badRequest('The organization keeps no data (zero data retention): its projects keep no responses.')

@@ -1,4 +1,4 @@
-/** What a kept response counts, and where its texts stand. */
+/** What a stored response counts, and the places that its texts are sealed for. */
 import type { ResponseRecord } from '../../core/ports.ts'
 
 /** Of a row, with its place in indexes. */

@@ -1,4 +1,4 @@
-/** Responses that projects keep. Their texts are sealed; what finds and counts them is not. */
+/** Stored responses. Their texts are sealed; the columns that find and count them are not. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Sealed } from '../../core/policy.ts'
@@ -127,13 +127,13 @@ export class SqliteResponses implements ResponseStore {
 
   /** Within a transaction. */
   #makeRoom(org: string, bytes: number, share: ResponseShare): boolean {
-    let kept = this.#bytes.get(org) ?? 0
-    for (let dropped = 0; kept + bytes > share.bytes && dropped < share.dropped; dropped++) {
+    let stored = this.#bytes.get(org) ?? 0
+    for (let dropped = 0; stored + bytes > share.bytes && dropped < share.dropped; dropped++) {
       const oldest = this.#dropOldest.get(org)
       if (!oldest) break
-      kept -= oldest.bytes
+      stored -= oldest.bytes
     }
-    return kept + bytes <= share.bytes
+    return stored + bytes <= share.bytes
   }
 
   #sealed(record: ResponseRecord, org: string, column: 'turn' | 'answer'): Sealed {

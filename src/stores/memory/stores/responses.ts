@@ -1,35 +1,39 @@
-/** Responses that projects keep, in memory. */
+/** Stored responses in memory. */
 import type { ResponseOwner, ResponseStore } from '../../../core/ports.ts'
 import { PRUNED_RESPONSES, responseBytes } from '../../rules/responses.ts'
-import type { KeptResponse } from './rows.ts'
+import type { StoredResponse } from './rows.ts'
 import type { Tables } from './tables.ts'
 
 export function responseStore(tables: Tables): ResponseStore {
   const { responses } = tables
-  const find = (id: string, { orgId, projectId, session }: ResponseOwner, since: number): KeptResponse | undefined => {
+  const find = (
+    id: string,
+    { orgId, projectId, session }: ResponseOwner,
+    since: number,
+  ): StoredResponse | undefined => {
     const row = responses.get(id)
     if (row?.orgId !== orgId || row.projectId !== projectId || row.createdAt < since) return undefined
     return session === undefined || row.session === session ? row : undefined
   }
-  const isKept = ({ projectId, orgId, createdAt }: KeptResponse): boolean => {
+  const isStored = ({ projectId, orgId, createdAt }: StoredResponse): boolean => {
     const { responsesMs = null } = tables.projects.get(projectId) ?? {}
     const isAllowed = !tables.policies.get(orgId)?.compliance?.noLogging
     return isAllowed && responsesMs !== null && createdAt >= tables.now() - responsesMs
   }
-  const oldestFirst = (a: KeptResponse, b: KeptResponse) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
+  const oldestFirst = (a: StoredResponse, b: StoredResponse) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
   return {
     add: (record, owner, share) =>
       tables.run(() => {
         const bytes = responseBytes(record)
         const others = responses.filter(({ orgId }) => orgId === owner.orgId).sort(oldestFirst)
-        let kept = others.reduce((sum, one) => sum + one.bytes, 0)
+        let stored = others.reduce((sum, one) => sum + one.bytes, 0)
         if (bytes > share.bytes) return false
         for (const { id, bytes: freed } of others.slice(0, share.dropped)) {
-          if (kept + bytes <= share.bytes) break
+          if (stored + bytes <= share.bytes) break
           responses.delete(id)
-          kept -= freed
+          stored -= freed
         }
-        if (kept + bytes > share.bytes) return false
+        if (stored + bytes > share.bytes) return false
         responses.set(record.id, { ...record, ...owner, bytes })
         return true
       }),
@@ -46,7 +50,7 @@ export function responseStore(tables: Tables): ResponseStore {
     remove: (id, owner, since) => tables.run(() => find(id, owner, since) !== undefined && !!responses.delete(id)),
     prune: () =>
       tables.run(() => {
-        const dropped = responses.filter(row => !isKept(row)).slice(0, PRUNED_RESPONSES)
+        const dropped = responses.filter(row => !isStored(row)).slice(0, PRUNED_RESPONSES)
         for (const { id } of dropped) responses.delete(id)
         return dropped.length
       }),

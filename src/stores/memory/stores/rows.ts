@@ -147,7 +147,7 @@ export interface Login extends Secret {
   readonly projectId: string
 }
 
-export interface KeptResponse extends ResponseRecord, ResponseOwner {
+export interface StoredResponse extends ResponseRecord, ResponseOwner {
   readonly bytes: number
 }
 

@@ -16,7 +16,6 @@ import type {
   HeldRow,
   JobRow,
   KeptHour,
-  KeptResponse,
   Key,
   Login,
   ManifestRow,
@@ -27,6 +26,7 @@ import type {
   ProviderKeyRow,
   RealtimeSecret,
   RuleRow,
+  StoredResponse,
   Token,
 } from './rows.ts'
 import { Table } from './table.ts'
@@ -44,7 +44,7 @@ export class Tables {
   readonly holds = new Table<HeldRow>(this.#undoable)
   readonly jobs = new Table<JobRow>(this.#undoable)
   readonly events = new Table<DeliveryRow>(this.#undoable)
-  readonly responses = new Table<KeptResponse>(this.#undoable)
+  readonly responses = new Table<StoredResponse>(this.#undoable)
   readonly requests = new Table<Paid>(this.#undoable)
   /** Sums of deleted rows, by organization. */
   readonly pruned = new Table<{ orgId: string; requests: number; cost: Money; charged: Money }>(this.#undoable)

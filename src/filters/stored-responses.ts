@@ -1,14 +1,14 @@
-/** The kept answers of one request: those that it goes on from, and its own. */
+/** The stored responses of one request: those that it continues, and its own. */
 import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { AnswerKeeper, AnswerTexts, KeptForm, KeptTurn } from '../core/kept-answer.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { ResponseOwner, Services } from '../core/ports.ts'
 import { Count, MAX_VALUES, Shape } from '../core/shape.ts'
+import type { ResponseTexts, StoredForm, StoredResponses, StoredTurn } from '../core/stored-responses.ts'
 
-export interface KeeperOptions {
-  /** Of one answer, and of all that an organization keeps. */
+export interface StoredBounds {
+  /** Of one response, and of all responses of an organization. */
   readonly maxBytes: number
   readonly share: number
   readonly maxChain: number
@@ -19,22 +19,22 @@ type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
 const COPIES = 2
 /** Characters that are parsed before others may go on. */
 const REST = 512 * 1024
-/** An organization's oldest that may go for one answer: some milliseconds. */
+/** Oldest responses of an organization that one new response may displace: some milliseconds. */
 const DROPPED = 200
 
-interface StoredTurn {
+interface TurnText {
   readonly values: number
   readonly input: readonly unknown[]
   readonly output: readonly unknown[]
 }
 
-export class ResponseKeeper implements AnswerKeeper {
+export class ExchangeResponses implements StoredResponses {
   previousId: string | null = null
-  keeps = false
+  isStored = false
   readonly #ex: Exchange
-  readonly #form: KeptForm
-  readonly #keepMs: number
-  readonly #options: KeeperOptions
+  readonly #form: StoredForm
+  readonly #storeMs: number
+  readonly #options: StoredBounds
   readonly #services: Needs
   readonly #owner: ResponseOwner
   readonly #lease: MemoryLease
@@ -44,11 +44,11 @@ export class ResponseKeeper implements AnswerKeeper {
   #unrested = 0
   #values = 0
 
-  constructor(ex: Exchange, form: KeptForm, keepMs: number, options: KeeperOptions, services: Needs) {
+  constructor(ex: Exchange, form: StoredForm, storeMs: number, options: StoredBounds, services: Needs) {
     const { orgId, projectId, session } = ex.principal!
     this.#ex = ex
     this.#form = form
-    this.#keepMs = keepMs
+    this.#storeMs = storeMs
     this.#options = options
     this.#services = services
     this.#owner = { orgId, projectId, session: session?.id }
@@ -65,29 +65,29 @@ export class ResponseKeeper implements AnswerKeeper {
       others: await this.#others(others, isMissing ? [] : chain),
     }
     if (previous !== undefined) this.previousId = previous
-    this.keeps = store
+    this.isStored = store
     this.#ex.values += this.#values
     const continued = this.#form.continued(body, found)
     this.#input = continued.input
     return continued.body
   }
 
-  async keep(id: string, { output, answer }: AnswerTexts): Promise<boolean> {
-    this.keeps = await this.#kept(id, output, answer)
+  async store(id: string, { output, answer }: ResponseTexts): Promise<boolean> {
+    this.isStored = await this.#stored(id, output, answer)
     this.#input = []
-    return this.keeps
+    return this.isStored
   }
 
   release(): void {
     this.#lease.release()
   }
 
-  /** The answers that the one with this id goes on from, the oldest first, and itself; or the id that is not there. */
-  async #chain(last: string): Promise<KeptTurn[] | string> {
-    const chain: KeptTurn[] = []
+  /** The responses that the one with this id continues, oldest first, and itself; or the first id that is missing. */
+  async #chain(last: string): Promise<StoredTurn[] | string> {
+    const chain: StoredTurn[] = []
     for (let id: string | null = last; id !== null; ) {
       if (chain.length === this.#options.maxChain) throw this.#tooLong(`more than ${this.#options.maxChain} responses`)
-      const found: { turn: KeptTurn; previousId: string | null } | undefined = await this.#turn(id)
+      const found: { turn: StoredTurn; previousId: string | null } | undefined = await this.#turn(id)
       if (!found) return id
       chain.push(found.turn)
       id = found.previousId
@@ -95,7 +95,7 @@ export class ResponseKeeper implements AnswerKeeper {
     return chain.reverse()
   }
 
-  async #others(ids: ReadonlySet<string>, chain: readonly KeptTurn[]): Promise<Map<string, KeptTurn>> {
+  async #others(ids: ReadonlySet<string>, chain: readonly StoredTurn[]): Promise<Map<string, StoredTurn>> {
     if (ids.size > this.#options.maxChain) throw this.#tooLong(`items of more than ${this.#options.maxChain} responses`)
     const others = new Map(chain.filter(({ id }) => ids.has(id)).map(turn => [turn.id, turn]))
     for (const id of ids) {
@@ -106,9 +106,9 @@ export class ResponseKeeper implements AnswerKeeper {
   }
 
   /** Takes memory for it, and counts what it adds to the body, whose bounds hold for all of the conversation. */
-  async #turn(id: string): Promise<{ turn: KeptTurn; previousId: string | null } | undefined> {
+  async #turn(id: string): Promise<{ turn: StoredTurn; previousId: string | null } | undefined> {
     const { responses, now } = this.#services
-    const found = await responses.findTurn(id, this.#owner, now() - this.#keepMs)
+    const found = await responses.findTurn(id, this.#owner, now() - this.#storeMs)
     if (!found) return undefined
     const { bodyLimit } = this.#ex.endpoint
     const { length } = found.turn
@@ -116,7 +116,7 @@ export class ResponseKeeper implements AnswerKeeper {
     this.#unrested += length
     if (this.#read > bodyLimit) throw this.#tooLong(`more than ${bodyLimit} characters`)
     if (!this.#lease.grow(length * COPIES)) throw errors.overloaded()
-    const { values, input, output } = JSON.parse(found.turn) as StoredTurn
+    const { values, input, output } = JSON.parse(found.turn) as TurnText
     this.#values += values
     if (this.#ex.values + this.#values > MAX_VALUES) throw this.#tooLong(`more than ${MAX_VALUES} JSON values`)
     if (this.#unrested > REST) {
@@ -126,7 +126,7 @@ export class ResponseKeeper implements AnswerKeeper {
     return { turn: { id, input, output }, previousId: found.previousId }
   }
 
-  async #kept(id: string, output: string, answer: string): Promise<boolean> {
+  async #stored(id: string, output: string, answer: string): Promise<boolean> {
     const { responses, log, now } = this.#services
     const { maxBytes, share } = this.#options
     if (output.length + answer.length > maxBytes) return false
@@ -143,7 +143,7 @@ export class ResponseKeeper implements AnswerKeeper {
     try {
       return await responses.add(record, this.#owner, { bytes: share, dropped: DROPPED })
     } catch (err) {
-      log.warn({ err, id }, 'response not kept')
+      log.warn({ err, id }, 'response not stored')
       return false
     }
   }

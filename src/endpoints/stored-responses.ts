@@ -1,6 +1,6 @@
-/** Reads and removes the answers of `/v1/responses` that projects keep (docs/responses.md#state). */
+/** Reads and removes stored responses (docs/responses.md#state). */
 import { json } from '../codecs/json.ts'
-import { inputItems } from '../codecs/responses/kept.ts'
+import { inputItems } from '../codecs/responses/stored.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -10,9 +10,9 @@ import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
 import { listOf, listQuery } from './list-query.ts'
 
 const unknown = (id: string): GatewayError =>
-  errors.notFound(`No response "${id.slice(0, 100)}" is kept here.`).with({ param: 'id' })
+  errors.notFound(`No response "${id.slice(0, 100)}" is stored here.`).with({ param: 'id' })
 
-/** Whose responses the caller reads, and since when; nothing where none are kept. Throws 401 without a key. */
+/** Whose responses the caller reads, and since when; undefined where none are stored. Throws 401 without a key. */
 function scopeOf({ principal, policy }: Exchange, now: number): { owner: ResponseOwner; since: number } | undefined {
   if (!principal) throw errors.noCredentials()
   const { orgId, projectId, session, kind, responsesMs } = principal
@@ -33,7 +33,7 @@ const turnOf = ({ turn }: ResponseRecord) => JSON.parse(turn) as { readonly inpu
 
 async function read(ex: Exchange, services: Services): Promise<Reply> {
   if (new URLSearchParams(ex.query).get('stream') === 'true') {
-    throw errors.unsupported('stream: a kept response is whole; read it without stream.', 'stream')
+    throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
   }
   const found = await own(ex, services)
   return value(Object.assign(JSON.parse(found.answer), { output: turnOf(found).output }))
@@ -67,7 +67,7 @@ async function cancel(ex: Exchange, services: Services): Promise<Reply> {
 
 const reads = { name: 'response-reads', chain: 'local', codec: json, bodyLimit: 0, body: 'none' } as const
 
-export const keptResponses: readonly Endpoint[] = [
+export const storedResponses: readonly Endpoint[] = [
   { ...reads, method: 'GET', path: '/v1/responses/{id}', serve: read },
   { ...reads, method: 'DELETE', path: '/v1/responses/{id}', serve: remove },
   { ...reads, method: 'GET', path: '/v1/responses/{id}/input_items', serve: list },

@@ -1,10 +1,16 @@
-/** What is kept of responses: which of them a body names, the input that they come to, and their items as lists. */
+/** Stored responses: which of them a body names, the input that results from them, and their items as lists. */
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { ContinuedBody, FoundTurns, KeptForm, KeptReferences, KeptTurn } from '../../core/kept-answer.ts'
+import type {
+  ContinuedBody,
+  FoundTurns,
+  StoredForm,
+  StoredReferences,
+  StoredTurn,
+} from '../../core/stored-responses.ts'
 import { inputItemId, responseOf } from './ids.ts'
 
-export const kept: KeptForm = {
-  references(body): KeptReferences {
+export const stored: StoredForm = {
+  references(body): StoredReferences {
     const { previous_response_id: previous, store, input } = isObject(body) ? body : ({} as Json)
     const others = new Set<string>()
     for (const item of listIn(input)) {
@@ -65,7 +71,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
 }
 
 /** What the request itself said, each item with its type and an id: its own one where that was made here. */
-export function inputItems({ id: response, input }: Pick<KeptTurn, 'id' | 'input'>): Json[] {
+export function inputItems({ id: response, input }: Pick<StoredTurn, 'id' | 'input'>): Json[] {
   const seen = new Set<string>()
   return input.filter(isObject).map((item, index) => {
     const type = String(item.type ?? 'message')

@@ -1,0 +1,60 @@
+/** How client wires store responses and continue stored ones; the filter `responses` does both. */
+
+/** For client wires whose requests may continue stored responses. */
+export interface StoredForm {
+  /** Which stored responses a body names. What is not well-formed names none: `decode` refuses it. */
+  references(body: unknown): StoredReferences
+  /** What is not found stays as it is: `decode` refuses it. */
+  continued(body: unknown, found: FoundTurns): ContinuedBody
+}
+
+export interface StoredReferences {
+  /** Id of the response that the request continues. */
+  readonly previous: string | undefined
+  /** Ids of responses that its input takes single items of. */
+  readonly others: ReadonlySet<string>
+  /** False when the request asks to store nothing. */
+  readonly store: boolean
+}
+
+/** What one request added to its conversation, and what its answer did. */
+export interface StoredTurn {
+  readonly id: string
+  readonly input: readonly unknown[]
+  readonly output: readonly unknown[]
+}
+
+export interface FoundTurns {
+  /** The oldest first. */
+  readonly chain: readonly StoredTurn[]
+  /** Id of the first response that is missing; the chain is empty then. */
+  readonly missing: string | undefined
+  readonly others: ReadonlyMap<string, StoredTurn>
+}
+
+export interface ContinuedBody {
+  /** With the whole conversation in its input. */
+  readonly body: unknown
+  /** What the request itself adds to it. */
+  readonly input: readonly unknown[]
+}
+
+/** JSON texts of a response. */
+export interface ResponseTexts {
+  /** Of what it adds to the conversation. */
+  readonly output: string
+  /** Of the rest. */
+  readonly answer: string
+}
+
+/** Stored responses of one request: those that it continues, and its own. */
+export interface StoredResponses {
+  /** Id of the response that the request continues. */
+  readonly previousId: string | null
+  /** Whether the response is to be stored; settled once `store` has resolved. */
+  readonly isStored: boolean
+  /** The body with its whole conversation. Called once; throws a GatewayError. */
+  read(body: unknown): Promise<unknown>
+  /** Whether the response is stored: durably, once it resolves. Never rejects. */
+  store(id: string, texts: ResponseTexts): Promise<boolean>
+}
