@@ -76,7 +76,7 @@ t.test("the client of the SDK's second major version uses the older transport to
   await client.close()
 })
 
-t.test('a stream names its address, and takes the answers to what its own key posts there', async t => {
+t.test('X17 a stream names its address, and takes the answers to what its own key posts there', async t => {
   const key = await newKey()
   const { response, read, close } = await open(key)
   t.match(response.headers.get('content-type'), 'text/event-stream')
@@ -105,6 +105,11 @@ t.test('a stream names its address, and takes the answers to what its own key po
   let { status } = await post(path, ping, key)
   while (status === 202) ({ status } = await post(path, ping, key))
   t.equal(status, 404, 'it has ended with its connection')
+  await upstream.reset()
+  const args = { model: 'test', messages: [{ role: 'user', content: 'hi' }] }
+  const call = { ...ping, method: 'tools/call', params: { name: 'chat', arguments: args } }
+  t.equal((await post(path, call, key)).status, 404)
+  t.same(await upstream.record('a'), [], 'nothing is spent')
 })
 
 t.test('a key has sixteen streams at most, and one that closes makes room', async t => {

@@ -82,7 +82,7 @@ t.test('usage equals what the operator sees, by day, by hour and by every group'
   t.strictSame(keys.rows.map(({ name }) => name).sort(), ['one', 'two'])
 })
 
-t.test('developers see the keys that they made, ended ones too; no role sees another project', async t => {
+t.test('X5 developers see the keys that they made, ended ones too; no role sees another project', async t => {
   const { organization, project, keyOf } = await tenant()
   const email = `dev-${made}@example.com`
   const { id: member } = await command<{ id: string }>('members.add', {
@@ -115,6 +115,29 @@ t.test('developers see the keys that they made, ended ones too; no role sees ano
   const account = await read(own.as, 'get-account')
   t.match(account, { user: { id: member, name: email }, role: 'developer', creditsBalanceUsd: null })
   t.match(account, { project: { id: project, name: 'web' }, apiKey: { id: own.id, name: 'own' } })
+})
+
+t.test('X6 names with markup or line breaks come back as they are, as JSON', async t => {
+  const { keyOf } = await tenant()
+  const name = '</script><b onclick="x">\n\u2028&amp;\u202e\\'
+  const { as } = await keyOf(name)
+  await ask(as, '<b>"model"</b>\\', { 'x-title': '<i>app</i>' })
+  const call = (tool: string, args: Tree = {}) => ({
+    ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+    params: { name: tool, arguments: args },
+  })
+  const response = await rpc(gateway, call('get-account'), as)
+  t.match(response.headers.get('content-type'), /^application\/json/)
+  t.match(await response.json(), { result: { structuredContent: { apiKey: { name } } } })
+  const { rows } = await read(as, 'get-usage-breakdown', { group_by: 'api_key' })
+  t.strictSame(
+    rows.map(row => row.name),
+    [name],
+  )
+  const unknown = await rpc(gateway, call('<b>\n'), as)
+  t.match(await unknown.json(), { error: { code: -32_602, message: 'Unknown tool: <b>\n' } })
+  const page = await (await fetch(`${gateway.url}/mcp`, { headers: { ...as, accept: 'text/html' } })).text()
+  t.notMatch(page, /onclick|<b /)
 })
 
 t.test('a key that is spent reads its analytics and cannot generate', async t => {

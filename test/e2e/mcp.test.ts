@@ -2,6 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -10,6 +11,7 @@ import { openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { callTool, rpc } from '../helpers/mcp.ts'
+import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -45,7 +47,7 @@ const meta = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-t.test('every refusal has its status, its code and the id once that is known', async t => {
+t.test('X1 every refusal has its status, its code and the id once that is known', async t => {
   const call = (params: unknown) => ({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })
   const modern = { 'mcp-protocol-version': MODERN, 'mcp-method': 'tools/list' }
   const list = { jsonrpc: '2.0', id: 7, method: 'tools/list', params: { _meta: meta } }
@@ -263,7 +265,7 @@ t.test('chat goes through the chain of chat: its money, its attribution, its ref
   t.match(await gateway.metrics(), /gateway_mcp_calls_total\{tool="chat",outcome="ok"\} \d/)
 })
 
-t.test('keys without money, of other kinds and of archived projects get what is theirs', async t => {
+t.test('X2 keys without money, of other kinds and of archived projects get what is theirs', async t => {
   const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'poor' })
   const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'web' })
   const keyOf = async (more: Tree = {}) => {
@@ -282,6 +284,14 @@ t.test('keys without money, of other kinds and of archived projects get what is 
   const { sessionToken } = (await begun.json()) as { sessionToken: string }
   const session = { authorization: `Bearer ${sessionToken}` }
   t.match((await callTool(gateway, 'chat', question, session)).content, [{ text: 'echo: hi' }])
+
+  const member = { organization, email: 'gone@a.example', role: 'developer' }
+  await command('members.add', member)
+  const theirs = await keyOf({ createdBy: member.email })
+  t.equal((await rpc(gateway, ping, theirs)).status, 200)
+  await command('members.remove', { organization, member: member.email })
+  const refused = await rpc(gateway, ping, theirs)
+  t.strictSame([refused.status, ((await refused.json()) as { error: Tree }).error.code], [403, -32001])
 
   await command('projects.archive', { project })
   const archived = await rpc(gateway, ping, as)
@@ -329,13 +339,35 @@ t.test('images come inline, and are saved where the operator says, never over an
   t.match((await readdir(folder)).sort(), ['cat.png', 'link.png', /^nano-banana-\d+\.png$/])
 })
 
-t.test('interleaved calls under one id each get their own answer', async t => {
-  const texts = Array.from({ length: 40 }, (_, index) => `number ${index}`)
-  const answers = await Promise.all(
-    texts.map(content => callTool(gateway, 'chat', { model: 'test', messages: [{ role: 'user', content }] })),
-  )
-  t.strictSame(
-    answers.map(({ content }) => content[0]?.text),
-    texts.map(text => `echo: ${text}`),
-  )
+t.test('X4 interleaved calls under one id each get their own answer', async t => {
+  for (let left = runs(1000); left > 0; left -= 50) {
+    const texts = Array.from({ length: 50 }, (_, index) => `number ${left - index}`)
+    const answers = await Promise.all(
+      texts.map(content => callTool(gateway, 'chat', { model: 'test', messages: [{ role: 'user', content }] })),
+    )
+    t.strictSame(
+      answers.map(({ content }) => content[0]?.text),
+      texts.map(text => `echo: ${text}`),
+    )
+  }
+})
+
+t.test('X15 a client that leaves during a generation ends it at the provider, and pays what was delivered', async t => {
+  const books = openBooks(t, gateway)
+  await upstream.reset()
+  await upstream.script('a', [{ text: 'one two three four', hold: 2, usage: { prompt: 10 } }])
+  const client = new AbortController()
+  const params = { name: 'chat', arguments: { model: 'test', messages: [{ role: 'user', content: 'hi' }] } }
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+  const headers = { accept: 'application/json', 'x-source': 'leaves' }
+  const answer = gateway.post('/mcp', message, headers, client.signal)
+  await upstream.record('a', { requests: 1 })
+  client.abort()
+  await t.rejects(answer)
+  const [entry] = await upstream.record('a', { ended: 1 })
+  t.equal(entry!.outcome, 'aborted')
+  const row = () => books.prepare("SELECT * FROM requests WHERE source = 'leaves'").get() as Tree | undefined
+  while (row() === undefined) await setImmediate()
+  t.match(row(), { endpoint: 'chat', outcome: 'aborted', error_code: 'request_cancelled' })
+  await upstream.reset()
 })

@@ -5,6 +5,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { timing } from '../helpers/figure.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { Program } from '../helpers/oauth.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const upstream = await startUpstream(t)
@@ -112,6 +113,21 @@ t.test('AT-05 what changes at one gateway holds for the next request there, and 
     t.ok(value < Infinity, `${says} comes to the other gateway`)
     timing(t, { id: 'AT-05', what: `until another gateway knows of ${says}`, value, unit: 'ms', atMost: 1000 })
   }
+})
+
+t.test('X11 of thirty redemptions of one code at two gateways one succeeds, and the grant ends', async t => {
+  const { as } = await tenant('1')
+  const programs = gateways.map(gateway => new Program(gateway))
+  const [first, second] = programs as [Program, Program]
+  await first.register()
+  second.id = first.id
+  const code = await first.code(as.authorization.slice('Bearer '.length))
+  const fields = { code_verifier: first.verifier }
+  const tries = await Promise.all(Array.from({ length: 30 }, (_, i) => programs[i % 2]!.redeem(code, fields)))
+  t.equal(tries.filter(({ status }) => status === 200).length, 1)
+  t.ok(tries.every(({ status, body }) => status === 200 || body.error === 'invalid_grant'))
+  const { body } = tries.find(({ status }) => status === 200)!
+  for (const program of programs) t.equal((await program.refresh(body.refresh_token)).body.error, 'invalid_grant')
 })
 
 t.test('both gateways are as they were', async t => {

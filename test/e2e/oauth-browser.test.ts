@@ -105,7 +105,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
     t.equal(body.scope, 'usage:read')
   })
 
-  await t.test('Deny needs nothing', async t => {
+  await t.test('O16 Deny needs nothing', async t => {
     await open('three')
     await tab.press('Tab')
     await tab.press('Tab')
@@ -114,7 +114,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
     t.equal(back().parameters.get('error'), 'access_denied')
   })
 
-  await t.test('the page of an older tab is refused', async t => {
+  await t.test('X7 the page of an older tab is refused', async t => {
     await open('four')
     const newer = await browser.tab()
     await open('five', newer)
@@ -126,7 +126,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
     t.equal(back().parameters.get('state'), 'five')
   })
 
-  await t.test('no page of another site shows it in a frame', async t => {
+  await t.test('O13 no page of another site shows it in a frame', async t => {
     const entries: string[] = []
     browser.on('Log.entryAdded', ({ entry }) => entries.push((entry as { text: string }).text))
     await tab.open(`${own}/frame?${encodeURIComponent(url('six'))}`)

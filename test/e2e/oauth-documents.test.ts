@@ -72,7 +72,7 @@ function programAt(path: string, { origin } = good): Program {
 const describe = (program: Program, changes: Tree = {}): string =>
   JSON.stringify({ client_id: program.id, client_name: 'An app', redirect_uris: [callback], ...changes })
 
-t.test('a person signs in a program that a document describes, which is fetched once', async t => {
+t.test('O4 a person signs in a program that a document describes, which is fetched once', async t => {
   const metadata = await fetch(`${gateway.url}/.well-known/oauth-authorization-server`)
   t.match(await metadata.json(), { client_id_metadata_document_supported: true })
   const program = programAt('/client.json')
@@ -98,7 +98,7 @@ t.test('a person signs in a program that a document describes, which is fetched 
   t.same(good.paths, ['/client.json'])
 })
 
-t.test('a document that is hostile or wrong leads to a page that says why, and nowhere else', async t => {
+t.test('O5 a document that is hostile or wrong leads to a page that says why, and nowhere else', async t => {
   const closes: Promise<unknown>[] = []
   /** Begins an answer that goes on for as long as it is read. */
   const endless: Serve = res => {
@@ -150,7 +150,7 @@ t.test('a document that is hostile or wrong leads to a page that says why, and n
   t.equal(unlisted.counted.connections, 0, 'and follows no redirect')
 })
 
-t.test('only public addresses by https are connected to, and those that the operator lists', async t => {
+t.test('O6 only public addresses by https are connected to, and those that the operator lists', async t => {
   const rows: [id: string, status: number, says: RegExp][] = [
     [`${unlisted.origin}/client.json`, 502, /no public https address/],
     ['https://127.0.0.1/client.json', 502, /cannot be reached/],
@@ -180,7 +180,7 @@ t.test('only public addresses by https are connected to, and those that the oper
   t.equal(unlisted.counted.connections, 0)
 })
 
-t.test('what one address makes the gateway fetch at once is bounded', async t => {
+t.test('O7 what one address makes the gateway fetch at once is bounded', async t => {
   const program = programAt('/client.json')
   const held: ServerResponse[] = []
   let arrived = () => {}

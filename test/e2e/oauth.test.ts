@@ -32,7 +32,7 @@ const statusWith = async (token: unknown) => (await rpc(gateway, list, bearer(to
 const actions = async (limit: number) =>
   (await command<Tree[]>('audit', { limit })).map(({ action }) => action as string)
 
-t.test('metadata name the server by the address of the request, and need no key', async t => {
+t.test('O1 metadata name the server by the address of the request, and need no key', async t => {
   for (const path of ['oauth-protected-resource', 'oauth-authorization-server']) {
     for (const end of ['', '/mcp']) {
       const response = await fetch(`${gateway.url}/.well-known/${path}${end}`)
@@ -65,7 +65,7 @@ const withHost = (host: string, path: string, method = 'GET') =>
     req.once('error', reject).end()
   })
 
-t.test('a host that is no name of ours gets no links, and one that is gets its own', async t => {
+t.test('O2 a host that is no name of ours gets no links, and one that is gets its own', async t => {
   const server = '/.well-known/oauth-authorization-server'
   t.match(JSON.parse((await withHost('gateway.test', server))[1]), { issuer: 'http://gateway.test' })
   for (const path of [server, '/oauth/authorize?client_id=x']) t.equal((await withHost('evil.example', path))[0], 403)
@@ -74,7 +74,7 @@ t.test('a host that is no name of ours gets no links, and one that is gets its o
   }
 })
 
-t.test('registration says what is wrong, and stores only the fields that the server uses', async t => {
+t.test('O3, X13 registration says what is wrong, and stores only the fields that the server uses', async t => {
   const program = () => new Program(gateway)
   const rows: [metadata: Tree, status: number, error: string | undefined][] = [
     [{ redirect_uris: [] }, 400, 'invalid_redirect_uri'],
@@ -116,7 +116,7 @@ t.test('registration says what is wrong, and stores only the fields that the ser
   t.equal((await program().register({ ...own, token_endpoint_auth_method: 'none' }, bearer(gateway.key))).status, 400)
 })
 
-t.test('a person signs a program in, which then acts for their key within its scopes', async t => {
+t.test('O12 a person signs a program in, which then acts for their key within its scopes', async t => {
   const program = new Program(gateway)
   await program.register({ client_name: '<b>Program</b>\u202e' })
   const page = await program.open()
@@ -162,7 +162,7 @@ t.test('a person signs a program in, which then acts for their key within its sc
   }
 })
 
-t.test('a token is good at the MCP endpoint alone', async t => {
+t.test('O26 a token is good at the MCP endpoint alone', async t => {
   const { access_token: token, refresh_token: refresh } = await new Program(gateway).signIn(gateway.key)
   t.equal(await statusWith(token), 200)
   for (const path of ['/v1/key', '/v1/models', '/v1/credits', '/v1/ai/config']) {
@@ -175,31 +175,34 @@ t.test('a token is good at the MCP endpoint alone', async t => {
   t.match(refused.headers.get('www-authenticate'), /error="invalid_token".*resource_metadata="http/)
 })
 
-t.test('blanks that end a line are no part of a token, and those that belong to the value make it unknown', async t => {
-  const { access_token: token } = await new Program(gateway).signIn(gateway.key)
-  const body = JSON.stringify(list)
-  const statusOf = async (line: string) => {
-    const head = ['POST /mcp HTTP/1.1', `host: 127.0.0.1:${gateway.port}`, 'content-type: application/json', line]
-    const text = [...head, `content-length: ${body.length}`, 'connection: close', '', body].join('\r\n')
-    return (await raw(gateway.port, Buffer.from(text, 'latin1'))).status
-  }
-  const rows: [line: string, status: number][] = [
-    [`authorization: Bearer ${token}`, 200],
-    // RFC 9110 5.5: blanks around a value are not part of it, so that no server sees them.
-    [`authorization: Bearer ${token} \t `, 200],
-    [`x-api-key: ${token} `, 200],
-    [`authorization: Bearer ${token}\u00a0`, 401],
-    [`authorization: Bearer ${token} x`, 401],
-    [`authorization: Bearer ${token}%20`, 401],
-    [`authorization: Bearer "${token} "`, 401],
-    [`authorization: Bearer ${token}\r\n x`, 400],
-    [`x-api-key: ${token}+`, 401],
-    [`authorization: Bearer ${token},`, 401],
-  ]
-  for (const [line, status] of rows) t.equal(await statusOf(line), status, line.replace(String(token), 'TOKEN'))
-})
+t.test(
+  'X3 blanks that end a line are no part of a token, and those that belong to the value make it unknown',
+  async t => {
+    const { access_token: token } = await new Program(gateway).signIn(gateway.key)
+    const body = JSON.stringify(list)
+    const statusOf = async (line: string) => {
+      const head = ['POST /mcp HTTP/1.1', `host: 127.0.0.1:${gateway.port}`, 'content-type: application/json', line]
+      const text = [...head, `content-length: ${body.length}`, 'connection: close', '', body].join('\r\n')
+      return (await raw(gateway.port, Buffer.from(text, 'latin1'))).status
+    }
+    const rows: [line: string, status: number][] = [
+      [`authorization: Bearer ${token}`, 200],
+      // RFC 9110 5.5: blanks around a value are not part of it, so that no server sees them.
+      [`authorization: Bearer ${token} \t `, 200],
+      [`x-api-key: ${token} `, 200],
+      [`authorization: Bearer ${token}\u00a0`, 401],
+      [`authorization: Bearer ${token} x`, 401],
+      [`authorization: Bearer ${token}%20`, 401],
+      [`authorization: Bearer "${token} "`, 401],
+      [`authorization: Bearer ${token}\r\n x`, 400],
+      [`x-api-key: ${token}+`, 401],
+      [`authorization: Bearer ${token},`, 401],
+    ]
+    for (const [line, status] of rows) t.equal(await statusOf(line), status, line.replace(String(token), 'TOKEN'))
+  },
+)
 
-t.test('too small a scope is challenged with the one that is needed', async t => {
+t.test('O27 too small a scope is challenged with the one that is needed', async t => {
   const { access_token: token } = await new Program(gateway).signIn(gateway.key, { scope: 'usage:read other' })
   const call = (name: string, args: Tree = {}) => ({
     ...list,
@@ -221,7 +224,7 @@ t.test('too small a scope is challenged with the one that is needed', async t =>
   t.equal((await rpc(gateway, call('list-models'), bearer(other))).status, 200, 'models need none')
 })
 
-t.test('no redirect is sent before client and address are checked', async t => {
+t.test('O8 no redirect is sent before client and address are checked', async t => {
   const program = new Program(gateway)
   await program.register({ redirect_uris: [callback, 'https://app.example/back?a=b'] })
   const rows: [parameters: Record<string, string | undefined>, more?: string][] = [
@@ -251,7 +254,7 @@ t.test('no redirect is sent before client and address are checked', async t => {
   t.equal((await program.open({ redirect_uri: 'http://127.0.0.1:61000/cb' })).status, 200, 'but by another port')
 })
 
-t.test('what else is wrong goes back to the client', async t => {
+t.test('O9 what else is wrong goes back to the client', async t => {
   const program = new Program(gateway)
   await program.register()
   const rows: [parameters: Record<string, string | undefined>, error: string][] = [
@@ -283,11 +286,12 @@ t.test('what else is wrong goes back to the client', async t => {
   t.match((await noCodes.open()).html + (await noCodes.open()).location, /unauthorized_client|redirect_uri/)
 })
 
-t.test('a state comes back as it was, and a redirect keeps its own query', async t => {
+t.test('X8, X9 a state comes back as it was, and a redirect keeps its own query', async t => {
   const program = new Program(gateway)
   const uri = 'https://app.example/back?a=b&c='
   await program.register({ redirect_uris: [uri] })
-  const state = `&x=1#\r\nset-cookie: a=b\u00e4\u{1f600}${'s'.repeat(3000)}`
+  const state = `&x=1#\r\nset-cookie: a=b\u00e4\u{1f600}${'s'.repeat(4068)}`
+  t.equal(Buffer.byteLength(state), 4096)
   for (const fields of [{ credential: gateway.key }, { action: 'deny' }]) {
     const { status, location, headers } = await program.submit(await program.open({ redirect_uri: uri, state }), fields)
     t.equal(status, 303)
@@ -299,7 +303,7 @@ t.test('a state comes back as it was, and a redirect keeps its own query', async
   }
 })
 
-t.test('a form of another site, browser, page or time is refused and leads nowhere', async t => {
+t.test('O14 a form of another site, browser, page or time is refused and leads nowhere', async t => {
   const program = new Program(gateway)
   await program.register()
   const page = await program.open()
@@ -333,7 +337,7 @@ t.test('a form of another site, browser, page or time is refused and leads nowhe
   t.equal((await program.send('/oauth/authorize', { method: 'POST', body: '{}', headers })).status, 400)
 })
 
-t.test('only a live regular key or a login code proves anything', async t => {
+t.test('O15 only a live regular key or a login code proves anything', async t => {
   const create = (args: Tree) => command<{ id: string; key: string }>('keys.create', { project: 'default', ...args })
   const revoked = await create({ name: 'revoked' })
   await command('keys.revoke', { id: revoked.id })
@@ -351,7 +355,7 @@ t.test('only a live regular key or a login code proves anything', async t => {
   t.equal(texts.size, 1, 'one text for every cause')
 })
 
-t.test('a code is redeemed once, by its own client, with its own secret', async t => {
+t.test('O21 a code is redeemed once, by its own client, with its own secret', async t => {
   const program = new Program(gateway)
   await program.register()
   const code = await program.code(gateway.key)
@@ -383,7 +387,7 @@ t.test('a code is redeemed once, by its own client, with its own secret', async 
   t.equal((await program.refresh(first!.body.refresh_token)).body.error, 'invalid_grant')
 })
 
-t.test('requests for tokens are forms in which nothing stands twice', async t => {
+t.test('O19 requests for tokens are forms in which nothing stands twice', async t => {
   const program = new Program(gateway)
   await program.register()
   const post = async (path: string, body: string, headers: Record<string, string> = {}) => {
@@ -400,7 +404,7 @@ t.test('requests for tokens are forms in which nothing stands twice', async t =>
   t.equal((await program.send('/oauth/token')).status, 405)
 })
 
-t.test('refresh tokens rotate, and the reuse of one ends everything', async t => {
+t.test('O22 refresh tokens rotate, and the reuse of one ends everything', async t => {
   const program = new Program(gateway)
   const first = await program.signIn(gateway.key)
   const second = await program.refresh(first.refresh_token, { scope: 'usage:read' })
@@ -419,7 +423,7 @@ t.test('refresh tokens rotate, and the reuse of one ends everything', async t =>
   t.equal((await actions(1))[0], 'oauth.revoke')
 })
 
-t.test('a narrow grant does not widen at its refresh', async t => {
+t.test('O23 a narrow grant does not widen at its refresh', async t => {
   const program = new Program(gateway)
   const { refresh_token } = await program.signIn(gateway.key, { scope: 'usage:read' })
   t.equal((await program.refresh(refresh_token, { scope: both })).body.error, 'invalid_scope')
@@ -433,47 +437,50 @@ t.test('a client without refresh tokens gets none', async t => {
   t.equal(refresh_token, undefined)
 })
 
-t.test('tokens end with what they hang on: revoked themselves, their key, their client, their grant', async t => {
-  const { id, key } = await command<{ id: string; key: string }>('keys.create', { project: 'default', name: 'mine' })
-  const start = async () => {
-    const program = new Program(gateway)
-    return { program, tokens: await program.signIn(key) }
-  }
-  const one = await start()
-  t.equal((await new Program(gateway).revoke(one.tokens.access_token)).status, 401, 'nobody')
-  const foreign = await start()
-  t.equal((await foreign.program.revoke(one.tokens.access_token)).status, 200)
-  t.equal(await statusWith(one.tokens.access_token), 200, 'a foreign client changes nothing')
-  await one.program.revoke(one.tokens.access_token)
-  t.equal(await statusWith(one.tokens.access_token), 401)
-  const { body } = await one.program.refresh(one.tokens.refresh_token)
-  t.equal((await one.program.revoke(body.refresh_token)).status, 200)
-  t.equal(await statusWith(body.access_token), 401, 'the grant has ended')
+t.test(
+  'O25, X10, X12 tokens end with what they hang on: revoked themselves, their key, their client, their grant',
+  async t => {
+    const { id, key } = await command<{ id: string; key: string }>('keys.create', { project: 'default', name: 'mine' })
+    const start = async () => {
+      const program = new Program(gateway)
+      return { program, tokens: await program.signIn(key) }
+    }
+    const one = await start()
+    t.equal((await new Program(gateway).revoke(one.tokens.access_token)).status, 401, 'nobody')
+    const foreign = await start()
+    t.equal((await foreign.program.revoke(one.tokens.access_token)).status, 200)
+    t.equal(await statusWith(one.tokens.access_token), 200, 'a foreign client changes nothing')
+    await one.program.revoke(one.tokens.access_token)
+    t.equal(await statusWith(one.tokens.access_token), 401)
+    const { body } = await one.program.refresh(one.tokens.refresh_token)
+    t.equal((await one.program.revoke(body.refresh_token)).status, 200)
+    t.equal(await statusWith(body.access_token), 401, 'the grant has ended')
 
-  const two = await start()
-  const grants = await command<{ id: string; client: string }[]>('oauth.grants.list', { key: id })
-  const grant = grants.find(({ client }) => client === two.program.id)!
-  t.match(grant, { clientName: 'MCP client', key: id, member: null, scope: both })
-  await command('oauth.grants.revoke', { id: grant.id })
-  t.equal(await statusWith(two.tokens.access_token), 401)
+    const two = await start()
+    const grants = await command<{ id: string; client: string }[]>('oauth.grants.list', { key: id })
+    const grant = grants.find(({ client }) => client === two.program.id)!
+    t.match(grant, { clientName: 'MCP client', key: id, member: null, scope: both })
+    await command('oauth.grants.revoke', { id: grant.id })
+    t.equal(await statusWith(two.tokens.access_token), 401)
 
-  const three = await start()
-  const page = await three.program.open()
-  t.match(await command('oauth.clients.remove', { id: three.program.id }), { clientId: three.program.id })
-  t.equal(await statusWith(three.tokens.access_token), 401)
-  t.equal((await three.program.submit(page, { credential: key })).status, 403, 'between page and form')
-  t.equal((await three.program.refresh(three.tokens.refresh_token)).body.error, 'invalid_client')
+    const three = await start()
+    const page = await three.program.open()
+    t.match(await command('oauth.clients.remove', { id: three.program.id }), { clientId: three.program.id })
+    t.equal(await statusWith(three.tokens.access_token), 401)
+    t.equal((await three.program.submit(page, { credential: key })).status, 403, 'between page and form')
+    t.equal((await three.program.refresh(three.tokens.refresh_token)).body.error, 'invalid_client')
 
-  const four = await start()
-  const code = await four.program.code(key)
-  await command('keys.revoke', { id })
-  t.equal(await statusWith(four.tokens.access_token), 401)
-  t.equal((await four.program.redeem(code)).body.error, 'invalid_grant')
-  t.equal((await four.program.refresh(four.tokens.refresh_token)).body.error, 'invalid_grant')
-  t.same(await command('oauth.grants.list', { key: id }), [])
-})
+    const four = await start()
+    const code = await four.program.code(key)
+    await command('keys.revoke', { id })
+    t.equal(await statusWith(four.tokens.access_token), 401)
+    t.equal((await four.program.redeem(code)).body.error, 'invalid_grant')
+    t.equal((await four.program.refresh(four.tokens.refresh_token)).body.error, 'invalid_grant')
+    t.same(await command('oauth.grants.list', { key: id }), [])
+  },
+)
 
-t.test('a client with a secret proves that it has it', async t => {
+t.test('O20, X14 a client with a secret proves that it has it', async t => {
   const program = new Program(gateway)
   await program.register({ token_endpoint_auth_method: 'client_secret_basic' })
   const other = new Program(gateway)
@@ -491,6 +498,9 @@ t.test('a client with a secret proves that it has it', async t => {
     ['the secret of another client', { client_secret: other.secret }, {}],
     ['the same by Basic', none, basic(program.id, other.secret!)],
     ['what is encoded twice', none, basic(encoded(program.id), program.secret!)],
+    ['a blank behind the id, as a plus', none, { authorization: `Basic ${btoa(`${program.id}+:${program.secret}`)}` }],
+    ['a plus as itself', none, basic(program.id, `${program.secret}+`)],
+    ['half an escape', none, { authorization: `Basic ${btoa(`${program.id}:${program.secret}%`)}` }],
     ['no Basic', none, { authorization: 'Basic !' }],
     ['a bearer', none, { authorization: `Bearer ${gateway.key}` }],
   ]
@@ -504,7 +514,7 @@ t.test('a client with a secret proves that it has it', async t => {
   t.equal((await program.token({ ...fields, ...none }, basic(program.id, program.secret!))).status, 200)
 })
 
-t.test('a client acts for a key by itself, and no longer than the key lives', async t => {
+t.test('O24 a client acts for a key by itself, and no longer than the key lives', async t => {
   const { id, key } = await command<{ id: string; key: string }>('keys.create', { project: 'default', name: 'robot' })
   const made = await command<Record<'clientId' | 'clientSecret', string>>('oauth.clients.create', {
     name: 'Robot',
@@ -531,7 +541,7 @@ t.test('a client acts for a key by itself, and no longer than the key lives', as
   t.equal(await statusWith(body.access_token), 401)
 })
 
-t.test('a login code signs a member in once, whose tools show the keys that they made alone', async t => {
+t.test('O18 a login code signs a member in once, whose tools show the keys that they made alone', async t => {
   await command('members.add', { organization: 'default', email: 'dev@a.example', role: 'developer' })
   const login = (args: Tree = {}) =>
     command<{ code: string; url: string }>('members.login-link', {
@@ -575,7 +585,7 @@ t.test('a login code signs a member in once, whose tools show the keys that they
   t.same((await actions(5)).includes('members.login-link'), true)
 })
 
-t.test('while the database cannot be written nothing is granted, in whole or in part', async t => {
+t.test('X19 while the database cannot be written nothing is granted, in whole or in part', async t => {
   const program = new Program(gateway)
   const tokens = await program.signIn(gateway.key)
   const page = await program.open()
@@ -598,7 +608,7 @@ t.test('while the database cannot be written nothing is granted, in whole or in 
   t.equal((await program.refresh(tokens.refresh_token)).status, 200, 'the token was not used up')
 })
 
-t.test('pages that the operator lists may register and ask for tokens, and no others', async t => {
+t.test('O31 pages that the operator lists may register and ask for tokens, and no others', async t => {
   for (const [path, isOpen] of [
     ['/oauth/register', true],
     ['/oauth/token', true],
@@ -614,7 +624,7 @@ t.test('pages that the operator lists may register and ask for tokens, and no ot
   }
 })
 
-t.test('what one address may try in a minute is bounded', async t => {
+t.test('O17 what one address may try in a minute is bounded', async t => {
   const program = new Program(gateway)
   for (let i = 0; i < 10; i++) t.equal((await program.register()).status, 201)
   const more = await program.register()
@@ -648,7 +658,7 @@ t.test('what one address may try in a minute is bounded', async t => {
   t.same([...seen], [200, 429], 'sixty requests in all')
 })
 
-t.test('secrets are kept by their hash alone, also when the process starts again', async t => {
+t.test('O29 secrets are kept by their hash alone, also when the process starts again', async t => {
   const program = new Program(gateway)
   const tokens = await program.signIn(gateway.key)
   const page = await program.open()
@@ -663,7 +673,7 @@ t.test('secrets are kept by their hash alone, also when the process starts again
   }
 })
 
-t.test('a reload changes names and lives of what is granted from then on', async t => {
+t.test('X20 a reload changes names and lives of what is granted from then on', async t => {
   const { access_token: before } = await new Program(gateway).signIn(gateway.key)
   const file = parse(await readFile(gateway.configPath, 'utf8')) as { mcp: Tree }
   file.mcp = { hosts: ['other.test'], access_token: '2s', client_metadata: 'on' }

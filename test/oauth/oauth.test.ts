@@ -15,7 +15,7 @@ import { DocumentFetcher } from '../../src/upstream/document-fetcher.ts'
 
 const schemes = new Set(['cursor', 'vscode'])
 
-t.test('redirects go to https, to loopback, and to private-use schemes', async t => {
+t.test('O10 redirects go to https, to loopback, and to private-use schemes', async t => {
   const good = [
     'https://app.example/cb?a=b',
     'http://127.0.0.1/cb',
@@ -50,7 +50,7 @@ t.test('redirects go to https, to loopback, and to private-use schemes', async t
   for (const uri of bad) t.type(redirectIssue(uri, schemes), 'string', uri.slice(0, 50))
 })
 
-t.test('an address is the one that was registered, as text; on the loopback at any port', async t => {
+t.test('O11 an address is the one that was registered, as text; on the loopback at any port', async t => {
   const registered = ['https://app.example/cb', 'http://127.0.0.1:1234/cb', 'http://localhost/']
   for (const uri of [...registered, 'http://127.0.0.1/cb', 'http://127.0.0.1:1/cb', 'http://localhost:9/']) {
     t.ok(isRegistered(registered, uri), uri)
@@ -97,7 +97,7 @@ t.test('a resource is this server or its endpoint', async t => {
   }
 })
 
-t.test('a form is ours for ten minutes, with the cookie of its page, under any key that there was', async t => {
+t.test('O28 a form is ours for ten minutes, with the cookie of its page, under any key that there was', async t => {
   const request = {
     clientId: 'c',
     redirectUri: 'https://a.example/',

@@ -115,7 +115,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.same(await grants.redeem(code, tokens(started)), { scopes: both })
   })
 
-  t.test('a code ends, and so does what its key may', async t => {
+  t.test('O28 a code ends, and so does what its key may', async t => {
     const started = await start(t)
     const { grants, clock, accounts, principal, subject } = started
     const late = (await granted(started))!
@@ -152,7 +152,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.equal(await grants.refresh(last, tokens(started)), 'invalid_grant', 'the grant has ended')
   })
 
-  t.test('a refresh token ends a month after its issue', async t => {
+  t.test('O28 a refresh token ends a month after its issue', async t => {
     const started = await start(t)
     const { refresh } = await signedIn(started)
     started.clock.now += 30 * DAY
@@ -160,7 +160,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.equal(await started.grants.refresh(presented, tokens(started)), 'invalid_grant')
   })
 
-  t.test('a clock that goes back an hour lengthens no life, and makes none negative', async t => {
+  t.test('X18 a clock that goes back an hour lengthens no life, and makes none negative', async t => {
     const started = await start(t)
     const { grants, keys, clock, principal } = started
     const [old, used] = [(await granted(started))!, await signedIn(started)]
@@ -179,7 +179,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.equal(await grants.refresh(presented, tokens(started)), 'invalid_grant', 'as does a refresh token')
   })
 
-  t.test('after the clock went back the tokens and grants made last are the newest all the same', async t => {
+  t.test('X18 after the clock went back the tokens and grants made last are the newest all the same', async t => {
     const started = await start(t)
     const { grants, keys, clock } = started
     const first = await signedIn(started)
@@ -317,7 +317,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     await t.rejects(grants.revoke(all[0]!.id, ADA), { status: 404, message: /There is no/ })
   })
 
-  t.test('a sweep keeps what is in force or ended today, and removes the rest', async t => {
+  t.test('O30 a sweep keeps what is in force or ended today, and removes the rest', async t => {
     const started = await start(t)
     const { grants, clients, clock, accounts, members, principal } = started
     await members.add({ organization: principal.orgId, email: 'b@a.example', role: 'owner' }, ADA)
