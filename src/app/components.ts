@@ -28,6 +28,7 @@ import { ClientFetcher } from '../upstream/client-fetcher.ts'
 import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
 import { DocumentFetcher } from '../upstream/document-fetcher.ts'
+import { InFlightCounts } from '../upstream/in-flight-count.ts'
 import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { UpstreamSockets } from '../upstream/provider-sockets.ts'
 import { Transport } from '../upstream/transport.ts'
@@ -140,7 +141,8 @@ export async function createComponents(
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
-  const transport = new Transport({ allowPrivate, gatherMs: file.server.gather })
+  const inFlight = new InFlightCounts()
+  const transport = new Transport({ allowPrivate, gatherMs: file.server.gather, inFlight })
   cleanup.add(() => transport.close())
 
   const { wires, filters, endpoints, operations } = registry
@@ -159,7 +161,7 @@ export async function createComponents(
   const uploads = await uploadFolder(env.UPLOAD_DIR)
   const documents = new DocumentFetcher({ allowed: file.server.fetch_from ?? [] })
   const signingKeys = (purpose: string) => keyring.derived(purpose)
-  const providerSockets = new UpstreamSockets({ allowPrivate })
+  const providerSockets = new UpstreamSockets({ allowPrivate, inFlight })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const services = {
     ...servicesOf(stores, policies, jobs, {

@@ -1,4 +1,4 @@
-/** Calls that something is expected of: to one provider, and with it to all own providers of its owner. */
+/** Calls and sessions that are open: to one provider, and with it to all own providers of its owner. */
 import { FairShare, type Shares } from '../core/fair-share.ts'
 
 /** An organization alone may have all calls of a provider; slow ones must not keep the provider from others. */
@@ -32,4 +32,24 @@ export class InFlightCount {
     this.#share.release(tenant, 1)
     this.#owner?.end(tenant)
   }
+}
+
+/** The counts of all providers of a process. */
+export class InFlightCounts {
+  readonly #ofProviders = new Map<string, InFlightCount>()
+  readonly #ofOwners = new Map<string, InFlightCount>()
+
+  of({ id, owner }: { readonly id: string; readonly owner?: string | undefined }): InFlightCount {
+    const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
+    return found(this.#ofProviders, owner === undefined ? id : `${owner} ${id}`, ofOwner)
+  }
+}
+
+function found(all: Map<string, InFlightCount>, key: string, owner?: InFlightCount): InFlightCount {
+  let count = all.get(key)
+  if (!count) {
+    count = new InFlightCount(owner)
+    all.set(key, count)
+  }
+  return count
 }

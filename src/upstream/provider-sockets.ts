@@ -1,6 +1,7 @@
 /** WebSockets to providers: signed, connected and guarded as any request to them. */
 import type { Socket } from 'node:net'
 import { buildConnector } from 'undici'
+import type { Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MessageSocket } from '../core/message-socket.ts'
@@ -9,6 +10,7 @@ import type { Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { InFlightCounts } from './in-flight-count.ts'
 import { maskedError } from './masking.ts'
 import { sharedLookup } from './names.ts'
 import { retryAfterMs } from './retry-after.ts'
@@ -21,20 +23,44 @@ const HANDSHAKE_MS = 15_000
 export interface ProviderSocketsOptions {
   /** See `TransportOptions`. */
   readonly allowPrivate?: boolean
+  readonly inFlight?: InFlightCounts
   readonly resolve?: Resolve
 }
 
 export class UpstreamSockets implements ProviderSockets {
   readonly #allowPrivate: boolean
+  readonly #inFlight: InFlightCounts
   readonly #resolve: Resolve
   readonly #lookup = sharedLookup()
 
-  constructor({ allowPrivate = false, resolve = nameServers() }: ProviderSocketsOptions = {}) {
+  constructor({ allowPrivate = false, inFlight, resolve = nameServers() }: ProviderSocketsOptions = {}) {
     this.#allowPrivate = allowPrivate
+    this.#inFlight = inFlight ?? new InFlightCounts()
     this.#resolve = resolve
   }
 
   async open(ex: Exchange, limit: number): Promise<ProviderSocket> {
+    const end = this.#begin(ex.target!.provider, ex.principal?.orgId ?? '')
+    try {
+      return await this.#open(ex, limit, end)
+    } catch (thrown) {
+      end()
+      throw thrown
+    }
+  }
+
+  /** Counts a call to the provider, until the first call of what is returned. */
+  #begin(provider: Provider, tenant: string): () => void {
+    const count = this.#inFlight.of(provider)
+    if (!count.begin(tenant, provider)) throw errors.providerBusy(provider.id)
+    let isOpen = true
+    return () => {
+      if (isOpen) count.end(tenant)
+      isOpen = false
+    }
+  }
+
+  async #open(ex: Exchange, limit: number, closed: () => void): Promise<ProviderSocket> {
     const { signal, id } = ex
     const target = ex.target!
     const { timeouts } = target.provider
@@ -49,7 +75,7 @@ export class UpstreamSockets implements ProviderSockets {
         headers: asRecord(signed.headers),
         limit,
         timeoutMs: handshakeMs,
-        socket: await this.#connect(target, new URL(signed.baseUrl)),
+        socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', closed),
       })
     } catch (thrown) {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
@@ -59,17 +85,17 @@ export class UpstreamSockets implements ProviderSockets {
     return { socket: answer, masked: text => mask?.answer(text) ?? text }
   }
 
-  #connect(target: Target, { hostname, host, protocol, port }: URL): Promise<Socket> {
+  #connect(provider: Provider, { hostname, host, protocol, port }: URL): Promise<Socket> {
     const options = {
       ...{ hostname, host, protocol, port: port || (protocol === 'https:' ? '443' : '80') },
       servername: hostname.replace(/^\[|\]$/g, ''),
     }
     return new Promise((resolve, reject) => {
-      this.#connector(target)(options, (error, socket) => (error ? reject(error) : resolve(socket)))
+      this.#connector(provider)(options, (error, socket) => (error ? reject(error) : resolve(socket)))
     })
   }
 
-  #connector({ provider: { owner, timeouts } }: Target): buildConnector.connector {
+  #connector({ owner, timeouts }: Provider): buildConnector.connector {
     const guarded = owner !== undefined && !this.#allowPrivate
     if (guarded) return guardedConnector(timeouts.connect, this.#resolve)
     return buildConnector({ timeout: timeouts.connect, lookup: this.#lookup })

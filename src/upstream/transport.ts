@@ -2,7 +2,7 @@
 import { errors } from '../core/error.ts'
 import { PiecewiseBody } from './content.ts'
 import type { Resolve } from './guard.ts'
-import { InFlightCount } from './in-flight-count.ts'
+import { InFlightCounts } from './in-flight-count.ts'
 import { lingerSlots } from './linger.ts'
 import { Pools } from './pools.ts'
 import { ReadCoalescer } from './read-coalescer.ts'
@@ -17,21 +17,21 @@ export interface TransportOptions {
    */
   readonly allowPrivate?: boolean
   readonly gatherMs?: number
+  /** Shared with whatever else calls the providers. */
+  readonly inFlight?: InFlightCounts
   readonly resolve?: Resolve
 }
 
 export class Transport {
   readonly #pools: Pools
-  /** By provider. */
-  readonly #open = new Map<string, InFlightCount>()
-  /** By the owner of own providers. */
-  readonly #ofOwners = new Map<string, InFlightCount>()
+  readonly #inFlight: InFlightCounts
   readonly #allowPrivate: boolean
   readonly #coalescer: ReadCoalescer
   readonly #lingering = lingerSlots()
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
-  constructor({ allowPrivate = false, gatherMs = 0, resolve }: TransportOptions = {}) {
+  constructor({ allowPrivate = false, gatherMs = 0, inFlight, resolve }: TransportOptions = {}) {
+    this.#inFlight = inFlight ?? new InFlightCounts()
     this.#allowPrivate = allowPrivate
     this.#coalescer = new ReadCoalescer(gatherMs)
     this.#pools = new Pools(resolve)
@@ -45,8 +45,7 @@ export class Transport {
   send(call: UpstreamRequest): Promise<UpstreamResponse> {
     const { method, baseUrl, path, headers, timeouts, fresh = false } = call
     const { id, owner } = call.provider
-    const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
-    const open = found(this.#open, owner === undefined ? id : `${owner} ${id}`, ofOwner)
+    const open = this.#inFlight.of(call.provider)
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
     if (!open.begin(call.tenant, call.provider)) return Promise.reject(errors.providerBusy(id))
@@ -68,13 +67,4 @@ export class Transport {
   close(): Promise<void> {
     return this.#pools.close()
   }
-}
-
-function found(all: Map<string, InFlightCount>, key: string, owner?: InFlightCount): InFlightCount {
-  let open = all.get(key)
-  if (!open) {
-    open = new InFlightCount(owner)
-    all.set(key, open)
-  }
-  return open
 }

@@ -26,6 +26,7 @@ t.test('a thousand idle sessions keep at most 60 kB each, and block no other req
     providers: {
       acme: {
         base_url: provider.url,
+        concurrency: 5000,
         wires: { realtime: 'openai.realtime' },
         models: [{ model: 'voice', id: 'rt-1', pricing: { prompt: '1', completion: '1' }, supports: ['realtime'] }],
       },
