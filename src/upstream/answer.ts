@@ -194,8 +194,9 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   }
 
   #conclude(isEnd: boolean, events: Event[]): void {
-    // A stream's decoder may keep pieces until they are complete, or until the end.
-    if (this.#tally.kept > this.#leased + HELD_STEP) this.#hold(this.#tally.kept)
+    // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
+    const kept = this.#tally.kept + this.#framing.pending
+    if (kept > this.#leased + HELD_STEP) this.#hold(kept)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true
     this.#reading = true

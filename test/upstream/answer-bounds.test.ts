@@ -30,10 +30,14 @@ type Body = string | readonly string[]
 const MIB = 1024 * 1024
 const budgetOf = (bytes: number) => new MemoryBudget(bytes, { memory: () => 0 })
 
+/** As a socket reads them. */
+const read = (bytes: Buffer) => many(Math.ceil(bytes.length / READ), at => bytes.subarray(at * READ, (at + 1) * READ))
+const READ = 64 * 1024
+
 /** A provider that answers with `body`: a text is a whole answer, a list the data of events. */
 function answering(body: Body): Transport {
   const isWhole = typeof body === 'string'
-  const chunks = (isWhole ? [body] : body.map(data => `data: ${data}\n\n`)).map(text => Buffer.from(text))
+  const chunks = (isWhole ? [body] : body.map(data => `data: ${data}\n\n`)).flatMap(text => read(Buffer.from(text)))
   const incoming = {
     status: 200,
     header: name => (name === 'content-type' ? (isWhole ? 'application/json' : 'text/event-stream') : undefined),
@@ -369,6 +373,9 @@ t.test('what is kept of answers takes memory of the budget, on every wire, and g
   )
   const { events } = await outcome(chatWire, thoughts, true, memory)
   t.match(events.at(-1), { type: 'error', error: { status: 529 } }, 'reasoning that a stream repeats at its end')
+  t.equal(memory.used, 0)
+  const unended = await outcome(chatWire, [delta({ content: 'a' }), 'a'.repeat(40 * MIB)], true, memory)
+  t.match(unended.events.at(-1), { type: 'error', error: { status: 529 } }, 'an event that does not end')
   t.equal(memory.used, 0)
   const said = many(100, () => delta({ content: 'a'.repeat(10_000) }))
   const spoken = await outcome(chatWire, [...said, '[DONE]'], true, memory)

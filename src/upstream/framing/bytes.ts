@@ -3,6 +3,8 @@ import type { Frame } from '../../core/translator.ts'
 import type { Framing } from './framing.ts'
 
 export class BytesFraming implements Framing {
+  readonly pending = 0
+
   push(chunk: Buffer): Frame[] {
     return [{ data: '', bytes: chunk }]
   }

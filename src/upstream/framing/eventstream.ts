@@ -27,6 +27,10 @@ export class EventStreamFraming implements Framing {
   /** What is broken behind the frames that were given last. */
   #broken: unknown
 
+  get pending(): number {
+    return this.#size
+  }
+
   /** Frames before one that is broken are given; the next call throws. */
   push(chunk: Buffer): Frame[] {
     if (this.#broken) throw this.#broken

@@ -11,6 +11,10 @@ export class JsonFraming implements Framing {
   readonly #chunks = new CoalescedChunks()
   #size = 0
 
+  get pending(): number {
+    return this.#size
+  }
+
   push(chunk: Buffer): Frame[] {
     this.#size += chunk.length
     if (this.#size > MAX_BODY_BYTES) throw errors.invalidAnswer('the body is larger than 32 MiB')

@@ -19,6 +19,7 @@ function isJson(text: string): boolean {
 }
 
 export class SseFraming implements Framing {
+  pending = 0
   #frames: Frame[] = []
   #first = true
   #overflow = false
@@ -63,6 +64,8 @@ export class SseFraming implements Framing {
     if (this.#overflow) throw errors.invalidAnswer('one event is larger than 32 MiB')
     const frames = this.#frames
     this.#frames = []
+    // What follows the last event is at most all of this text.
+    this.pending = text.length + (frames.length > 0 ? 0 : this.pending)
     return frames
   }
 }
