@@ -1,4 +1,4 @@
-/** Edge cases are tests: their ids stand in the names of some (docs/edge-cases.md). */
+/** Edge cases are tests: their ids stand in the names of some (docs/edge-cases.md); so do promises of docs/client-wires.md. */
 import t from 'tap'
 import { placesOf } from './helpers/cited.ts'
 import { textOf } from './helpers/sources.ts'
@@ -30,3 +30,24 @@ for (const [heading, letter, least] of tables) {
     )
   })
 }
+
+t.test('every test that the page of client wires names is there', async t => {
+  const lines = textOf('docs/client-wires.md')
+    .split('\n')
+    .filter(line => /^\| (?!What holds|---)/.test(line))
+  t.ok(lines.length >= 25)
+  for (const line of lines) {
+    const named = [...line.matchAll(/`(test\/[\w/-]+\.test\.ts)` "([^"]+)"/g)]
+    t.ok(named.length > 0, line)
+    for (const [, file, name] of named) {
+      t.ok(
+        testNamesOf(file!).some(text => text.includes(name!)),
+        `${file}: ${name}`,
+      )
+    }
+  }
+})
+
+/** The texts behind `test(` of a file, and what their variables leave of them. */
+const testNamesOf = (file: string): string[] =>
+  [...textOf(file).matchAll(/\btest\(\s*(['"`])(.*?)\1,/gs)].map(([, , name]) => name!)

@@ -213,6 +213,11 @@ t.test('a provider that fails is an error of the client, before the answer and w
   const list = (await (await gateway.post(at('streamGenerateContent'), body)).json()) as Refusal[]
   t.match(list.at(-1), { error: { code: 502 } })
   t.notMatch(JSON.stringify(list), 'STOP')
+
+  await play('chat', { status: 500 })
+  await gateway.post(`${at('generateContent')}?key=${gateway.key}`, body, { authorization: null })
+  t.match(gateway.stderr(), 'request failed')
+  t.notMatch(gateway.stderr(), gateway.key, 'no log line has the key of a query')
 })
 
 t.test('tokens are counted by the provider, else estimated', async t => {
