@@ -56,7 +56,7 @@ export class TextSocket {
   readonly #socket: Connection
   #listener: Listener | undefined
   /** The listener whose `closed` was called. */
-  #told: Listener | undefined
+  #closedListener: Listener | undefined
 
   /** Reads nothing yet. */
   constructor(ws: WebSocket, socket: Connection) {
@@ -87,8 +87,8 @@ export class TextSocket {
   }
 
   #closed(code: number): void {
-    if (this.#told === this.#listener) return
-    this.#told = this.#listener
+    if (this.#closedListener === this.#listener) return
+    this.#closedListener = this.#listener
     this.#listener!.closed(code)
   }
 

@@ -13,7 +13,7 @@ export interface PendingUpdate {
 }
 
 /** What a client's event comes to. */
-export type Taken =
+export type Outcome =
   | { readonly kind: 'pass'; readonly text: string }
   | { readonly kind: 'response'; readonly text: string; readonly eventId: string; readonly event: RealtimeEvent }
   | {
@@ -32,8 +32,8 @@ export class ClientEvents {
   readonly #conversation: Conversation
   settings: Settings
   readonly updates: PendingUpdate[] = []
-  /** What clients call the events that were sent under ids of ours: two of theirs may be the same. */
-  readonly #names = new Map<string, string | null>()
+  /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
+  readonly #clientIds = new Map<string, string | null>()
   /** Commits by the client, which ask for no answer. */
   commits = 0
 
@@ -43,12 +43,12 @@ export class ClientEvents {
     this.settings = settings
   }
 
-  take(text: string | undefined): Taken {
+  take(text: string | undefined): Outcome {
     if (text === undefined) return refused('invalid_frame', 'Events are JSON in text frames.')
     const event = readEvent(text)
     if (!event) return refused('invalid_json', 'An event is a JSON object with a "type", of 128 levels at most.')
     try {
-      return this.#taken(event)
+      return this.#outcomeOf(event)
     } catch (thrown) {
       if (!(thrown instanceof EventError)) throw thrown
       return { kind: 'error', code: thrown.code, message: thrown.message, param: thrown.param, of: idOf(event) }
@@ -57,11 +57,11 @@ export class ClientEvents {
 
   /** What is held for a response. */
   expected({ response }: Readonly<Json>) {
-    const { maxOutput, speaks } = this.settings
+    const { maxOutput, hasAudio } = this.settings
     const own: Readonly<Json> = isObject(response) ? response : {}
     const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : maxOutput
     const modalities = own.output_modalities
-    const spoken = Array.isArray(modalities) ? modalities.includes('audio') : speaks
+    const spoken = Array.isArray(modalities) ? modalities.includes('audio') : hasAudio
     const input = listIn(own.input)
     return this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, input)
   }
@@ -72,7 +72,7 @@ export class ClientEvents {
     this.#conversation.outputRate = settings.outputRate
   }
 
-  #taken(event: RealtimeEvent): Taken {
+  #outcomeOf(event: RealtimeEvent): Outcome {
     const { form, target } = this.#context
     switch (event.type) {
       case 'session.update':
@@ -83,7 +83,7 @@ export class ClientEvents {
         this.#conversation.item(event.item)
         break
       case 'input_audio_buffer.append':
-        this.#conversation.heard(event.audio)
+        this.#conversation.appended(event.audio)
         break
       case 'input_audio_buffer.clear':
         this.#conversation.cleared()
@@ -101,7 +101,7 @@ export class ClientEvents {
     return { kind: 'pass', text: JSON.stringify(event) }
   }
 
-  #update(event: RealtimeEvent): Taken {
+  #update(event: RealtimeEvent): Outcome {
     const wanted = event.session
     if (!isObject(wanted)) throw new EventError('invalid_request', 'session: expected an object', 'session')
     if (this.updates.length >= MAX_PENDING) {
@@ -115,7 +115,7 @@ export class ClientEvents {
     return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId, session }) }
   }
 
-  #response(event: RealtimeEvent): Taken {
+  #response(event: RealtimeEvent): Outcome {
     if (this.#context.transcribes) {
       throw new EventError('response_not_supported', 'A session that transcribes gives no responses.')
     }
@@ -131,19 +131,19 @@ export class ClientEvents {
   }
 
   /** The client's own id of an event, which an error of the provider names by ours. */
-  nameOf(eventId: unknown): string | null {
+  clientIdOf(eventId: unknown): string | null {
     if (typeof eventId !== 'string') return null
-    const name = this.#names.get(eventId)
+    const name = this.#clientIds.get(eventId)
     return name === undefined ? idOf({ event_id: eventId }) : name
   }
 
   #idFor(event: RealtimeEvent): string {
     const id = newEventId()
-    this.#names.set(id, idOf(event))
-    const [oldest] = this.#names.keys()
-    if (this.#names.size > MAX_PENDING && oldest !== undefined) this.#names.delete(oldest)
+    this.#clientIds.set(id, idOf(event))
+    const [oldest] = this.#clientIds.keys()
+    if (this.#clientIds.size > MAX_PENDING && oldest !== undefined) this.#clientIds.delete(oldest)
     return id
   }
 }
 
-const refused = (code: string, message: string): Taken => ({ kind: 'error', code, message, param: null, of: null })
+const refused = (code: string, message: string): Outcome => ({ kind: 'error', code, message, param: null, of: null })

@@ -3,8 +3,8 @@ import { isObject, type Json, listIn } from '../core/json.ts'
 import { estimateTokens, type Usage } from '../core/usage.ts'
 
 /** docs/contract.md#media-prices. */
-const HEARD_PER_SECOND = 10
-const SPOKEN_PER_SECOND = 21
+const INPUT_TOKENS_PER_SECOND = 10
+const OUTPUT_TOKENS_PER_SECOND = 21
 const IMAGE_TOKENS = 1600
 /** Plain PCM of 24 kHz, and telephone codecs. */
 const PCM_BYTES_PER_SECOND = 48_000
@@ -24,7 +24,7 @@ export class Conversation {
   #text = 0
   #audio = 0
   #images = 0
-  /** Bytes of audio that no turn holds yet. */
+  /** Bytes of audio in the input buffer. */
   #buffered = 0
   readonly #most: number
   inputRate = PCM_BYTES_PER_SECOND
@@ -50,14 +50,14 @@ export class Conversation {
       if (!isObject(part)) continue
       if (part.type === 'input_image') this.#images += IMAGE_TOKENS
       const seconds = decodedBytes(part.audio) / this.inputRate
-      this.#audio += Math.ceil(seconds * HEARD_PER_SECOND)
+      this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
       for (const text of [part.text, part.transcript]) {
         if (typeof text === 'string') this.#text += estimateTokens(text.length)
       }
     }
   }
 
-  heard(base64: unknown): void {
+  appended(base64: unknown): void {
     this.#buffered += decodedBytes(base64)
   }
 
@@ -65,11 +65,11 @@ export class Conversation {
     this.#buffered = 0
   }
 
-  /** What was heard is a turn now; returns its seconds. */
+  /** Makes one item of the audio in the buffer; returns its seconds. */
   committed(): number {
     const seconds = this.#buffered / this.inputRate
     this.#buffered = 0
-    this.#audio += Math.ceil(seconds * HEARD_PER_SECOND)
+    this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
     return seconds
   }
 
@@ -80,8 +80,8 @@ export class Conversation {
     this.#text = Math.max(0, prompt + completion - this.#audio - this.#images)
   }
 
-  /** Of a response with so many tokens, all of which may be audio where it `speaks`. */
-  expected(output: number, speaks: boolean, input: readonly unknown[] = []): Usage {
+  /** Of a response with so many tokens, all of which may be audio where `hasAudio`. */
+  expected(output: number, hasAudio: boolean, input: readonly unknown[] = []): Usage {
     const extra = new Conversation(undefined)
     for (const item of input) extra.item(item)
     const audio = this.#audio + extra.#audio
@@ -92,7 +92,7 @@ export class Conversation {
       input_audio: Math.min(prompt, audio),
       image_input: Math.min(Math.max(0, prompt - audio), images),
       completion: output,
-      ...(speaks && { output_audio: output }),
+      ...(hasAudio && { output_audio: output }),
     }
   }
 }
@@ -120,7 +120,7 @@ export class Output {
   }
 
   get audioTokens(): number {
-    return Math.ceil((this.#bytes / this.#rate) * SPOKEN_PER_SECOND)
+    return Math.ceil((this.#bytes / this.#rate) * OUTPUT_TOKENS_PER_SECOND)
   }
 
   get tokens(): number {
@@ -135,12 +135,12 @@ export class Output {
 }
 
 /** What a transcript of so many seconds is expected to use, by what its model is charged for. */
-export const heardUsage = (seconds: number, isByHour: boolean): Usage =>
+export const speechUsage = (seconds: number, isByHour: boolean): Usage =>
   isByHour
     ? { input_audio_hour: seconds / 3600 }
     : {
-        prompt: Math.ceil(seconds * HEARD_PER_SECOND),
-        input_audio: Math.ceil(seconds * HEARD_PER_SECOND),
-        completion: Math.ceil(seconds * WRITTEN_PER_SECOND),
+        prompt: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND),
+        input_audio: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND),
+        completion: Math.ceil(seconds * TRANSCRIPT_TOKENS_PER_SECOND),
       }
-const WRITTEN_PER_SECOND = 4
+const TRANSCRIPT_TOKENS_PER_SECOND = 4

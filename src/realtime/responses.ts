@@ -5,14 +5,14 @@ import type { Json } from '../core/json.ts'
 import type { Money } from '../core/money.ts'
 import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
 import type { Usage } from '../core/usage.ts'
-import { heardUsage, Output } from './conversation.ts'
+import { Output, speechUsage } from './conversation.ts'
 
 /** What is held for the output of a response that has no limit, and what its hold grows by. */
 export const HELD_OUTPUT = 4096
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4
 /** Transcripts that are waited for. */
-const MAX_HEARD = 256
+const MAX_PENDING_TRANSCRIPTS = 256
 /** Ids that are remembered, so that nothing is charged twice. */
 const MAX_ENDED = 10_000
 const MAX_ID = 128
@@ -24,16 +24,16 @@ interface Running {
   readonly began: number
   readonly expected: Usage
   readonly output: Output
-  readonly speaks: boolean
+  readonly hasAudio: boolean
   id: string | undefined
   firstMs: number | undefined
   /** Tokens of output that are held for. */
   covered: number
   /** There was no money for more of it. */
-  isCut: boolean
+  isCancelled: boolean
 }
 
-interface Heard {
+interface PendingTranscript {
   readonly hold: PartHold
   readonly at: number
   readonly expected: Usage
@@ -55,7 +55,7 @@ export class Responses {
   #running: Running | undefined
   /** Being held for: nothing else may begin meanwhile. */
   #isBeginning = false
-  readonly #heard = new Map<string, Heard>()
+  readonly #pendingTranscripts = new Map<string, PendingTranscript>()
   readonly #ended = new Set<string>()
   #spent = 0n
   /** Nothing may be held any more. */
@@ -75,8 +75,8 @@ export class Responses {
   }
 
   /** The response is dropped: there was no money for more of it. */
-  get isCut(): boolean {
-    return this.#running?.isCut === true
+  get isCancelled(): boolean {
+    return this.#running?.isCancelled === true
   }
 
   /** Throws the refusal. Resolves when the response may be asked for, by an event with this id. */
@@ -86,8 +86,8 @@ export class Responses {
       const hold = await this.#options.charges.hold(expected)
       this.#running = {
         ...{ hold, eventId, expected, at: this.#options.now(), began: performance.now() },
-        ...{ output: new Output(outputRate), speaks: expected.output_audio !== undefined },
-        ...{ id: undefined, firstMs: undefined, covered: expected.completion ?? 0, isCut: false },
+        ...{ output: new Output(outputRate), hasAudio: expected.output_audio !== undefined },
+        ...{ id: undefined, firstMs: undefined, covered: expected.completion ?? 0, isCancelled: false },
       }
     } finally {
       this.#isBeginning = false
@@ -114,7 +114,7 @@ export class Responses {
   /** Counts what comes. False when there is no money for more; rejects when the ledger fails. */
   delta(type: string, delta: string): boolean | Promise<boolean> {
     const running = this.#running
-    if (!running || running.isCut) return true
+    if (!running || running.isCancelled) return true
     running.firstMs ??= Math.round(performance.now() - running.began)
     if (type.endsWith('audio.delta')) running.output.audio(Math.floor((delta.length * 3) / 4))
     else running.output.text(delta.length)
@@ -123,14 +123,14 @@ export class Responses {
 
   async #grow(running: Running): Promise<boolean> {
     const completion = running.output.tokens + HELD_OUTPUT
-    const wanted = { ...running.expected, completion, ...(running.speaks && { output_audio: completion }) }
+    const wanted = { ...running.expected, completion, ...(running.hasAudio && { output_audio: completion }) }
     if (await running.hold.extend(wanted)) {
       running.covered = completion
       return true
     }
     // What was held before still covers some.
     if (running.output.tokens < running.covered) return true
-    running.isCut = true
+    running.isCancelled = true
     return false
   }
 
@@ -141,14 +141,14 @@ export class Responses {
   }
 
   /**
-   * Charges a response that has ended, durably. `again`: it was charged before; `unasked`: it has no request;
-   * `unread`: it had output, and its usage cannot be read, so that our estimate was charged. Rejects when the ledger fails.
+   * Charges a response that has ended, durably. `duplicate`: it was charged before; `unrequested`: it has no request;
+   * `unreadable`: it had output, and its usage cannot be read, so that our estimate was charged. Rejects when the ledger fails.
    */
-  async done(response: Readonly<Json>): Promise<Usage | 'again' | 'unasked' | 'unread'> {
+  async done(response: Readonly<Json>): Promise<Usage | 'duplicate' | 'unrequested' | 'unreadable'> {
     const running = this.#running
     const { id } = response
-    if (typeof id === 'string' && this.#ended.has(`response ${id}`)) return 'again'
-    if (!running || (running.id !== undefined && typeof id === 'string' && id !== running.id)) return 'unasked'
+    if (typeof id === 'string' && this.#ended.has(`response ${id}`)) return 'duplicate'
+    if (!running || (running.id !== undefined && typeof id === 'string' && id !== running.id)) return 'unrequested'
     running.id ??= this.#idOf(id, 'response')
     this.#running = undefined
     this.#end(`response ${running.id}`)
@@ -163,7 +163,7 @@ export class Responses {
     }
     const failure = errors.invalidAnswer('the usage of a response cannot be read')
     await this.#settle(running.hold, { ...this.#estimated(running), outcome: 'error', failure })
-    return 'unread'
+    return 'unreadable'
   }
 
   /** The session ends before the response: what its provider has done is charged, and nothing where it failed before any. */
@@ -171,32 +171,32 @@ export class Responses {
     this.#isOver = true
     const running = this.#running
     this.#running = undefined
-    for (const { hold } of this.#heard.values()) hold.release()
-    this.#heard.clear()
+    for (const { hold } of this.#pendingTranscripts.values()) hold.release()
+    this.#pendingTranscripts.clear()
     if (!running) return
     if (running.output.isEmpty && outcome === 'error') running.hold.release()
     else await this.#settle(running.hold, { ...this.#estimated(running), outcome, failure })
   }
 
   /** Holds for the transcript of what was said. Throws the refusal. */
-  async heard(itemId: unknown, seconds: number, mapping: Mapping): Promise<void> {
+  async expectTranscript(itemId: unknown, seconds: number, mapping: Mapping): Promise<void> {
     const id = this.#idOf(itemId, 'transcript')
-    if (this.#heard.has(id) || this.#ended.has(`transcript ${id}`)) return
-    if (this.#heard.size >= MAX_HEARD) throw errors.invalidAnswer('transcripts do not come')
-    const expected = heardUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
+    if (this.#pendingTranscripts.has(id) || this.#ended.has(`transcript ${id}`)) return
+    if (this.#pendingTranscripts.size >= MAX_PENDING_TRANSCRIPTS) throw errors.invalidAnswer('transcripts do not come')
+    const expected = speechUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
     const hold = await this.#options.charges.hold(expected, mapping)
     if (this.#isOver) hold.release()
-    else this.#heard.set(id, { hold, expected, at: this.#options.now() })
+    else this.#pendingTranscripts.set(id, { hold, expected, at: this.#options.now() })
   }
 
   /** Charges a transcript, durably. Throws the refusal of one that nothing was held for. */
-  async transcribed(event: Readonly<Json>, mapping: Mapping): Promise<void> {
+  async transcriptCompleted(event: Readonly<Json>, mapping: Mapping): Promise<void> {
     const id = this.#idOf(event.item_id, 'transcript')
     if (this.#ended.has(`transcript ${id}`)) return
     const reported = this.#options.form.transcriptUsage(event)
-    const held = this.#heard.get(id)
+    const held = this.#pendingTranscripts.get(id)
     const hold = held?.hold ?? (await this.#options.charges.hold(reported ?? {}, mapping))
-    this.#heard.delete(id)
+    this.#pendingTranscripts.delete(id)
     this.#end(`transcript ${id}`)
     const usage = reported ?? held?.expected ?? {}
     const at = held?.at ?? this.#options.now()
@@ -204,10 +204,10 @@ export class Responses {
   }
 
   /** There will be no transcript. */
-  unheard(itemId: unknown): void {
+  transcriptFailed(itemId: unknown): void {
     if (typeof itemId !== 'string') return
-    this.#heard.get(itemId)?.hold.release()
-    this.#heard.delete(itemId)
+    this.#pendingTranscripts.get(itemId)?.hold.release()
+    this.#pendingTranscripts.delete(itemId)
   }
 
   async #settle(hold: PartHold, part: SessionPart): Promise<void> {

@@ -59,14 +59,14 @@ export class Session {
   #providerOpen = true
   #ending = false
   /** Speech was committed while a response ran: the next response answers it. */
-  #answerDue = false
+  #isResponseDue = false
   #linger: NodeJS.Timeout | undefined
   #lingerMs = LINGER_MS
   #isSettled = false
   readonly #startedAt = performance.now()
   #pingAt = performance.now() + PING_MS * Math.random()
   #ticks = 0
-  #finishing: (() => void) | undefined
+  #responseEnded: (() => void) | undefined
 
   constructor(options: SessionOptions) {
     const { client, provider, context, created, first, limits, charges, now } = options
@@ -141,33 +141,33 @@ export class Session {
   async #fromClient(text: string | undefined): Promise<void> {
     const taken = this.#events.take(text)
     if (taken.kind === 'pass') this.#provider.send(taken.text)
-    else if (taken.kind === 'error') this.#tell(taken.code, taken.message, taken.of, taken.param)
+    else if (taken.kind === 'error') this.#sendError(taken.code, taken.message, taken.of, taken.param)
     else if (this.#responses.isRunning) {
-      const name = this.#events.nameOf(taken.eventId)
-      this.#tell('response_in_flight', 'A response is being made: wait for its end, or cancel it.', name)
+      const of = this.#events.clientIdOf(taken.eventId)
+      this.#sendError('response_in_flight', 'A response is being made: wait for its end, or cancel it.', of)
     } else await this.#respond(taken.eventId, taken.text, taken.event)
   }
 
   /** The money gate: nothing that costs goes up but through here. */
   async #respond(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
-    const name = this.#events.nameOf(eventId)
+    const of = this.#events.clientIdOf(eventId)
     if (this.#responses.isSpent) {
-      this.#tell('session_spend_limit', 'The session has spent what one may spend. Open another one.', name)
+      this.#sendError('session_spend_limit', 'The session has spent what one may spend. Open another one.', of)
       return
     }
     try {
       await this.#responses.begin(eventId, this.#events.expected(event), this.#events.settings.outputRate)
     } catch (thrown) {
-      this.#refused(asError(thrown), name)
+      this.#refused(asError(thrown), of)
       return
     }
     if (!this.#ending && this.#providerOpen) this.#provider.send(text)
-    else if (this.#responses.refused(eventId)) this.#finishing?.()
+    else if (this.#responses.refused(eventId)) this.#responseEnded?.()
   }
 
   /** No money, or a key that has ended. */
-  #refused(error: GatewayError, name: string | null): void {
-    this.#tell(error.code ?? 'internal', error.message, name)
+  #refused(error: GatewayError, of: string | null): void {
+    this.#sendError(error.code ?? 'internal', error.message, of)
     if (error.status === 401 || error.status === 403 || error.status === 410) this.#close(POLICY, 'the key has ended')
     else if (error.status >= 500) this.#fail(error)
   }
@@ -179,24 +179,24 @@ export class Session {
       this.#upstreamFailed('it sends what is no event')
       return
     }
-    const passed = await this.#judged(event, shown!)
+    const passed = await this.#handle(event, shown!)
     if (passed !== undefined && this.#clientOpen) this.#client.send(passed)
   }
 
   /** What the client gets of an event; undefined for nothing. */
-  async #judged(event: RealtimeEvent, text: string): Promise<string | undefined> {
+  async #handle(event: RealtimeEvent, text: string): Promise<string | undefined> {
     switch (event.type) {
       case 'rate_limits.updated':
         return undefined
       case 'session.updated':
         return this.#events.updates.shift()?.isOwn ? undefined : this.#shown(event, text)
       case 'input_audio_buffer.committed':
-        await this.#committed(event, text)
+        await this.#audioCommitted(event, text)
         return undefined
       case 'conversation.item.input_audio_transcription.completed':
-        return this.#transcribed(event, text)
+        return this.#transcriptCompleted(event, text)
       case 'conversation.item.input_audio_transcription.failed':
-        this.#responses.unheard(event.item_id)
+        this.#responses.transcriptFailed(event.item_id)
         return text
       case 'response.created':
         if (!this.#responses.created(isObject(event.response) ? event.response : {})) {
@@ -207,7 +207,7 @@ export class Session {
       case 'response.done':
         return this.#done(event, text)
       case 'error':
-        return this.#erred(event)
+        return this.#providerError(event)
       default:
         return event.type.startsWith('response.') && typeof event.delta === 'string'
           ? this.#delta(event.type, event.delta, text)
@@ -216,40 +216,40 @@ export class Session {
   }
 
   async #delta(type: string, delta: string, text: string): Promise<string | undefined> {
-    if (this.#responses.isCut) return undefined
+    if (this.#responses.isCancelled) return undefined
     if (await this.#responses.delta(type, delta)) return text
     this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
-    this.#tell('insufficient_credits', 'The response was cancelled: there is no money for more of it.')
+    this.#sendError('insufficient_credits', 'The response was cancelled: there is no money for more of it.')
     return undefined
   }
 
   async #done(event: RealtimeEvent, text: string): Promise<string | undefined> {
     const usage = await this.#responses.done(isObject(event.response) ? event.response : {})
-    if (usage === 'again') return undefined
-    if (usage === 'unasked') {
+    if (usage === 'duplicate') return undefined
+    if (usage === 'unrequested') {
       this.#upstreamFailed('it ends a response that nobody has asked for')
       return undefined
     }
-    if (usage === 'unread') {
+    if (usage === 'unreadable') {
       this.#upstreamFailed('the usage of a response cannot be read')
       return undefined
     }
     if (usage.prompt !== undefined) this.#conversation.answered(usage)
-    this.#finishing?.()
+    this.#responseEnded?.()
     // The client has it before anything that follows.
     if (this.#clientOpen) this.#client.send(this.#shown(event, text))
-    if (this.#answerDue && !this.#ending) await this.#answer()
+    if (this.#isResponseDue && !this.#ending) await this.#createResponse()
     return undefined
   }
 
-  async #committed(event: RealtimeEvent, text: string): Promise<void> {
+  async #audioCommitted(event: RealtimeEvent, text: string): Promise<void> {
     const { settings } = this.#events
     const seconds = this.#conversation.committed()
     const isByClient = this.#events.commits > 0
     if (isByClient) this.#events.commits--
     if (settings.transcription) {
       try {
-        await this.#responses.heard(event.item_id, seconds, settings.transcription)
+        await this.#responses.expectTranscript(event.item_id, seconds, settings.transcription)
       } catch (thrown) {
         this.#refused(asError(thrown), null)
         // What its provider has begun cannot be stopped.
@@ -258,24 +258,24 @@ export class Session {
       }
     }
     if (this.#clientOpen) this.#client.send(text)
-    if (isByClient || !settings.answersByItself || this.#options.context.transcribes) return
-    if (this.#responses.isRunning) this.#answerDue = true
-    else await this.#answer()
+    if (isByClient || !settings.createsResponses || this.#options.context.transcribes) return
+    if (this.#responses.isRunning) this.#isResponseDue = true
+    else await this.#createResponse()
   }
 
   /** Answers what was said, as a provider would by itself. */
-  async #answer(): Promise<void> {
-    this.#answerDue = false
+  async #createResponse(): Promise<void> {
+    this.#isResponseDue = false
     const eventId = newEventId()
     const event = { type: 'response.create', event_id: eventId }
     await this.#respond(eventId, JSON.stringify(event), event)
   }
 
-  async #transcribed(event: RealtimeEvent, text: string): Promise<string | undefined> {
+  async #transcriptCompleted(event: RealtimeEvent, text: string): Promise<string | undefined> {
     const { transcription } = this.#events.settings
     if (!transcription) return text
     try {
-      await this.#responses.transcribed(event, transcription)
+      await this.#responses.transcriptCompleted(event, transcription)
       return text
     } catch (thrown) {
       this.#refused(asError(thrown), null)
@@ -284,7 +284,7 @@ export class Session {
     }
   }
 
-  #erred(event: RealtimeEvent): string | undefined {
+  #providerError(event: RealtimeEvent): string | undefined {
     const error: Json = isObject(event.error) ? event.error : {}
     const { event_id: of, code } = error
     const updates = this.#events.updates
@@ -293,7 +293,7 @@ export class Session {
     if (update && !update.isOwn) this.#events.apply(update.before)
     this.#responses.refused(of)
     if (code === 'input_audio_buffer_commit_empty' && this.#events.commits > 0) this.#events.commits--
-    const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.nameOf(of) } })
+    const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without it the provider would answer by itself, past the gate.
     if (this.#clientOpen) this.#client.send(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
@@ -305,21 +305,21 @@ export class Session {
     return shownEvent(event, text, this.#options.context, this.#events.settings)
   }
 
-  #tell(code: string, message: string, of: string | null = null, param: string | null = null): void {
+  #sendError(code: string, message: string, of: string | null = null, param: string | null = null): void {
     if (this.#clientOpen) this.#client.send(errorEvent(code, message, of, param))
   }
 
   #clientClosed(code: number): void {
     this.#clientOpen = false
     if (!this.#ending) this.#close(code === NORMAL || code === GOING_AWAY ? NORMAL : code, '')
-    this.#maybeEnded()
+    this.#resolveIfClosed()
   }
 
   #providerClosed(): void {
     this.#providerOpen = false
     if (!this.#ending) this.#upstreamFailed('it has closed the connection')
-    this.#finishing?.()
-    this.#maybeEnded()
+    this.#responseEnded?.()
+    this.#resolveIfClosed()
   }
 
   #upstreamFailed(what: string): void {
@@ -337,7 +337,7 @@ export class Session {
 
   #end(code: number, name: string, message: string): void {
     if (this.#ending) return
-    this.#tell(name, message)
+    this.#sendError(name, message)
     this.#close(code, name)
   }
 
@@ -354,7 +354,7 @@ export class Session {
       })
       .then(() => {
         this.#isSettled = true
-        this.#maybeEnded()
+        this.#resolveIfClosed()
       })
   }
 
@@ -362,18 +362,18 @@ export class Session {
     if (this.#responses.isRunning && this.#providerOpen && !this.failure) {
       this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
       await new Promise<void>(resolve => {
-        this.#finishing = resolve
+        this.#responseEnded = resolve
         this.#linger = setTimeout(resolve, this.#lingerMs)
       })
       clearTimeout(this.#linger)
-      this.#finishing = undefined
+      this.#responseEnded = undefined
     }
     this.#provider.stop()
     if (this.#providerOpen) this.#provider.socket.close(NORMAL, '')
     await this.#responses.abandon(this.failure ? 'error' : 'aborted', this.failure ?? errors.aborted())
   }
 
-  #maybeEnded(): void {
+  #resolveIfClosed(): void {
     if (!this.#isSettled || this.#clientOpen || this.#providerOpen) return
     this.#options.lease.release()
     this.#resolve()

@@ -10,12 +10,12 @@ import { EventError } from './events.ts'
 /** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
 export interface Settings {
   /** Committed speech is answered without a `response.create` of the client. */
-  readonly answersByItself: boolean
+  readonly createsResponses: boolean
   readonly maxOutput: number | undefined
-  readonly speaks: boolean
+  readonly hasAudio: boolean
   readonly inputRate: number
   readonly outputRate: number
-  /** The model that transcribes what is heard. */
+  /** The model that transcribes the audio of the client. */
   readonly transcription: Mapping | undefined
 }
 
@@ -46,9 +46,9 @@ export function settingsOf(session: Readonly<Json>, transcription: Mapping | und
   const { input, output } = audioOf(session)
   const detection = input.turn_detection
   return {
-    answersByItself: detection !== null && !(isObject(detection) && detection.create_response === false),
+    createsResponses: detection !== null && !(isObject(detection) && detection.create_response === false),
     maxOutput: tokensOf(session.max_output_tokens),
-    speaks: speaksOf(session.output_modalities) ?? true,
+    hasAudio: hasAudioOf(session.output_modalities) ?? true,
     inputRate: bytesPerSecond(input.format),
     outputRate: bytesPerSecond(output.format),
     transcription,
@@ -99,21 +99,21 @@ export function changed(
   if (wanted.model !== undefined) session.model = context.target.mapping.externalId
   const { input, output } = audioOf(wanted)
   const audio: { input: Json; output: Json } = { input: { ...input }, output: { ...output } }
-  let { answersByItself, transcription } = before
-  const { turn_detection: detection, transcription: heard } = input
-  if (detection === null) answersByItself = false
+  let { createsResponses, transcription } = before
+  const { turn_detection: detection, transcription: transcriptionWanted } = input
+  if (detection === null) createsResponses = false
   else if (isObject(detection)) {
     if (detection.idle_timeout_ms != null) {
       const path = 'session.audio.input.turn_detection.idle_timeout_ms'
       throw new EventError('unsupported_parameter', 'Answers to silence are not supported: leave it out.', path)
     }
-    answersByItself = detection.create_response !== false
+    createsResponses = detection.create_response !== false
     audio.input.turn_detection = withoutAnswers(detection, context)
   }
-  if (heard === null) transcription = undefined
-  else if (isObject(heard)) {
-    transcription = transcriptionOf(heard, before.transcription, context)
-    audio.input.transcription = { ...heard, model: transcription.externalId }
+  if (transcriptionWanted === null) transcription = undefined
+  else if (isObject(transcriptionWanted)) {
+    transcription = transcriptionOf(transcriptionWanted, before.transcription, context)
+    audio.input.transcription = { ...transcriptionWanted, model: transcription.externalId }
   }
   const { voice } = output
   const { voices } = context.target.mapping
@@ -128,10 +128,10 @@ export function changed(
     }
   }
   const settings = {
-    answersByItself,
+    createsResponses,
     transcription,
     maxOutput: 'max_output_tokens' in wanted ? tokensOf(wanted.max_output_tokens) : before.maxOutput,
-    speaks: speaksOf(wanted.output_modalities) ?? before.speaks,
+    hasAudio: hasAudioOf(wanted.output_modalities) ?? before.hasAudio,
     inputRate: input.format === undefined ? before.inputRate : bytesPerSecond(input.format),
     outputRate: output.format === undefined ? before.outputRate : bytesPerSecond(output.format),
   }
@@ -171,9 +171,9 @@ export function checkSettings(wanted: Readonly<Json>, context: SettingsContext, 
   }
 }
 
-function transcriptionOf(heard: Readonly<Json>, before: Mapping | undefined, context: SettingsContext): Mapping {
+function transcriptionOf(wanted: Readonly<Json>, before: Mapping | undefined, context: SettingsContext): Mapping {
   const path = 'session.audio.input.transcription.model'
-  const { model } = heard
+  const { model } = wanted
   if (typeof model !== 'string') {
     throw new EventError('transcription_model_required', 'Name the model that transcribes.', path)
   }
@@ -201,7 +201,7 @@ const isNameOf = (name: unknown, mapping: Mapping): boolean =>
 const tokensOf = (value: unknown): number | undefined =>
   typeof value === 'number' && value > 0 && Number.isFinite(value) ? Math.ceil(value) : undefined
 
-const speaksOf = (modalities: unknown): boolean | undefined =>
+const hasAudioOf = (modalities: unknown): boolean | undefined =>
   Array.isArray(modalities) ? modalities.includes('audio') : undefined
 
 function audioOf({ audio }: Readonly<Json>): { input: Json; output: Json } {

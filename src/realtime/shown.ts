@@ -20,11 +20,11 @@ function shownSession(session: Readonly<Json>, context: SettingsContext, setting
   // The holder of a secret is not the one that made it.
   if (hasInstructions) delete shown.instructions
   const { audio } = session
-  const { transcription, answersByItself } = settings
+  const { transcription, createsResponses } = settings
   if (!isObject(audio) || !isObject(audio.input)) return shown
   const input: Json = { ...audio.input }
   if (isObject(input.turn_detection) && 'create_response' in input.turn_detection) {
-    input.turn_detection = { ...input.turn_detection, create_response: answersByItself }
+    input.turn_detection = { ...input.turn_detection, create_response: createsResponses }
   }
   if (isObject(input.transcription) && transcription) {
     input.transcription = { ...input.transcription, model: transcription.model.id }
