@@ -1,4 +1,4 @@
-/** What configuration says of the MCP server. */
+/** The configuration of the MCP server and its authorization server. */
 import type { Site } from './site.ts'
 
 /** The section `mcp` of gateway.yaml, with defaults. */
@@ -11,9 +11,9 @@ export interface McpOptions {
 
 /** Of the authorization server. Times are milliseconds. */
 export interface OAuthOptions {
-  /** A client's id may be the address of a document that describes it. */
+  /** Whether a client's id may be the address of a document that describes it. */
   readonly readsDocuments: boolean
-  /** Schemes of programs that codes may be sent to. */
+  /** Private-use schemes that redirect URIs may have. */
   readonly redirectSchemes: ReadonlySet<string>
   readonly codeMs: number
   readonly accessTokenMs: number

@@ -1,4 +1,4 @@
-/** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions, and for browsers a page that says how. */
+/** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
 import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
 import { type Endpoint, type Method, type Refusal, value } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
@@ -51,7 +51,7 @@ export const mcp: readonly Endpoint[] = [
 
 const siteBase = (ex: Exchange): string | undefined => baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.port)
 
-/** Throws 403 for a host that is no name of ours, and for pages of other origins: a name may be made to lead here. */
+/** Throws 403 for a host that is no name of ours, and for pages of other origins: DNS rebinding leads both here. */
 function check(ex: Exchange): void {
   const origin = ex.header('origin')
   const hint = 'Operators add it to mcp'
@@ -75,7 +75,7 @@ function refuseMethod(ex: Exchange): never {
   throw rpcError(405, message, { code: codes.server, id: null }, { allow: METHODS })
 }
 
-/** As JSON-RPC, with the challenge that leads to who grants access, and for pages of ours readable. */
+/** A JSON-RPC error with the challenge of RFC 9728, and CORS for listed origins. */
 function refusal(error: GatewayError, ex: Exchange): Refusal {
   const { [NEEDED_SCOPE]: needed, ...headers } = error.headers
   const given = { ...headers, ...challenge(error, ex, needed) }
@@ -86,7 +86,7 @@ function refusal(error: GatewayError, ex: Exchange): Refusal {
   }
 }
 
-/** A refusal by the rate limit has them already. */
+/** Absent where the refusal of the rate limit has them. */
 const limitHeaders = (error: GatewayError, ex: Exchange): readonly string[] =>
   'ratelimit' in error.headers ? [] : ex.replyHeaders
 
@@ -125,7 +125,7 @@ async function preflight(ex: Exchange): Promise<Reply> {
   return reply
 }
 
-/** What a GET asks for: the stream of the current transport, that of the older one, a page, or plain information. */
+/** Which of four answers a GET gets: a stream of the current or the older transport, the page, or the facts as JSON. */
 function viewOf(ex: Exchange): 'stream' | 'older stream' | 'page' | 'facts' {
   const accept = ex.header('accept')?.toLowerCase() ?? ''
   if (accept.includes('text/event-stream')) {
@@ -182,7 +182,7 @@ async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
 
 const JSON_BODY = /^application\/json\b/i
 
-/** Throws 401 without one, and 403 for a key that is public. */
+/** Throws 401 without a caller, and 403 for a publishable key. */
 function callerOf({ principal }: Exchange): Principal {
   if (!principal) throw errors.noCredentials()
   if (principal.kind === 'publishable') throw errors.forbidden('Publishable keys cannot call the MCP server.')

@@ -1,47 +1,52 @@
-/** Protocol revisions: those that begin with `initialize`, and the one in which each request says all (spec 2026-07-28). */
+/** Protocol revisions: those that begin with `initialize`, and 2026-07-28, whose requests are self-contained. */
 import type { Exchange } from '../core/exchange.ts'
 import { codes, type Id, isObject, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
 
+/** The revision without a handshake. */
 export const MODERN = '2026-07-28'
-/** The newest first. */
+/** The revisions with `initialize`, the newest first. */
 export const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const
+/** All supported revisions, the newest first. */
 export const VERSIONS: readonly string[] = [MODERN, ...LEGACY]
 
 const META = 'io.modelcontextprotocol/'
 const HOUR_MS = 3_600_000
 
+/** `serverInfo` of the protocol. */
 export interface ServerInfo {
   readonly name: string
   readonly title: string
   readonly version: string
 }
+/** `version` is that of the gateway. */
 export const infoOf = (version: string): ServerInfo => ({ name: 'model-gateway', title: 'Model Gateway', version })
 
+/** What clients show to their model about this server. */
 export const INSTRUCTIONS =
   'Call models with chat, generate-image and generate-nano-banana: they spend money within the limits of the API key. ' +
   'list-models and list-image-models say what there is. get-account, get-usage and get-usage-breakdown show the ' +
   'account and what was spent, and cost nothing.'
 
-/** Whether a request is one of the revision 2026-07-28. Throws the 400 for a version that is not spoken, or contradicts. */
+/** Whether a request is one of the revision 2026-07-28. Throws 400 for an unsupported version, or contradicting headers. */
 export function isModern(ex: Exchange, request: RpcRequest | undefined): boolean {
   const header = ex.header('mcp-protocol-version')
   const id = request?.id ?? null
   const meta = isObject(request?.params?._meta) ? request.params._meta : undefined
-  const said = meta?.[`${META}protocolVersion`]
-  if (!request || (said === undefined && header !== MODERN)) {
+  const stated = meta?.[`${META}protocolVersion`]
+  if (!request || (stated === undefined && header !== MODERN)) {
     if (header !== undefined && request?.method !== 'initialize' && !VERSIONS.includes(header)) {
       throw unsupported(header, id)
     }
     return header === MODERN
   }
-  if (header !== undefined && said !== undefined && header !== said) {
+  if (header !== undefined && stated !== undefined && header !== stated) {
     throw mismatch('The header MCP-Protocol-Version and _meta name different versions.', id)
   }
-  if (typeof said !== 'string' || !isObject(meta?.[`${META}clientCapabilities`])) {
+  if (typeof stated !== 'string' || !isObject(meta?.[`${META}clientCapabilities`])) {
     const names = `${META}protocolVersion and ${META}clientCapabilities`
     throw rpcError(400, `params._meta must hold ${names}.`, { code: codes.invalidParams, id })
   }
-  if (said !== MODERN) throw unsupported(said, id)
+  if (stated !== MODERN) throw unsupported(stated, id)
   checkHeaders(ex, request, header)
   return true
 }
@@ -70,9 +75,10 @@ const unsupported = (requested: string, id: Id | null) =>
     data: { supported: VERSIONS, requested: requested.slice(0, 64) },
   })
 
-/** The methods of the revision; what others have is not found. */
+/** Whether the revision 2026-07-28 has a method, besides `server/discover`. */
 export const isModernMethod = (method: string): boolean => method === 'tools/list' || method === 'tools/call'
 
+/** The result of `server/discover`. */
 export const discovery = (info: ServerInfo): Params =>
   completed(
     {
@@ -85,7 +91,7 @@ export const discovery = (info: ServerInfo): Params =>
     info,
   )
 
-/** A result in the form of the revision. */
+/** An answer in the form of the revision 2026-07-28. */
 export function modernAnswer(answer: RpcAnswer, { method }: RpcRequest, info: ServerInfo): RpcAnswer {
   if ('error' in answer) return answer
   const cached = method === 'tools/list' ? { ttlMs: HOUR_MS, cacheScope: 'public' } : {}

@@ -1,4 +1,4 @@
-/** The HTTP+SSE transport of the revision 2024-11-05: a stream that names an address, on which answers to what is posted there come. */
+/** The HTTP+SSE transport of 2024-11-05: a stream names an address, and carries the answers to what is posted there. */
 import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -13,11 +13,11 @@ const ownerOf = (principal: Principal): StreamOwner => ({
   key: principal.session?.id ?? principal.keyId,
 })
 
-/** The stream itself; its client posts to `path`, which is relative because clients refuse another origin. */
+/** Opens a stream; its client posts to `path`, which is relative because clients refuse another origin. */
 export function openStream(ex: Exchange, { streams }: Services, path: string): Reply {
   if (!ex.principal) throw errors.noCredentials()
   if (!streams) {
-    const message = 'The HTTP+SSE transport is served by a gateway without workers alone. Use Streamable HTTP.'
+    const message = 'A gateway with workers does not serve the HTTP+SSE transport. Use Streamable HTTP.'
     throw rpcError(405, message, { code: codes.server, id: null }, { allow: 'POST' })
   }
   const stream = streams.open(ownerOf(ex.principal))
@@ -28,21 +28,21 @@ export function openStream(ex: Exchange, { streams }: Services, path: string): R
 
 async function* eventsOf(stream: MessageStream, path: string): AsyncGenerator<readonly Event[]> {
   try {
-    yield said(`event: endpoint\ndata: ${path}?session=${stream.id}\n\n`)
+    yield bytesOf(`event: endpoint\ndata: ${path}?session=${stream.id}\n\n`)
     for (let messages = await stream.next(); messages; messages = await stream.next()) {
       const texts = messages.map(message => `event: message\ndata: ${message}\n\n`)
-      yield said(texts.join('') || COMMENT)
+      yield bytesOf(texts.join('') || COMMENT)
     }
   } finally {
     stream.end()
   }
 }
 
-const said = (text: string): readonly Event[] => [
+const bytesOf = (text: string): readonly Event[] => [
   { type: 'bytes', bytes: Buffer.from(text), contentType: 'text/event-stream' },
 ]
 
-/** The stream that a message names; undefined where it names none. Throws 404 for one that has ended, 403 for another key's. */
+/** The stream of a message; undefined without one. Throws 404 for a stream that has ended, 403 for another key's. */
 export function streamOf(ex: Exchange, principal: Principal, { streams }: Services): MessageStream | undefined {
   const id = new URLSearchParams(ex.query).get('session')
   if (id === null) return undefined

@@ -1,4 +1,4 @@
-/** JSON-RPC 2.0 as MCP uses it: the form of a message, checked before its contents. */
+/** Messages of JSON-RPC 2.0 as MCP uses them, and the check of their envelope. */
 import { GatewayError } from '../core/error.ts'
 
 export type Id = string | number
@@ -20,6 +20,7 @@ export type RpcAnswer = { readonly jsonrpc: '2.0'; readonly id: Id | null } & (
   | { readonly error: RpcError }
 )
 
+/** Error codes of JSON-RPC, of MCP, and those that MCP servers use by HTTP status. */
 export const codes = {
   parse: -32_700,
   invalidRequest: -32_600,
@@ -32,13 +33,14 @@ export const codes = {
   unsupportedVersion: -32_022,
 } as const
 
-/** What the answer to a message that is refused by an HTTP status says in its body. */
+/** The JSON-RPC error in the body of a refusal by HTTP status. */
 export interface RpcDetails {
   readonly code: number
   readonly id: Id | null
   readonly data?: unknown
 }
 
+/** A refusal by HTTP status. */
 export const rpcError = (
   status: number,
   message: string,
@@ -54,15 +56,16 @@ export const rpcError = (
     details: { ...details },
   })
 
-/** What the SDK answers with this code and text. */
+/** An error that the SDK answers with this code and message. */
 export const failure = (code: number, message: string): Error => Object.assign(new Error(message), { code })
 
+/** Whether a value is a JSON object. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const invalid = (message: string, id: Id | null = null) => rpcError(400, message, { code: codes.invalidRequest, id })
 
-/** The request; undefined for a notification or a response, of which nothing is wanted. Throws the 400 of the envelope. */
+/** The request; undefined for a notification or a response, which get no answer. Throws 400 for an invalid envelope. */
 export function requestOf(message: unknown): RpcRequest | undefined {
   if (Array.isArray(message)) throw invalid('Batches are not supported: send one message per request.')
   if (!isObject(message)) throw invalid('The message must be a JSON object.')

@@ -15,10 +15,11 @@ export function setupPage(base: string): Page {
 ${block('Claude Code', `claude mcp add --transport http gateway ${url}`)}
 ${block('Codex', `codex mcp add gateway --url ${url}`)}
 ${block('opencode (opencode.json)', json({ mcp: { gateway: { type: 'remote', url } } }))}
-${block('Cursor and VS Code', json({ mcpServers: { gateway: { url } } }))}
+${block('Cursor (.cursor/mcp.json)', json({ mcpServers: { gateway: { url } } }))}
+${block('VS Code (.vscode/mcp.json)', json({ servers: { gateway: { type: 'http', url } } }))}
 ${block('With an API key, without a page', `URL: ${url}`, `Header: ${header}`)}
 ${block('Older clients', `npx mcp-remote ${url}`)}
-<section><h2>What is asked for</h2><dl>
+<section><h2>Scopes</h2><dl>
 <dt>mcp:tools</dt><dd>Call models. This spends money, within the limits of the API key.</dd>
 <dt>usage:read</dt><dd>Read account, usage and costs.</dd></dl></section>`
   return page('Connect to Model Gateway', body)

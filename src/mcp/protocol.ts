@@ -5,13 +5,13 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { INSTRUCTIONS, type ServerInfo } from './eras.ts'
 import { codes, failure, isObject, type Params, type RpcAnswer, type RpcRequest } from './message.ts'
 
-/** By method. What one throws with a `code` is the error of its answer, all else is reported and shown as internal. */
+/** By method. An error with a `code` becomes the error of the answer; any other is reported, and shown as internal. */
 export type Handlers = Readonly<Record<string, (params: Params) => Params | Promise<Params>>>
 
-/** Nothing is validated by the SDK: our tools check their arguments themselves. */
+/** Disables the SDK's validator: tools validate their arguments. */
 const jsonSchemaValidator = {
   getValidator: () => () => {
-    throw new Error('the server asks clients for nothing')
+    throw new Error('the SDK validates no schemas here')
   },
 }
 
@@ -47,14 +47,14 @@ export async function dispatch(
     server.onerror = thrown => resolve({ jsonrpc: '2.0', id, error: { code: codes.internal, message: failed(thrown) } })
   })
   await server.connect(transport)
-  // The server reads of `params` what `initialize` says; our handlers have them already.
+  // The SDK reads `params` of `initialize` alone; handlers get them directly.
   transport.onmessage?.({ jsonrpc: '2.0', id, method, ...(method === 'initialize' && { params }) } as JSONRPCMessage)
   const answer = await answered
   await server.close()
   return answer
 }
 
-/** As far as the SDK reads them, so that the error of a request that its schemas refuse says in words what is wrong. */
+/** Checks the parameters that the SDK parses, whose own errors are dumps of its schemas. */
 function checkedParams({ method, params = {} }: RpcRequest): Params | Error {
   if (method === 'initialize') {
     const { protocolVersion, clientInfo, capabilities } = params

@@ -36,7 +36,7 @@ const listing: Params = {
   })),
 }
 
-/** Hosts ask before a tool that is not read-only is called. */
+/** Programs ask their user before they call a tool that is not read-only. */
 function annotationsOf(title: string, scope: Scope | undefined): object {
   const isReading = scope !== 'mcp:tools'
   return {
@@ -53,7 +53,7 @@ export function prepare(): void {
   for (const { validate } of byName.values()) validate.prepare()
 }
 
-/** Throws the GatewayError of what is refused by a status. */
+/** Answers a request; undefined for other messages. Throws a GatewayError for a refusal by HTTP status. */
 export async function answer(message: unknown, context: ToolContext): Promise<Answered | undefined> {
   const { ex, services } = context
   const request = requestOf(message)
@@ -114,6 +114,7 @@ function checkScope({ principal }: Exchange, { id, method, params }: RpcRequest)
   )
 }
 
-/** Of a refusal: the scope that its challenge names. Never sent. */
+/** An internal header of a refusal: the scope for its challenge. It is removed before the refusal is sent. */
 export const NEEDED_SCOPE = 'needed-scope'
+/** The scopes of a challenge without a tool. */
 export const allScopes = scopes.join(' ')

@@ -1,17 +1,20 @@
-/** What a tool is: its schemas, what a caller must be allowed, and what it does. */
+/** The interface of a tool: its schemas, the scope that it needs, and how it runs. */
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Services } from '../core/ports.ts'
 import { type JsonSchema, type Schema, s } from '../core/schema.ts'
 
+/** OAuth scopes, in canonical order. */
 export const scopes = ['mcp:tools', 'usage:read'] as const
 export type Scope = (typeof scopes)[number]
 
+/** A content block of a result. */
 export type Block =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly data: string; readonly mimeType: string }
 
+/** The result of `tools/call`. */
 export interface ToolResult {
   readonly content: readonly Block[]
   readonly structuredContent?: object
@@ -19,22 +22,24 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** A model as the caller may see it, with what offers it. */
+/** A model that the caller may use, with its mappings. */
 export interface ListedModel {
   readonly id: string
   readonly model: Model
   readonly mappings: readonly Mapping[]
 }
+/** Which models a list includes. */
 export interface ListWanted {
   readonly include_deactivated: boolean
   readonly exclude_deprecated: boolean
 }
 
+/** What a tool runs with. */
 export interface ToolContext {
   readonly ex: Exchange
   readonly services: Services
   readonly catalog: Catalog
-  /** Counts what the answer holds in memory until it is sent. */
+  /** Memory of the answer, until it is sent. */
   readonly lease: MemoryLease
   /** What `GET /v1/models` would list for the same caller. */
   models(wanted: ListWanted): readonly ListedModel[]
@@ -44,26 +49,30 @@ export interface Tool<A = unknown> {
   readonly name: string
   readonly title: string
   readonly description: string
-  /** Undefined for what every credential may use. */
+  /** Undefined: every credential may use it. */
   readonly scope: Scope | undefined
   readonly input: Schema<A>
   readonly output?: JsonSchema
-  /** `args` are checked, with defaults. Throws a GatewayError for what a caller may mend. */
+  /** `args` are valid and have their defaults. Throws a GatewayError, whose message becomes a tool error. */
   run(args: A, context: ToolContext): Promise<ToolResult>
 }
 
+/** A text block. */
 export const textBlock = (text: string): Block => ({ type: 'text', text })
+/** A result by which the model can correct its call. */
 export const toolError = (text: string): ToolResult => ({ isError: true, content: [textBlock(text)] })
 
-/** An object, for programs, and the same as text. */
+/** A result that holds an object, and the same object as text. */
 export const structured = (value: object): ToolResult => ({
   structuredContent: value,
   content: [textBlock(JSON.stringify(value))],
 })
 
-/** A field that may be null, in the form that every client maps onto its own schemas. */
+/** A nullable field; some clients drop tools with the shorter `type: [X, "null"]`. */
 export const orNull = <T>({ json }: Schema<T>): Schema<T | null> => ({ json: { anyOf: [json, { type: 'null' }] } })
+/** A count. */
 export const count = s.integer({ minimum: 0 })
+/** An ISO time. */
 export const time = s.string({ format: 'date-time' })
-/** One text alone. */
+/** A constant. */
 export const only = <const V extends string>(value: V): Schema<V> => ({ json: { type: 'string', const: value } })

@@ -1,4 +1,4 @@
-/** What the analytics tools share: who sees what, days of UTC, and sums as they are shown. */
+/** Shared by the analytics tools: the caller's scope, UTC days, and the form of sums. */
 import { toNumber } from '../../core/money.ts'
 import type { Principal, ReportQuery, ReportSums } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
@@ -6,10 +6,12 @@ import { count, only, orNull, type ToolContext, type ToolResult, time, toolError
 
 const DAY_MS = 86_400_000
 const USUAL_DAYS = 30
+/** The longest period. */
 export const MAX_DAYS = 366
 const DAY = '^\\d{4}-\\d{2}-\\d{2}$'
 
 const usd = s.number()
+/** Fields of sums. */
 export const measures = {
   requestCount: count,
   errorCount: count,
@@ -25,11 +27,16 @@ export const measures = {
   byokCostUsd: usd,
   discountSavingsUsd: usd,
 }
+/** Schemas of the reports. */
 export const sums = s.object(measures)
+/** A group of a breakdown. */
 export const row = s.object({ id: s.string(), name: s.string(), ...measures })
+/** What analytics cover. */
 export const scope = s.object({ type: s.enum('project', 'member'), projectId: s.string(), userId: orNull(s.string()) })
+/** How many requests a breakdown accounts for. */
 export const coverage = s.object({ requestCount: count, totalRequestCount: count, complete: s.boolean() })
 const date = s.string({ format: 'date' })
+/** Fields that begin every report. */
 export const head = {
   scope,
   from: date,
@@ -38,15 +45,17 @@ export const head = {
   currency: only('USD'),
   updatedAt: orNull(time),
 }
+/** Arguments of a period. */
 export const period = {
   from: s.optional(s.string({ pattern: DAY, description: 'First UTC day, inclusive. Default: 29 days before to.' })),
   to: s.optional(s.string({ pattern: DAY, description: 'Last UTC day, inclusive. Default: today. At most 366 days.' })),
 }
 
+/** An ISO time; null for undefined. */
 export const iso = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-/** When a day begins, Unix milliseconds; undefined for one that no calendar has. */
+/** The start of a day, Unix milliseconds; undefined for a day that no calendar has. */
 function startOf(day: string): number | undefined {
   const at = Date.parse(`${day}T00:00:00Z`)
   return Number.isNaN(at) || dayOf(at) !== day ? undefined : at
@@ -55,30 +64,33 @@ function startOf(day: string): number | undefined {
 /** A key created by the operator has the rights of the owner. */
 export const roleOf = ({ member }: Principal) => member?.role ?? 'owner'
 
+/** What the caller's analytics cover. */
 export const scopeOf = (principal: Principal): Infer<typeof scope> => ({
   type: roleOf(principal) === 'developer' ? 'member' : 'project',
   projectId: principal.projectId,
   userId: principal.member?.id ?? null,
 })
 
-/** Checks the right to read analytics; returns the tool's error for others. */
+/** The caller; a tool error for a credential that may not read analytics. */
 export function reader({ ex }: ToolContext): Principal | ToolResult {
   const { principal } = ex
   return principal?.kind === 'key'
     ? principal
     : toolError('A valid, active user API key is required to read analytics.')
 }
+/** Whether a helper returned a tool error in place of its value. */
 export const isResult = (found: object): found is ToolResult => 'content' in found
 
-/** A period as days and as a query, or what is wrong with it. */
+/** The period of a report, as days and as a query. */
 export interface Report {
   readonly query: ReportQuery
   readonly from: string
   readonly to: string
-  /** Of keys that the caller may see, by id. */
+  /** Names of the keys that the caller may see, by id. */
   readonly keyNames: ReadonlyMap<string, string>
 }
 
+/** The report that arguments describe, or what is wrong with them. */
 export async function reportOf(
   principal: Principal,
   { from, to }: { from?: string | undefined; to?: string | undefined },
@@ -107,6 +119,7 @@ export async function reportOf(
   }
 }
 
+/** The fields that begin every report. */
 export const headOf = (principal: Principal, { from, to }: Report, updatedAt: number | undefined) => ({
   scope: scopeOf(principal),
   from,
@@ -116,6 +129,7 @@ export const headOf = (principal: Principal, { from, to }: Report, updatedAt: nu
   updatedAt: iso(updatedAt),
 })
 
+/** Sums in USD, as JSON numbers. */
 export const shown = (given: ReportSums): Infer<typeof sums> => ({
   requestCount: given.requests,
   errorCount: given.errors,
@@ -132,14 +146,14 @@ export const shown = (given: ReportSums): Infer<typeof sums> => ({
   discountSavingsUsd: toNumber(given.savings),
 })
 
-/** How a group is shown: by its name where it has one. */
+/** The name of a group; its id where it has none. */
 export function nameOf(by: string, id: string, { keyNames }: Report, { catalog }: ToolContext): string {
   if (by === 'provider') return catalog.providers.get(id)?.name ?? id
   if (by === 'model') return catalog.models.get(id)?.name ?? id
   return by === 'api_key' ? (keyNames.get(id) ?? id) : id
 }
 
-/** What `read` resolves with; a store that fails becomes the one error of all analytics, never zeros. */
+/** Resolves like `read`; a failure of the store becomes a tool error, never zeros. */
 export async function reading({ services, ex }: ToolContext, read: () => Promise<ToolResult>): Promise<ToolResult> {
   try {
     return await read()

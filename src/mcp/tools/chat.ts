@@ -1,4 +1,4 @@
-/** `chat`: a question to a model. */
+/** `chat`: calls a chat model. */
 import { formatMoney } from '../../core/money.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { type Tool, textBlock } from '../tool.ts'
@@ -11,7 +11,7 @@ const input = s.object({
   max_tokens: s.optional(s.integer({ minimum: 1 })),
 })
 
-/** What is read of a chat answer. */
+/** The fields of a chat answer that the tool reads. */
 interface Answer {
   readonly choices: readonly {
     readonly message: { readonly content: string | null; readonly refusal?: string | null }

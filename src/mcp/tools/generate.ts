@@ -1,15 +1,15 @@
-/** What the generating tools share: a call of an endpoint as the caller, and the tool result of its refusal. */
+/** Shared by the generating tools: calls an endpoint as the caller, and makes its refusal a tool error. */
 import { type Call, call } from '../../core/call.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { type ToolContext, type ToolResult, toolError } from '../tool.ts'
 
-/** The answer, or the tool result of a refusal. */
+/** The answer, or the tool error of a refusal. */
 export type Generated =
   | { readonly ex: Exchange; readonly answer: unknown; readonly refusal?: undefined }
   | { readonly refusal: ToolResult }
 
-/** Of an endpoint that takes JSON by POST. */
+/** Calls an endpoint that takes JSON by POST. */
 export async function generate(context: ToolContext, path: Call['path'], body: object): Promise<Generated> {
   const { ex, lease, services } = context
   const called = await call(ex, {
@@ -22,4 +22,5 @@ export async function generate(context: ToolContext, path: Call['path'], body: o
   return called
 }
 
+/** The tool error of a refusal. */
 export const refused = ({ status, message }: GatewayError): ToolResult => toolError(`Error: ${status} - ${message}`)

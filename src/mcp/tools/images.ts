@@ -68,14 +68,14 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
       const paths = await save(folder, names, images)
       return { content: [textBlock(`Saved: ${paths.join(', ')}`), ...made.blocks] }
     } catch (err) {
-      // The image is paid for, and is passed on all the same.
+      // The image has been paid for, so that the caller gets it.
       services.log.error({ err, request_id: ex.id }, 'image not saved')
       return { content: [textBlock('The image could not be saved on the server.'), ...made.blocks] }
     }
   },
 }
 
-/** What is read of an images answer. */
+/** The fields of an images answer that the tools read. */
 interface Answer {
   readonly data: readonly { readonly b64_json: string; readonly revised_prompt?: string }[]
 }

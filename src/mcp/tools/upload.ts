@@ -1,4 +1,4 @@
-/** Images as files of the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
+/** Saves images in the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
 import { access, constants, lstat, open, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { imageType } from '../../lib/image-type.ts'
