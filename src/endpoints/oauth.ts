@@ -38,7 +38,7 @@ const asJson = (error: GatewayError, ex: Exchange): Refusal => {
   return { contentType: JSON_TYPE, headers, body: JSON.stringify(errorBody(error)) }
 }
 
-/** Pages that the operator lists may register clients and ask for tokens. */
+/** CORS for origins that the operator lists. */
 function corsOf(ex: Exchange): readonly string[] {
   const origin = ex.header('origin')
   if (origin === undefined || !ex.snapshot.mcp.site.origins.has(origin.toLowerCase())) return []
@@ -94,7 +94,7 @@ export const oauth: readonly Endpoint[] = [
   { ...posting, path: '/oauth/authorize', open: true, body: 'raw', serve: page(consent), refusal: asPage },
   { ...posting, path: '/oauth/token', open: true, body: 'raw', serve: answering(200, token), refusal: asJson },
   { ...forPages, path: '/oauth/token' },
-  // Not open: a key proves for which one a client acts by itself.
+  // Not open: a client of client_credentials registers with the key to which it is bound.
   { ...posting, path: '/oauth/register', serve: answering(201, register), refusal: asJson },
   { ...forPages, path: '/oauth/register' },
   {

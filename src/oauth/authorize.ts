@@ -1,4 +1,4 @@
-/** `GET /oauth/authorize` (RFC 6749 4.1.1, RFC 7636, RFC 8707, RFC 9207): what is asked for, checked, as a page. */
+/** `GET /oauth/authorize` (RFC 6749 4.1.1, RFC 7636, RFC 8707, RFC 9207): checks the request and shows the consent page. */
 import type { GatewayError } from '../core/error.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Page } from '../lib/html.ts'
@@ -14,8 +14,8 @@ import { CONSENT_MS, type ConsentRequest, newCookie, PURPOSE, signed } from './s
 
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 
-/** Parameters returned to the client only: its address was checked. */
-export function sentBack(
+/** A redirect to the client, whose redirect URI has been checked. */
+export function redirectToClient(
   status: 302 | 303,
   { base }: OAuthContext,
   { redirectUri, state }: Pick<ConsentRequest, 'redirectUri' | 'state'>,
@@ -27,6 +27,7 @@ export function sentBack(
 
 async function* nothing(): AsyncGenerator<never[]> {}
 
+/** An HTML page as a reply; `more` are further headers. */
 export function pageReply(status: number, { html, headers }: Page, more: readonly string[] = []): Reply {
   const event = { type: 'bytes', bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8' } as const
   return { status, headers: [...headers, ...more], events: one(event) }
@@ -43,11 +44,11 @@ export async function authorize(context: OAuthContext): Promise<Reply> {
   const client = await clientOf(context, query)
   const redirectUri = query.get('redirect_uri')
   if (redirectUri === null || !isRegistered(client.redirectUris, redirectUri)) {
-    throw oauthError(400, 'invalid_request', 'The redirect_uri is missing, or is none that the client has registered.')
+    throw oauthError(400, 'invalid_request', 'The redirect_uri is missing, or is not registered for this client.')
   }
   const back = { redirectUri, state: query.get('state') ?? undefined }
   try {
-    const request = { ...back, ...askedFor(context, query, client) }
+    const request = { ...back, ...checkedRequest(context, query, client) }
     const cookie = newCookie()
     const [key] = services.signingKeys(PURPOSE)
     const text = signed(request, cookie, key!, services.now())
@@ -58,22 +59,22 @@ export async function authorize(context: OAuthContext): Promise<Reply> {
     const { code, message } = thrown as GatewayError
     if ((thrown as GatewayError).type !== 'oauth_error') throw thrown
     services.metrics.oauth('page', 'refused')
-    return sentBack(302, context, back, { error: code as OAuthCode, error_description: message })
+    return redirectToClient(302, context, back, { error: code as OAuthCode, error_description: message })
   }
 }
 
-/** The client that a request names. Throws 400 where there is none. */
+/** The client that the request names. Throws 400 for an unknown one. */
 async function clientOf(context: OAuthContext, query: URLSearchParams): Promise<KnownClient> {
   const client = await findClient(context, query.get('client_id') ?? '')
   if (client) return client
   throw oauthError(
     400,
     'invalid_client',
-    'The client is not known here. Remove the connection in it, and add it again.',
+    'The client_id is unknown. Remove the connection in your program, and add it again.',
   )
 }
 
-function askedFor({ base }: OAuthContext, query: URLSearchParams, client: KnownClient) {
+function checkedRequest({ base }: OAuthContext, query: URLSearchParams, client: KnownClient) {
   if (query.get('response_type') !== 'code') {
     throw oauthError(400, 'unsupported_response_type', 'response_type must be "code".')
   }
@@ -93,7 +94,7 @@ function askedFor({ base }: OAuthContext, query: URLSearchParams, client: KnownC
   return { clientId: client.id, challenge, scopes, resource: resourceOf(base) }
 }
 
-/** Over plain http a browser takes neither the prefix nor `Secure`. */
+/** Browsers accept the prefix and `Secure` over https alone. */
 export const cookieName = ({ base }: OAuthContext): string =>
   base.startsWith('https:') ? '__Host-mgw_consent' : 'mgw_consent'
 

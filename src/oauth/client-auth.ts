@@ -19,7 +19,7 @@ export async function authenticated(context: OAuthContext, form: URLSearchParams
   await checkAttempts(context, 'client', clientAuth)
   const presented = presentedBy(context, form)
   const client = presented && (await findClient(context, presented.id))
-  if (presented && client && isRight(client, presented)) return client
+  if (presented && client && matches(client, presented)) return client
   context.services.metrics.oauth('client', 'refused')
   await countAttempt(context, 'client', clientAuth)
   throw invalidClient()
@@ -32,19 +32,24 @@ function presentedBy({ ex }: OAuthContext, form: URLSearchParams): Presented | u
   if (authorization === undefined) {
     return id === undefined ? undefined : { id, secret, by: secret === undefined ? 'none' : 'client_secret_post' }
   }
-  if (secret !== undefined) throw oauthError(400, 'invalid_request', 'The client authenticates in two ways at once.')
+  if (secret !== undefined)
+    throw oauthError(
+      400,
+      'invalid_request',
+      'Send the client_secret in the Authorization header or in the body, not in both.',
+    )
   const [, pair] = BASIC.exec(authorization) ?? []
   if (pair === undefined) return undefined
   const text = Buffer.from(pair, 'base64').toString('utf8')
   const colon = text.indexOf(':')
   const basic = colon < 0 ? undefined : decoded(text.slice(0, colon), text.slice(colon + 1))
   if (basic && id !== undefined && id !== basic.id) {
-    throw oauthError(400, 'invalid_request', 'The client names itself in two ways.')
+    throw oauthError(400, 'invalid_request', 'The client_id in the body differs from that in the Authorization header.')
   }
   return basic
 }
 
-/** Both halves are encoded as forms are, once. */
+/** Both halves are form-encoded, once. */
 function decoded(id: string, secret: string): Presented | undefined {
   const plain = (text: string) => decodeURIComponent(text.replaceAll('+', ' '))
   try {
@@ -54,8 +59,8 @@ function decoded(id: string, secret: string): Presented | undefined {
   }
 }
 
-/** Either way of sending a secret will do: libraries choose by themselves. */
-function isRight({ method, secretHash }: KnownClient, { secret, by }: Presented): boolean {
+/** A secret is accepted in the header and in the body: libraries do not follow the registered method. */
+function matches({ method, secretHash }: KnownClient, { secret, by }: Presented): boolean {
   if (method === 'none' || secretHash === null) return by === 'none'
   return secret !== undefined && timingSafeEqual(Buffer.from(sha256(secret)), Buffer.from(secretHash))
 }

@@ -10,7 +10,7 @@ import { oauthError } from './errors.ts'
 import { nameOf, redirectsOf } from './register.ts'
 
 const MAX_URL = 2_000
-const HINT = 'Its operator decides by mcp.client_metadata whether such documents are read.'
+const HINT = 'The setting mcp.client_metadata decides whether such documents are read.'
 
 /**
  * An https address with a path, and nothing that two readers could read in two ways. Which of them are fetched from is the
@@ -23,7 +23,10 @@ export function isDocumentUrl(id: string): boolean {
   return isPlain && pathname !== '/' && !/%2e/i.test(pathname)
 }
 
-/** Throws 502 when the document cannot be fetched, 400 when it describes no client that could be served. */
+/**
+ * Undefined where documents are not read. Throws 502 when the document cannot be fetched, 529 while too many are, 400 when
+ * it does not describe a valid client.
+ */
 export async function describedClient(context: OAuthContext, id: string): Promise<KnownClient | undefined> {
   const { services, options } = context
   if (!options.readsDocuments) return undefined
@@ -34,13 +37,14 @@ export async function describedClient(context: OAuthContext, id: string): Promis
   try {
     document = JSON.parse(text)
   } catch {
-    throw wrong('is no JSON')
+    throw wrong('is not JSON')
   }
   if (!isObject(document) || document.client_id !== id) throw wrong('does not name its own address as client_id')
   const { client_name: name, redirect_uris: uris, token_endpoint_auth_method: method = 'none' } = document
-  if (method !== 'none' || 'client_secret' in document) throw wrong('has a secret, which it could not keep')
-  if (name !== undefined && typeof name !== 'string') throw wrong('has a client_name that is no text')
-  if (!Array.isArray(uris) || !uris.every(uri => typeof uri === 'string')) throw wrong('lists no redirect_uris')
+  if (method !== 'none' || 'client_secret' in document)
+    throw wrong('has a secret, or a token_endpoint_auth_method other than "none"')
+  if (name !== undefined && typeof name !== 'string') throw wrong('has a client_name that is not a string')
+  if (!Array.isArray(uris) || !uris.every(uri => typeof uri === 'string')) throw wrong('has no list of redirect_uris')
   services.metrics.oauth('document', 'ok')
   return {
     id,

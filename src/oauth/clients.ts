@@ -1,9 +1,9 @@
-/** Finds clients: those that are registered, and those that a document at their id describes. */
+/** Finds clients: registered ones, and those that the document at their id describes. */
 import type { OAuthClient } from '../core/ports.ts'
 import { describedClient, isDocumentUrl } from './client-metadata.ts'
 import type { OAuthContext } from './context.ts'
 
-/** What consent and tokens need of a client. */
+/** The fields of a client that consent and token requests use. */
 export type KnownClient = Pick<
   OAuthClient,
   'id' | 'name' | 'redirectUris' | 'grantTypes' | 'method' | 'secretHash' | 'scopes' | 'keyId'
@@ -15,7 +15,7 @@ export type KnownClient = Pick<
 
 const REGISTERED = /^mgw_cl_[\w-]{1,100}$/
 
-/** Throws a GatewayError for a document that cannot be read. */
+/** Undefined for an unknown client. Throws a GatewayError for a document that cannot be read. */
 export async function findClient(context: OAuthContext, id: string): Promise<KnownClient | undefined> {
   if (isDocumentUrl(id)) return describedClient(context, id)
   if (!REGISTERED.test(id)) return undefined

@@ -1,8 +1,8 @@
-/** `POST /oauth/authorize`: what a person typed and ticked becomes a grant and its code. */
+/** `POST /oauth/authorize`: the form of the consent page becomes a grant and its code. */
 import type { Reply } from '../core/filter.ts'
 import type { NewGrant } from '../core/ports.ts'
 import { opaque, sha256 } from '../lib/opaque.ts'
-import { cookieName, pageReply, sentBack } from './authorize.ts'
+import { cookieName, pageReply, redirectToClient } from './authorize.ts'
 import { findClient, type KnownClient } from './clients.ts'
 import { checkAttempts, countAttempt, type OAuthContext } from './context.ts'
 import { oauthError } from './errors.ts'
@@ -41,9 +41,10 @@ export async function consent(context: OAuthContext): Promise<Reply> {
   if (form.get('action') === 'deny') {
     services.metrics.oauth('consent', 'denied')
     const denied = { error: 'access_denied', error_description: 'The person refused.' } as const
-    return sentBack(303, context, request, denied)
+    return redirectToClient(303, context, request, denied)
   }
-  if (form.get('action') !== 'allow') throw oauthError(400, 'invalid_request', 'The form says neither allow nor deny.')
+  if (form.get('action') !== 'allow')
+    throw oauthError(400, 'invalid_request', 'The field action must be "allow" or "deny".')
   const ticked = form.getAll('scope')
   const again = (error: string) => pageReply(400, consentPage({ client, request, signed, ticked, error }))
   const scopes = request.scopes.filter(scope => ticked.includes(scope))
@@ -52,14 +53,14 @@ export async function consent(context: OAuthContext): Promise<Reply> {
   const code = await granted(context, client, { ...request, scopes }, (form.get('credential') ?? '').trim())
   if (code !== undefined) {
     services.metrics.oauth('consent', 'ok')
-    return sentBack(303, context, request, { code })
+    return redirectToClient(303, context, request, { code })
   }
   services.metrics.oauth('consent', 'refused')
   await countAttempt(context, 'consent', context.options.limits.consent)
   return again(UNKNOWN)
 }
 
-/** Browsers say where a form stands; what another site sends is refused. Others say nothing. */
+/** Throws 403 for a form of another site. Programs other than browsers send neither header. */
 function checkSender({ ex, base }: OAuthContext): void {
   const origin = ex.header('origin')
   const site = ex.header('sec-fetch-site')
@@ -75,7 +76,7 @@ function cookieIn(context: OAuthContext): string | undefined {
   return found.length === 1 ? found[0]!.slice(name.length + 1) : undefined
 }
 
-/** The code of a new grant; undefined where the credential proves nothing. */
+/** The code of a new grant; undefined for a credential that is not valid here. */
 async function granted(
   { services, options }: OAuthContext,
   client: KnownClient,

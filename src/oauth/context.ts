@@ -1,4 +1,4 @@
-/** What every part of the authorization server works with. */
+/** A request to the authorization server, with its options and the name of the server. */
 import { addressKey } from '../core/address.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { OAuthOptions } from '../core/mcp.ts'
@@ -6,19 +6,21 @@ import type { Quota, Services } from '../core/ports.ts'
 import { baseOf } from '../core/site.ts'
 import { oauthError, tooOften } from './errors.ts'
 
+/** Of one request. */
 export interface OAuthContext {
   readonly ex: Exchange
   readonly services: Services
   readonly options: OAuthOptions
-  /** The name of this server that the request came to: `https://gateway.example.com`. */
+  /** The name of this server that the request used: `https://gateway.example.com`. */
   readonly base: string
 }
 
-/** Throws 403 for a host that is no name of ours: links and metadata would lead there. */
+/** Throws 403 for a host that is no name of ours: links and metadata would name it. */
 export function contextOf(ex: Exchange, services: Services): OAuthContext {
   return { ex, services, options: ex.snapshot.mcp.oauth, base: siteOf(ex) }
 }
 
+/** The name of this server that the request used: scheme, host and port. Throws 403 for a host that is no name of ours. */
 export function siteOf(ex: Exchange): string {
   const base = baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.port)
   if (base !== undefined) return base
@@ -28,6 +30,7 @@ export function siteOf(ex: Exchange): string {
 
 const WINDOW_MS = 60_000
 
+/** What is limited for each client address. */
 export type Attempt = 'register' | 'consent' | 'client'
 
 /** Counts an attempt of the client's address, and throws 429 beyond `limit` a minute. */

@@ -1,6 +1,7 @@
 /** Refusals of the authorization server (RFC 6749 5.2, 4.1.2.1; RFC 7591 3.2.2; RFC 8707). */
 import { GatewayError } from '../core/error.ts'
 
+/** The error codes of the RFCs. */
 export type OAuthCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -16,9 +17,10 @@ export type OAuthCode =
   | 'temporarily_unavailable'
   | 'server_error'
 
-/** What `oauthError` made, so that other errors get a code of the protocol. */
+/** Errors of `oauthError` have this type; `errorBody` gives all others a code by their status. */
 const TYPE = 'oauth_error'
 
+/** A refusal with a code of the protocol. */
 export const oauthError = (
   status: number,
   code: OAuthCode,
@@ -27,20 +29,25 @@ export const oauthError = (
 ): GatewayError => new GatewayError({ status, type: TYPE, code, message, headers })
 
 const BASIC = { 'www-authenticate': 'Basic realm="oauth", charset="UTF-8"' }
+/** One text for every cause. */
 export const invalidClient = () =>
   oauthError(401, 'invalid_client', 'The client is unknown, or its secret is wrong.', BASIC)
 /** One text for every cause. */
 export const invalidGrant = () =>
   oauthError(400, 'invalid_grant', 'The code or token is unknown, used, expired, revoked, or of another client.')
-export const invalidScope = () => oauthError(400, 'invalid_scope', 'More was asked for than may be granted.')
+/** For a scope that is unknown, or beyond what was granted. */
+export const invalidScope = () =>
+  oauthError(400, 'invalid_scope', 'The scope is unknown, or exceeds what may be granted.')
+/** For a `resource` that is not this server. */
 export const invalidTarget = (base: string) =>
-  oauthError(400, 'invalid_target', `The resource must be ${base}/mcp, or be left out.`)
+  oauthError(400, 'invalid_target', `The resource must be ${base}/mcp, or absent.`)
+/** Of an address that has used up its attempts. */
 export const tooOften = (seconds: number) =>
   oauthError(429, 'temporarily_unavailable', 'Too many attempts from this address. Wait, and try again.', {
     'retry-after': String(Math.max(1, Math.ceil(seconds))),
   })
 
-/** `{error, error_description}`, whatever was thrown. */
+/** `{error, error_description}` of any error. */
 export const errorBody = ({ status, type, code, message }: GatewayError): object => ({
   error: type === TYPE ? code : codeOf(status),
   error_description: message,

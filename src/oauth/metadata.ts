@@ -1,8 +1,10 @@
-/** What clients learn of this server before they have anything (RFC 9728, RFC 8414). `base` is the name that they used. */
+/** The metadata documents (RFC 9728, RFC 8414). `base` is the name of this server that the request used. */
 import { scopes } from '../mcp/tool.ts'
 
+/** The identifier of the protected resource. */
 export const resourceOf = (base: string): string => `${base}/mcp`
 
+/** RFC 9728. */
 export const protectedResource = (base: string): object => ({
   resource: resourceOf(base),
   authorization_servers: [base],
@@ -14,6 +16,7 @@ export const protectedResource = (base: string): object => ({
 
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post']
 
+/** RFC 8414. `readsDocuments`: a client's id may be the address of a document. */
 export const authorizationServer = (base: string, readsDocuments: boolean): object => ({
   issuer: base,
   authorization_endpoint: `${base}/oauth/authorize`,

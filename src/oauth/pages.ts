@@ -10,20 +10,22 @@ const MEANING: Readonly<Record<Scope, string>> = {
   'usage:read': 'Read account, usage and costs.',
 }
 
-/** A name without invisible characters, which could turn it round or make it look like another one. */
+/** A name without format characters, which could reverse it or imitate another name. */
 export const plainName = (name: string): string => name.replace(/\p{Cf}/gu, '')
 
+/** What the consent page shows. */
 export interface ConsentPage {
   readonly client: Pick<KnownClient, 'name' | 'verified' | 'redirectUris'>
   readonly request: ConsentRequest
-  /** The same, signed. */
+  /** `request`, signed, for the hidden field. */
   readonly signed: string
-  /** Of the last attempt; all at first. */
+  /** Scopes whose boxes are ticked: those of the last attempt, all at first. */
   readonly ticked: readonly string[]
   /** Why the last attempt failed. */
   readonly error?: string | undefined
 }
 
+/** A form without scripts; its redirect is allowed by the Content-Security-Policy. */
 export function consentPage({ client, request, signed, ticked, error }: ConsentPage): Page {
   const name = plainName(client.name)
   const boxes = request.scopes.map(
@@ -53,7 +55,7 @@ ${boxes.join('\n')}
   return page(`Connect ${name}`, body, `'self' ${sourceOf(request.redirectUri)}`)
 }
 
-/** For people whose way cannot go on. */
+/** The page of an error that is not returned to the client. */
 export const errorPage = (message: string): Page =>
   page(
     'Not connected',

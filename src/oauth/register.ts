@@ -1,5 +1,4 @@
-/** Clients that register themselves (RFC 7591). Nothing that they name is fetched, and no name is believed. */
-
+/** Dynamic client registration (RFC 7591). No address in the metadata is fetched, and names stay unverified. */
 import { validator } from '../codecs/validate.ts'
 import { errors } from '../core/error.ts'
 import type { ClientAuthentication, GrantType, NewClient } from '../core/ports.ts'
@@ -14,7 +13,7 @@ const MAX_REDIRECTS = 20
 const MAX_NAME = 100
 const ID_BYTES = 16
 const SECRET_BYTES = 32
-const USUAL_NAME = 'MCP client'
+const DEFAULT_NAME = 'MCP client'
 const GRANT_TYPES = ['authorization_code', 'refresh_token', 'client_credentials'] as const
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post'] as const
 
@@ -33,7 +32,7 @@ const invalid = (message: string) => oauthError(400, 'invalid_client_metadata', 
 /** Compiles the schema of registrations. */
 export const prepareRegistration = (): void => checked.prepare()
 
-/** The 201 of a registration, with the secret, which nothing shows again. */
+/** The 201 of a registration. Its secret is shown this once. */
 export async function register(context: OAuthContext): Promise<object> {
   const { ex, services, options } = context
   await countAttempt(context, 'register', options.limits.register)
@@ -41,7 +40,7 @@ export async function register(context: OAuthContext): Promise<object> {
   const issue = checked.issue(given)
   if (issue) throw invalid(`${issue.path} ${issue.message}`.trim())
   const client = clientOf(given as Infer<typeof body>, options.redirectSchemes)
-  const keyId = client.grantTypes.includes('client_credentials') ? actingKey(context, client) : null
+  const keyId = client.grantTypes.includes('client_credentials') ? boundKey(context, client) : null
   const secret = client.method === 'none' ? undefined : opaque('mgw_cs_', SECRET_BYTES)
   const { text: id } = opaque('mgw_cl_', ID_BYTES)
   await services.oauth.clients.register({ ...client, id, keyId, secretHash: secret?.hash ?? null })
@@ -65,8 +64,8 @@ function clientOf(given: Infer<typeof body>, schemes: ReadonlySet<string>): Desc
   const grantTypes = grantTypesOf(given.grant_types)
   const method = given.token_endpoint_auth_method ?? 'client_secret_basic'
   if (!isOneOf(METHODS, method)) throw invalid(`token_endpoint_auth_method must be one of ${METHODS.join(', ')}.`)
-  const sendsBack = grantTypes.includes('authorization_code')
-  const redirectUris = sendsBack || given.redirect_uris ? redirectsOf(given.redirect_uris, schemes) : []
+  const usesRedirects = grantTypes.includes('authorization_code')
+  const redirectUris = usesRedirects || given.redirect_uris ? redirectsOf(given.redirect_uris, schemes) : []
   const known = scopesIn(given.scope)
   return {
     name: nameOf(given.client_name),
@@ -84,17 +83,17 @@ function grantTypesOf(given: readonly string[] | undefined): readonly GrantType[
   return GRANT_TYPES.filter(type => given.includes(type))
 }
 
-/** The names that there are, in their usual order. */
+/** The known scopes of a `scope` parameter, in canonical order. */
 export const scopesIn = (given: string | undefined): readonly Scope[] =>
   scopes.filter(scope => (given ?? '').split(' ').includes(scope))
 
 const isOneOf = <T extends string>(all: readonly T[], one: string): one is T => (all as readonly string[]).includes(one)
 
-/** Throws `invalid_redirect_uri`, which names the address. */
+/** Throws `invalid_redirect_uri`, which names the first invalid one. */
 export function redirectsOf(given: readonly string[] | undefined, schemes: ReadonlySet<string>): readonly string[] {
   const wrong = (message: string) => oauthError(400, 'invalid_redirect_uri', message)
   if (!given || given.length === 0 || given.length > MAX_REDIRECTS) {
-    throw wrong(`redirect_uris must hold 1 to ${MAX_REDIRECTS} addresses.`)
+    throw wrong(`redirect_uris must hold 1 to ${MAX_REDIRECTS} URIs.`)
   }
   for (const uri of given) {
     const issue = redirectIssue(uri, schemes)
@@ -103,17 +102,17 @@ export function redirectsOf(given: readonly string[] | undefined, schemes: Reado
   return given
 }
 
-/** Throws 400 for a name that could hide what it is. */
+/** Throws 400 for a name that is too long or has control characters. */
 export function nameOf(given: string | undefined): string {
-  const name = (given ?? USUAL_NAME).trim() || USUAL_NAME
+  const name = (given ?? DEFAULT_NAME).trim() || DEFAULT_NAME
   if (name.length > MAX_NAME || /\p{Cc}/u.test(name)) {
     throw invalid(`client_name must have at most ${MAX_NAME} characters, none of them a control character.`)
   }
   return name
 }
 
-/** The key that a client of `client_credentials` is bound to, which proves that it may. */
-function actingKey({ ex: { principal } }: OAuthContext, { method }: Described): string {
+/** The API key of the request, to which a client of `client_credentials` is bound. Throws 401 without a regular one. */
+function boundKey({ ex: { principal } }: OAuthContext, { method }: Described): string {
   if (!principal) throw errors.noCredentials()
   if (principal.kind !== 'key' || principal.session || principal.token) {
     throw errors.invalidKey('it is no regular API key, which client_credentials needs.')

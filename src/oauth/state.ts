@@ -1,16 +1,17 @@
-/** A request for consent between its page and its form: signed, so that nothing is kept and any process can check it. */
+/** The consent request, from its page to its form: signed, so that no process stores it and every process can verify it. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Scope } from '../mcp/tool.ts'
 
+/** How long a form can be sent. */
 export const CONSENT_MS = 600_000
-/** Of the key that signs. */
+/** The purpose of the signing key. */
 export const PURPOSE = 'oauth consent'
 
-/** What a client asks for, as it was checked. */
+/** An authorization request that has been checked. */
 export interface ConsentRequest {
   readonly clientId: string
   readonly redirectUri: string
-  /** As the client gave it. */
+  /** As the client sent it. */
   readonly state: string | undefined
   readonly scopes: readonly Scope[]
   readonly challenge: string
@@ -23,22 +24,24 @@ interface Signed extends ConsentRequest {
   readonly exp: number
 }
 
-/** As text: of several spellings of the same bytes one is ours. */
+/** Compared as text: base64url has several spellings of the same bytes, of which one is valid. */
 const macOf = (key: Buffer, text: string): string => createHmac('sha256', key).update(text).digest('base64url')
 const nonceOf = (cookie: string): string => createHash('sha256').update(cookie).digest('base64url')
 
+/** The value of the cookie that binds a form to the browser of its page. */
 export const newCookie = (): string => randomBytes(24).toString('base64url')
 
+/** The text of the hidden field. */
 export function signed(request: ConsentRequest, cookie: string, key: Buffer, now: number): string {
   const content: Signed = { ...request, nonce: nonceOf(cookie), exp: now + CONSENT_MS }
   const text = Buffer.from(JSON.stringify(content)).toString('base64url')
   return `${text}.${macOf(key, text)}`
 }
 
-/** Why a form is refused: it is not ours, its time is over, or another page has been opened since. */
+/** Why a form is refused: its signature is wrong, it is too old, or its cookie is that of another page. */
 export type SignedIssue = 'forged' | 'expired' | 'another page'
 
-/** `keys` are those that may have signed. */
+/** The request of a hidden field, or why it is refused. `keys` are those that may have signed it. */
 export function opened(
   text: string,
   cookie: string | undefined,

@@ -23,8 +23,9 @@ interface Answer {
 
 const grants: Readonly<
   Record<GrantType, (context: OAuthContext, client: KnownClient, form: URLSearchParams) => Promise<Answer>>
-> = { authorization_code: byCode, refresh_token: byRefreshToken, client_credentials: byItself }
+> = { authorization_code: byCode, refresh_token: byRefreshToken, client_credentials: byClientCredentials }
 
+/** The 200 of a token request. Throws the error of the RFC. */
 export async function token(context: OAuthContext): Promise<Answer> {
   checkQuery(context)
   const form = await formOf(context.ex)
@@ -50,9 +51,9 @@ export async function token(context: OAuthContext): Promise<Answer> {
   }
 }
 
-/** What a query holds stands in logs of proxies. */
+/** Proxies log queries. */
 function checkQuery({ ex }: OAuthContext): void {
-  if (ex.query !== '') throw oauthError(400, 'invalid_request', 'Parameters stand in the body, never in the address.')
+  if (ex.query !== '') throw oauthError(400, 'invalid_request', 'Send the parameters in the body, not in the query.')
 }
 
 function required(form: URLSearchParams, name: string): string {
@@ -63,7 +64,7 @@ function required(form: URLSearchParams, name: string): string {
 
 interface Made {
   readonly tokens: NewTokens
-  /** The answer, for these scopes. */
+  /** The response body, for these scopes. */
   answer(scopes: readonly string[]): Answer
 }
 
@@ -115,7 +116,7 @@ async function byRefreshToken(context: OAuthContext, client: KnownClient, form: 
   return answer(issued.scopes)
 }
 
-async function byItself(context: OAuthContext, client: KnownClient, form: URLSearchParams): Promise<Answer> {
+async function byClientCredentials(context: OAuthContext, client: KnownClient, form: URLSearchParams): Promise<Answer> {
   const wanted = form.get('scope')
   const own = scopesIn(client.scopes.join(' '))
   const scopes = wanted === null ? own : scopesIn(wanted).filter(scope => own.includes(scope))
@@ -126,7 +127,7 @@ async function byItself(context: OAuthContext, client: KnownClient, form: URLSea
   return answer(scopes)
 }
 
-/** The answer is the same whatever the token was. */
+/** Revokes a token (RFC 7009). An unknown token is no error. */
 export async function revoke(context: OAuthContext): Promise<void> {
   checkQuery(context)
   const form = await formOf(context.ex)

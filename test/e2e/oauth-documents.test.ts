@@ -123,7 +123,7 @@ t.test('O5 a document that is hostile or wrong leads to a page that says why, an
     ['/gone', res => res.writeHead(404).end('{}'), 502, /answers 404/],
     ['/page', res => res.setHeader('content-type', 'text/html').end('<p>'), 502, /no plain JSON/],
     ['/packed', res => res.setHeader('content-encoding', 'gzip').end('{}'), 502, /no plain JSON/],
-    ['/text', res => res.end('{'), 400, /is no JSON/],
+    ['/text', res => res.end('{'), 400, /is not JSON/],
     ['/list', res => res.end('[]'), 400, /does not name its own address/],
     ['/other', described({ client_id: `${good.origin}/client.json` }), 400, /does not name its own address/],
     ['/slash', described({ client_id: `${good.origin}/slash/` }), 400, /does not name its own address/],
@@ -162,12 +162,12 @@ t.test('O6 only public addresses by https are connected to, and those that the o
     [`${untrusted.origin}/client.json`, 502, /cannot be reached/],
     [`${misnamed.origin}/client.json`, 502, /cannot be reached/],
     // These name no document, and no client.
-    [`${good.origin.replace('https', 'http')}/client.json`, 400, /not known/],
-    [`${good.origin}/a/../client.json`, 400, /not known/],
-    [`${good.origin}/%2e%2e/client.json`, 400, /not known/],
-    [`${good.origin}/client.json#`, 400, /not known/],
-    [`${good.origin.replace('https://', 'https://user@')}/client.json`, 400, /not known/],
-    [`${good.origin}/`, 400, /not known/],
+    [`${good.origin.replace('https', 'http')}/client.json`, 400, /client_id is unknown/],
+    [`${good.origin}/a/../client.json`, 400, /client_id is unknown/],
+    [`${good.origin}/%2e%2e/client.json`, 400, /client_id is unknown/],
+    [`${good.origin}/client.json#`, 400, /client_id is unknown/],
+    [`${good.origin.replace('https://', 'https://user@')}/client.json`, 400, /client_id is unknown/],
+    [`${good.origin}/`, 400, /client_id is unknown/],
   ]
   const before = good.paths.length
   for (const [id, status, says] of rows) {

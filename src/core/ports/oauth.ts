@@ -64,13 +64,13 @@ export interface GrantedClient {
 }
 export interface NewGrant {
   readonly client: GrantedClient
-  /** What proves whose grant it is: a live regular key, or a member's code, which this uses up. */
+  /** Whose grant it is: a live regular key's, or that of a member's login code, which is used up. */
   readonly proof: { readonly keyId: string } | { readonly loginCode: string }
   readonly scopes: readonly string[]
   readonly resource: string
   readonly code: NewToken & { readonly redirectUri: string; readonly challenge: string }
 }
-/** A code as it is presented; `challenge` is made of the verifier that comes with it. */
+/** A code in a token request; `challenge` is computed from the request's verifier. */
 export interface PresentedCode {
   readonly hash: string
   readonly clientId: string
@@ -80,7 +80,7 @@ export interface PresentedCode {
 export interface PresentedRefreshToken {
   readonly hash: string
   readonly clientId: string
-  /** Of the access token, in place of all that was granted. */
+  /** For the access token; undefined for all that were granted. */
   readonly scopes: readonly string[] | undefined
 }
 /** What tokens were issued for. */
@@ -118,9 +118,9 @@ export interface GrantRecord {
   readonly lastUsedAt: string | null
 }
 export interface OAuthGrantStore {
-  /** Makes a code by which a member proves who they are, once. */
+  /** Makes a code that signs a member in once. */
   addLoginCode(input: LoginCodeInput, actor: Actor): Promise<LoginCodeRecord>
-  /** A grant and its code, all or nothing; false when the proof, or the client, is good no more. */
+  /** A grant and its code, all or nothing; false when the proof or the client is no longer valid. */
   begin(grant: NewGrant): Promise<boolean>
   /**
    * Takes a code and issues tokens: of many at once exactly one succeeds. A second use by its client ends the grant; what
@@ -129,7 +129,7 @@ export interface OAuthGrantStore {
   redeem(code: PresentedCode, tokens: NewTokens): Promise<Issued | 'invalid_grant'>
   /** Puts a new pair in the place of a refresh token. A second use of one ends the grant. */
   refresh(token: PresentedRefreshToken, tokens: NewTokens): Promise<Issued | 'invalid_grant' | 'invalid_scope'>
-  /** A grant to a client that acts by itself; false when its key is over. */
+  /** A grant by client credentials, and its token; false when the client's key is no longer valid. */
   issue(
     client: Pick<OAuthClient, 'id' | 'name' | 'keyId'>,
     scopes: readonly string[],

@@ -64,7 +64,7 @@ export class GrantCreation {
       .pluck()
   }
 
-  /** Throws `Undone` when the proof, or the client, is good no more. */
+  /** Throws `Undone` when the proof or the client is no longer valid. */
   byConsent({ client, proof, scopes, resource, code }: NewGrant): void {
     if (client.isRegistered && this.#client.get(client.id) === undefined) throw new Undone()
     const madeKey = 'loginCode' in proof
@@ -78,8 +78,8 @@ export class GrantCreation {
     this.#note(grant, principal.orgId)
   }
 
-  /** A grant of a client that acts for its own key, and its token; false when the client or its key is over. */
-  byItself(
+  /** A grant of a client that acts for its own key, and its token; false when the client or its key is no longer valid. */
+  byClientCredentials(
     { id, name, keyId }: Pick<OAuthClient, 'id' | 'name' | 'keyId'>,
     scopes: readonly string[],
     resource: string,

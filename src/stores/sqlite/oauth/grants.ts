@@ -43,7 +43,8 @@ export function sqliteGrants(
     },
     redeem: async (code, made) => afterReuse(await changes.write(() => requests.redeem(code, made))),
     refresh: async (token, made) => afterReuse(await changes.write(() => requests.refresh(token, made))),
-    issue: (client, scopes, resource, access) => changes.run(() => creation.byItself(client, scopes, resource, access)),
+    issue: (client, scopes, resource, access) =>
+      changes.run(() => creation.byClientCredentials(client, scopes, resource, access)),
     revokeToken: (hash, clientId) =>
       changes.run(() => {
         const owner = tokens.owner(hash)
