@@ -8,7 +8,8 @@ import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
 import { Channel } from './channel.ts'
 import { ClientEvents } from './client-events.ts'
 import { Conversation } from './conversation.ts'
-import { errorEvent, newEventId, type RealtimeEvent, readEvent } from './events.ts'
+import { errorEvent, newEventId, type RealtimeEvent } from './events.ts'
+import { ProviderEvents, type SessionActions } from './provider-events.ts'
 import { Responses } from './responses.ts'
 import type { firstUpdate, SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
@@ -52,14 +53,11 @@ export class Session {
   readonly #client: Channel
   readonly #provider: Channel
   readonly #events: ClientEvents
-  readonly #conversation: Conversation
   readonly #responses: Responses
   #resolve!: () => void
   #clientOpen = true
   #providerOpen = true
   #ending = false
-  /** Speech was committed while a response ran: the next response answers it. */
-  #isResponseDue = false
   #linger: NodeJS.Timeout | undefined
   #lingerMs = LINGER_MS
   #isSettled = false
@@ -75,15 +73,19 @@ export class Session {
       this.#resolve = resolve
     })
     const { mapping } = context.target
-    this.#conversation = new Conversation(mapping.contextLength ?? mapping.model.contextLength)
+    const conversation = new Conversation(mapping.contextLength ?? mapping.model.contextLength)
     const opened = isObject(created.session) ? created.session : {}
     const { session, settings } = first
-    this.#events = new ClientEvents(context, this.#conversation, settings)
+    this.#events = new ClientEvents(context, conversation, settings)
     this.#events.apply(settings)
-    this.#conversation.settings(opened)
-    this.#conversation.settings(session)
+    conversation.settings(opened)
+    conversation.settings(session)
     this.#responses = new Responses({ charges, form: context.form, now, most: limits.spend })
     const failed = (cause: unknown) => this.#fail(asError(cause))
+    const events = new ProviderEvents({
+      ...{ context, conversation, events: this.#events, responses: this.#responses, masked: provider.masked },
+      session: this.#actions(),
+    })
     this.#client = new Channel(client, {
       failed,
       take: text => this.#fromClient(text),
@@ -92,14 +94,14 @@ export class Session {
     })
     this.#provider = new Channel(provider.socket, {
       failed,
-      take: text => this.#fromProvider(text),
+      take: text => events.take(text),
       closed: () => this.#providerClosed(),
       stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
     })
     const eventId = newEventId()
     this.#events.updates.push({ eventId, isOwn: true, before: settings })
     this.#provider.send(JSON.stringify({ type: 'session.update', event_id: eventId, session }))
-    this.#client.send(this.#shown(created, JSON.stringify(created)))
+    this.#client.send(shownEvent(created, JSON.stringify(created), context, settings))
     this.#client.open(this.#provider)
     this.#provider.open(this.#client, options.earlier)
   }
@@ -138,6 +140,22 @@ export class Session {
     this.#end(GOING_AWAY, 'server_shutting_down', 'The gateway is shutting down. Open another session.')
   }
 
+  #actions(): SessionActions {
+    return {
+      isEnding: () => this.#ending,
+      toClient: text => {
+        if (this.#clientOpen) this.#client.send(text)
+      },
+      toProvider: text => this.#provider.send(text),
+      sendError: (code, message) => this.#sendError(code, message),
+      respond: (eventId, text, event) => this.#respond(eventId, text, event),
+      refused: error => this.#refused(error, null),
+      endForPolicy: reason => this.#close(POLICY, reason),
+      upstreamFailed: what => this.#upstreamFailed(what),
+      responseEnded: () => this.#responseEnded?.(),
+    }
+  }
+
   async #fromClient(text: string | undefined): Promise<void> {
     const taken = this.#events.take(text)
     if (taken.kind === 'pass') this.#provider.send(taken.text)
@@ -170,139 +188,6 @@ export class Session {
     this.#sendError(error.code ?? 'internal', error.message, of)
     if (error.status === 401 || error.status === 403 || error.status === 410) this.#close(POLICY, 'the key has ended')
     else if (error.status >= 500) this.#fail(error)
-  }
-
-  async #fromProvider(text: string | undefined): Promise<void> {
-    const shown = text === undefined ? undefined : this.#options.provider.masked(text)
-    const event = shown === undefined ? undefined : readEvent(shown)
-    if (!event) {
-      this.#upstreamFailed('it sends what is no event')
-      return
-    }
-    const passed = await this.#handle(event, shown!)
-    if (passed !== undefined && this.#clientOpen) this.#client.send(passed)
-  }
-
-  /** What the client gets of an event; undefined for nothing. */
-  async #handle(event: RealtimeEvent, text: string): Promise<string | undefined> {
-    switch (event.type) {
-      case 'rate_limits.updated':
-        return undefined
-      case 'session.updated':
-        return this.#events.updates.shift()?.isOwn ? undefined : this.#shown(event, text)
-      case 'input_audio_buffer.committed':
-        await this.#audioCommitted(event, text)
-        return undefined
-      case 'conversation.item.input_audio_transcription.completed':
-        return this.#transcriptCompleted(event, text)
-      case 'conversation.item.input_audio_transcription.failed':
-        this.#responses.transcriptFailed(event.item_id)
-        return text
-      case 'response.created':
-        if (!this.#responses.created(isObject(event.response) ? event.response : {})) {
-          this.#upstreamFailed('it makes a response that nobody has asked for')
-          return undefined
-        }
-        return this.#shown(event, text)
-      case 'response.done':
-        return this.#done(event, text)
-      case 'error':
-        return this.#providerError(event)
-      default:
-        return event.type.startsWith('response.') && typeof event.delta === 'string'
-          ? this.#delta(event.type, event.delta, text)
-          : this.#shown(event, text)
-    }
-  }
-
-  async #delta(type: string, delta: string, text: string): Promise<string | undefined> {
-    if (this.#responses.isCancelled) return undefined
-    if (await this.#responses.delta(type, delta)) return text
-    this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
-    this.#sendError('insufficient_credits', 'The response was cancelled: there is no money for more of it.')
-    return undefined
-  }
-
-  async #done(event: RealtimeEvent, text: string): Promise<string | undefined> {
-    const usage = await this.#responses.done(isObject(event.response) ? event.response : {})
-    if (usage === 'duplicate') return undefined
-    if (usage === 'unrequested') {
-      this.#upstreamFailed('it ends a response that nobody has asked for')
-      return undefined
-    }
-    if (usage === 'unreadable') {
-      this.#upstreamFailed('the usage of a response cannot be read')
-      return undefined
-    }
-    if (usage.prompt !== undefined) this.#conversation.answered(usage)
-    this.#responseEnded?.()
-    // The client has it before anything that follows.
-    if (this.#clientOpen) this.#client.send(this.#shown(event, text))
-    if (this.#isResponseDue && !this.#ending) await this.#createResponse()
-    return undefined
-  }
-
-  async #audioCommitted(event: RealtimeEvent, text: string): Promise<void> {
-    const { settings } = this.#events
-    const seconds = this.#conversation.committed()
-    const isByClient = this.#events.commits > 0
-    if (isByClient) this.#events.commits--
-    if (settings.transcription) {
-      try {
-        await this.#responses.expectTranscript(event.item_id, seconds, settings.transcription)
-      } catch (thrown) {
-        this.#refused(asError(thrown), null)
-        // What its provider has begun cannot be stopped.
-        this.#close(POLICY, 'no money for transcripts')
-        return
-      }
-    }
-    if (this.#clientOpen) this.#client.send(text)
-    if (isByClient || !settings.createsResponses || this.#options.context.transcribes) return
-    if (this.#responses.isRunning) this.#isResponseDue = true
-    else await this.#createResponse()
-  }
-
-  /** Answers what was said, as a provider would by itself. */
-  async #createResponse(): Promise<void> {
-    this.#isResponseDue = false
-    const eventId = newEventId()
-    const event = { type: 'response.create', event_id: eventId }
-    await this.#respond(eventId, JSON.stringify(event), event)
-  }
-
-  async #transcriptCompleted(event: RealtimeEvent, text: string): Promise<string | undefined> {
-    const { transcription } = this.#events.settings
-    if (!transcription) return text
-    try {
-      await this.#responses.transcriptCompleted(event, transcription)
-      return text
-    } catch (thrown) {
-      this.#refused(asError(thrown), null)
-      this.#close(POLICY, 'no money for transcripts')
-      return undefined
-    }
-  }
-
-  #providerError(event: RealtimeEvent): string | undefined {
-    const error: Json = isObject(event.error) ? event.error : {}
-    const { event_id: of, code } = error
-    const updates = this.#events.updates
-    const at = typeof of === 'string' ? updates.findIndex(({ eventId }) => eventId === of) : -1
-    const update = at < 0 ? undefined : updates.splice(at, 1)[0]
-    if (update && !update.isOwn) this.#events.apply(update.before)
-    this.#responses.refused(of)
-    if (code === 'input_audio_buffer_commit_empty' && this.#events.commits > 0) this.#events.commits--
-    const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
-    if (!update?.isOwn) return shown
-    // Without it the provider would answer by itself, past the gate.
-    if (this.#clientOpen) this.#client.send(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
-    this.#upstreamFailed('it refuses the settings of the session')
-    return undefined
-  }
-
-  #shown(event: RealtimeEvent, text: string): string {
-    return shownEvent(event, text, this.#options.context, this.#events.settings)
   }
 
   #sendError(code: string, message: string, of: string | null = null, param: string | null = null): void {

@@ -1,0 +1,191 @@
+/** What becomes of the events of a provider: most are passed on, some change the session, and some are charged for. */
+import { asError, type GatewayError } from '../core/error.ts'
+import { isObject, type Json } from '../core/json.ts'
+import type { ClientEvents } from './client-events.ts'
+import type { Conversation } from './conversation.ts'
+import { newEventId, type RealtimeEvent, readEvent } from './events.ts'
+import type { Responses } from './responses.ts'
+import type { SettingsContext } from './settings.ts'
+import { shownEvent } from './shown.ts'
+
+/** What an event of the provider may do to its session. */
+export interface SessionActions {
+  isEnding(): boolean
+  /** Sends nothing to a client that has left. */
+  toClient(text: string): void
+  toProvider(text: string): void
+  sendError(code: string, message: string): void
+  /** Sends a `response.create` to the provider once its cost is held. */
+  respond(eventId: string, text: string, event: Readonly<Json>): Promise<void>
+  /** Reports a refusal of money, and ends the session where no later one can succeed. */
+  refused(error: GatewayError): void
+  /** Closes both sides with 1008. */
+  endForPolicy(reason: string): void
+  upstreamFailed(what: string): void
+  /** Nothing runs at the provider any more. */
+  responseEnded(): void
+}
+
+export interface ProviderEventsOptions {
+  readonly context: SettingsContext
+  readonly events: ClientEvents
+  readonly conversation: Conversation
+  readonly responses: Responses
+  readonly session: SessionActions
+  /** A message without the provider's credential. */
+  readonly masked: (text: string) => string
+}
+
+export class ProviderEvents {
+  readonly #context: SettingsContext
+  readonly #events: ClientEvents
+  readonly #conversation: Conversation
+  readonly #responses: Responses
+  readonly #session: SessionActions
+  readonly #masked: (text: string) => string
+  /** Audio was committed while a response ran: the next response answers it. */
+  #isResponseDue = false
+
+  constructor({ context, events, conversation, responses, session, masked }: ProviderEventsOptions) {
+    this.#context = context
+    this.#events = events
+    this.#conversation = conversation
+    this.#responses = responses
+    this.#session = session
+    this.#masked = masked
+  }
+
+  /** `text` is undefined for a binary message. Rejects when the ledger fails. */
+  async take(text: string | undefined): Promise<void> {
+    const masked = text === undefined ? undefined : this.#masked(text)
+    const event = masked === undefined ? undefined : readEvent(masked)
+    if (!event) {
+      this.#session.upstreamFailed('it sends what is no event')
+      return
+    }
+    const passed = await this.#handle(event, masked!)
+    if (passed !== undefined) this.#session.toClient(passed)
+  }
+
+  /** What the client gets of an event; undefined for nothing. */
+  async #handle(event: RealtimeEvent, text: string): Promise<string | undefined> {
+    switch (event.type) {
+      case 'rate_limits.updated':
+        return undefined
+      case 'session.updated':
+        return this.#events.updates.shift()?.isOwn ? undefined : this.#shown(event, text)
+      case 'input_audio_buffer.committed':
+        await this.#audioCommitted(event, text)
+        return undefined
+      case 'conversation.item.input_audio_transcription.completed':
+        return this.#transcriptCompleted(event, text)
+      case 'conversation.item.input_audio_transcription.failed':
+        this.#responses.transcriptFailed(event.item_id)
+        return text
+      case 'response.created':
+        if (!this.#responses.created(isObject(event.response) ? event.response : {})) {
+          this.#session.upstreamFailed('it makes a response that nobody has asked for')
+          return undefined
+        }
+        return this.#shown(event, text)
+      case 'response.done':
+        return this.#done(event, text)
+      case 'error':
+        return this.#providerError(event)
+      default:
+        return event.type.startsWith('response.') && typeof event.delta === 'string'
+          ? this.#delta(event.type, event.delta, text)
+          : this.#shown(event, text)
+    }
+  }
+
+  async #delta(type: string, delta: string, text: string): Promise<string | undefined> {
+    if (this.#responses.isCancelled) return undefined
+    if (await this.#responses.delta(type, delta)) return text
+    this.#session.toProvider(JSON.stringify({ type: 'response.cancel' }))
+    this.#session.sendError('insufficient_credits', 'The response was cancelled: there is no money for more of it.')
+    return undefined
+  }
+
+  async #done(event: RealtimeEvent, text: string): Promise<string | undefined> {
+    const usage = await this.#responses.done(isObject(event.response) ? event.response : {})
+    if (usage === 'duplicate') return undefined
+    if (usage === 'unrequested') {
+      this.#session.upstreamFailed('it ends a response that nobody has asked for')
+      return undefined
+    }
+    if (usage === 'unreadable') {
+      this.#session.upstreamFailed('the usage of a response cannot be read')
+      return undefined
+    }
+    if (usage.prompt !== undefined) this.#conversation.answered(usage)
+    this.#session.responseEnded()
+    // The client has it before anything that follows.
+    this.#session.toClient(this.#shown(event, text))
+    if (this.#isResponseDue && !this.#session.isEnding()) await this.#createResponse()
+    return undefined
+  }
+
+  async #audioCommitted(event: RealtimeEvent, text: string): Promise<void> {
+    const { settings } = this.#events
+    const seconds = this.#conversation.committed()
+    const isByClient = this.#events.commits > 0
+    if (isByClient) this.#events.commits--
+    if (settings.transcription) {
+      try {
+        await this.#responses.expectTranscript(event.item_id, seconds, settings.transcription)
+      } catch (thrown) {
+        this.#session.refused(asError(thrown))
+        // What its provider has begun cannot be stopped.
+        this.#session.endForPolicy('no money for transcripts')
+        return
+      }
+    }
+    this.#session.toClient(text)
+    if (isByClient || !settings.createsResponses || this.#context.transcribes) return
+    if (this.#responses.isRunning) this.#isResponseDue = true
+    else await this.#createResponse()
+  }
+
+  /** Answers what was said, as a provider would by itself. */
+  async #createResponse(): Promise<void> {
+    this.#isResponseDue = false
+    const eventId = newEventId()
+    const event = { type: 'response.create', event_id: eventId }
+    await this.#session.respond(eventId, JSON.stringify(event), event)
+  }
+
+  async #transcriptCompleted(event: RealtimeEvent, text: string): Promise<string | undefined> {
+    const { transcription } = this.#events.settings
+    if (!transcription) return text
+    try {
+      await this.#responses.transcriptCompleted(event, transcription)
+      return text
+    } catch (thrown) {
+      this.#session.refused(asError(thrown))
+      this.#session.endForPolicy('no money for transcripts')
+      return undefined
+    }
+  }
+
+  #providerError(event: RealtimeEvent): string | undefined {
+    const error: Json = isObject(event.error) ? event.error : {}
+    const { event_id: of, code } = error
+    const updates = this.#events.updates
+    const at = typeof of === 'string' ? updates.findIndex(({ eventId }) => eventId === of) : -1
+    const update = at < 0 ? undefined : updates.splice(at, 1)[0]
+    if (update && !update.isOwn) this.#events.apply(update.before)
+    this.#responses.refused(of)
+    if (code === 'input_audio_buffer_commit_empty' && this.#events.commits > 0) this.#events.commits--
+    const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
+    if (!update?.isOwn) return shown
+    // Without it the provider would answer by itself, past the gate.
+    this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
+    this.#session.upstreamFailed('it refuses the settings of the session')
+    return undefined
+  }
+
+  #shown(event: RealtimeEvent, text: string): string {
+    return shownEvent(event, text, this.#context, this.#events.settings)
+  }
+}
