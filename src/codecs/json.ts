@@ -1,4 +1,4 @@
-/** Client wire of local endpoints: no request body, one JSON value as answer. */
+/** Client wire of local endpoints: no request body, one JSON value as answer, whole or in pieces of which each is a batch. */
 import type { Codec, Encoder } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -16,10 +16,13 @@ class ValueEncoder implements Encoder {
   readonly contentType = 'application/json'
   #out: string | Buffer = ''
 
-  write(batch: readonly Event[]): undefined {
+  write(batch: readonly Event[]): Buffer | undefined {
+    let piece: Buffer | undefined
     for (const event of batch) {
       if (event.type === 'result') this.#out = event.bytes ?? JSON.stringify(event.value)
+      else if (event.type === 'bytes') piece = event.bytes
     }
+    return piece
   }
 
   end(): string | Buffer {

@@ -1,12 +1,13 @@
 /** Reads and removes stored responses (docs/responses.md#state). */
 import { json } from '../codecs/json.ts'
 import { inputItems } from '../codecs/responses/stored.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import { type Endpoint, value, written } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Json } from '../core/json.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
+import { LeasedPieces, PIECE } from './leased-pieces.ts'
 import { listOf, listQuery } from './list-query.ts'
 
 const unknown = (id: string): GatewayError =>
@@ -29,6 +30,14 @@ async function own(ex: Exchange, { responses, now }: Services): Promise<Response
   return found
 }
 
+/** Large ones in pieces: whoever stores much and reads slowly would fill the process. */
+function replyOf(result: object, { principal }: Exchange, { memory }: Services): Reply {
+  const bytes = Buffer.from(JSON.stringify(result))
+  if (bytes.length <= PIECE) return written(bytes)
+  const headers = ['content-length', String(bytes.length)]
+  return { status: 200, headers, events: new LeasedPieces(bytes, memory, principal!.orgId) }
+}
+
 const turnOf = ({ turn }: ResponseRecord) => JSON.parse(turn) as { readonly input: Json[]; readonly output: Json[] }
 
 async function read(ex: Exchange, services: Services): Promise<Reply> {
@@ -36,7 +45,7 @@ async function read(ex: Exchange, services: Services): Promise<Reply> {
     throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
   }
   const found = await own(ex, services)
-  return value(Object.assign(JSON.parse(found.answer), { output: turnOf(found).output }))
+  return replyOf(Object.assign(JSON.parse(found.answer), { output: turnOf(found).output }), ex, services)
 }
 
 async function remove(ex: Exchange, { responses, now }: Services): Promise<Reply> {
@@ -55,7 +64,7 @@ async function list(ex: Exchange, services: Services): Promise<Reply> {
   if (after !== undefined && at === 0) {
     throw errors.invalidParameters('after: expected the id of an item of this list', 'after')
   }
-  return value(listOf(items.slice(at, at + limit), items.length > at + limit))
+  return replyOf(listOf(items.slice(at, at + limit), items.length > at + limit), ex, services)
 }
 
 async function cancel(ex: Exchange, services: Services): Promise<Reply> {
