@@ -4,11 +4,16 @@ import type { FilterFactory } from '../core/filter.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { ExchangeResponses, type StoredBounds } from './stored-responses.ts'
 
+/** Oldest responses of an organization, or of a session, that one new response may displace: some milliseconds. */
+const DROPPED = 200
+
 const options = s.object({
   /** JSON of one response with what its own request added; larger ones are not stored. */
   max_response: s.default(s.size(), '4MiB'),
   /** Of one organization; beyond it its oldest responses are removed. */
   organization: s.default(s.size(), '1GiB'),
+  /** Of one end user's session, within the organization's; beyond it the session's oldest responses are removed. */
+  session: s.default(s.size(), '64MiB'),
   /** Responses that one request may continue, or take items of. */
   max_chain: s.default(s.integer({ minimum: 1, maximum: 10_000, description: 'a count from 1 to 10000' }), 1000),
 })
@@ -18,8 +23,8 @@ export const responses: FilterFactory<Infer<typeof options>> = {
   options,
   needs: ['principal'],
   appliesTo: ({ codec }) => codec.stored !== undefined,
-  create({ max_response: maxBytes, organization: share, max_chain: maxChain }, services) {
-    const bounds: StoredBounds = { maxBytes, share, maxChain }
+  create({ max_response: maxBytes, organization: bytes, session, max_chain: maxChain }, services) {
+    const bounds: StoredBounds = { maxBytes, maxChain, share: { bytes, session, dropped: DROPPED } }
     const opened = new WeakMap<Exchange, ExchangeResponses>()
     return {
       handle(ex, next) {

@@ -3,14 +3,14 @@ import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
-import type { ResponseOwner, Services } from '../core/ports.ts'
+import type { ResponseOwner, ResponseShare, Services } from '../core/ports.ts'
 import { Count, MAX_VALUES, Shape } from '../core/shape.ts'
 import type { ResponseTexts, StoredForm, StoredResponses, StoredTurn } from '../core/stored-responses.ts'
 
 export interface StoredBounds {
-  /** Of one response, and of all responses of an organization. */
+  /** Of one response. */
   readonly maxBytes: number
-  readonly share: number
+  readonly share: ResponseShare
   readonly maxChain: number
 }
 type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
@@ -19,8 +19,6 @@ type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
 const COPIES = 2
 /** Characters that are parsed before others may go on. */
 const REST = 512 * 1024
-/** Oldest responses of an organization that one new response may displace: some milliseconds. */
-const DROPPED = 200
 
 interface TurnText {
   readonly values: number
@@ -141,7 +139,7 @@ export class ExchangeResponses implements StoredResponses {
     const turn = `{"values":${count.values},"input":${input},"output":${output}}`
     const record = { id, previousId: this.previousId, createdAt: now(), turn, answer }
     try {
-      return await responses.add(record, this.#owner, { bytes: share, dropped: DROPPED })
+      return await responses.add(record, this.#owner, share)
     } catch (err) {
       log.warn({ err, id }, 'response not stored')
       return false

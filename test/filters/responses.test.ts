@@ -14,7 +14,7 @@ type Json = Record<string, unknown>
 
 const NOW = 1_000_000
 const MIB = 1024 * 1024
-const usual = { max_response: 4 * MIB, organization: 1024 * MIB, max_chain: 1000 }
+const usual = { max_response: 4 * MIB, organization: 1024 * MIB, session: 64 * MIB, max_chain: 1000 }
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
 
 /** A project that stores responses for 1,000 seconds, and what its requests are answered. */
@@ -195,7 +195,7 @@ t.test('an answer is stored before its last event is written, whole and with wha
     { ...response, completed_at: 0 },
   )
   t.match(JSON.parse(turn), { input: [{ role: 'user', content: 'Hi' }], values: 17 })
-  t.strictSame(own.state.shares, [{ bytes: 1024 * MIB, dropped: 200 }])
+  t.strictSame(own.state.shares, [{ bytes: 1024 * MIB, session: 64 * MIB, dropped: 200 }])
 })
 
 t.test('items that a body refers to wrongly are left to its decoding', async t => {

@@ -6,7 +6,7 @@ import type { Principal, ResponseOwner, ResponseRecord } from '../../src/core/po
 import { HOUR, type MakeSubject, NOON, type Subject } from './subject.ts'
 
 const BY = 'tester'
-const SHARE = { bytes: 1_000_000, dropped: 3 }
+const SHARE = { bytes: 1_000_000, session: 1_000_000, dropped: 3 }
 const ownerOf = ({ orgId, projectId }: Principal, session?: string): ResponseOwner => ({ orgId, projectId, session })
 const record = (id: string, turn = `turn of ${id}`, at = NOON): ResponseRecord => {
   return { id, previousId: null, createdAt: at, turn, answer: '{}' }
@@ -92,7 +92,7 @@ export function responseStoreContract(t: Test, make: MakeSubject): void {
     const subject = await make(t)
     const { responses } = subject
     const [a, b] = [ownerOf(await keeping(subject)), ownerOf(await keeping(subject))]
-    const share = { bytes: 5 * 1514, dropped: 3 }
+    const share = { bytes: 5 * 1514, session: 5 * 1514, dropped: 3 }
     const turn = 'x'.repeat(1000)
     await responses.add(record('resp_b', turn), b, share)
     for (let n = 0; n < 7; n++) {
@@ -111,5 +111,30 @@ export function responseStoreContract(t: Test, make: MakeSubject): void {
     await responses.remove('resp_5', a, 0)
     t.ok(await responses.add(record('resp_large', 'x'.repeat(5000)), a, share), 'what was removed takes no room')
     t.strictSame(await left(), ['resp_b', 'resp_6'])
+  })
+
+  t.test('an end user who passes the share of a session loses their own oldest, and nobody else does', async t => {
+    const subject = await make(t)
+    const { responses } = subject
+    const principal = await keeping(subject)
+    const [key, eve, ada] = [ownerOf(principal), ownerOf(principal, 'eve'), ownerOf(principal, 'ada')]
+    const share = { bytes: 100 * 1514, session: 2 * 1514, dropped: 3 }
+    const turn = 'x'.repeat(1000)
+    await responses.add(record('resp_key', turn, NOON), key, share)
+    await responses.add(record('resp_ada', turn, NOON), ada, share)
+    for (let n = 0; n < 4; n++) t.ok(await responses.add(record(`resp_${n}`, turn, NOON + 1 + n), eve, share))
+    const left = async () => {
+      const ids = ['resp_key', 'resp_ada', ...Array.from({ length: 4 }, (_, n) => `resp_${n}`)]
+      return (await Promise.all(ids.map(id => responses.find(id, key, 0)))).flatMap(one => one?.id ?? [])
+    }
+    t.strictSame(await left(), ['resp_key', 'resp_ada', 'resp_2', 'resp_3'])
+    t.notOk(
+      await responses.add(record('resp_large', 'x'.repeat(3000)), eve, share),
+      'larger than the share of a session',
+    )
+    t.ok(await responses.add(record('resp_large', 'x'.repeat(3000)), key, share), 'a key has no such bound')
+    await responses.remove('resp_3', eve, 0)
+    t.ok(await responses.add(record('resp_0', turn, NOON + 9), eve, share))
+    t.strictSame(await left(), ['resp_key', 'resp_ada', 'resp_0', 'resp_2'])
   })
 }

@@ -9,7 +9,7 @@ import { sealText } from '../../src/stores/sealing.ts'
 import { placeOf } from '../../src/stores/sqlite/jobs/rows.ts'
 import { identity, integer, NOON, type SqliteSubject, sqliteSubject } from './subject.ts'
 
-const SHARE = { bytes: 100_000_000, dropped: 1 }
+const SHARE = { bytes: 100_000_000, session: 100_000_000, dropped: 1 }
 const callback = { url: 'https://hook.example/in', secret: 'whsec_c2VjcmV0' }
 const texts = { turn: 'a turn', answer: 'an answer' }
 

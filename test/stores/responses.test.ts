@@ -9,7 +9,7 @@ t.test('content is sealed at rest, and bound to its response and its organizatio
   const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
   const texts = { turn: 'a secret of the caller', answer: 'a secret of the model' }
   const record = (id: string) => ({ id, previousId: null, createdAt: NOON, ...texts })
-  const share = { bytes: 1_000_000, dropped: 1 }
+  const share = { bytes: 1_000_000, session: 1_000_000, dropped: 1 }
   await responses.add(record('resp_1'), { ...a, session: undefined }, share)
   await responses.add(record('resp_2'), { ...a, session: undefined }, share)
   for (const file of [path, `${path}-wal`]) t.notOk(readFileSync(file).includes('a secret of the'), file)

@@ -34,7 +34,7 @@ t.test('opening makes folder and file for their owner only, durable and with the
     (
       'audit balances budgets discounts holds job_events jobs keys ledger login_codes manifests member_projects members ' +
       'oauth_clients oauth_codes oauth_grants oauth_tokens organizations owners policies projects provider_keys pruned ' +
-      'realtime_secrets requests response_bytes responses rules subscriptions usage_hourly'
+      'realtime_secrets requests response_bytes response_session_bytes responses rules subscriptions usage_hourly'
     ).split(' '),
   )
 })

@@ -25,6 +25,8 @@ export type ResponseTurn = Pick<ResponseRecord, 'previousId' | 'turn'>
 export interface ResponseShare {
   /** Each response counts its texts and 512 bytes. */
   readonly bytes: number
+  /** The part of them that one end user's session may store. */
+  readonly session: number
   /** Oldest responses that may be removed to make room for one. */
   readonly dropped: number
 }

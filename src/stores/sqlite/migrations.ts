@@ -18,6 +18,7 @@ import { step as oauth } from './migrations/12-oauth.ts'
 import { step as responses } from './migrations/13-responses.ts'
 import { step as jobClaims } from './migrations/14-job-claims.ts'
 import { step as realtime } from './migrations/15-realtime.ts'
+import { step as sessionResponses } from './migrations/16-session-responses.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -35,4 +36,5 @@ export const migrations: readonly string[] = [
   responses,
   jobClaims,
   realtime,
+  sessionResponses,
 ]

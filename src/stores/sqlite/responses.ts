@@ -35,6 +35,30 @@ interface Wanted {
   since: number
 }
 
+/** Sums and removes the responses of an organization, or of a session, by its id. */
+interface Room {
+  readonly bytes: Statement<[string], number>
+  readonly dropOldest: Statement<[string], { bytes: number }>
+}
+
+const roomOf = (db: Sqlite, sums: string, column: string): Room => ({
+  bytes: db.prepare<[string], number>(`SELECT bytes FROM ${sums} WHERE ${column} = ?`).pluck(),
+  dropOldest: db.prepare(`
+    DELETE FROM responses WHERE id = (SELECT id FROM responses WHERE ${column} = ? ORDER BY created_at, id LIMIT 1)
+    RETURNING bytes`),
+})
+
+/** Within a transaction: removes the oldest until no more than `most` bytes are left; false where `dropped` are too few. */
+function makeRoom({ bytes, dropOldest }: Room, id: string, most: number, dropped: number): boolean {
+  let stored = bytes.get(id) ?? 0
+  for (let count = 0; stored > most && count < dropped; count++) {
+    const oldest = dropOldest.get(id)
+    if (!oldest) break
+    stored -= oldest.bytes
+  }
+  return stored <= most
+}
+
 const OWN = `
   id = @id AND org_id = @org AND project_id = @project AND (@session IS NULL OR session_id = @session)
     AND created_at >= @since`
@@ -46,8 +70,8 @@ export class SqliteResponses implements ResponseStore {
   readonly #find: Statement<Wanted, Row>
   readonly #findTurn: Statement<Wanted, TurnRow>
   readonly #remove: Statement<Wanted>
-  readonly #bytes: Statement<[string], number>
-  readonly #dropOldest: Statement<[string], { bytes: number }>
+  readonly #organization: Room
+  readonly #sessions: Room
   readonly #prune: Statement<{ now: number }>
 
   /** The ring is opened when it is first needed. */
@@ -65,12 +89,8 @@ export class SqliteResponses implements ResponseStore {
     this.#findTurn = db.prepare(`
       SELECT previous_id, created_at, master_key, turn_nonce, turn FROM responses WHERE ${OWN}`)
     this.#remove = db.prepare(`DELETE FROM responses WHERE ${OWN}`)
-    this.#bytes = db.prepare<[string], number>('SELECT bytes FROM response_bytes WHERE org_id = ?').pluck()
-    this.#dropOldest = db.prepare(`
-      DELETE FROM responses WHERE id = (
-        SELECT id FROM responses WHERE org_id = ? ORDER BY created_at, id LIMIT 1
-      )
-      RETURNING bytes`)
+    this.#organization = roomOf(db, 'response_bytes', 'org_id')
+    this.#sessions = roomOf(db, 'response_session_bytes', 'session_id')
     this.#prune = db.prepare(`
       DELETE FROM responses WHERE id IN (
         SELECT responses.id FROM projects
@@ -87,12 +107,14 @@ export class SqliteResponses implements ResponseStore {
     const { id, previousId, createdAt } = record
     const { orgId: org, projectId: project, session = null } = owner
     const bytes = responseBytes(record)
-    if (bytes > share.bytes) return false
+    if (bytes > share.bytes || (session !== null && bytes > share.session)) return false
     const [answer, turn] = this.#attempt(() => [this.#sealed(record, org, 'answer'), this.#sealed(record, org, 'turn')])
     const texts = { answer: answer.ciphertext, answerNonce: answer.nonce, turn: turn.ciphertext, turnNonce: turn.nonce }
     const row = { id, org, project, session, previousId, createdAt, bytes, version: turn.version, ...texts }
     const work = () => {
-      if (!this.#makeRoom(org, bytes, share)) return false
+      const { dropped } = share
+      if (session !== null && !makeRoom(this.#sessions, session, share.session - bytes, dropped)) return false
+      if (!makeRoom(this.#organization, org, share.bytes - bytes, dropped)) return false
       this.#insert.run(row)
       return true
     }
@@ -123,17 +145,6 @@ export class SqliteResponses implements ResponseStore {
 
   prune(): Promise<number> {
     return this.#writer.run(() => this.#prune.run({ now: this.#options.now() }).changes)
-  }
-
-  /** Within a transaction. */
-  #makeRoom(org: string, bytes: number, share: ResponseShare): boolean {
-    let stored = this.#bytes.get(org) ?? 0
-    for (let dropped = 0; stored + bytes > share.bytes && dropped < share.dropped; dropped++) {
-      const oldest = this.#dropOldest.get(org)
-      if (!oldest) break
-      stored -= oldest.bytes
-    }
-    return stored + bytes <= share.bytes
   }
 
   #sealed(record: ResponseRecord, org: string, column: 'turn' | 'answer'): Sealed {

@@ -21,19 +21,26 @@ export function responseStore(tables: Tables): ResponseStore {
     return isAllowed && responsesMs !== null && createdAt >= tables.now() - responsesMs
   }
   const oldestFirst = (a: StoredResponse, b: StoredResponse) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
+  const makeRoom = (isOwn: (row: StoredResponse) => boolean, most: number, dropped: number): boolean => {
+    const own = responses.filter(isOwn).sort(oldestFirst)
+    let stored = own.reduce((sum, one) => sum + one.bytes, 0)
+    for (const { id, bytes } of own.slice(0, dropped)) {
+      if (stored <= most) break
+      responses.delete(id)
+      stored -= bytes
+    }
+    return stored <= most
+  }
   return {
     add: (record, owner, share) =>
       tables.run(() => {
         const bytes = responseBytes(record)
-        const others = responses.filter(({ orgId }) => orgId === owner.orgId).sort(oldestFirst)
-        let stored = others.reduce((sum, one) => sum + one.bytes, 0)
-        if (bytes > share.bytes) return false
-        for (const { id, bytes: freed } of others.slice(0, share.dropped)) {
-          if (stored + bytes <= share.bytes) break
-          responses.delete(id)
-          stored -= freed
-        }
-        if (stored + bytes > share.bytes) return false
+        const { orgId, session } = owner
+        const { dropped } = share
+        if (bytes > share.bytes || (session !== undefined && bytes > share.session)) return false
+        if (session !== undefined && !makeRoom(row => row.session === session, share.session - bytes, dropped))
+          return false
+        if (!makeRoom(row => row.orgId === orgId, share.bytes - bytes, dropped)) return false
         responses.set(record.id, { ...record, ...owner, bytes })
         return true
       }),
