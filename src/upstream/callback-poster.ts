@@ -4,6 +4,7 @@ import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import { Deadline } from '../lib/timer.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { plainConnector } from './paused-answers.ts'
 
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
@@ -32,7 +33,9 @@ export class HttpCallbackPoster {
     this.check(given, allowed)
     const url = new URL(given)
     const client = new Client(url.origin, {
-      connect: isAllowed(given, allowed) ? { timeout: CONNECT_MS } : guardedConnector(CONNECT_MS, this.#resolve),
+      connect: isAllowed(given, allowed)
+        ? plainConnector({ timeout: CONNECT_MS })
+        : guardedConnector(CONNECT_MS, this.#resolve),
       pipelining: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: ms,

@@ -4,6 +4,7 @@ import type { Catalog, FoundModel, ModelLists, Provider } from '../core/catalog.
 import { isObject, listIn } from '../core/json.ts'
 import type { Log } from '../core/ports.ts'
 import { sharedLookup } from './names.ts'
+import { plainConnector } from './paused-answers.ts'
 import { authorized } from './sign.ts'
 
 const EVERY_MS = 30_000
@@ -61,7 +62,7 @@ export class Discovery {
     pipelining: 0,
     maxResponseSize: MAX_ANSWER_BYTES,
     maxHeaderSize: 16 * 1024,
-    connect: { lookup: sharedLookup() },
+    connect: plainConnector({ lookup: sharedLookup() }),
   })
   readonly #misses = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined

@@ -1,6 +1,7 @@
 /** How to connect to addresses that others gave: clients, or providers (docs/contract.md#fetched-addresses). */
 import type { Client } from 'undici'
 import { guardedConnector, type Resolve } from './guard.ts'
+import { plainConnector } from './paused-answers.ts'
 
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
@@ -20,7 +21,7 @@ export function fetchOptions(
   const isAllowed = allowed.has(url.origin)
   if (!isAllowed && (url.protocol !== 'https:' || url.port !== '')) return undefined
   return {
-    connect: isAllowed ? { timeout: CONNECT_MS } : guardedConnector(CONNECT_MS, resolve),
+    connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(CONNECT_MS, resolve),
     pipelining: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeoutMs,

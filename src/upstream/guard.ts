@@ -1,9 +1,10 @@
 /** Connects to addresses that a client gave: to public ones, whatever they are called and wherever names lead. */
 import { Resolver } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 import { isPublicHost, parseAddress } from '../core/address.ts'
 import type { NetLookup } from './names.ts'
+import { plainConnector } from './paused-answers.ts'
 
 const DNS_TIMEOUT_MS = 2_000
 const DNS_TRIES = 2
@@ -26,7 +27,7 @@ class ForbiddenAddress extends Error {}
 export function guardedConnector(
   timeoutMs: number,
   resolve: Resolve,
-  build: typeof buildConnector = buildConnector,
+  build: typeof plainConnector = plainConnector,
 ): buildConnector.connector {
   const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve) })
   return (options, callback) => {

@@ -1,6 +1,7 @@
 /** A socket to a provider, with its age, whose reading can be paused. */
 import type { Socket, TcpNetConnectOpts } from 'node:net'
 import { buildConnector, Client, type Dispatcher } from 'undici'
+import { endsWhilePaused } from './paused-answers.ts'
 
 const READ_BYTES = 64 * 1024
 
@@ -32,7 +33,7 @@ const onread = {
 /** undici's, for sockets that may rest. */
 export function socketConnector(options: buildConnector.BuildOptions = {}): buildConnector.connector {
   const all: buildConnector.BuildOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
-  return buildConnector(all)
+  return endsWhilePaused(buildConnector(all))
 }
 
 /** What a pool makes its clients with. */
