@@ -5,7 +5,7 @@ import type { Target } from '../core/translator.ts'
 import type { JobsContext, OpenAnswer } from './context.ts'
 import { pollMs, within } from './lease.ts'
 import type { JobProvider } from './provider.ts'
-import { cut, spanOf } from './range.ts'
+import { cut, isCurrent, spanOf } from './range.ts'
 import { targetsOf } from './targets.ts'
 
 const FIXED = [
@@ -54,10 +54,17 @@ async function kept({ blob, bytes, etag, type }: Blob, request: ContentRequest, 
   return { status: span ? (206 as const) : (200 as const), type, headers, chunks }
 }
 
-async function proxied(job: Job, result: Remote, request: ContentRequest, context: JobsContext, provider: JobProvider) {
+async function proxied(
+  job: Job,
+  result: Remote,
+  request: ContentRequest,
+  context: JobsContext,
+  provider: JobProvider,
+): Promise<ContentAnswer> {
   const [target] = await targetsOf(job, context)
   if (!target) throw errors.unreachable('the provider of the video is not configured any more')
   let answer = await open(job, target, result, request, provider)
+  let place = result
   if (GONE.includes(answer.status)) {
     answer.destroy()
     const again = await found(job, request, context, provider)
@@ -65,7 +72,13 @@ async function proxied(job: Job, result: Remote, request: ContentRequest, contex
       await context.store.expire(job.id, context.now())
       throw gone(job.kind)
     }
-    answer = await open(job, target, again, request, provider)
+    place = again
+    answer = await open(job, target, place, request, provider)
+  }
+  // Some providers ignore If-Range.
+  if (answer.status === 206 && !isCurrent(request.ifRange, validatorsOf(answer))) {
+    answer.destroy()
+    return proxied(job, place, { ...request, range: undefined, ifRange: undefined }, context, provider)
   }
   if (answer.status === 416) {
     answer.destroy()
@@ -117,9 +130,11 @@ function isOneRange(range: string | undefined): range is string {
   return first === '' || last === '' || Number(first) <= Number(last)
 }
 
+const validatorsOf = (answer: OpenAnswer) => [answer.header('etag'), answer.header('last-modified')] as const
+
 /** Where the provider ignores ranges, they are cut while they pass, if the length is known. */
 function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
-  const [etag, modified] = [answer.header('etag'), answer.header('last-modified')]
+  const [etag, modified] = validatorsOf(answer)
   const said = answer.header('content-type')?.toLowerCase() ?? ''
   const type = said.startsWith('video/') ? said : 'video/mp4'
   const length = answer.header('content-length')

@@ -7,14 +7,17 @@ export interface Span {
   readonly end: number
 }
 
+/** Whether a part continues what a client has: `If-Range` names one of the validators, strongly. */
+export const isCurrent = (ifRange: string | undefined, validators: readonly (string | undefined)[]): boolean =>
+  ifRange === undefined || (!ifRange.startsWith('W/') && validators.includes(ifRange))
+
 /** Undefined for the whole file: without a range, with several, and where `If-Range` names another one. Throws a 416. */
 export function spanOf(
   { range, ifRange }: { range: string | undefined; ifRange: string | undefined },
   size: number,
   validators: readonly (string | undefined)[],
 ): Span | undefined {
-  if (range === undefined) return undefined
-  if (ifRange !== undefined && (ifRange.startsWith('W/') || !validators.includes(ifRange))) return undefined
+  if (range === undefined || !isCurrent(ifRange, validators)) return undefined
   const [, first, last] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range.trim()) ?? []
   if (first === undefined || (first === '' && last === '')) return undefined
   if (first === '') {
