@@ -1,5 +1,6 @@
 /** Requests about jobs to their providers: answers are read as they come, and no length of time bounds the whole. */
 import { Client, type Dispatcher } from 'undici'
+import { isPublicHost } from '../core/address.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
@@ -89,7 +90,9 @@ export class UpstreamJobCaller {
 
   async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, headMs)
-    if (!options) throw errors.invalidAnswer('an address in it is none that is fetched from')
+    // No later attempt makes another address of one that stands in the URL.
+    const isReachable = this.#allowed.has(url.origin) || isPublicHost(url.hostname)
+    if (!options || !isReachable) throw errors.invalidAnswer('an address in it is none that is fetched from')
     const client = new Client(url.origin, { ...options, bodyTimeout: idleMs })
     const controller = new AbortController()
     const abort = () => controller.abort()
