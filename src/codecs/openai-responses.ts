@@ -25,6 +25,7 @@ export const openAiResponses = {
     return seals ? unsealed(request, seals) : request
   },
   stored,
+  dropsReasoning: true,
   holdsAnswers: true,
   encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },

@@ -17,6 +17,7 @@ import {
   openAiHelper,
   openAiRunner,
   thoughtlessAgent,
+  thoughtlessResponses,
   typedAgent,
 } from './agents/loops.ts'
 import { everyWire, nextOf } from './matrix/gateway.ts'
@@ -123,6 +124,7 @@ t.test('@anthropic-ai/sdk: every thought is shown as thinking that is signed, wh
 for (const [name, run] of [
   ['runTools()', openAiRunner],
   ['stream()', openAiHelper],
+  ['responses.create()', thoughtlessResponses],
 ] as const) {
   t.test(`openai ${name}: what the client drops of an answer does not stop the loop`, async t => {
     await upstream.reset()
@@ -131,8 +133,11 @@ for (const [name, run] of [
         await script(wire.id, first, second, third)
         t.equal(await run(gateway, wire.id), third.text, wire.wire)
         const last = await newest(wire.id)
+        // To a provider of its own wire a body goes as it came.
+        const isNative = run === thoughtlessResponses && wire.wire === 'openai.responses'
         for (const thought of [oslo, rome]) {
-          t.equal(returns(wire, last?.body, thought), wire.replays !== 'nothing', `${wire.wire}: the gateway kept it`)
+          const isKept = wire.replays !== 'nothing' && !isNative
+          t.equal(returns(wire, last?.body, thought), isKept, `${wire.wire}: the gateway kept it`)
         }
       }),
     )

@@ -85,6 +85,19 @@ export async function openAiHelper(gateway: Gateway, model: string): Promise<str
   }
 }
 
+/** `responses.create()` of the `openai` client, by a program that sends no reasoning items back. */
+export async function thoughtlessResponses(gateway: Gateway, model: string): Promise<string | null> {
+  const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: question }]
+  const tools = [{ type: 'function' as const, name: 'weather', description, parameters: schema, strict: false }]
+  for (;;) {
+    const answer = await clientOf(gateway).responses.create({ model, input, tools, reasoning: { effort: 'high' } })
+    const calls = answer.output.filter(item => item.type === 'function_call')
+    if (calls.length === 0) return answer.output_text
+    input.push(...calls)
+    for (const { call_id } of calls) input.push({ type: 'function_call_output', call_id, output: 'cold' })
+  }
+}
+
 const messagesTools: Anthropic.Tool[] = [{ name: 'weather', description, input_schema: schema }]
 
 /** A turn of the `@anthropic-ai/sdk` client, by `messages.create()` or `messages.stream()`. */
