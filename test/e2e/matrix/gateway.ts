@@ -20,6 +20,7 @@ const always = { ...testMapping, model: 'always', id: 'claude-opus-5-5', reasoni
 const marked = { model: 'marking', id: 'claude-sonnet-5', pricing, cache: 'auto' }
 const claude = wires.find(({ wire }) => wire === 'anthropic.messages')!
 const other = wires[0]!
+const fast = { ratelimit: { rpm: 100_000 } }
 
 /** Files that use it neither end nor reload it, and count what is theirs. */
 export const everyWire = shared(async t => {
@@ -50,7 +51,7 @@ export const everyWire = shared(async t => {
         models: [{ ...testMapping, supports: ['streaming', 'tools', 'prompt_cache'], ...marked }],
       }),
     ]),
-    config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
+    config: { endpoints: { chat: fast, responses: fast, gemini: fast } },
   })
   return { upstream, gateway }
 })

@@ -16,7 +16,7 @@ const dataFields = words(
 )
 const partFields = new Set([...dataFields, 'thought', 'thoughtSignature', 'videoMetadata', 'mediaResolution'])
 const toolFields = words('functionDeclarations googleSearch')
-const declarationFields = words('name description parameters parametersJsonSchema')
+const declarationFields = words('name description parameters parametersJsonSchema response responseJsonSchema')
 const ranges = { temperature: [0, 2], topP: [0, 1], candidateCount: [1, 8], maxOutputTokens: [1, Number.MAX_VALUE] }
 const skipSignature = 'skip_thought_signature_validator'
 

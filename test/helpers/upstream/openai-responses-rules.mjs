@@ -166,7 +166,8 @@ function checkTools({ tools = [], tool_choice: choice }) {
     if (tool.type !== 'function') return
     if (!/^[A-Za-z0-9_-]{1,128}$/.test(tool.name ?? '')) refuse(`Invalid '${at}name'.`, `${at}name`, 'invalid_value')
     if (tool.parameters === undefined) refuse(`Missing required parameter: '${at}parameters'.`, `${at}parameters`)
-    if (tool.strict !== false) checkStrict(tool, at)
+    // Where it is left out, the provider closes the schema if it can, and else does without.
+    if (tool.strict === true) checkStrict(tool, at)
   })
   if (choice == null) return
   if (typeof choice === 'string') {
@@ -183,7 +184,7 @@ function checkSearch({ filters, user_location: place }, at) {
   if (place && place.type !== 'approximate') refuse('Invalid value.', `${at}user_location.type`, 'invalid_value')
 }
 
-/** Strict is the default, and needs a closed schema with all properties required. */
+/** It needs a closed schema with all properties required. */
 function checkStrict({ name, parameters }, at) {
   const { additionalProperties: open, properties = {}, required = [] } = parameters ?? {}
   const isClosed = open === false && Object.keys(properties).every(property => required.includes(property))
