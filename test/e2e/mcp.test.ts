@@ -36,7 +36,7 @@ const gateway = await startGateway(t, {
   },
   config: {
     mcp: { hosts: ['gateway.test'], origins: ['https://app.example'], nano_banana: 'demo-image' },
-    endpoints: { mcp: { ratelimit: { rpm: 10_000 } } },
+    endpoints: { mcp: { ratelimit: { rpm: 10_000 } }, chat: { ratelimit: { rpm: 10_000 } } },
   },
 })
 const command = commandsOf(gateway)

@@ -40,6 +40,8 @@ const long = {
   'test/bench/counts.test.ts': {},
   'test/e2e/edge.test.ts': {},
   'test/e2e/hostile.test.ts': {},
+  'test/e2e/mcp.test.ts': {},
+  'test/e2e/mcp-usage.test.ts': {},
   'test/e2e/nodes.test.ts': {},
   'test/e2e/overload.test.ts': {},
   'test/e2e/plugins.test.ts': {},
