@@ -19,6 +19,8 @@ type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
 const COPIES = 2
 /** Characters that are parsed before others may go on. */
 const REST = 512 * 1024
+/** Characters that take as long as it takes to find and open one response. */
+const FOUND = 4096
 
 interface TurnText {
   readonly values: number
@@ -111,7 +113,7 @@ export class ExchangeResponses implements StoredResponses {
     const { bodyLimit } = this.#ex.endpoint
     const { length } = found.turn
     this.#read += length
-    this.#unrested += length
+    this.#unrested += FOUND + length
     if (this.#read > bodyLimit) throw this.#tooLong(`more than ${bodyLimit} characters`)
     if (!this.#lease.grow(length * COPIES)) throw errors.overloaded()
     const { values, input, output } = JSON.parse(found.turn) as TurnText

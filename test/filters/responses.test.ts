@@ -127,6 +127,24 @@ t.test('a request goes on from so many responses, characters and values, and mem
   refusal(t, await short.ask({ input: items }), { status: 400, message: /items of more than 2 responses/ })
 })
 
+t.test('others go on while a long conversation of short responses is read', async t => {
+  const own = project()
+  const first = own.records.get(await conversation(own, 1))!
+  for (let n = 0, previousId = first.id; n < 600; previousId = `resp_${n++}`) {
+    own.records.set(`resp_${n}`, { ...first, id: `resp_${n}`, previousId })
+  }
+  let turns = 0
+  let ended = false
+  const count = (): void => {
+    turns++
+    if (!ended) setImmediate(count)
+  }
+  setImmediate(count)
+  t.match((await own.ask({ previous_response_id: 'resp_599' })).response, { status: 'completed' })
+  ended = true
+  t.ok(turns >= 4, `${turns} turns of the loop`)
+})
+
 t.test('responses past their time, or of no project, are not found', async t => {
   const own = project()
   const { response } = await own.ask({})
