@@ -30,7 +30,7 @@ async function own(ex: Exchange, { responses, now }: Services): Promise<Response
   return found
 }
 
-/** Large ones in pieces: whoever stores much and reads slowly would fill the process. */
+/** Large responses go out in pieces: a hundred unread ones would otherwise fill the process. */
 function replyOf(result: object, { principal }: Exchange, { memory }: Services): Reply {
   const bytes = Buffer.from(JSON.stringify(result))
   if (bytes.length <= PIECE) return written(bytes)

@@ -113,7 +113,7 @@ export function responseStoreContract(t: Test, make: MakeSubject): void {
     t.strictSame(await left(), ['resp_b', 'resp_6'])
   })
 
-  t.test('an end user who passes the share of a session loses their own oldest, and nobody else does', async t => {
+  t.test('a session that passes its share loses its own oldest responses, and no others', async t => {
     const subject = await make(t)
     const { responses } = subject
     const principal = await keeping(subject)

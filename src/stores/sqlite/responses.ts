@@ -36,12 +36,12 @@ interface Wanted {
 }
 
 /** Sums and removes the responses of an organization, or of a session, by its id. */
-interface Room {
+interface OwnedResponses {
   readonly bytes: Statement<[string], number>
   readonly dropOldest: Statement<[string], { bytes: number }>
 }
 
-const roomOf = (db: Sqlite, sums: string, column: string): Room => ({
+const ownedResponses = (db: Sqlite, sums: string, column: string): OwnedResponses => ({
   bytes: db.prepare<[string], number>(`SELECT bytes FROM ${sums} WHERE ${column} = ?`).pluck(),
   dropOldest: db.prepare(`
     DELETE FROM responses WHERE id = (SELECT id FROM responses WHERE ${column} = ? ORDER BY created_at, id LIMIT 1)
@@ -49,7 +49,7 @@ const roomOf = (db: Sqlite, sums: string, column: string): Room => ({
 })
 
 /** Within a transaction: removes the oldest until no more than `most` bytes are left; false where `dropped` are too few. */
-function makeRoom({ bytes, dropOldest }: Room, id: string, most: number, dropped: number): boolean {
+function makeRoom({ bytes, dropOldest }: OwnedResponses, id: string, most: number, dropped: number): boolean {
   let stored = bytes.get(id) ?? 0
   for (let count = 0; stored > most && count < dropped; count++) {
     const oldest = dropOldest.get(id)
@@ -70,8 +70,8 @@ export class SqliteResponses implements ResponseStore {
   readonly #find: Statement<Wanted, Row>
   readonly #findTurn: Statement<Wanted, TurnRow>
   readonly #remove: Statement<Wanted>
-  readonly #organization: Room
-  readonly #sessions: Room
+  readonly #organization: OwnedResponses
+  readonly #sessions: OwnedResponses
   readonly #prune: Statement<{ now: number }>
 
   /** The ring is opened when it is first needed. */
@@ -89,8 +89,8 @@ export class SqliteResponses implements ResponseStore {
     this.#findTurn = db.prepare(`
       SELECT previous_id, created_at, master_key, turn_nonce, turn FROM responses WHERE ${OWN}`)
     this.#remove = db.prepare(`DELETE FROM responses WHERE ${OWN}`)
-    this.#organization = roomOf(db, 'response_bytes', 'org_id')
-    this.#sessions = roomOf(db, 'response_session_bytes', 'session_id')
+    this.#organization = ownedResponses(db, 'response_bytes', 'org_id')
+    this.#sessions = ownedResponses(db, 'response_session_bytes', 'session_id')
     this.#prune = db.prepare(`
       DELETE FROM responses WHERE id IN (
         SELECT responses.id FROM projects
