@@ -4,7 +4,7 @@ import type { Reply } from '../core/filter.ts'
 import type { Page } from '../lib/html.ts'
 import { findClient, type KnownClient } from './clients.ts'
 import type { OAuthContext } from './context.ts'
-import { invalidScope, invalidTarget, type OAuthCode, oauthError } from './errors.ts'
+import { descriptionOf, invalidScope, invalidTarget, type OAuthCode, oauthError } from './errors.ts'
 import { fieldsOf } from './form.ts'
 import { isOwnResource, resourceOf } from './metadata.ts'
 import { consentPage } from './pages.ts'
@@ -59,7 +59,7 @@ export async function authorize(context: OAuthContext): Promise<Reply> {
     const { code, message } = thrown as GatewayError
     if ((thrown as GatewayError).type !== 'oauth_error') throw thrown
     services.metrics.oauth('page', 'refused')
-    return redirectToClient(302, context, back, { error: code as OAuthCode, error_description: message })
+    return redirectToClient(302, context, back, { error: code as OAuthCode, error_description: descriptionOf(message) })
   }
 }
 

@@ -47,10 +47,13 @@ export const tooOften = (seconds: number) =>
     'retry-after': String(Math.max(1, Math.ceil(seconds))),
   })
 
+/** In the characters that RFC 6749 allows: printable ASCII without quotes and backslashes. */
+export const descriptionOf = (message: string): string => message.replace(/["\\]/g, "'").replace(/[^\x20-\x7e]/g, '?')
+
 /** `{error, error_description}` of any error. */
 export const errorBody = ({ status, type, code, message }: GatewayError): object => ({
   error: type === TYPE ? code : codeOf(status),
-  error_description: message,
+  error_description: descriptionOf(message),
 })
 
 function codeOf(status: number): OAuthCode {

@@ -26,6 +26,8 @@ const gateway = await startGateway(t, {
 })
 const command = commandsOf(gateway)
 const both = 'mcp:tools usage:read'
+/** The characters that RFC 6749 allows in an `error_description`. */
+const DESCRIPTION = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/
 const bearer = (token: unknown) => ({ authorization: `Bearer ${token}` })
 const list = { jsonrpc: '2.0', id: 7, method: 'tools/list' }
 const statusWith = async (token: unknown) => (await rpc(gateway, list, bearer(token))).status
@@ -81,6 +83,7 @@ t.test('O3, X13 registration says what is wrong, and stores only the fields that
     [{ redirect_uris: undefined }, 400, 'invalid_redirect_uri'],
     [{ redirect_uris: Array(21).fill(callback) }, 400, 'invalid_redirect_uri'],
     [{ redirect_uris: [callback, 'http://evil.example/'] }, 400, 'invalid_redirect_uri'],
+    [{ redirect_uris: ['https://\\"\u00e9\n'] }, 400, 'invalid_redirect_uri'],
     [{ redirect_uris: 'x' }, 400, 'invalid_client_metadata'],
     [{ client_name: 'a\u0000b' }, 400, 'invalid_client_metadata'],
     [{ client_name: 'x'.repeat(101) }, 400, 'invalid_client_metadata'],
@@ -93,6 +96,7 @@ t.test('O3, X13 registration says what is wrong, and stores only the fields that
     const answer = await program().register(metadata)
     t.equal(answer.status, status, JSON.stringify(metadata))
     t.equal(answer.body.error, error)
+    if (error !== undefined) t.match(answer.body.error_description, DESCRIPTION)
     t.match(answer.headers.get('cache-control'), /no-store/)
   }
   const usual = program()
@@ -277,6 +281,7 @@ t.test('O9 what else is wrong goes back to the client', async t => {
     t.equal(back.origin + back.pathname, callback)
     const said = ['error', 'state', 'iss'].map(name => back.searchParams.get(name))
     t.same(said, [error, 'a state', gateway.url])
+    t.match(back.searchParams.get('error_description'), DESCRIPTION)
   }
   for (const resource of [`${gateway.url}/mcp`, `${gateway.url}/mcp/`, gateway.url, `${gateway.url}/`.toUpperCase()]) {
     t.equal((await program.open({ resource: resource.replace('HTTP', 'http') })).status, 200, resource)
