@@ -31,8 +31,8 @@ export class Channel {
   #working = false
   #ended = false
   #other: Channel | undefined
-  /** Continues when enough of what was sent here has been taken. */
-  #drained: (() => void) | undefined
+  /** Wait until what was sent here has been taken. */
+  #waiters: (() => void)[] = []
   #waitingSince = 0
   /** Bytes that had come with the last whole message. */
   #seen = 0
@@ -55,10 +55,10 @@ export class Channel {
       pong: () => {
         this.awaitsPong = false
       },
-      drained: () => this.#drained?.(),
+      drained: () => this.#drained(),
       closed: code => {
         this.#ended = true
-        this.#drained?.()
+        this.#drained()
         this.#events.closed(code)
       },
     })
@@ -85,7 +85,7 @@ export class Channel {
     this.#bytes = 0
     // What still comes is dropped, so that the other end's close is read.
     this.socket.resume()
-    this.#drained?.()
+    this.#drained()
   }
 
   /** To be called now and then: whether what was sent here has not been taken for too long. */
@@ -107,7 +107,10 @@ export class Channel {
     this.#working = true
     try {
       for (let taken = 1; this.#queue.length > 0 && !this.#ended; taken++) {
-        if (this.#other!.socket.waiting > MAX_WAITING) await this.#room()
+        // Of a message that is refused, an error comes back.
+        if (this.socket.waiting > MAX_WAITING) await this.#room(this)
+        if (this.#other!.socket.waiting > MAX_WAITING) await this.#room(this.#other!)
+        if (this.#ended) break
         const text = this.#queue.shift()
         this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
         const pending = this.#events.take(text)
@@ -124,15 +127,17 @@ export class Channel {
     if (!this.#ended) this.socket.resume()
   }
 
-  /** Resolves when the other side has taken what waits for it. */
-  async #room(): Promise<void> {
+  /** Resolves when `side` has taken what waits for it, or has ended. */
+  async #room(side: Channel): Promise<void> {
     this.socket.pause()
-    const other = this.#other!
-    other.#waitingSince = performance.now()
+    if (side.#waiters.length === 0) side.#waitingSince = performance.now()
     await new Promise<void>(resolve => {
-      other.#drained = resolve
+      side.#waiters.push(resolve)
     })
-    other.#drained = undefined
-    other.#waitingSince = 0
+  }
+
+  #drained(): void {
+    this.#waitingSince = 0
+    for (const resolve of this.#waiters.splice(0)) resolve()
   }
 }

@@ -1,0 +1,199 @@
+/** A session between two ends that tests drive, whose parts are paid for from a balance that tests read. */
+import { setImmediate } from 'node:timers/promises'
+import { realtime } from '../../plugins/openai/realtime.ts'
+import type { Catalog, Mapping } from '../../src/core/catalog.ts'
+import { errors } from '../../src/core/error.ts'
+import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
+import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
+import type { Usage } from '../../src/core/usage.ts'
+import type { RealtimeEvent } from '../../src/realtime/events.ts'
+import { Session } from '../../src/realtime/session.ts'
+import { firstUpdate, type SettingsContext } from '../../src/realtime/settings.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+/** Lets everything run that needs no clock and no network. */
+export async function settle(): Promise<void> {
+  for (let turns = 0; turns < 5; turns++) await setImmediate()
+}
+
+/** One end of a WebSocket: keeps what is sent to it, and closes at once. */
+export class End implements MessageSocket {
+  readonly sent: RealtimeEvent[] = []
+  readonly closes: number[] = []
+  pings = 0
+  paused = false
+  waiting = 0
+  received = 0
+  #listener: MessageListener | undefined
+
+  open(listener: MessageListener): void {
+    this.#listener = listener
+  }
+  send(text: string): void {
+    if (this.closes.length > 0) throw new Error(`sent after the close: ${text}`)
+    this.sent.push(JSON.parse(text) as RealtimeEvent)
+  }
+  ping(): void {
+    this.pings++
+  }
+  pause(): void {
+    this.paused = true
+  }
+  resume(): void {
+    this.paused = false
+  }
+  close(code: number): void {
+    this.closes.push(code)
+    process.nextTick(() => this.#listener?.closed(code))
+  }
+  destroy(): void {
+    this.close(1006)
+  }
+
+  /** What the end on the other side sends. */
+  message(event: object | string): void {
+    const text = typeof event === 'string' ? event : JSON.stringify(event)
+    this.received += text.length
+    this.#listener?.message(text, text.length)
+  }
+  pong(): void {
+    this.#listener?.pong()
+  }
+  drained(): void {
+    this.waiting = 0
+    this.#listener?.drained()
+  }
+  /** The other side closes. */
+  left(code = 1000): void {
+    this.closes.push(code)
+    this.#listener?.closed(code)
+  }
+  types(): string[] {
+    return this.sent.map(({ type, error }) => (type === 'error' ? `error ${(error as { code?: string }).code}` : type))
+  }
+  last(): RealtimeEvent | undefined {
+    return this.sent.at(-1)
+  }
+}
+
+/** A token costs 1, whatever its kind, and a second of a transcript 1,000. */
+const costOf = ({ prompt = 0, completion = 0, input_audio_hour: hours = 0 }: Usage): number =>
+  prompt + completion + Math.round(hours * 3600 * 1000)
+
+export interface Settled extends SessionPart {
+  readonly model: string
+  readonly cost: number
+}
+
+/** A balance that parts are held and charged against. */
+export class Balance implements SessionCharges {
+  readonly settled: Settled[] = []
+  held = 0
+  left: number
+  readonly #own: Mapping
+
+  constructor(left: number, own: Mapping) {
+    this.left = left
+    this.#own = own
+  }
+
+  async hold(expected: Usage, mapping = this.#own): Promise<PartHold> {
+    await setImmediate()
+    if (!this.#take(costOf(expected))) throw errors.insufficientCredits(0).with({ code: 'insufficient_credits' })
+    let amount = costOf(expected)
+    const release = () => {
+      this.held -= amount
+      this.left += amount
+      amount = 0
+    }
+    return {
+      extend: async usage => {
+        const missing = costOf(usage) - amount
+        if (missing > 0 && !this.#take(missing)) return false
+        amount += Math.max(0, missing)
+        return true
+      },
+      note: () => undefined,
+      settle: async part => {
+        await setImmediate()
+        const cost = part.estimated ? Math.min(amount, costOf(part.usage)) : costOf(part.usage)
+        release()
+        this.left -= cost
+        this.settled.push({ ...part, model: mapping.model.id, cost })
+        return BigInt(cost)
+      },
+      release,
+    }
+  }
+
+  #take(amount: number): boolean {
+    if (amount > this.left) return false
+    this.left -= amount
+    this.held += amount
+    return true
+  }
+
+  get charged(): number {
+    return this.settled.reduce((sum, { cost }) => sum + cost, 0)
+  }
+}
+
+export interface Opening {
+  readonly balance?: number
+  readonly transcribes?: boolean
+  readonly byok?: boolean
+}
+
+const MINUTE = 60_000
+export const limits = {
+  ...{ enabled: true, session: 60 * MINUTE, idle: 5 * MINUTE, spend: 10n ** 12n },
+  ...{ perOrganization: 20, perKey: 10, perProcess: 2000, message: 1024 * 1024 },
+}
+
+/** An open session whose own first update its provider has accepted. */
+export async function opened({ balance = 1_000_000, transcribes = false, byok = false }: Opening = {}) {
+  const to = target({ translator: realtime, ...(byok && { secret: 'sk-own' }) })
+  const credential = byok ? ({ source: 'byok' } as const) : undefined
+  const scribe = target({ provider: to.provider, model: { id: 'scribe' }, mapping: { externalId: 'scribe-1' } }).mapping
+  const mapping: Mapping = { ...scribe, provider: to.provider, wires: new Map([['realtime', realtime]]) }
+  const model = { ...scribe.model, mappings: [mapping] }
+  const catalog: Partial<Catalog> = { models: new Map([['scribe', model]]), aliases: new Map() }
+  const context: SettingsContext = {
+    target: { ...to, ...(credential && { credential: { ...to.credential!, ...credential } }) },
+    catalog: catalog as Catalog,
+    form: realtime.realtime!,
+    transcribes,
+    hasInstructions: false,
+  }
+  const created = {
+    type: 'session.created',
+    session: { type: 'realtime', audio: { input: { turn_detection: { type: 'server_vad', create_response: true } } } },
+  }
+  const transcription = { audio: { input: { transcription: { model: 'scribe' } } } }
+  const client = new End()
+  const provider = new End()
+  const charges = new Balance(balance, to.mapping)
+  const session = new Session({
+    client,
+    provider: { socket: provider, masked: text => text },
+    ...{ created, earlier: [], context, charges, limits, now: () => 0 },
+    first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
+    lease: { grow: () => true, release: () => undefined },
+    log: { warn: (fields, message) => console.error(message, fields) },
+  })
+  provider.message({ type: 'session.updated', session: {} })
+  await settle()
+  return {
+    session,
+    client,
+    provider,
+    charges,
+    lastUpdate: () => provider.sent.findLast(({ type }) => type === 'session.update'),
+  }
+}
+
+/** A response as a provider ends it. */
+export const done = (id: string, input: number, output: number, status = 'completed') => ({
+  type: 'response.done',
+  response: { id, status, output: [{}], usage: { input_tokens: input, output_tokens: output } },
+})

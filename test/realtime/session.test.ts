@@ -1,0 +1,178 @@
+/** One session: its money, its limits, and both of its ends in any order. */
+import fc from 'fast-check'
+import t from 'tap'
+import { done, limits, opened, settle } from './kit.ts'
+
+const create = { type: 'response.create' }
+const created = (id: string) => ({ type: 'response.created', response: { id } })
+const transcribing = { type: 'session.update', session: { audio: { input: { transcription: { model: 'scribe' } } } } }
+const transcript = (item: string, seconds = 2) => ({
+  ...{ type: 'conversation.item.input_audio_transcription.completed', item_id: item, transcript: 'Hi' },
+  usage: { type: 'duration', seconds },
+})
+/** Of 24 kHz; 21 tokens are counted for it. */
+const second = Buffer.alloc(48_000).toString('base64')
+const audio = (seconds: number) => ({ type: 'response.output_audio.delta', delta: second.repeat(seconds) })
+
+t.test('a response that passes what is held for it holds more, and is cancelled where there is no more', async t => {
+  // 4,096 tokens are held; from 3,072 on 4,096 beyond what has come are wanted.
+  const { client, provider, charges } = await opened({ balance: 9000 })
+  client.message(create)
+  await settle()
+  provider.message(created('r1'))
+  t.equal(charges.held, 4096)
+  provider.message(audio(140))
+  await settle()
+  t.equal(charges.held, 4096, 'below three quarters nothing is added')
+  provider.message(audio(10))
+  await settle()
+  t.equal(charges.held, 3150 + 4096)
+  t.notOk(provider.types().includes('response.cancel'))
+  provider.message(audio(130))
+  await settle()
+  t.notOk(provider.types().includes('response.cancel'), 'what was held before still covers it')
+  provider.message(audio(70))
+  provider.message(audio(1))
+  await settle()
+  t.strictSame(provider.types().slice(-1), ['response.cancel'])
+  t.strictSame(client.types().slice(-1), ['error insufficient_credits'], 'later output is not passed on')
+  provider.message(done('r1', 10, 7300, 'cancelled'))
+  await settle()
+  t.equal(client.last()?.type, 'response.done')
+  t.strictSame([charges.charged, charges.held], [7310, 0])
+})
+
+t.test('a session ends by the clock: when it is too long, too quiet, or its ends answer no pings', async t => {
+  const rows: [says: string, after: number, code: number, error: string, answers: 'both' | 'client' | 'provider'][] = [
+    ['idle', limits.idle, 1000, 'session_idle', 'both'],
+    ['length', limits.session, 1000, 'session_expired', 'both'],
+    ['a client without pongs', 31_000, 1011, 'no_pong', 'provider'],
+    ['a provider without pongs', 31_000, 1011, 'upstream_unavailable', 'client'],
+  ]
+  for (const [says, after, code, error, answers] of rows) {
+    const { session, client, provider, charges } = await opened()
+    const start = performance.now()
+    session.tick(start + 15_000)
+    t.strictSame([client.pings, provider.pings], [1, 1], says)
+    if (answers !== 'provider') client.pong()
+    if (answers !== 'client') provider.pong()
+    session.tick(start + 16_000)
+    t.strictSame([client.pings, client.closes], [1, []], `${says}: pings come every 15 seconds`)
+    session.tick(start + after)
+    await session.ended
+    t.strictSame([client.types().at(-1), client.closes], [`error ${error}`, [code]], says)
+    t.strictSame([provider.closes, charges.held], [[1000], 0], says)
+  }
+})
+
+t.test('messages of either side postpone the idle end', async t => {
+  for (const side of ['client', 'provider'] as const) {
+    const one = await opened()
+    const { session, client } = one
+    const at = performance.now()
+    session.tick(at)
+    one[side].message({ type: 'input_audio_buffer.clear' })
+    session.tick(at + limits.idle)
+    t.strictSame(client.closes, [], side)
+  }
+})
+
+t.test('a session that transcribes holds for each item, charges each transcript, and makes no responses', async t => {
+  const { client, provider, charges, lastUpdate } = await opened({ transcribes: true })
+  t.match(lastUpdate(), {
+    session: { type: 'transcription', audio: { input: { transcription: { model: 'scribe-1' } } } },
+  })
+  client.message(create)
+  await settle()
+  t.equal(client.types().at(-1), 'error response_not_supported')
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+  await settle()
+  t.ok(charges.held > 0)
+  provider.message(transcript('i1'))
+  provider.message(transcript('i1'))
+  await settle()
+  t.match(charges.settled, [{ id: 'transcript:i1', model: 'scribe', cost: 2000, outcome: 'ok' }])
+  t.strictSame([charges.settled.length, charges.held], [1, 0], 'once')
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i2' })
+  await settle()
+  provider.message({ type: 'conversation.item.input_audio_transcription.failed', item_id: 'i2' })
+  await settle()
+  t.strictSame([charges.charged, charges.held], [2000, 0], 'a transcript that failed costs nothing')
+  t.notOk(provider.types().includes('response.create'))
+})
+
+t.test('a client that reads nothing of its errors is read no further, and ended', async t => {
+  const { session, client } = await opened()
+  client.waiting = 5 * 1024 * 1024
+  client.message('{}')
+  client.message('{}')
+  await settle()
+  t.equal(client.paused, true)
+  t.notOk(
+    client.types().some(type => type.startsWith('error')),
+    'nothing is added to what waits',
+  )
+  session.tick(performance.now() + 31_000)
+  t.strictSame(client.closes, [1008])
+})
+
+t.test("an organization's own key passes settings and events on that the gateway does not price", async t => {
+  for (const byok of [true, false]) {
+    const { client, provider } = await opened({ byok })
+    client.message({ type: 'session.update', session: { web_search: true } })
+    client.message({ type: 'x.unknown' })
+    await settle()
+    const expected = byok ? ['session.update', 'x.unknown'] : []
+    t.strictSame(provider.types().slice(1), expected, byok ? 'own key' : 'key of the operator')
+  }
+})
+
+t.test('in any order of events, money is the sum of what ended, and an end is final', async t => {
+  const ids = fc.constantFrom('a', 'b', 'c')
+  const count = fc.nat(50)
+  const fromClient = fc.constantFrom<object | string>(
+    ...[create, { type: 'response.cancel' }, transcribing, { type: 'input_audio_buffer.append', audio: 'AAAA' }],
+    ...[{ type: 'input_audio_buffer.commit' }, '{', { type: 'response.create', response: { max_output_tokens: 5 } }],
+    { type: 'session.update', session: { audio: { input: { transcription: null } } } },
+  )
+  const fromProvider = fc.oneof(
+    ids.map(created),
+    fc.tuple(ids, count, count).map(([id, input, output]) => done(id, input, output)),
+    ids.map(id => ({ type: 'response.done', response: { id, output: [{}], usage: { input_tokens: -1 } } })),
+    count.map(characters => ({ type: 'response.output_text.delta', delta: 'x'.repeat(characters) })),
+    ids.map(item_id => ({ type: 'input_audio_buffer.committed', item_id })),
+    ids.map(id => transcript(id)),
+    fc.constantFrom<object | string>({ type: 'session.updated', session: {} }, { type: 'error', error: {} }, '{'),
+  )
+  const step = fc.oneof(
+    { weight: 6, arbitrary: fromClient.map(event => ({ side: 'client' as const, event })) },
+    { weight: 6, arbitrary: fromProvider.map(event => ({ side: 'provider' as const, event })) },
+    { weight: 1, arbitrary: fc.constantFrom('settle', 'client leaves', 'provider leaves', 'drain') },
+  )
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.nat(20_000), async (steps, balance) => {
+    const { session, client, provider, charges } = await opened({ balance })
+    for (const one of steps) {
+      if (one === 'settle') await settle()
+      else if (one === 'client leaves') client.closes.length === 0 && client.left()
+      else if (one === 'provider leaves') provider.closes.length === 0 && provider.left()
+      else if (one === 'drain') session.shutDown()
+      else (one.side === 'client' ? client : provider).message(one.event)
+    }
+    await settle()
+    if (client.closes.length === 0) client.left()
+    await settle()
+    // What runs is waited for; its provider ends it here.
+    if (provider.closes.length === 0) provider.left()
+    await session.ended
+    const ids = charges.settled.map(({ id }) => id)
+    return (
+      charges.held === 0 &&
+      charges.left === balance - charges.charged &&
+      new Set(ids).size === ids.length &&
+      client.closes.length === 1 &&
+      provider.closes.length === 1
+    )
+  })
+  await t.resolves(fc.assert(property, { numRuns: 200 }))
+})
