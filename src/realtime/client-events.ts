@@ -1,15 +1,17 @@
 /** What becomes of the events of a client: most are passed on, some are changed, and some cost money. */
+import type { Mapping } from '../core/catalog.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
-import type { Conversation } from './conversation.ts'
+import { bytesPerSecond, type Conversation } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent, readEvent } from './events.ts'
 import { HELD_OUTPUT } from './responses.ts'
-import { changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
+import { audioOf, changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
 
-/** A change of the settings that the provider has not answered. `before`: what it leaves where it is refused. */
+/** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
 export interface PendingUpdate {
   readonly eventId: string
   readonly isOwn: boolean
-  readonly before: Settings
+  readonly change: Partial<Settings>
+  before: Settings
 }
 
 /** What a client's event comes to. */
@@ -31,6 +33,8 @@ export class ClientEvents {
   readonly #context: SettingsContext
   readonly #conversation: Conversation
   settings: Settings
+  /** The last model that transcribed: its transcripts can come after it was turned off. */
+  lastTranscription: Mapping | undefined
   readonly updates: PendingUpdate[] = []
   /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
   readonly #clientIds = new Map<string, string | null>()
@@ -55,6 +59,12 @@ export class ClientEvents {
     }
   }
 
+  /** Bytes of a second of audio in a response's output. */
+  outputRateOf({ response }: Readonly<Json>): number {
+    const { output } = audioOf(isObject(response) ? response : {})
+    return output.format === undefined ? this.settings.outputRate : bytesPerSecond(output.format)
+  }
+
   /** What is held for a response. */
   expected({ response }: Readonly<Json>) {
     const { maxOutput, hasAudio } = this.settings
@@ -66,8 +76,23 @@ export class ClientEvents {
     return this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, input)
   }
 
+  /** Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. */
+  refused(eventId: unknown): PendingUpdate | undefined {
+    const at = this.updates.findIndex(update => update.eventId === eventId)
+    if (at < 0) return undefined
+    const [update] = this.updates.splice(at, 1)
+    let settings = update!.before
+    for (const later of this.updates.slice(at)) {
+      later.before = settings
+      settings = { ...settings, ...later.change }
+    }
+    this.apply(settings)
+    return update
+  }
+
   apply(settings: Settings): void {
     this.settings = settings
+    this.lastTranscription = settings.transcription ?? this.lastTranscription
     this.#conversation.inputRate = settings.inputRate
     this.#conversation.outputRate = settings.outputRate
   }
@@ -107,10 +132,10 @@ export class ClientEvents {
     if (this.updates.length >= MAX_PENDING) {
       throw new EventError('rate_limit_exceeded', 'Too many changes of the session wait for their answers.')
     }
-    const { session, settings } = changed(wanted, this.settings, this.#context)
+    const { session, change } = changed(wanted, this.settings, this.#context)
     const eventId = this.#idFor(event)
-    this.updates.push({ eventId, isOwn: false, before: this.settings })
-    this.apply(settings)
+    this.updates.push({ eventId, isOwn: false, change, before: this.settings })
+    this.apply({ ...this.settings, ...change })
     this.#conversation.settings(wanted)
     return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId, session }) }
   }

@@ -156,10 +156,8 @@ export class ProviderEvents {
   }
 
   async #transcriptCompleted(event: RealtimeEvent, text: string): Promise<string | undefined> {
-    const { transcription } = this.#events.settings
-    if (!transcription) return text
     try {
-      await this.#responses.transcriptCompleted(event, transcription)
+      await this.#responses.transcriptCompleted(event, this.#events.lastTranscription)
       return text
     } catch (thrown) {
       this.#session.refused(asError(thrown))
@@ -171,10 +169,7 @@ export class ProviderEvents {
   #providerError(event: RealtimeEvent): string | undefined {
     const error: Json = isObject(event.error) ? event.error : {}
     const { event_id: of, code } = error
-    const updates = this.#events.updates
-    const at = typeof of === 'string' ? updates.findIndex(({ eventId }) => eventId === of) : -1
-    const update = at < 0 ? undefined : updates.splice(at, 1)[0]
-    if (update && !update.isOwn) this.#events.apply(update.before)
+    const update = this.#events.refused(of)
     this.#responses.refused(of)
     if (code === 'input_audio_buffer_commit_empty' && this.#events.commits > 0) this.#events.commits--
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })

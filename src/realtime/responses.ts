@@ -189,12 +189,15 @@ export class Responses {
     else this.#pendingTranscripts.set(id, { hold, expected, at: this.#options.now() })
   }
 
-  /** Charges a transcript, durably. Throws the refusal of one that nothing was held for. */
-  async transcriptCompleted(event: Readonly<Json>, mapping: Mapping): Promise<void> {
+  /**
+   * Charges a transcript, durably; one that nothing was held for by `mapping`, where there is one. Throws its refusal.
+   */
+  async transcriptCompleted(event: Readonly<Json>, mapping: Mapping | undefined): Promise<void> {
     const id = this.#idOf(event.item_id, 'transcript')
     if (this.#ended.has(`transcript ${id}`)) return
     const reported = this.#options.form.transcriptUsage(event)
     const held = this.#pendingTranscripts.get(id)
+    if (!held && !mapping) return
     const hold = held?.hold ?? (await this.#options.charges.hold(reported ?? {}, mapping))
     this.#pendingTranscripts.delete(id)
     this.#end(`transcript ${id}`)

@@ -99,7 +99,7 @@ export class Session {
       stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
     })
     const eventId = newEventId()
-    this.#events.updates.push({ eventId, isOwn: true, before: settings })
+    this.#events.updates.push({ eventId, isOwn: true, change: {}, before: settings })
     this.#provider.send(JSON.stringify({ type: 'session.update', event_id: eventId, session }))
     this.#client.send(shownEvent(created, JSON.stringify(created), context, settings))
     this.#client.open(this.#provider)
@@ -174,7 +174,7 @@ export class Session {
       return
     }
     try {
-      await this.#responses.begin(eventId, this.#events.expected(event), this.#events.settings.outputRate)
+      await this.#responses.begin(eventId, this.#events.expected(event), this.#events.outputRateOf(event))
     } catch (thrown) {
       this.#refused(asError(thrown), of)
       return

@@ -63,14 +63,10 @@ export function firstUpdate(
 ): { session: Json; settings: Settings } {
   const wanted = fixed ? structuredClone(fixed) : {}
   const before = settingsOf(created, undefined)
-  const { session, settings } = changed(
-    { ...wanted, type: context.transcribes ? 'transcription' : 'realtime' },
-    before,
-    {
-      ...context,
-      hasInstructions: false,
-    },
-  )
+  const { session, change } = changed({ ...wanted, type: context.transcribes ? 'transcription' : 'realtime' }, before, {
+    ...context,
+    hasInstructions: false,
+  })
   delete session.model
   const { input } = audioOf(session)
   if (input.turn_detection === undefined) {
@@ -81,39 +77,39 @@ export function firstUpdate(
       input: { ...input, turn_detection: detection },
     }
   }
-  return { session, settings }
+  return { session, settings: { ...before, ...change } }
 }
 
 /** Transcription sessions have no answers to turn off. */
 const withoutAnswers = (detection: Readonly<Json>, { transcribes }: SettingsContext): Json =>
   transcribes ? { ...detection } : { ...detection, create_response: false }
 
-/** The change as its provider gets it, and what the session is set to then. Throws an EventError. */
+/** The change as its provider gets it, and what of the settings it changes. Throws an EventError. */
 export function changed(
   wanted: Readonly<Json>,
   before: Settings,
   context: SettingsContext,
-): { session: Json; settings: Settings } {
+): { session: Json; change: Partial<Settings> } {
   checkSettings(wanted, context, 'session')
   const session: Json = { ...wanted }
   if (wanted.model !== undefined) session.model = context.target.mapping.externalId
   const { input, output } = audioOf(wanted)
   const audio: { input: Json; output: Json } = { input: { ...input }, output: { ...output } }
-  let { createsResponses, transcription } = before
+  const change: { -readonly [Name in keyof Settings]?: Settings[Name] } = {}
   const { turn_detection: detection, transcription: transcriptionWanted } = input
-  if (detection === null) createsResponses = false
+  if (detection === null) change.createsResponses = false
   else if (isObject(detection)) {
     if (detection.idle_timeout_ms != null) {
       const path = 'session.audio.input.turn_detection.idle_timeout_ms'
       throw new EventError('unsupported_parameter', 'Answers to silence are not supported: leave it out.', path)
     }
-    createsResponses = detection.create_response !== false
+    change.createsResponses = detection.create_response !== false
     audio.input.turn_detection = withoutAnswers(detection, context)
   }
-  if (transcriptionWanted === null) transcription = undefined
+  if (transcriptionWanted === null) change.transcription = undefined
   else if (isObject(transcriptionWanted)) {
-    transcription = transcriptionOf(transcriptionWanted, before.transcription, context)
-    audio.input.transcription = { ...transcriptionWanted, model: transcription.externalId }
+    change.transcription = transcriptionOf(transcriptionWanted, before.transcription, context)
+    audio.input.transcription = { ...transcriptionWanted, model: change.transcription.externalId }
   }
   const { voice } = output
   const { voices } = context.target.mapping
@@ -127,15 +123,12 @@ export function changed(
       ...(isObject(wanted.audio.output) && { output: audio.output }),
     }
   }
-  const settings = {
-    createsResponses,
-    transcription,
-    maxOutput: 'max_output_tokens' in wanted ? tokensOf(wanted.max_output_tokens) : before.maxOutput,
-    hasAudio: hasAudioOf(wanted.output_modalities) ?? before.hasAudio,
-    inputRate: input.format === undefined ? before.inputRate : bytesPerSecond(input.format),
-    outputRate: output.format === undefined ? before.outputRate : bytesPerSecond(output.format),
-  }
-  return { session, settings }
+  if ('max_output_tokens' in wanted) change.maxOutput = tokensOf(wanted.max_output_tokens)
+  const hasAudio = hasAudioOf(wanted.output_modalities)
+  if (hasAudio !== undefined) change.hasAudio = hasAudio
+  if (input.format !== undefined) change.inputRate = bytesPerSecond(input.format)
+  if (output.format !== undefined) change.outputRate = bytesPerSecond(output.format)
+  return { session, change }
 }
 
 /** Throws an EventError for settings, of a session or of one response, that a client may not choose. */
@@ -204,7 +197,8 @@ const tokensOf = (value: unknown): number | undefined =>
 const hasAudioOf = (modalities: unknown): boolean | undefined =>
   Array.isArray(modalities) ? modalities.includes('audio') : undefined
 
-function audioOf({ audio }: Readonly<Json>): { input: Json; output: Json } {
+/** Of a session's or a response's settings. */
+export function audioOf({ audio }: Readonly<Json>): { input: Json; output: Json } {
   const { input, output } = isObject(audio) ? audio : {}
   return { input: isObject(input) ? input : {}, output: isObject(output) ? output : {} }
 }

@@ -102,6 +102,53 @@ t.test('a session that transcribes holds for each item, charges each transcript,
   t.notOk(provider.types().includes('response.create'))
 })
 
+t.test('a transcript is charged whatever the settings are when it comes', async t => {
+  const { client, provider, charges } = await opened()
+  client.message(transcribing)
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  await settle()
+  const off = { type: 'session.update', session: { audio: { input: { transcription: null } } } }
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'held' })
+  await settle()
+  client.message(off)
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'not held' })
+  await settle()
+  for (const item of ['held', 'not held']) provider.message(transcript(item))
+  await settle()
+  t.match(charges.settled, [
+    { id: 'transcript:held', model: 'scribe', cost: 2000 },
+    { id: 'transcript:not held', model: 'scribe', cost: 2000 },
+  ])
+})
+
+t.test('a refused change of the settings takes no later one with it', async t => {
+  const { client, provider, charges, lastUpdate } = await opened()
+  client.message({ type: 'session.update', session: { audio: { output: { voice: 'none' } } } })
+  const refused = lastUpdate()!.event_id
+  await settle()
+  client.message(transcribing)
+  await settle()
+  provider.message({ type: 'error', error: { code: 'invalid_value', event_id: refused } })
+  provider.message({ type: 'session.updated', session: {} })
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+  await settle()
+  provider.message(transcript('i1'))
+  await settle()
+  t.match(charges.settled, [{ id: 'transcript:i1', model: 'scribe', cost: 2000 }])
+})
+
+t.test('output is counted in the format of its response', async t => {
+  const { client, provider, charges } = await opened()
+  const response = { audio: { output: { format: { type: 'audio/pcmu' } } } }
+  client.message({ type: 'response.create', response })
+  await settle()
+  provider.message(created('r1'))
+  // 6 s of 8,000 bytes a second for each second of plain PCM.
+  provider.message(audio(30))
+  await settle()
+  t.equal(charges.held, 30 * 6 * 21 + 4096)
+})
+
 t.test('a client that reads nothing of its errors is read no further, and ended', async t => {
   const { session, client } = await opened()
   client.waiting = 5 * 1024 * 1024
