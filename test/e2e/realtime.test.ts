@@ -1,13 +1,12 @@
 /** Realtime sessions over the whole gateway: the official client, rules, money, and both ends behaving badly. */
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import OpenAI from 'openai'
 import { OpenAIRealtimeWS } from 'openai/realtime/ws'
 import t from 'tap'
-import { WebSocket } from 'ws'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { type ClientOptions, RealtimeClient, refusalOf } from '../helpers/realtime-client.ts'
 import {
   type ProviderSession,
   type RealtimeProvider,
@@ -61,61 +60,10 @@ t.beforeEach(() => {
   Object.assign(provider, { take: usualTake, created: usualCreated, refuse: undefined })
 })
 
-/** A client that keeps what it gets. */
-class Client {
-  readonly ws: WebSocket
-  readonly got: SentEvent[] = []
-  readonly closed: Promise<number>
-  #wake = (): void => undefined
-
-  constructor(query = '?model=voice', options: { key?: string; protocols?: string[] } = {}) {
-    const headers = options.protocols ? {} : { authorization: `Bearer ${options.key ?? gateway.key}` }
-    const url = `${gateway.url.replace('http', 'ws')}/v1/realtime${query}`
-    this.ws = new WebSocket(url, options.protocols ?? [], { headers })
-    this.ws.on('error', () => undefined)
-    this.ws.on('message', (data: Buffer) => {
-      this.got.push(JSON.parse(data.toString('utf8')) as SentEvent)
-      this.#wake()
-    })
-    this.closed = new Promise(resolve => {
-      this.ws.once('close', code => {
-        resolve(code)
-        this.#wake()
-      })
-    })
+class Client extends RealtimeClient {
+  constructor(query = '?model=voice', options: ClientOptions = {}) {
+    super(gateway, query, options)
   }
-
-  send(event: object): void {
-    this.ws.send(JSON.stringify(event))
-  }
-
-  /** The next event of a type, from the first that was not taken. */
-  async until(type: string): Promise<SentEvent> {
-    for (;;) {
-      const at = this.got.findIndex(event => event.type === type)
-      if (at >= 0) return this.got.splice(0, at + 1).at(-1)!
-      if (this.ws.readyState > WebSocket.OPEN) throw new Error(`closed before ${type}`)
-      await new Promise<void>(resolve => {
-        this.#wake = resolve
-      })
-    }
-  }
-
-  async opened(): Promise<this> {
-    await this.until('session.created')
-    return this
-  }
-
-  async end(): Promise<void> {
-    this.ws.close(1000)
-    await this.closed
-  }
-}
-
-const refusalOf = async (client: Client) => {
-  const [, answer] = (await once(client.ws, 'unexpected-response')) as [unknown, IncomingMessage]
-  const { error } = JSON.parse((await answer.toArray()).join('')) as { error: { code: string } }
-  return [answer.statusCode, error.code]
 }
 const command = <T = Record<string, string>>(name: string, args: object = {}) => commandsOf(gateway)<T>(name, args)
 const money = (organization: string) => command('credits.show', { organization })
