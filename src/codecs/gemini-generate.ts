@@ -45,10 +45,12 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
     prepare: validate.prepare,
   }) satisfies Codec<'chat'>
 
+/** Answers as one body. */
 export const generateContent = codec('gemini.generate', false, ex => new LargeImages(new WholeEncoder(ex)))
 
 const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
 
+/** Answers as server-sent events with `alt=sse`, else as a JSON array. */
 export const streamGenerateContent: Codec<'chat'> = {
   ...codec('gemini.stream', true, ex => new LargeImages(new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST))),
   // Not an SSE comment: clients take every non-empty line for data.
@@ -59,6 +61,7 @@ export const streamGenerateContent: Codec<'chat'> = {
 const counted = (body: unknown): unknown =>
   isObject(body) ? (body.generateContentRequest ?? body.generate_content_request ?? body) : body
 
+/** Counts the tokens of a prompt. */
 export const countTokens: Codec<'chat'> = {
   ...codec('gemini.count', false, ex => new ValueEncoder<TokenCount>(ex, ({ tokens }) => ({ totalTokens: tokens }))),
   decode: (body, ex) => read(counted(body), ex, false),

@@ -12,6 +12,7 @@ import { stored } from './responses/stored.ts'
 import { noteToolNames } from './responses/tool-names.ts'
 import { unsealed } from './unsealed.ts'
 
+/** The codec of the Responses API. */
 export const openAiResponses = {
   wire: WIRE,
   /** Also keeps the body, most of which the answer repeats. */

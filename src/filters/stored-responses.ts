@@ -15,11 +15,11 @@ export interface StoredBounds {
 }
 type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
 
-/** What is held of a text while it is used: itself, and what is parsed or sealed of it. */
+/** Copies of a text while it is in use: the text, and its parsed or sealed form. */
 const COPIES = 2
-/** Characters that are parsed before others may go on. */
+/** Characters parsed before the event loop takes a turn. */
 const REST = 512 * 1024
-/** Characters that take as long as it takes to find and open one response. */
+/** Finding and opening one response takes as long as parsing so many characters. */
 const FOUND = 4096
 
 interface TurnText {
@@ -39,7 +39,7 @@ export class ExchangeResponses implements StoredResponses {
   readonly #owner: ResponseOwner
   readonly #lease: MemoryLease
   #input: readonly unknown[] = []
-  /** Characters of all turns that were read, and of those since others could go on. */
+  /** Characters of all turns read, and of those since the last yield. */
   #read = 0
   #unrested = 0
   #values = 0
@@ -105,7 +105,7 @@ export class ExchangeResponses implements StoredResponses {
     return others
   }
 
-  /** Takes memory for it, and counts what it adds to the body, whose bounds hold for all of the conversation. */
+  /** Leases memory for it, and counts it against the bounds of the body, which hold for the whole conversation. */
   async #turn(id: string): Promise<{ turn: StoredTurn; previousId: string | null } | undefined> {
     const { responses, now } = this.#services
     const found = await responses.findTurn(id, this.#owner, now() - this.#storeMs)

@@ -9,6 +9,7 @@ import { carry } from '../carried-reasoning.ts'
 import { Grounding } from './grounding.ts'
 import { WIRE } from './native.ts'
 
+/** A part of an answer. */
 export interface AnswerPart {
   text?: string
   thought?: true
@@ -55,6 +56,7 @@ class CandidateCall {
   }
 }
 
+/** Folds the events of one choice into parts. */
 export class Candidate {
   readonly #showsThoughts: boolean
   readonly #makesId: (index: number) => string

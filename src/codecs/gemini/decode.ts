@@ -11,6 +11,7 @@ import { normalized } from './names.ts'
 import { type GenerateRequest, type GenerationConfig, generateRequest } from './schema.ts'
 import { toolsOf } from './tools.ts'
 
+/** Checks a body against the schema; throws a 400 that names the field. */
 export const validate = validator(generateRequest)
 
 /** The decoded parts of a body. */

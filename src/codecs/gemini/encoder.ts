@@ -61,6 +61,7 @@ const endingOf = (ex: Exchange, candidates: object[]) => ({
 
 const written = (value: object): string => stringifyLossless(JSON.stringify(value))
 
+/** Writes an answer as one JSON object. */
 export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json; charset=UTF-8'
   readonly #ex: Exchange
@@ -93,6 +94,7 @@ interface Framing {
   readonly end: string
 }
 
+/** A server-sent event per chunk. */
 export const EVENTS: Framing = {
   contentType: EVENT_STREAM,
   first: 'data: ',
@@ -109,6 +111,7 @@ export const LIST: Framing = {
   end: ']',
 }
 
+/** Writes an answer as chunks. */
 export class StreamEncoder implements Encoder {
   readonly contentType: string
   readonly #ex: Exchange

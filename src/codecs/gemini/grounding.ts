@@ -4,6 +4,7 @@ import type { SourceEvent } from '../../core/event.ts'
 /** Maximum sources of one answer. */
 const MAX_SOURCES = 1000
 
+/** Collects the sources of one candidate. */
 export class Grounding {
   readonly #sources: SourceEvent[] = []
   #text = ''

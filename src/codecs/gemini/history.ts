@@ -9,6 +9,7 @@ import { partOf } from './parts.ts'
 import type { Content, GenerateRequest, Part } from './schema.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
 
+/** The system instruction as messages; empty without one. */
 export function systemOf(system: GenerateRequest['systemInstruction']): Message[] {
   const parts = typeof system === 'string' ? [{ text: system }] : (system?.parts ?? [])
   const text = parts.flatMap(part => (part.text ? [part.text] : [])).join('\n\n')

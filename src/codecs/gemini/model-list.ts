@@ -23,6 +23,7 @@ const METHODS: Readonly<Record<string, readonly string[]>> = {
   embeddings: ['embedContent', 'batchEmbedContents'],
 }
 
+/** One model in the form of this wire. */
 export const modelInfo = (entry: CatalogEntry): ModelInfo => ({
   name: `models/${entry.id}`,
   baseModelId: entry.id,

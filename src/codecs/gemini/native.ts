@@ -7,6 +7,7 @@ import { type Carried, carried } from '../carried-reasoning.ts'
 import { SEARCHES } from './tools.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
 
+/** Name of the provider wire. */
 export const WIRE = 'gemini.generate'
 /** Reasoning of this wire; its providers cannot read other formats. */
 const FORMAT = 'google-gemini-v1'

@@ -64,6 +64,7 @@ const generationConfig = s.open({
   imageConfig: maybe(s.open({ aspectRatio: maybe(s.string()), imageSize: maybe(s.string()) })),
 })
 
+/** Schema of the body; unknown fields pass. */
 export const generateRequest = s.open({
   contents: s.array(content, { minItems: 1 }),
   systemInstruction: maybe(s.either(s.string(), content)),
@@ -77,6 +78,7 @@ export const generateRequest = s.open({
   serviceTier: maybe(s.string()),
 })
 
+/** A body that matches the schema. */
 export type GenerateRequest = Infer<typeof generateRequest>
 export type Content = GenerateRequest['contents'][number]
 export type Part = NonNullable<Content['parts']>[number]

@@ -20,6 +20,7 @@ class Queue {
   }
 }
 
+/** The calls of one turn without results. */
 export class UnansweredCalls {
   readonly #byId = new Map<string, AwaitedCall>()
   readonly #byName = new Map<string, Queue>()

@@ -25,13 +25,14 @@ const REPEATED: Readonly<Json> = {
   truncation: 'disabled',
   user: null,
 }
-/** Characters of the JSON of all of them: a stream has them three times. Of a request with more, they are the defaults. */
+/** Maximum characters of their JSON, which a stream repeats three times; a longer request gets the defaults. */
 const MAX_REPEATED = 256 * 1024
 const DEFAULTS = JSON.stringify(REPEATED)
 
 /** A replay that is stored is a response of its own. */
 export const idOf = (ex: Exchange): string => (ex.stored?.isStored ? ex.logId : answerIdOf(ex))
 
+/** How a response ends. */
 export interface Ending {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly Json[]
@@ -76,7 +77,7 @@ export class ResponseObject {
 }
 
 function repeatedOf(given: Readonly<Json>): string {
-  // Text that is too long is not even written.
+  // Serializing text beyond the maximum would be wasted.
   if (typeof given.instructions === 'string' && given.instructions.length > MAX_REPEATED) return DEFAULTS
   const repeated: Json = {}
   for (const name in REPEATED) repeated[name] = given[name] ?? REPEATED[name]
@@ -84,7 +85,7 @@ function repeatedOf(given: Readonly<Json>): string {
   return json.length > MAX_REPEATED ? DEFAULTS : json
 }
 
-/** Of the client's enumeration. */
+/** The error with a code of the client's enumeration. */
 function errorOf({ status, code, message }: GatewayError): Json {
   if (status === 429 || code === 'upstream_rate_limited') return { code: 'rate_limit_exceeded', message }
   return { code: status >= 400 && status < 500 ? 'invalid_prompt' : 'server_error', message }

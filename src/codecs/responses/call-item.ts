@@ -5,6 +5,7 @@ import { Shape } from '../../core/shape.ts'
 import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
 import type { Known, ToolNames } from './tool-names.ts'
 
+/** The item of one call, written while its arguments arrive. */
 export class CallItem implements OpenItem {
   readonly #place: Place
   readonly #head: Json

@@ -9,8 +9,10 @@ import { InputReader } from './input.ts'
 import { type ResponsesRequest, responsesRequest } from './schema.ts'
 import { SEARCHES, ToolNames } from './tool-names.ts'
 
+/** Checks a body against the schema; throws a 400 that names the field. */
 export const validate = validator(responsesRequest)
 
+/** A decoded body. */
 export interface Decoded {
   readonly request: ChatRequest
   readonly names: ToolNames
@@ -88,7 +90,7 @@ function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequ
   return { tools: left, tool_choice: choice.mode === 'required' ? 'required' : 'auto' }
 }
 
-/** A tool's name as providers know it; a search has the name of its type. */
+/** A tool's name at providers; a search has the name of its type. */
 const flatOf = ({ type, name, namespace }: Json, names: ToolNames): string => {
   if (textIn(name) !== undefined) return names.flat(String(name), namespace)
   return SEARCHES.test(String(type)) ? 'web_search' : String(type)
@@ -120,7 +122,7 @@ function textOf({ text }: ResponsesRequest): Partial<ChatRequest> {
 const RETENTIONS: ReadonlySet<unknown> = new Set(['in_memory', '24h'])
 const MODES: ReadonlySet<unknown> = new Set(['implicit', 'explicit'])
 
-/** What is not known is ignored, as chat does. */
+/** Ignores unknown values, as chat does. */
 function cacheOf(given: Json): Partial<ChatRequest> {
   const { prompt_cache_retention: retention, prompt_cache_options: options } = given
   const made: Json = {}

@@ -38,7 +38,7 @@ class Answer {
     else this.#items.add(event)
   }
 
-  /** Ends the answer, behind its last event, and stores it. */
+  /** Ends the answer after its last event, and stores it. */
   async conclude(stored: StoredResponses, whole: Restore, error?: GatewayError): Promise<void> {
     const ending = this.#close(error)
     const texts = {
@@ -49,7 +49,7 @@ class Answer {
     this.#ended = this.#endedBy(ending)
   }
 
-  /** The items and the response have their ends, behind the last event. */
+  /** Ends the items and the response. Call it after the last event. */
   end(error?: GatewayError): Ended {
     return this.#ended ?? this.#endedBy(this.#close(error))
   }
@@ -73,6 +73,7 @@ interface Ended {
   readonly response: string
 }
 
+/** Writes a response as one JSON object. */
 export class WholeEncoder implements TextEncoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange
@@ -99,10 +100,11 @@ export class WholeEncoder implements TextEncoder {
   fail(): undefined {}
 }
 
+/** Writes a response as typed events. */
 export class StreamEncoder implements TextEncoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
-  /** Made with the first event: by then it is known who answers. */
+  /** Created with the first event, when the target is chosen. */
   #answer: Answer | undefined
   #number = 0
   #out = ''
@@ -129,7 +131,7 @@ export class StreamEncoder implements TextEncoder {
     return this.#taken()
   }
 
-  /** Without `response.completed` no client takes it for a whole answer. */
+  /** Without `response.completed` clients treat the answer as incomplete. */
   fail(error: GatewayError): string {
     this.#emitResponse(this.#begun().end(error))
     return this.#taken()

@@ -1,4 +1,4 @@
-/** Input items as chat messages. What one answer held (thoughts, words, calls) becomes one assistant turn again. */
+/** Input items as chat messages. The reasoning, text and calls of one answer become one assistant turn again. */
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import type { ContentPart, FunctionCall, Message } from '../../core/ops.ts'
@@ -7,21 +7,22 @@ import { carried, restore } from '../carried-reasoning.ts'
 import { partsOf } from './parts.ts'
 import type { ToolNames } from './tool-names.ts'
 
-/** What a provider made for itself, and no other one reads. */
+/** Items that only their provider can read. */
 const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call'])
 
 const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)
 
+/** Reads the items of one request, in order. */
 export class InputReader {
   readonly messages: Message[] = []
-  /** Path of the first part that only its provider holds. */
+  /** Path of the first part stored only at its provider. */
   only: string | undefined
   readonly #names: ToolNames
   readonly #count: Count
   readonly #calls = new Set<string>()
-  /** The assistant's turn that the next items may go on with. */
+  /** The assistant turn that the next items may extend. */
   #turn: Message | undefined
-  /** Of the next call, from the reasoning before it. */
+  /** Signature of the next call, from the reasoning before it. */
   #signature: string | undefined
 
   constructor(names: ToolNames, count: Count) {

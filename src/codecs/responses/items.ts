@@ -1,4 +1,4 @@
-/** Output items, one open at a time: what comes for another one while a call is open waits for its end. */
+/** Output items, one open at a time: events of other items wait until an open call ends. */
 import type { ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import { CallItem } from './call-item.ts'
@@ -11,7 +11,7 @@ import { WaitingEvents } from './waiting-events.ts'
 
 type SaidEvent = Extract<ChoiceEvent, { type: 'text' | 'refusal' }>
 
-/** Of a provider that does not say what it searched for. */
+/** Query of a search that its provider does not report. */
 const SEARCH: Readonly<Json> = { type: 'search', query: '' }
 
 /** The action of a search by the provider, in the two forms that blocks of searches have. */
@@ -21,6 +21,7 @@ function searchOf({ type, name, action, input }: Json): unknown {
   return { type: 'search', query: isObject(input) ? (textIn(input.query) ?? '') : '' }
 }
 
+/** Folds the events of one answer into its items. */
 export class Items {
   readonly output: Json[] = []
   readonly #emit: Emit
@@ -29,12 +30,12 @@ export class Items {
   readonly #waiting = new WaitingEvents()
   #open: OpenItem | undefined
   #phase: string | undefined
-  /** Those that came before the text which cites them. */
+  /** Sources that arrived before the text that cites them. */
   #sources: SourceEvent[] = []
   /** Characters of text so far, of all messages. */
   #written = 0
 
-  /** `id` is of the answer, and a part of each item's. */
+  /** `id`: of the answer; each item's id contains it. */
   constructor(emit: Emit, names: ToolNames, id: string) {
     this.#emit = emit
     this.#names = names
@@ -52,7 +53,7 @@ export class Items {
     }
   }
 
-  /** Call it once, after the last event. `status` is of the item that is open then. */
+  /** Call it once, after the last event. `status`: of the item that is still open. */
   end(status: Status): void {
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) this.#take(next)
     this.#close(status)
@@ -106,12 +107,12 @@ export class Items {
     this.#open!.add(event)
   }
 
-  /** A piece without a name is of a call that is open, or of one that had its end. */
+  /** A piece without a name belongs to an open call, or to one that has ended. */
   #call(event: ToolEvent): void {
     const { name, signature } = event
     if (!this.#open?.takes(event)) {
       if (name === undefined) return
-      // It goes with the reasoning before the call, of which it is the last.
+      // The reasoning before the call carries it, as its last part.
       if (signature !== undefined) this.#thoughts().signature = signature
       const custom = event.custom || (event.namespace === undefined && this.#names.known(name).custom)
       const callId = event.id || `call_${this.#id}_${event.index}`
@@ -120,7 +121,7 @@ export class Items {
     this.#open!.add(event)
   }
 
-  /** The open reasoning, or a new one: what only its provider reads goes with it. */
+  /** The open reasoning item, or a new one, which carries data for its provider. */
   #thoughts(): ReasoningItem {
     if (this.#open instanceof ReasoningItem) return this.#open
     const item = new ReasoningItem(this.#place('rs'))
@@ -139,7 +140,7 @@ export class Items {
     this.#done(item)
   }
 
-  /** What is to be replayed of it is in the reasoning before it. */
+  /** The reasoning before it carries its replay. */
   #search(action: unknown): void {
     if (action === undefined) return
     const { id, index } = this.#place('ws')
@@ -150,7 +151,7 @@ export class Items {
     this.#done(item)
   }
 
-  /** Ends what is open: the next item is the one behind it. */
+  /** Ends the open item. */
   #place(prefix: string): Place {
     this.#close('completed')
     const index = this.output.length

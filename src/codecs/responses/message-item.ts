@@ -1,8 +1,9 @@
-/** What an answer says, with its citations. */
+/** The text of an answer, with its citations. */
 import type { LogprobsEvent, SourceEvent } from '../../core/event.ts'
 import type { Json } from '../../core/json.ts'
 import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
 
+/** The item of one message: its text, refusal and citations. */
 export class MessageItem implements OpenItem {
   readonly isPartial = false
   readonly #place: Place
@@ -55,7 +56,7 @@ export class MessageItem implements OpenItem {
     return part
   }
 
-  /** A source without a place is one of all the text; indexes count from the beginning of the item's text. */
+  /** A source without a place cites all of the text. Indexes count from the start of the item's text. */
   #cite({ url, title = '', start, end }: SourceEvent): void {
     const part = this.#parts.find(({ type }) => type === 'output_text')
     if (!part) return
@@ -74,7 +75,7 @@ export class MessageItem implements OpenItem {
     })
   }
 
-  /** Log probabilities stand at the part alone: its pieces are sent before they are known. */
+  /** Only the whole part has log probabilities: they arrive after its pieces. */
   #rate({ of, tokens }: LogprobsEvent): void {
     const part = this.#parts.at(-1)
     if (of !== 'content' || part?.type !== 'output_text') return

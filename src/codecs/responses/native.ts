@@ -1,10 +1,11 @@
-/** A Responses body as it goes to providers of the same wire. */
+/** A Responses body for providers of the same wire. */
 import { isObject, type Json } from '../../core/json.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { Count } from '../../core/shape.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { carried } from '../carried-reasoning.ts'
 
+/** Name of the provider wire. */
 export const WIRE = 'openai.responses'
 
 /**

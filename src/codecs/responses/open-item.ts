@@ -1,24 +1,25 @@
-/** What items have in common while they grow. */
+/** An output item while it is being written. */
 import type { Event } from '../../core/event.ts'
 import type { Json } from '../../core/json.ts'
 
+/** An event of one choice. */
 export type ChoiceEvent = Extract<Event, { choice: number }>
 /** Writes an event of the stream, at once; `type` is without its `response.`. */
 export type Emit = (type: string, fields: Json) => void
 
-/** An item that grows. */
+/** An item that is not finished. */
 export interface OpenItem {
-  /** The item as it is in the end. */
+  /** The finished item. */
   close(status: Status): Json
   /** True for an event of this item. */
   takes(event: ChoiceEvent): boolean
   add(event: ChoiceEvent): void
-  /** More of it is to come, so that no other item may begin. */
+  /** Its end is still to come: no other item may begin. */
   readonly isPartial: boolean
 }
 export type Status = 'completed' | 'incomplete'
 
-/** Where the open item stands. */
+/** Position of the open item. */
 export interface Place {
   readonly id: string
   readonly index: number

@@ -5,7 +5,7 @@ import type { ContentPart } from '../../core/ops.ts'
 
 const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
 
-/** None for a part that only its provider holds. Throws a 400 that names what is wrong with it. */
+/** Undefined for a part stored only at its provider. Throws a 400 that names the field. */
 export function partsOf(part: Json, at: string): ContentPart[] {
   const { type } = part
   switch (type) {
@@ -35,7 +35,7 @@ export function partsOf(part: Json, at: string): ContentPart[] {
   }
 }
 
-/** Where the prompt cache of a provider may begin; anything else there is ignored. */
+/** A breakpoint of the prompt cache; ignores other values. */
 const breakpointOf = ({ prompt_cache_breakpoint: mark }: Json) =>
   isObject(mark) && mark.mode === 'explicit' ? { prompt_cache_breakpoint: { mode: 'explicit' as const } } : {}
 

@@ -1,18 +1,18 @@
-/** Reasoning: its summary is for reading, its encrypted content goes back to who made it. */
+/** Reasoning: a readable summary, and encrypted content for its provider. */
 import type { ReasoningEvent } from '../../core/event.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
 import type { Json } from '../../core/json.ts'
 import { carry } from '../carried-reasoning.ts'
 import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
 
-/** Stays open until something else comes: its signature is the last that is known of it. */
+/** Stays open until the next item begins: its signature arrives last. */
 export class ReasoningItem implements OpenItem {
   readonly isPartial = false
   readonly #place: Place
   readonly #details: ReasoningDetail[] = []
   #block: number | undefined
   #text = ''
-  /** Of the call that follows. */
+  /** Signature of the call that follows. */
   signature: string | undefined
   readonly native: Json[] = []
 

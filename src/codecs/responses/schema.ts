@@ -1,4 +1,4 @@
-/** What `POST /v1/responses` takes. What is not named here is ignored, or goes on to providers of the same wire. */
+/** The schema of `POST /v1/responses`. Unknown fields are ignored, or passed to providers of the same wire. */
 import { type Infer, s } from '../../core/schema.ts'
 
 const text = s.optional(s.nullable(s.string()))
@@ -21,6 +21,7 @@ const format = s.tagged(
 /** `type` may be left out by messages; each type has its own reader. */
 const item = s.open({ type: text })
 
+/** Schema of the body; unknown fields pass. */
 export const responsesRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   input: s.optional(s.nullable(s.either(s.string(), s.array(item)))),
@@ -61,4 +62,5 @@ export const responsesRequest = s.open({
   include: s.optional(s.nullable(s.array(s.string()))),
 })
 
+/** A body that matches the schema. */
 export type ResponsesRequest = Infer<typeof responsesRequest>

@@ -9,6 +9,7 @@ import type {
 } from '../../core/stored-responses.ts'
 import { inputItemId, responseOf } from './ids.ts'
 
+/** How requests of this wire name stored responses, and continue them. */
 export const stored: StoredForm = {
   references(body): StoredReferences {
     const { previous_response_id: previous, store, input } = isObject(body) ? body : ({} as Json)
@@ -44,7 +45,7 @@ const isReference = (item: unknown): item is Reference =>
   textIn(item.id) !== undefined &&
   (item.type === 'item_reference' || (item.type == null && item.role === undefined))
 
-/** What the request itself says, with items in the place of references to them. Undefined for what is not well-formed. */
+/** The request's own input, with items in place of references to them. Undefined for malformed input. */
 function ownInput(input: unknown, others: FoundTurns['others']): readonly unknown[] | undefined {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   if (input == null) return []
@@ -70,7 +71,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   image_generation_call: 'ig',
 }
 
-/** What the request itself said, each item with its type and an id: its own one where that was made here. */
+/** The request's own input; each item has its type, and the id that was made here, or a new one. */
 export function inputItems({ id: response, input }: Pick<StoredTurn, 'id' | 'input'>): Json[] {
   const seen = new Set<string>()
   return input.filter(isObject).map((item, index) => {

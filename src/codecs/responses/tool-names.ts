@@ -15,7 +15,7 @@ export interface Known {
 }
 
 const MAX_NAME = 64
-/** The names that a search by the provider had over time. */
+/** All names of a provider's search tool. */
 export const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
 const CUSTOM = {
   type: 'object',
@@ -30,6 +30,7 @@ const noted = new WeakMap<Exchange, ToolNames>()
 export const noteToolNames = (ex: Exchange, names: ToolNames): void => void noted.set(ex, names)
 export const toolNamesOf = (ex: Exchange): ToolNames => noted.get(ex)!
 
+/** The tools of one request, under the names that providers receive. */
 export class ToolNames {
   readonly tools: Tool[] = []
   readonly #known = new Map<string, Known>()
@@ -39,12 +40,12 @@ export class ToolNames {
   /** Throws a 400 for a tool that only its provider runs. */
   constructor(tools: unknown) {
     const given = listIn(tools).filter(isObject)
-    // Plain names keep themselves, whatever stands before them.
+    // Plain names stay as they are.
     for (const tool of given) if (tool.type === 'function' || tool.type === 'custom') this.#add(tool, undefined)
     for (const [i, tool] of given.entries()) this.#read(tool, `tools[${i}]`)
   }
 
-  /** The name that providers know. */
+  /** The name at providers. */
   flat(name: string, namespace: unknown): string {
     return this.#flat.get(keyOf(name, textIn(namespace))) ?? name
   }
@@ -82,7 +83,7 @@ export class ToolNames {
     this.#known.set(flat, { name, namespace, ...(tool.type === 'custom' && { custom: true }) })
   }
 
-  /** Within what every wire allows. No number is tried twice: names that are made to collide cost no more than others. */
+  /** Legal on every wire. Tries each number once, so that colliding names cost no more than others. */
   #unique(name: string): string {
     const legal = name.replace(/[^\w-]/g, '_').slice(0, MAX_NAME)
     let made = legal
@@ -124,7 +125,7 @@ export class ToolNames {
 
 const keyOf = (name: string, namespace: string | undefined): string => `${namespace ?? ''}\0${name}`
 
-/** A grammar, in words: a function's schema has none. */
+/** A grammar as text: a function's schema cannot express it. */
 function grammarOf(format: unknown): string | undefined {
   if (!isObject(format) || format.type !== 'grammar') return undefined
   return `The input follows this ${textIn(format.syntax) ?? ''} grammar:\n${textIn(format.definition) ?? ''}`

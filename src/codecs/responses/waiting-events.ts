@@ -1,8 +1,8 @@
-/** Events of other items, while one is open that is not whole. */
+/** Events that wait while another item is open. */
 import type { ToolEvent } from '../../core/event.ts'
 import type { ChoiceEvent } from './open-item.ts'
 
-/** First in, first out. Pieces of one call stand where it began, and pieces of a text that follow each other are one. */
+/** First in, first out. Joins the pieces of a call at its start, and adjacent pieces of a text. */
 export class WaitingEvents {
   #events: ChoiceEvent[] = []
   #next = 0
