@@ -1,8 +1,8 @@
 /** Ends and removes what is over of clients, grants, codes and tokens in memory. */
-import { CLIENT_MS, KEPT_MS, presented, SWEPT } from '../../rules/oauth.ts'
-import type { End } from './oauth.ts'
-import type { Table } from './table.ts'
-import type { Tables } from './tables.ts'
+import { CLIENT_MS, KEPT_MS, presented, SWEPT } from '../../../rules/oauth.ts'
+import type { Table } from '../table.ts'
+import type { Tables } from '../tables.ts'
+import type { End } from './grants.ts'
 
 /** Within `run`. Returns how many rows it removed. */
 export function sweepOAuth(tables: Tables, end: End): number {

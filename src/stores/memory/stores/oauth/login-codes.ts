@@ -1,9 +1,9 @@
 /** Codes by which members prove who they are, once, in memory. */
-import type { Actor, LoginCodeInput, LoginCodeRecord } from '../../../core/ports.ts'
-import { loginProject, MAX_LOGIN_CODES, noAccess, noProject } from '../../rules/oauth.ts'
-import { hasAccess } from './keys.ts'
-import type { Names } from './names.ts'
-import { iso, type Tables } from './tables.ts'
+import type { Actor, LoginCodeInput, LoginCodeRecord } from '../../../../core/ports.ts'
+import { loginProject, MAX_LOGIN_CODES, noAccess, noProject } from '../../../rules/oauth.ts'
+import { hasAccess } from '../keys.ts'
+import type { Names } from '../names.ts'
+import { iso, type Tables } from '../tables.ts'
 
 /** Within `run`. */
 export function addLoginCode(tables: Tables, names: Names, input: LoginCodeInput, actor: Actor): LoginCodeRecord {

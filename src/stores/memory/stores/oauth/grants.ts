@@ -10,8 +10,8 @@ import type {
   OAuthGrantStore,
   OAuthStores,
   Principal,
-} from '../../../core/ports.ts'
-import { shortId } from '../../../lib/id.ts'
+} from '../../../../core/ports.ts'
+import { shortId } from '../../../../lib/id.ts'
 import {
   actorOf,
   clientRecord,
@@ -28,13 +28,13 @@ import {
   notRegular,
   presented,
   tooManyOfKey,
-} from '../../rules/oauth.ts'
-import { newSecret } from '../../secret.ts'
+} from '../../../rules/oauth.ts'
+import { newSecret } from '../../../secret.ts'
+import type { Names } from '../names.ts'
+import type { Grant } from '../rows.ts'
+import { behind, later, type Tables } from '../tables.ts'
 import { addLoginCode } from './login-codes.ts'
-import type { Names } from './names.ts'
-import { sweepOAuth } from './oauth-sweep.ts'
-import type { Grant } from './rows.ts'
-import { behind, later, type Tables } from './tables.ts'
+import { sweepOAuth } from './sweep.ts'
 
 /** `live` is the principal of a regular key that may be used now. */
 export type Live = (keyId: string) => Principal | undefined
