@@ -3,7 +3,7 @@ import type { RealtimeSecretStore } from '../../../core/ports.ts'
 import type { Keyring } from '../../keyring.ts'
 import { MAX_SECRETS, newClientSecret, placeOfSession, secretPrincipal } from '../../rules/realtime.ts'
 import { openText, sealText } from '../../sealing.ts'
-import type { Live } from './oauth/grants.ts'
+import type { Live } from './oauth/index.ts'
 import type { Tables } from './tables.ts'
 
 export function realtimeSecretStore(tables: Tables, live: Live, keyring: () => Keyring): RealtimeSecretStore {

@@ -1,125 +1,30 @@
-/** Clients, grants, codes and tokens in memory. */
-import type {
-  Actor,
-  GrantRecord,
-  NewClient,
-  NewGrant,
-  NewTokens,
-  OAuthClient,
-  OAuthClientStore,
-  OAuthGrantStore,
-  OAuthStores,
-  Principal,
-} from '../../../../core/ports.ts'
+/** Grants, their codes and their tokens in memory. */
+import type { Actor, NewGrant, NewTokens, OAuthGrantStore } from '../../../../core/ports.ts'
 import { shortId } from '../../../../lib/id.ts'
 import {
   actorOf,
-  clientRecord,
-  clientsFull,
-  grantRecord,
   keyNameOf,
-  MAX_CLIENTS,
-  MAX_CLIENTS_OF_KEY,
   MAX_GRANTS_OF_KEY,
   MAX_TOKENS_OF_GRANT,
   narrowed,
-  noSuchClient,
   noSuchGrant,
-  notRegular,
   presented,
-  tooManyOfKey,
 } from '../../../rules/oauth.ts'
 import { newSecret } from '../../../secret.ts'
 import type { Names } from '../names.ts'
 import type { Grant } from '../rows.ts'
-import { behind, later, type Tables } from '../tables.ts'
+import { later, type Tables } from '../tables.ts'
+import { type End, orgOf, recordOf } from './ends.ts'
+import type { Live } from './index.ts'
 import { addLoginCode } from './login-codes.ts'
 import { sweepOAuth } from './sweep.ts'
-
-/** `live` is the principal of a regular key that may be used now. */
-export type Live = (keyId: string) => Principal | undefined
 
 /** Undoes what a transaction has done so far, and says no more than that nothing came of it. */
 class Undone extends Error {}
 
 const asIs = (cause: unknown): Error => cause as Error
 
-export function oauthStores(tables: Tables, names: Names, live: Live): OAuthStores {
-  const end = endIn(tables)
-  return { clients: clientStore(tables, names, live, end), grants: grantStore(tables, names, live, end) }
-}
-
-/** Within `run`: ends a grant that is in force, and the key that was made for it. Without an actor nothing is said of it. */
-export type End = (grant: Grant, actor?: Actor) => void
-
-const orgOf = ({ keys, projects }: Tables, keyId: string): string | undefined =>
-  projects.get(keys.get(keyId)?.projectId ?? '')?.orgId
-
-function recordOf(tables: Tables, grant: Grant): GrantRecord {
-  const creator = tables.keys.get(grant.keyId)?.createdBy
-  return grantRecord({ ...grant, member: (creator && tables.members.get(creator)?.email) || null })
-}
-
-const endIn =
-  (tables: Tables): End =>
-  (grant, actor) => {
-    if (grant.revokedAt !== null) return
-    const now = tables.now()
-    tables.grants.set(grant.id, { ...grant, revokedAt: now })
-    const key = tables.keys.get(grant.keyId)
-    if (grant.madeKey && key) tables.keys.set(key.id, { ...key, revokedAt: key.revokedAt ?? now })
-    if (actor === undefined) return
-    const note = { actor, action: 'oauth.revoke', organization: orgOf(tables, grant.keyId) ?? null, subject: grant.id }
-    tables.note({ ...note, was: recordOf(tables, grant), became: null })
-  }
-
-function clientStore(tables: Tables, names: Names, live: Live, end: End): OAuthClientStore {
-  const { clients, grants, now } = tables
-  const add = (client: NewClient): OAuthClient => {
-    const { keyId } = client
-    if (keyId !== null && clients.filter(one => one.keyId === keyId).length >= MAX_CLIENTS_OF_KEY) throw tooManyOfKey()
-    const all = clients.all()
-    if (all.length >= MAX_CLIENTS) {
-      const unused = all.find(one => one.usedAt === null && one.keyId === null)
-      if (!unused) throw clientsFull()
-      clients.delete(unused.id)
-    }
-    const made: OAuthClient = { ...client, createdAt: now(), usedAt: null }
-    clients.set(client.id, made)
-    return made
-  }
-  return {
-    register: client =>
-      tables.run(() => {
-        if (client.keyId !== null && !live(client.keyId)) throw notRegular(client.keyId)
-        add(client)
-      }),
-    find: async id => clients.get(id),
-    create: (client, actor) =>
-      tables.run(() => {
-        const principal = live(names.findKey(client.keyId))
-        if (!principal) throw notRegular(client.keyId)
-        const became = clientRecord(add(client))
-        const note = { actor, action: 'oauth.clients.create', organization: principal.orgId, subject: client.id }
-        tables.note({ ...note, was: null, became })
-        return became
-      }),
-    list: async page => behind(clients.all(), page).slice(0, page?.limit).map(clientRecord),
-    remove: (id, actor) =>
-      tables.run(() => {
-        const client = clients.get(id)
-        if (!client) throw noSuchClient(id)
-        const was = clientRecord(client)
-        for (const grant of grants.filter(one => one.clientId === id)) end(grant, actor)
-        clients.delete(id)
-        const organization = client.keyId === null ? null : (orgOf(tables, client.keyId) ?? null)
-        tables.note({ actor, action: 'oauth.clients.remove', organization, subject: id, was, became: null })
-        return was
-      }),
-  }
-}
-
-function grantStore(tables: Tables, names: Names, live: Live, end: End): OAuthGrantStore {
+export function grantStore(tables: Tables, names: Names, live: Live, end: End): OAuthGrantStore {
   const { clients, grants, codes, tokens, logins, keys, now } = tables
   const inForce = (test: (grant: Grant) => boolean) => grants.filter(one => one.revokedAt === null && test(one))
   /** Those before the newest: another one begins. */

@@ -2,7 +2,7 @@
 import { CLIENT_MS, KEPT_MS, presented, SWEPT } from '../../../rules/oauth.ts'
 import type { Table } from '../table.ts'
 import type { Tables } from '../tables.ts'
-import type { End } from './grants.ts'
+import type { End } from './ends.ts'
 
 /** Within `run`. Returns how many rows it removed. */
 export function sweepOAuth(tables: Tables, end: End): number {
