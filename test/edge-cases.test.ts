@@ -6,6 +6,7 @@ import { textOf } from './helpers/sources.ts'
 /** By the heading of its table: the letter of its ids, and how many rows it has at least. */
 const tables: readonly (readonly [heading: string, letter: string, least: number])[] = [
   ['Media', 'M', 24],
+  ['Jobs', 'J', 18],
   ['OAuth', 'O', 31],
   ['MCP', 'X', 20],
 ]

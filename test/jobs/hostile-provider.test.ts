@@ -87,7 +87,7 @@ t.test('tokens that a provider reports are charged for as far as they were expec
   }
 })
 
-t.test('UF-20 a provider that says nothing of use has the job failed in time, without a cost', async t => {
+t.test('J8, UF-20 a provider that says nothing of use has the job failed in time, without a cost', async t => {
   for (const [says, said, code] of [
     ['500 for ever', { status: 500 }, 'poll_error'],
     ['404 for ever', { status: 404 }, 'poll_error'],

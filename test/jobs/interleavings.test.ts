@@ -235,7 +235,7 @@ async function play(steps: readonly Step[]): Promise<void> {
   }
 }
 
-t.test('each job ends once, is charged once and is reported with one id, whatever happens in between', async t => {
+t.test('J17 each job ends once, is charged once and is reported with one id, whatever happens in between', async t => {
   let played = 0
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }), async steps => {

@@ -1,0 +1,81 @@
+/** Callbacks as their receivers verify them, and when they come again. */
+import { createHmac } from 'node:crypto'
+import t from 'tap'
+import { callbackGap, pollGap } from '../../src/jobs/back-off.ts'
+import { Callbacks, signaturesOf } from '../../src/jobs/callbacks.ts'
+import { engineKit, FILM } from './kit.ts'
+
+t.test('J12 a secret signs as text, and one that begins with whsec_ as the bytes that it encodes, too', t => {
+  const body = '{"object":"event"}'
+  const mac = (key: string | Buffer) =>
+    `v1,${createHmac('sha256', key).update(`evt_1.1700000000.${body}`).digest('base64')}`
+  const bytes = Buffer.from([0xfb, 0xff, 0xbf, 1, 2, 3])
+  const standard = `whsec_${bytes.toString('base64')}`
+  const url = `whsec_${bytes.toString('base64url')}`
+  for (const [secret, keys] of [
+    ['a plain secret, ä', ['a plain secret, ä']],
+    [standard, [bytes, standard]],
+    [url, [bytes, url]],
+  ] as const) {
+    t.equal(signaturesOf(secret, 'evt_1', 1_700_000_000, body), keys.map(mac).join(' '), secret)
+  }
+  t.end()
+})
+
+t.test(
+  'J12 attempts have one id, new times and growing gaps, until one is acknowledged or the last has failed',
+  async t => {
+    for (const [statuses, attempts, state] of [
+      [[500, 500, 200], 3, 'delivered'],
+      [[302, 204], 2, 'delivered'],
+      [[410], 1, 'failed'],
+      [Array<number>(20).fill(500), 8, 'failed'],
+    ] as const) {
+      const kit = await engineKit(t, { options: { results: 'proxy' } })
+      const { subject, posted } = kit
+      kit.answer = ({ path }) => ({ body: path.endsWith('/content') ? FILM : { status: 'completed' } })
+      const left = [...statuses]
+      kit.hear = () => ({ status: left.shift()!, text: '' })
+      const { id } = await kit.create({ callback: { url: 'https://hook.example/in', secret: 's' } })
+      await kit.poll()
+      const callbacks = new Callbacks(kit.context, 'one')
+      const times: number[] = []
+      for (let hours = 0; hours < 24 * 3600; hours++) {
+        if ((await subject.jobs.status(subject.clock.now)).callbacks === 0) break
+        const due = (await subject.jobs.deliveries(id)).at(-1)!.nextAt
+        subject.clock.now = Math.max(subject.clock.now, due)
+        times.push(subject.clock.now)
+        await callbacks.run()
+        await callbacks.stop(30_000)
+      }
+      t.equal(posted.length, attempts)
+      t.equal(new Set(posted.map(({ headers }) => headers['webhook-id'])).size, 1)
+      t.same(
+        posted.map(({ headers }) => headers['webhook-timestamp']),
+        times.map(at => String(Math.floor(at / 1000))),
+      )
+      const gaps = times.slice(1).map((at, attempt) => at - times[attempt]!)
+      t.same(
+        gaps,
+        gaps.map((_, attempt) => 30_000 * 2 ** attempt),
+      )
+      t.match((await subject.jobs.deliveries(id)).at(-1), { state, attempt: attempts })
+      t.equal((await kit.read(id)).callback, null, 'the secret is erased')
+    }
+    t.equal(callbackGap(30_000, 20, 1), 3_600_000, 'an hour at most')
+  },
+)
+
+t.test('J1 polls are never closer than their gap, which grows after two minutes', t => {
+  const options = { poll: 5_000, poll_max: 30_000 } as Parameters<typeof pollGap>[0]
+  for (const chance of [0, 0.5, 1]) {
+    const gaps = Array.from({ length: 60 }, (_, minute) => pollGap(options, minute * 60_000, undefined, chance))
+    t.ok(Math.min(...gaps) >= 5_000)
+    t.ok(Math.max(...gaps) <= 33_000)
+    t.ok(gaps.at(-1)! >= 27_000)
+    t.equal(gaps[0], gaps[1], 'the same in the first two minutes')
+  }
+  t.equal(pollGap(options, 0, 20_000, 0), 20_000, 'what the provider names, where that is longer')
+  t.equal(pollGap(options, 0, 1e12, 0), 300_000, 'five minutes at most')
+  t.end()
+})
