@@ -88,7 +88,7 @@ t.before(async () => {
     models: [model],
     config: {
       server: { fetch_from: [files] },
-      jobs: { poll: `${POLL_MS}ms`, poll_max: '40ms', lease: '2s', callback_retry: '20ms', callback_to: [hook.url] },
+      jobs: { poll: `${POLL_MS}ms`, poll_max: '40ms', callback_retry: '20ms', callback_to: [hook.url] },
     },
     env: {
       NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/names.cjs')}`,
@@ -129,20 +129,30 @@ const credits = async () => {
 }
 const differences = async () => (await gateway.admin('POST', '/commands/usage.check', {})).json()
 
-t.test('a job is held for, polled to its end, charged once, and its content is what the provider has', async t => {
-  const before = await credits()
-  const made = await jobOf(await create())
-  t.match(made, { object: 'video', status: 'queued', seconds: '4', size: '1280x720', prompt: null, model: 'film' })
-  const job = await ended(made.id)
-  t.match(job, { status: 'completed', progress: 100, usage: { cost: 0.4 } })
-  t.match(await credits(), { held: '0', used: String(Number(before.used) + 0.4) })
-  const whole = await gateway.get(`/v1/videos/${made.id}/content`)
-  t.same(Buffer.from(await whole.arrayBuffer()), FILM)
-  t.match(whole.headers.get('content-type'), 'video/mp4')
-  t.same(await differences(), { differences: [] })
-})
+t.test(
+  'J1, J2 a job is held for, polled to its end, charged once, and its content is what the provider has',
+  async t => {
+    const before = await credits()
+    let release = () => undefined as unknown
+    studio.held.poll = new Promise<void>(resolve => {
+      release = resolve
+    })
+    const made = await jobOf(await create())
+    t.match(made, { object: 'video', status: 'queued', seconds: '4', size: '1280x720', prompt: null, model: 'film' })
+    t.match(await credits(), { held: '0.4', used: before.used })
+    release()
+    delete studio.held.poll
+    const job = await ended(made.id)
+    t.match(job, { status: 'completed', progress: 100, usage: { cost: 0.4 } })
+    t.match(await credits(), { held: '0', used: String(Number(before.used) + 0.4) })
+    const whole = await gateway.get(`/v1/videos/${made.id}/content`)
+    t.same(Buffer.from(await whole.arrayBuffer()), FILM)
+    t.match(whole.headers.get('content-type'), 'video/mp4')
+    t.same(await differences(), { differences: [] })
+  },
+)
 
-t.test('SI-14, M20, M21 a signed address plays without a key, in ranges, and no other token does', async t => {
+t.test('J11, SI-14, M20, M21 a signed address plays without a key, in ranges, and no other token does', async t => {
   const job = await ended((await jobOf(await create())).id)
   const url = new URL(job.content![0]!.url)
   const get = (range?: string, token = url.searchParams.get('token')!, method = 'GET') =>
@@ -181,7 +191,7 @@ t.test('SI-14, M20, M21 a signed address plays without a key, in ranges, and no 
   t.equal((await gateway.get(`/v1/videos/${job.id}`)).status, 404)
 })
 
-t.test('SI-07 a callback is repeated until it is acknowledged, and every attempt verifies', async t => {
+t.test('J12, SI-07 a callback is repeated until it is acknowledged, and every attempt verifies', async t => {
   const { id } = await jobOf(await create({ callback_url: `${hook.url}/in`, callback_secret: SECRET }))
   await hook.until(3)
   const ids = new Set(hook.heard.map(({ headers }) => headers['webhook-id']))
@@ -234,22 +244,31 @@ t.test('SI-14 ranges and paths that make no sense read nothing else, and a forei
   t.match(await (await gateway.get('/v1/videos', foreign)).json(), { data: [] })
 })
 
-t.test('nothing of a prompt, a secret, a token or an address is in the database or a metric', async t => {
-  const before = hook.heard.length
-  const canaries = { prompt: 'PROMPT-CANARY', callback_secret: 'SECRET-CANARY', callback_url: `${hook.url}/URL-CANARY` }
-  const job = await ended((await jobOf(await create(canaries))).id)
-  await hook.until(before + 1)
-  const token = new URL(job.content![0]!.url).searchParams.get('token')!
-  const names = ['gateway.db', 'gateway.db-wal']
-  const files = await Promise.all(names.map(name => readFile(join(gateway.dir, 'data', name), 'latin1')))
-  const metrics = await (await gateway.admin('GET', '/metrics')).text()
-  for (const text of [...files, metrics]) {
-    for (const secret of [...Object.values(canaries), 'CANARY', token]) t.notOk(text.includes(secret), secret)
-  }
-  t.match(metrics, /gateway_job_polls_total\{outcome="completed",provider="acme"\} \d/)
-})
+t.test(
+  'J13 nothing of a prompt, a secret, a token or an address is in the database, a metric, a log or the configuration',
+  async t => {
+    const before = hook.heard.length
+    const canaries = {
+      prompt: 'PROMPT-CANARY',
+      callback_secret: 'SECRET-CANARY',
+      callback_url: `${hook.url}/URL-CANARY`,
+    }
+    const job = await ended((await jobOf(await create(canaries))).id)
+    await hook.until(before + 1)
+    const token = new URL(job.content![0]!.url).searchParams.get('token')!
+    const names = ['gateway.db', 'gateway.db-wal']
+    const files = await Promise.all(names.map(name => readFile(join(gateway.dir, 'data', name), 'latin1')))
+    const metrics = await (await gateway.admin('GET', '/metrics')).text()
+    const config = await (await gateway.admin('GET', '/config')).text()
+    t.match(config, /acme/)
+    for (const text of [...files, metrics, config, gateway.stdout(), gateway.stderr()]) {
+      for (const secret of [...Object.values(canaries), 'CANARY', token]) t.notOk(text.includes(secret), secret)
+    }
+    t.match(metrics, /gateway_job_polls_total\{outcome="completed",provider="acme"\} \d/)
+  },
+)
 
-t.test('a create that was cut is not repeated, and one that was refused costs nothing', async t => {
+t.test('J7 a create that was cut is not repeated, and one that was refused costs nothing', async t => {
   for (const [how, status] of [
     ['cut', 502],
     [500, 502],
@@ -263,7 +282,7 @@ t.test('a create that was cut is not repeated, and one that was refused costs no
   t.same(await differences(), { differences: [] })
 })
 
-t.test('CC-08 one idempotency key is one job', async t => {
+t.test('J14, CC-08 one idempotency key is one job', async t => {
   const answers = await Promise.all(Array.from({ length: 10 }, () => create({}, { 'idempotency-key': 'k1' })))
   const bodies = await Promise.all(answers.map(async answer => ({ status: answer.status, body: await answer.json() })))
   const ids = new Set(bodies.filter(({ status }) => status === 200).map(({ body }) => (body as Video).id))
@@ -276,7 +295,7 @@ t.test('CC-08 one idempotency key is one job', async t => {
   })
 })
 
-t.test('a job that fails costs nothing and says why; one that runs can be canceled', async t => {
+t.test('J2 a job that fails costs nothing and says why; one that runs can be canceled', async t => {
   Object.assign(studio, { script: ['failed'], error: { code: 'content_policy_violation', message: 'no cats' } })
   const failed = await ended((await jobOf(await create())).id)
   t.match(failed, { status: 'failed', error: { code: 'content_filter' }, usage: { cost: 0 } })
