@@ -219,7 +219,8 @@ export class ResponsesDecoder implements Decoder {
   }
 }
 
-const isCall = ({ type }: Json): boolean => type === 'function_call' || type === 'custom_tool_call'
+const isCall = ({ type, execution }: Json): boolean =>
+  type === 'function_call' || type === 'custom_tool_call' || (type === 'tool_search_call' && execution === 'client')
 
 const keyOf = (event: Json, item: Json): unknown => event.output_index ?? event.item_id ?? item.id
 

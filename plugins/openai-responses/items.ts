@@ -21,6 +21,11 @@ export function openItem(item: Json, answer: Answer, out: Event[]): Item {
     case 'function_call':
     case 'custom_tool_call':
       return new CallItem(item, answer, out)
+    case 'tool_search_call':
+      // One that the client runs is a call as others.
+      return item.execution === 'client' && answer.isNative
+        ? new CallItem({ ...item, name: 'tool_search' }, answer, out)
+        : new NativeItem(answer)
     case 'image_generation_call':
       return new ImageItem(answer)
     default:

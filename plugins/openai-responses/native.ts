@@ -168,7 +168,7 @@ function asSent(item: Json): Json {
 }
 
 const isOfAnswer = ({ type, role }: Json): boolean =>
-  role === 'assistant' || type === 'function_call' || type === 'custom_tool_call'
+  role === 'assistant' || type === 'function_call' || type === 'custom_tool_call' || type === 'tool_search_call'
 
 function dropLast(items: unknown[]): void {
   for (let last = items.at(-1); isObject(last) && last.type === 'reasoning'; last = items.at(-1)) items.pop()

@@ -152,3 +152,50 @@ for (const { id, turns } of wires) {
     )
   }
 }
+
+/** As Codex sends it for models that it knows. */
+const search = {
+  type: 'tool_search',
+  execution: 'client',
+  description: 'Searches for tools',
+  parameters: { type: 'object', properties: { query: string, limit: { type: 'number' } }, required: ['query'] },
+}
+const calendar = {
+  type: 'namespace',
+  name: 'calendar',
+  description: 'Appointments',
+  tools: [
+    { type: 'function', name: 'create', strict: false, defer_loading: true, parameters: shape({ title: string }) },
+  ],
+}
+
+for (const { id } of wires) {
+  t.test(`${id}: tools that the client searches for are called`, async t => {
+    await upstream.reset()
+    await upstream.script(id, [
+      { reasoning: 'Which?', toolCalls: [{ name: 'tool_search', args: { query: 'calendar', limit: 2 } }] },
+      { toolCalls: [{ name: 'calendar__create', args: { title: 'Tea' } }] },
+      { text: 'All done' },
+    ])
+    const given = { tools: [...tools, search], store: false }
+    const first = await ask(t, id, 0, { ...given, input: opening }, gateway.key)
+    const call = first.output.at(-1)!
+    t.match(call, { type: 'tool_search_call', execution: 'client', arguments: { query: 'calendar', limit: 2 } })
+    const found = { type: 'tool_search_output', call_id: call.call_id, execution: 'client', status: 'completed' }
+    const searched = [...opening, ...first.output, { ...found, tools: [calendar] }]
+    const second = await ask(t, id, 1, { ...given, input: searched }, gateway.key)
+    const made = second.output.at(-1)!
+    t.match(made, { type: 'function_call', name: 'create', namespace: 'calendar', arguments: '{"title":"Tea"}' })
+    const input = [...searched, ...second.output, resultOf(made, 1)]
+    const last = await ask(t, id, 2, { ...given, input }, gateway.key)
+    t.ok(last.output.some(({ type }) => type === 'message'))
+    const record = await upstream.record(id)
+    t.strictSame(
+      record.map(({ refused }) => refused),
+      [null, null, null],
+    )
+    const native = id === 'responses'
+    t.match(JSON.stringify(record[1]?.body), native ? '"type":"tool_search_output"' : 'calendar__create')
+    t.match(JSON.stringify(record[2]?.body), native ? '"type":"tool_search_call"' : 'calendar__create')
+  })
+}

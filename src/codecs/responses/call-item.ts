@@ -12,6 +12,8 @@ export class CallItem implements OpenItem {
   readonly #index: number
   /** Its input is any text; undefined for a function. */
   readonly #custom: 'own' | 'wrapped' | undefined
+  /** The client searches for tools: its arguments are no text. */
+  readonly #searches: boolean
   readonly #shape = new Shape({ values: Number.POSITIVE_INFINITY })
   #args = ''
 
@@ -21,10 +23,13 @@ export class CallItem implements OpenItem {
     const given = event.name ?? ''
     // A provider with namespaces returns the client's own names.
     const known = event.namespace === undefined ? names.known(given) : { name: given, namespace: event.namespace }
-    const { name, namespace, custom = undefined }: Known = known
+    const { name, namespace, custom, search }: Known = known
+    this.#searches = search === true
     this.#custom = event.custom ? 'own' : custom ? 'wrapped' : undefined
     const type = this.#custom ? 'custom_tool_call' : 'function_call'
-    this.#head = { id: place.id, type, call_id: callId, name, ...(namespace !== undefined && { namespace }) }
+    this.#head = search
+      ? { id: place.id, type: 'tool_search_call', call_id: callId, execution: 'client' }
+      : { id: place.id, type, call_id: callId, name, ...(namespace !== undefined && { namespace }) }
     place.emit('output_item.added', { output_index: place.index, item: this.#item('in_progress', '') })
   }
 
@@ -40,12 +45,14 @@ export class CallItem implements OpenItem {
     if (!args) return
     this.#args += args
     if (this.#custom !== 'own') this.#shape.add(args)
+    if (this.#searches) return
     if (this.#custom === 'own') this.#emit('custom_tool_call_input.delta', { delta: args })
     else if (this.#custom === undefined) this.#emit('function_call_arguments.delta', { delta: args })
   }
 
   close(status: Status): Json {
     const { name } = this.#head
+    if (this.#searches) return this.#item(status, this.#args)
     if (this.#custom === undefined) {
       const args = this.#args.trim() === '' ? '{}' : this.#args
       if (args !== this.#args) this.#emit('function_call_arguments.delta', { delta: args })
@@ -64,7 +71,18 @@ export class CallItem implements OpenItem {
   }
 
   #item(status: string, args: string): Json {
+    if (this.#searches) return { ...this.#head, arguments: objectIn(args), status }
     return { ...this.#head, ...(this.#custom ? { input: args } : { arguments: args }), status }
+  }
+}
+
+/** What of a search is not an object says nothing. */
+function objectIn(args: string): Json {
+  try {
+    const parsed: unknown = JSON.parse(args)
+    return isObject(parsed) ? parsed : {}
+  } catch {
+    return {}
   }
 }
 

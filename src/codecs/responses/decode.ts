@@ -24,7 +24,7 @@ export interface Decoded {
 export function decode(body: unknown, values: number): Decoded {
   const given = validate(body)
   refuseStored(given)
-  const names = new ToolNames(given.tools)
+  const names = new ToolNames(given.tools, given.input)
   const input = new InputReader(names, new Count(values))
   if (given.instructions) input.messages.push({ role: 'system', content: given.instructions })
   if (typeof given.input === 'string') input.messages.push({ role: 'user', content: given.input })

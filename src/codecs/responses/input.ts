@@ -1,6 +1,6 @@
 /** Input items as chat messages. The reasoning, text and calls of one answer become one assistant turn again. */
 import { errors } from '../../core/error.ts'
-import { isObject, type Json, textIn } from '../../core/json.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ContentPart, FunctionCall, Message } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
@@ -11,6 +11,16 @@ import type { ToolNames } from './tool-names.ts'
 const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call'])
 
 const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)
+
+const untaken = (type: unknown, at: string) =>
+  errors.unsupported(
+    `${at}.type: items of type "${String(type).slice(0, 100)}" are not taken here; send messages, reasoning, function_call or custom_tool_call and their outputs.`,
+    `${at}.type`,
+  )
+
+/** The names of what a search of the client found; the tools themselves are among those of the request. */
+const foundIn = ({ tools }: Json): string =>
+  JSON.stringify({ tools: listIn(tools).flatMap(tool => (isObject(tool) ? (textIn(tool.name) ?? []) : [])) })
 
 /** Reads the items of one request, in order. */
 export class InputReader {
@@ -44,6 +54,14 @@ export class InputReader {
       case 'custom_tool_call':
         this.#call(item, type === 'custom_tool_call', at)
         break
+      case 'tool_search_call':
+        if (item.execution !== 'client') throw untaken(type, at)
+        this.#call({ ...item, name: this.#names.search, arguments: JSON.stringify(item.arguments ?? {}) }, false, at)
+        break
+      case 'tool_search_output':
+        if (item.execution !== 'client') throw untaken(type, at)
+        this.#output({ ...item, output: foundIn(item) }, at)
+        break
       case 'function_call_output':
       case 'custom_tool_call_output':
         this.#output(item, at)
@@ -52,10 +70,7 @@ export class InputReader {
         throw wrong(`${at}.id`, `no item "${String(item.id).slice(0, 100)}" is stored here; send the item itself`)
       default:
         if (LEFT_OUT.has(type)) break
-        throw errors.unsupported(
-          `${at}.type: items of type "${String(type).slice(0, 100)}" are not taken here; send messages, reasoning, function_call or custom_tool_call and their outputs.`,
-          `${at}.type`,
-        )
+        throw untaken(type, at)
     }
   }
 

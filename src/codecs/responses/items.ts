@@ -114,9 +114,10 @@ export class Items {
       if (name === undefined) return
       // The reasoning before the call carries it, as its last part.
       if (signature !== undefined) this.#thoughts().signature = signature
-      const custom = event.custom || (event.namespace === undefined && this.#names.known(name).custom)
+      const known = event.namespace === undefined ? this.#names.known(name) : undefined
+      const prefix = event.custom || known?.custom ? 'ctc' : known?.search ? 'tsc' : 'fc'
       const callId = event.id || `call_${this.#id}_${event.index}`
-      this.#open = new CallItem(this.#place(custom ? 'ctc' : 'fc'), event, this.#names, callId)
+      this.#open = new CallItem(this.#place(prefix), event, this.#names, callId)
     }
     this.#open!.add(event)
   }

@@ -1,6 +1,7 @@
 /**
  * Converts tools of a Responses body to functions, which every wire supports. A custom tool becomes a function with one
- * string, `input`; tools of a namespace get a combined name. Calls are returned under the client's names.
+ * string, `input`; tools of a namespace get a combined name; a search for tools that the client runs is a function of that
+ * name. Calls are returned under the client's names.
  */
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
@@ -12,6 +13,8 @@ export interface Known {
   readonly name: string
   readonly namespace?: string | undefined
   readonly custom?: true
+  /** The search for tools that the client runs. */
+  readonly search?: true
 }
 
 const MAX_NAME = 64
@@ -24,6 +27,10 @@ const CUSTOM = {
   additionalProperties: false,
 }
 
+const QUERY = { type: 'object', properties: { query: { type: 'string' } }, required: ['query'] }
+/** A search for tools that the client runs. */
+export const isOwnSearch = ({ type, execution }: Json): boolean => type === 'tool_search' && execution === 'client'
+
 const noted = new WeakMap<Exchange, ToolNames>()
 
 /** For the answer of the exchange. */
@@ -35,14 +42,21 @@ export class ToolNames {
   readonly tools: Tool[] = []
   readonly #known = new Map<string, Known>()
   readonly #flat = new Map<string, string>()
+  /** The name that providers know of the search for tools. */
+  search = 'tool_search'
   #tried = 0
 
-  /** Throws a 400 for a tool that only its provider runs. */
-  constructor(tools: unknown) {
+  /** `input`: with what searches of the client found. Throws a 400 for a tool that only its provider runs. */
+  constructor(tools: unknown, input?: unknown) {
     const given = listIn(tools).filter(isObject)
     // Plain names stay as they are.
     for (const tool of given) if (tool.type === 'function' || tool.type === 'custom') this.#add(tool, undefined)
     for (const [i, tool] of given.entries()) this.#read(tool, `tools[${i}]`)
+    for (const [i, item] of listIn(input).entries()) {
+      if (!isObject(item) || item.type !== 'tool_search_output') continue
+      for (const [j, tool] of listIn(item.tools).entries())
+        if (isObject(tool)) this.#find(tool, `input[${i}].tools[${j}]`)
+    }
   }
 
   /** The name at providers. */
@@ -52,6 +66,19 @@ export class ToolNames {
 
   known(flat: string): Known {
     return this.#known.get(flat) ?? { name: flat }
+  }
+
+  /** Adds what is not there yet: the same tool may be found twice. */
+  #find(tool: Json, at: string): void {
+    const inner = tool.type === 'namespace' ? listIn(tool.tools) : [tool]
+    const namespace = tool.type === 'namespace' ? textIn(tool.name) : undefined
+    const left = inner.filter(one => isObject(one) && !this.#flat.has(keyOf(textIn(one.name) ?? '', namespace)))
+    if (left.length === 0) return
+    if (namespace !== undefined) this.#read({ ...tool, tools: left }, at)
+    else {
+      this.#add(tool, undefined)
+      this.#read(tool, at)
+    }
   }
 
   #read(tool: Json, at: string): void {
@@ -66,7 +93,11 @@ export class ToolNames {
       }
     } else if (tool.type === 'function' || tool.type === 'custom') this.#push(tool, undefined, at)
     else if (SEARCHES.test(String(tool.type))) this.tools.push(searchOf(tool))
-    else {
+    else if (isOwnSearch(tool)) {
+      this.search = this.#unique('tool_search')
+      this.#known.set(this.search, { name: 'tool_search', search: true })
+      this.#function({ parameters: QUERY, ...tool }, this.search, at)
+    } else {
       const type = String(tool.type).slice(0, 100)
       throw errors.unsupported(
         `${at}.type: no provider here runs the hosted tool "${type}"; use function, custom, namespace or web_search.`,
@@ -107,6 +138,11 @@ export class ToolNames {
       })
       return
     }
+    this.#function(tool, flat, at)
+  }
+
+  #function(tool: Json, flat: string, at: string): void {
+    const description = textIn(tool.description)
     const { parameters, strict } = tool
     if (parameters != null && !isObject(parameters)) {
       throw errors.invalidParameters(`${at}.parameters: must be object`, `${at}.parameters`)

@@ -53,6 +53,14 @@ function itemsOf(answer, body) {
       items.push({ id: `ctc_${answer.id}_${i}`, type: 'custom_tool_call', status: 'completed', ...call })
       return
     }
+    if (
+      name === 'tool_search' &&
+      body.tools?.some(tool => tool.type === 'tool_search' && tool.execution === 'client')
+    ) {
+      const call = { call_id: `call_${answer.id}_${i}`, execution: 'client', arguments: JSON.parse(pieces.join('')) }
+      items.push({ id: `tsc_${answer.id}_${i}`, type: 'tool_search_call', status: 'completed', ...call })
+      return
+    }
     const call = { call_id: `call_${answer.id}_${i}`, name, arguments: pieces.join('') }
     items.push({ id: `fc_${answer.id}_${i}`, type: 'function_call', status: 'completed', ...call })
   })
@@ -132,6 +140,8 @@ function growth(item, index, answer) {
       }
     }
     default: {
+      if (type === 'tool_search_call')
+        return { empty: { ...item, arguments: {} }, opening: [], pieces: [], closing: [] }
       const { pieces } = answer.toolCalls[Number(id.split('_').at(-1))]
       const [name, field] =
         type === 'custom_tool_call'
