@@ -15,6 +15,8 @@ import { npmClients } from './agents/install.ts'
 
 interface Tool {
   readonly npm: string
+  /** What `gatewayctl launch` calls it; by default as the row. */
+  readonly command?: string
   /** The name of the model of each wire; by default that of the wire. */
   readonly model?: string
   readonly args: readonly string[]
@@ -30,19 +32,33 @@ type Call = NonNullable<Exclude<Step['toolCalls'], 'offered'>>[number]
 const KNOWN = 'gpt-5.5'
 /** Of a model that it does not know it asks for no thinking by itself. */
 const EFFORT = ['-c', 'model_reasoning_effort="high"', '-c', 'model_supports_reasoning_summaries=true']
+/** Some models take no temperature, which `gemini` sends always. */
+const parameters = ['max_tokens', 'tools', 'tool_choice', 'parallel_tool_calls', 'reasoning', 'reasoning_effort']
 const PROMPT = 'Write hello.txt, change it, and look at it.'
-const patch = (...lines: string[]): Call => {
-  const input = ['*** Begin Patch', ...lines, '*** End Patch', ''].join('\n')
-  return { name: 'exec_command', args: { cmd: `apply_patch <<'EOF'\n${input}EOF` } }
+/** Of a model that it does not know, `codex` offers no tool for patches, but its commands have one. */
+const patch = (...lines: string[]) => ['*** Begin Patch', ...lines, '*** End Patch', ''].join('\n')
+const added = (text: string) => patch('*** Add File: hello.txt', `+${text}`)
+const updated = (from: string, to: string) => patch('*** Update File: hello.txt', '@@', `-${from}`, `+${to}`)
+const byTool = (input: string): Call => ({ name: 'apply_patch', input, args: { input } })
+const byCommand = (input: string): Call => ({ name: 'exec_command', args: { cmd: `apply_patch <<'EOF'\n${input}EOF` } })
+const codex = {
+  npm: '@openai/codex',
+  args: ['exec', ...EFFORT, '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', PROMPT],
+  run: (cmd: string): Call => ({ name: 'exec_command', args: { cmd } }),
 }
 
 const tools: Record<string, Tool> = {
   codex: {
-    npm: '@openai/codex',
-    args: ['exec', ...EFFORT, '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', PROMPT],
-    write: (_, text) => patch('*** Add File: hello.txt', `+${text}`),
-    edit: (_, from, to) => patch('*** Update File: hello.txt', '@@', `-${from}`, `+${to}`),
-    run: cmd => ({ name: 'exec_command', args: { cmd } }),
+    ...codex,
+    write: (_, text) => byCommand(added(text)),
+    edit: (_, from, to) => byCommand(updated(from, to)),
+  },
+  'codex, with a model that it knows': {
+    ...codex,
+    command: 'codex',
+    model: KNOWN,
+    write: (_, text) => byTool(added(text)),
+    edit: (_, from, to) => byTool(updated(from, to)),
   },
   claude: {
     npm: '@anthropic-ai/claude-code',
@@ -82,16 +98,21 @@ const installed = await npmClients(
 if (installed) {
   const upstream = await startUpstream(t, { key: upstreamSecret })
   const gateway = await startGateway(t, {
-    providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id, KNOWN])])),
+    providers: Object.fromEntries(
+      wires.map(wire => {
+        const { models, ...rest } = manifestOf(wire, upstream, wire.id, [wire.id, KNOWN])
+        return [wire.id, { ...rest, models: (models as object[]).map(model => ({ ...model, parameters })) }]
+      }),
+    ),
   })
   const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
   const chosen = process.env.TOOLS_ONLY?.split(',')
 
   for (const [name, tool] of Object.entries(tools)) {
     for (const { wire, id } of wires) {
-      if (chosen && !chosen.includes(name) && !chosen.includes(`${name}/${id}`)) continue
+      if (chosen && !chosen.includes(tool.command ?? name) && !chosen.includes(`${name}/${id}`)) continue
       t.test(`${name} over ${wire}: files are written and changed, and commands run`, async t => {
-        const home = await mkdtemp(join(homedir(), `.${name}-`))
+        const home = await mkdtemp(join(homedir(), '.tools-'))
         t.teardown(() => rm(home, { recursive: true, force: true }))
         const cwd = join(home, 'work')
         await mkdir(cwd)
@@ -107,7 +128,7 @@ if (installed) {
         const steps: Step[] = turns.map((calls, i) => ({ reasoning: `Thought ${i}`, toolCalls: calls.map(made) }))
         await upstream.reset()
         await upstream.script(id, [...steps, { text: 'All is done.' }])
-        const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath, 'launch', name]
+        const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath, 'launch', tool.command ?? name]
         const args = [
           ...place,
           '--url',
