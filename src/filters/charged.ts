@@ -103,7 +103,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
     }
   }
 
-  /** The provider's own report may still come, within what the connection is kept for. */
+  /** The provider's own report may still come, within what the connection is kept for and what there is money for. */
   async #readOn(): Promise<void> {
     for (;;) {
       const { done, value } = await this.#inner.next()
@@ -111,7 +111,19 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
         this.#readWhole = this.#ex.failure === undefined
         return
       }
-      this.#ex.observe(value)
+      const isPaid = await this.#isPaid(value)
+      // Beyond the hold a report has nothing to be paid from; an estimate costs what is held at most.
+      this.#ex.observe(isPaid ? value : value.filter(({ type }) => type !== 'usage'))
+      if (!isPaid) return
+    }
+  }
+
+  async #isPaid(batch: readonly Event[]): Promise<boolean> {
+    try {
+      return (await this.#meter?.mayGoOn(tokensOf(batch))) ?? true
+    } catch {
+      // The ledger fails, which is logged.
+      return false
     }
   }
 

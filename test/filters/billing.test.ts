@@ -293,6 +293,15 @@ t.test('a caller that leaves early pays for what the provider does', async t => 
     ['an answer that does not come', 'aborted 499 10000 estimated', lost, { gone: 0, stream: false }],
     ['a stream without a report', 'aborted 499 12000 estimated', answers([text('a')], [text('b')]), { gone: 1 }],
     [
+      'a stream that would cost more than there is',
+      'aborted 499 20000 estimated',
+      answers(
+        [text('a')],
+        [text('a'.repeat(4000)), { type: 'usage', usage: { prompt: 10, completion: 1000 } }, finish],
+      ),
+      { gone: 1, purse: { left: 20_000n } },
+    ],
+    [
       'pictures that were sent',
       'aborted 499 3202000 estimated',
       answers([text('a')]),
