@@ -1,6 +1,7 @@
 /** What becomes of the events of a client: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/catalog.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
+import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
 import { bytesPerSecond, type Conversation } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent, readEvent } from './events.ts'
 import { HELD_OUTPUT } from './responses.ts'
@@ -50,7 +51,10 @@ export class ClientEvents {
   take(text: string | undefined): Outcome {
     if (text === undefined) return refused('invalid_frame', 'Events are JSON in text frames.')
     const event = readEvent(text)
-    if (!event) return refused('invalid_json', 'An event is a JSON object with a "type", of 128 levels at most.')
+    if (!event) {
+      const message = `An event is a JSON object with a "type", of at most ${MAX_LEVELS} levels, ${CALL_BOUNDS.values} values and ${CALL_BOUNDS.names} names.`
+      return refused('invalid_json', message)
+    }
     try {
       return this.#outcomeOf(event)
     } catch (thrown) {

@@ -1,6 +1,6 @@
 /** Events of sessions: reading them within bounds, and the errors that clients get. */
 import { isObject, type Json } from '../core/json.ts'
-import { MAX_VALUES, Shape } from '../core/shape.ts'
+import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
 
 /** Why an event of a client is not passed on. */
@@ -21,7 +21,7 @@ export interface RealtimeEvent extends Json {
 
 /** Undefined for what is no event, or is more than one may hold. */
 export function readEvent(text: string): RealtimeEvent | undefined {
-  const shape = new Shape({ values: MAX_VALUES })
+  const shape = new Shape(CALL_BOUNDS)
   shape.add(text)
   if (shape.excess !== undefined) return undefined
   try {

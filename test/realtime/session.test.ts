@@ -164,6 +164,21 @@ t.test('a client that reads nothing of its errors is read no further, and ended'
   t.strictSame(client.closes, [1008])
 })
 
+t.test('an event of very many names is refused: reading it would hold all others up', async t => {
+  const event = (names: number) =>
+    `{"type":"input_audio_buffer.append",${Array.from({ length: names }, (_, at) => `"k${at}":1`).join(',')}}`
+  const { client, provider } = await opened()
+  client.message(event(30_000))
+  await settle()
+  t.equal(provider.types().at(-1), 'input_audio_buffer.append')
+  client.message(event(40_000))
+  await settle()
+  t.equal(client.types().at(-1), 'error invalid_json')
+  provider.message(event(40_000))
+  await settle()
+  t.equal(client.types().at(-1), 'error upstream_unavailable')
+})
+
 t.test("an organization's own key passes settings and events on that the gateway does not price", async t => {
   for (const byok of [true, false]) {
     const { client, provider } = await opened({ byok })
