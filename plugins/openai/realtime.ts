@@ -36,15 +36,16 @@ function tokensIn(usage: unknown): Usage | undefined {
   const written = isObject(usage.output_token_details) ? usage.output_token_details : {}
   const cached = isObject(read.cached_tokens_details) ? read.cached_tokens_details : {}
   const counts: Usage = { prompt, completion }
-  const set = (axis: keyof Usage, value: number | undefined) => {
-    if (value !== undefined && value > 0) counts[axis] = value
+  /** No part is more than its total. */
+  const set = (axis: keyof Usage, value: number | undefined, total = prompt) => {
+    if (value !== undefined && value > 0) counts[axis] = Math.min(value, total)
   }
   set('input_cache_read', within(read.cached_tokens))
   set('input_audio', within(read.audio_tokens))
   set('input_audio_cache_read', within(cached.audio_tokens))
   // Cached images cost what all that is cached costs.
   set('image_input', Math.max(0, (within(read.image_tokens) ?? 0) - (within(cached.image_tokens) ?? 0)))
-  set('output_audio', within(written.audio_tokens))
+  set('output_audio', within(written.audio_tokens), completion)
   return counts
 }
 

@@ -36,6 +36,21 @@ t.test('usage is read by kind, and what is no count is no usage', async t => {
       { ...counts, input_token_details: { audio_tokens: -1, cached_tokens: 'x' } },
       { prompt: 100, completion: 40 },
     ],
+    [
+      'details above their totals',
+      {
+        ...counts,
+        input_token_details: {
+          ...{ audio_tokens: 9e8, cached_tokens: 9e8, image_tokens: 9e8 },
+          cached_tokens_details: { audio_tokens: 9e8 },
+        },
+        output_token_details: { audio_tokens: 9e8 },
+      },
+      {
+        ...{ prompt: 100, completion: 40, input_cache_read: 100, input_audio: 100, input_audio_cache_read: 100 },
+        ...{ image_input: 100, output_audio: 40 },
+      },
+    ],
     ['none', null, undefined],
     ['below zero', { input_tokens: -1, output_tokens: 1 }, undefined],
     ['text', { input_tokens: '1', output_tokens: 1 }, undefined],
