@@ -1,4 +1,5 @@
 /** Takes a long base64 value out of JSON text while that arrives, so that neither is held or parsed in one piece. */
+import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -11,7 +12,8 @@ const ESCAPE = /\\(?:u([\da-f]{4})|(.))/gi
 /** The first value of one field. */
 export class InlineField {
   readonly #name: Buffer
-  readonly #kept: Buffer[] = []
+  readonly #kept = new CoalescedChunks()
+  #size = 0
   #place: 'outside' | 'string' | 'value' | 'behind' = 'outside'
   /** The string that is read, as far as it may be the name; undefined once it cannot. */
   #matched: number | undefined = 0
@@ -31,7 +33,7 @@ export class InlineField {
     let at = 0
     if (this.#place !== 'value' && this.#place !== 'behind') {
       while (at < chunk.length && !this.#isValueBehind(chunk[at++]!));
-      this.#kept.push(chunk.subarray(0, at))
+      this.#keep(chunk.subarray(0, at))
     }
     if (this.#place === 'value') {
       const end = chunk.indexOf(QUOTE, at)
@@ -39,18 +41,23 @@ export class InlineField {
       at = end < 0 ? chunk.length : end
       if (end >= 0) this.#place = 'behind'
     }
-    if (this.#place === 'behind') this.#kept.push(chunk.subarray(at))
+    if (this.#place === 'behind') this.#keep(chunk.subarray(at))
     return bytes
   }
 
   /** Bytes of the text that is kept. */
   get size(): number {
-    return this.#kept.reduce((sum, { length }) => sum + length, 0)
+    return this.#size
   }
 
-  /** The text with an empty string in the place of the value. */
-  get text(): string {
-    return Buffer.concat(this.#kept).toString('utf8')
+  /** The text that came since the last call, with an empty string in the place of the value. */
+  takeText(): string {
+    return this.#kept.joined().toString('utf8')
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#size += bytes.length
+    this.#kept.add(bytes)
   }
 
   #isValueBehind(byte: number): boolean {

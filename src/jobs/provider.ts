@@ -4,6 +4,7 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
+import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { JobsContext, OpenAnswer } from './context.ts'
 import { pollMs, renewing, within } from './lease.ts'
 import { ResultKeeper } from './results.ts'
@@ -126,12 +127,12 @@ async function failureOf(answer: OpenAnswer, target: Target): Promise<GatewayErr
 }
 
 async function textOf(answer: OpenAnswer): Promise<string> {
-  const chunks: Buffer[] = []
+  const kept = new CoalescedChunks()
   let size = 0
   for await (const chunk of answer.chunks) {
     size += chunk.length
     if (size > MAX_STATE_BYTES) throw errors.invalidAnswer(`it is larger than ${MAX_STATE_BYTES} bytes`)
-    chunks.push(chunk)
+    kept.add(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return kept.joined().toString('utf8')
 }

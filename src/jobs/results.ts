@@ -49,7 +49,7 @@ export class ResultKeeper {
     const first = await bytes.next()
     const blob = first.done ? undefined : await this.keep(job, behind(first.value, bytes))
     if (!first.done && !blob) throw errors.invalidAnswer('there is no room for its result')
-    return { text: field.text, blob }
+    return { text: field.takeText(), blob }
   }
 
   async discard(result: JobResult | undefined): Promise<void> {
