@@ -1,5 +1,4 @@
 /** Opens a session: its place, its provider, and only then its client's WebSocket. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -72,8 +71,9 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
 
 /** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
 function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | undefined)[]): Promise<RealtimeEvent> {
-  let isFirst = true
-  const first = new Promise<RealtimeEvent>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(errors.upstreamTimeout('no session was opened in time')), FIRST_EVENT_MS)
+    let isFirst = true
     provider.socket.open(
       listening({
         message(text) {
@@ -82,20 +82,19 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
             return
           }
           isFirst = false
+          clearTimeout(timer)
           provider.socket.pause()
           const event = text === undefined ? undefined : readEvent(provider.masked(text))
           if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
           else reject(event ? errorOf(event, ex) : errors.invalidAnswer('its first message is no event'))
         },
-        closed: code => reject(errors.invalidAnswer(`it closed the session at once (${code})`)),
+        closed(code) {
+          clearTimeout(timer)
+          reject(errors.invalidAnswer(`it closed the session at once (${code})`))
+        },
       }),
     )
   })
-  const late = wait(FIRST_EVENT_MS, undefined, { ref: false }).then(() => {
-    throw errors.upstreamTimeout('no session was opened in time')
-  })
-  late.catch(() => undefined)
-  return Promise.race([first, late])
 }
 
 const listening = ({ message, closed }: Pick<MessageListener, 'message' | 'closed'>): MessageListener => ({
