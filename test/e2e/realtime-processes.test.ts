@@ -49,6 +49,17 @@ t.test('a client secret of one worker opens sessions at all of them, within one 
   await closed(...open)
 })
 
+t.test('client secrets and sessions count against one limit, though their chains differ', async t => {
+  const { gateway } = await started(t, { endpoints: { realtime: { ratelimit: { rpm: 3 } } } })
+  const key = await secretOf(gateway)
+  const open = [await new RealtimeClient(gateway).opened(), await new RealtimeClient(gateway, '', { key }).opened()]
+  t.strictSame(await refusalOf(new RealtimeClient(gateway)), [429, 'rate_limit_exceeded'])
+  const answer = await gateway.post('/v1/realtime/client_secrets', { session: { type: 'realtime', model: 'voice' } })
+  t.equal(answer.status, 429)
+  await answer.text()
+  await closed(...open)
+})
+
 t.test("an organization's own key reaches the provider, and its sessions cost no credits", async t => {
   const { provider, gateway, command } = await started(t)
   await command('orgs.create', { name: 'own' })
