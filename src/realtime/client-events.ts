@@ -1,4 +1,4 @@
-/** What becomes of the events of a client: most are passed on, some are changed, and some cost money. */
+/** Events of clients: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/catalog.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'

@@ -1,4 +1,4 @@
-/** What becomes of the events of a provider: most are passed on, some change the session, and some are charged for. */
+/** Events of providers: most are passed on, some change the session, and some are charged for. */
 import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { ClientEvents } from './client-events.ts'
@@ -60,7 +60,7 @@ export class ProviderEvents {
     const masked = text === undefined ? undefined : this.#masked(text)
     const event = masked === undefined ? undefined : readEvent(masked)
     if (!event) {
-      this.#session.upstreamFailed('it sends what is no event')
+      this.#session.upstreamFailed('it sent a message that is no event')
       return
     }
     const passed = await this.#handle(event, masked!)
@@ -84,7 +84,7 @@ export class ProviderEvents {
         return text
       case 'response.created':
         if (!this.#responses.created(isObject(event.response) ? event.response : {})) {
-          this.#session.upstreamFailed('it makes a response that nobody has asked for')
+          this.#session.upstreamFailed('it began a response without a request')
           return undefined
         }
         return this.#shown(event, text)
@@ -111,7 +111,7 @@ export class ProviderEvents {
     const usage = await this.#responses.done(isObject(event.response) ? event.response : {})
     if (usage === 'duplicate') return undefined
     if (usage === 'unrequested') {
-      this.#session.upstreamFailed('it ends a response that nobody has asked for')
+      this.#session.upstreamFailed('it ended a response without a request')
       return undefined
     }
     if (usage === 'unreadable') {
@@ -136,7 +136,7 @@ export class ProviderEvents {
         await this.#responses.expectTranscript(event.item_id, seconds, settings.transcription)
       } catch (thrown) {
         this.#session.refused(asError(thrown))
-        // What its provider has begun cannot be stopped.
+        // The provider transcribes already; no event stops that.
         this.#session.endForPolicy('no money for transcripts')
         return
       }
@@ -147,7 +147,7 @@ export class ProviderEvents {
     else await this.#createResponse()
   }
 
-  /** Answers what was said, as a provider would by itself. */
+  /** Answers committed audio, as a provider with `create_response` does. */
   async #createResponse(): Promise<void> {
     this.#isResponseDue = false
     const eventId = newEventId()
@@ -174,9 +174,9 @@ export class ProviderEvents {
     if (code === 'input_audio_buffer_commit_empty' && this.#events.commits > 0) this.#events.commits--
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
-    // Without it the provider would answer by itself, past the gate.
+    // Without the update the provider would create responses that no money is held for.
     this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
-    this.#session.upstreamFailed('it refuses the settings of the session')
+    this.#session.upstreamFailed('it refused the settings of the session')
     return undefined
   }
 

@@ -11,9 +11,9 @@ import { Output, speechUsage } from './conversation.ts'
 export const HELD_OUTPUT = 4096
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4
-/** Transcripts that are waited for. */
+/** Transcripts that are held for and have not come. */
 const MAX_PENDING_TRANSCRIPTS = 256
-/** Ids that are remembered, so that nothing is charged twice. */
+/** Ids that are kept, so that nothing is charged twice. */
 const MAX_ENDED = 10_000
 const MAX_ID = 128
 
@@ -47,9 +47,6 @@ export interface ResponsesOptions {
   readonly most: Money
 }
 
-/** What the end of a response came to. */
-export type Ended = { readonly usage: Usage; readonly isReported: boolean }
-
 export class Responses {
   readonly #options: ResponsesOptions
   #running: Running | undefined
@@ -79,7 +76,7 @@ export class Responses {
     return this.#running?.isCancelled === true
   }
 
-  /** Throws the refusal. Resolves when the response may be asked for, by an event with this id. */
+  /** Holds for a response. Resolves when the event with this id may be sent; throws the refusal. */
   async begin(eventId: string, expected: Usage, outputRate: number): Promise<void> {
     this.#isBeginning = true
     try {
@@ -94,7 +91,7 @@ export class Responses {
     }
   }
 
-  /** The provider refused what this event asked for; false where it asked for no response. */
+  /** Releases the response that the provider refused; false where the event requested none. */
   refused(eventId: unknown): boolean {
     const running = this.#running
     if (!running || running.id !== undefined || running.eventId !== eventId) return false
@@ -111,7 +108,7 @@ export class Responses {
     return true
   }
 
-  /** Counts what comes. False when there is no money for more; rejects when the ledger fails. */
+  /** Counts output. False when there is no money for more; rejects when the ledger fails. */
   delta(type: string, delta: string): boolean | Promise<boolean> {
     const running = this.#running
     if (!running || running.isCancelled) return true
@@ -206,7 +203,7 @@ export class Responses {
     await this.#settle(hold, { id: `transcript:${id}`, usage, estimated: !reported, outcome: 'ok', at })
   }
 
-  /** There will be no transcript. */
+  /** Releases what was held for a transcript that failed. */
   transcriptFailed(itemId: unknown): void {
     if (typeof itemId !== 'string') return
     this.#pendingTranscripts.get(itemId)?.hold.release()

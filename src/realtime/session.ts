@@ -1,4 +1,4 @@
-/** One session: the events of its client go to its provider, and the other way, as far as rules and money let them. */
+/** One session: passes events between its client and its provider within rules and money, and ends both sides. */
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
@@ -19,12 +19,12 @@ const NORMAL = 1000
 const GOING_AWAY = 1001
 const POLICY = 1008
 const FAILED = 1011
-/** How long the end of a response is waited for when its client has left. */
+/** How long the session waits for the end of a response when the client has left. */
 const LINGER_MS = 10_000
-/** The same when the gateway stops, which itself waits for no longer than twice that. */
+/** The same when the gateway stops: half of the time that the gateway itself waits. */
 const DRAIN_LINGER_MS = 5_000
 const PING_MS = 15_000
-/** Half of a note of what a response has come to. */
+/** Ticks from one checkpoint of a running response to the next. */
 const TICKS_PER_NOTE = 2
 
 export interface SessionOptions {
@@ -32,10 +32,10 @@ export interface SessionOptions {
   readonly provider: ProviderSocket
   /** The provider's `session.created`. */
   readonly created: RealtimeEvent
-  /** What came behind it already. */
+  /** Messages that the provider sent after it, before the session was made. */
   readonly earlier: readonly (string | undefined)[]
   readonly context: SettingsContext
-  /** The gateway's own first change of the settings. */
+  /** The gateway's own first update of the settings. */
   readonly first: ReturnType<typeof firstUpdate>
   readonly charges: SessionCharges
   readonly limits: RealtimeOptions
@@ -45,9 +45,9 @@ export interface SessionOptions {
 }
 
 export class Session {
-  /** Why it failed; undefined where it did not. */
+  /** Why the session failed; undefined where it did not. */
   failure: GatewayError | undefined
-  /** Resolves when both sides are closed, and all is settled. */
+  /** Resolves when both sides are closed and every charge is settled. */
   readonly ended: Promise<void>
   readonly #options: SessionOptions
   readonly #client: Channel
@@ -134,7 +134,7 @@ export class Session {
     }
   }
 
-  /** The gateway stops. */
+  /** Ends the session because the gateway stops. */
   shutDown(): void {
     this.#lingerMs = DRAIN_LINGER_MS
     this.#end(GOING_AWAY, 'server_shutting_down', 'The gateway is shutting down. Open another session.')
@@ -166,7 +166,7 @@ export class Session {
     } else await this.#respond(taken.eventId, taken.text, taken.event)
   }
 
-  /** The money gate: nothing that costs goes up but through here. */
+  /** The only way of a `response.create` to the provider: once its cost is held. */
   async #respond(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
     const of = this.#events.clientIdOf(eventId)
     if (this.#responses.isSpent) {
@@ -183,7 +183,7 @@ export class Session {
     else if (this.#responses.refused(eventId)) this.#responseEnded?.()
   }
 
-  /** No money, or a key that has ended. */
+  /** Reports a refusal of money, and ends the session where no later request can succeed. */
   #refused(error: GatewayError, of: string | null): void {
     this.#sendError(error.code ?? 'internal', error.message, of)
     if (error.status === 401 || error.status === 403 || error.status === 410) this.#close(POLICY, 'the key has ended')
