@@ -108,8 +108,8 @@ export class Channel {
     try {
       for (let taken = 1; this.#queue.length > 0 && !this.#ended; taken++) {
         // Of a message that is refused, an error comes back.
-        if (this.socket.waiting > MAX_WAITING) await this.#room(this)
-        if (this.#other!.socket.waiting > MAX_WAITING) await this.#room(this.#other!)
+        if (this.#isFull) await this.#room(this)
+        if (this.#other!.#isFull) await this.#room(this.#other!)
         if (this.#ended) break
         const text = this.#queue.shift()
         this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
@@ -125,6 +125,11 @@ export class Channel {
     }
     this.#working = false
     if (!this.#ended) this.socket.resume()
+  }
+
+  /** More waits here than may. What waits for an end that has left is never taken. */
+  get #isFull(): boolean {
+    return !this.#ended && this.socket.waiting > MAX_WAITING
   }
 
   /** Resolves when `side` has taken what waits for it, or has ended. */

@@ -164,6 +164,20 @@ t.test('a client that reads nothing of its errors is read no further, and ended'
   t.strictSame(client.closes, [1008])
 })
 
+t.test('what waits for a client that has left keeps no usage from being read', async t => {
+  const { client, provider, charges } = await opened()
+  client.message(create)
+  await settle()
+  provider.message(created('r1'))
+  await settle()
+  client.waiting = 5 * 1024 * 1024
+  client.left(1006)
+  await settle()
+  provider.message(done('r1', 10, 3000, 'cancelled'))
+  await settle()
+  t.match(charges.settled, [{ id: 'r1', cost: 3010, estimated: false }])
+})
+
 t.test('an event of very many names is refused: reading it would hold all others up', async t => {
   const event = (names: number) =>
     `{"type":"input_audio_buffer.append",${Array.from({ length: names }, (_, at) => `"k${at}":1`).join(',')}}`
