@@ -6,6 +6,7 @@ import {
   type JobReport,
   type Json,
   parseAnswer,
+  pathSegment,
   type Target,
   textIn,
 } from '../../src/plugin.ts'
@@ -39,11 +40,21 @@ export function jobDecoder(name: string, target: Target): Decoder {
   return new WholeDecoder(frame => {
     const answer = objectIn(frame)
     const id = textIn(answer[name])
-    if (id === undefined || id.length > MAX_ID || isObject(answer.error)) throw errorIn(answer, name, target)
+    if (id === undefined || !isInPaths(id) || isObject(answer.error)) throw errorIn(answer, name, target)
     const state = jobState(answer.status) === 'in_progress' ? 'in_progress' : 'queued'
     const { progress } = answer
     return [{ type: 'job', upstreamId: id, state, ...(typeof progress === 'number' && { progress }) }]
   })
+}
+
+/** Whether polls can name it: it leads nowhere else, and is short enough. */
+function isInPaths(id: string): boolean {
+  try {
+    return id.length <= MAX_ID && id.split('/').every(segment => pathSegment(segment) !== '')
+  } catch {
+    // A segment such as `..`.
+    return false
+  }
 }
 
 function objectIn(frame: Frame): Json {

@@ -60,6 +60,10 @@ t.test('answers to a create', async t => {
     ['bytedance.videos', { id: 'cgt-1' }, { upstreamId: 'cgt-1', state: 'queued' }],
     ['bytedance.videos', {}, { type: 'error' }],
     ['openai.videos', { id: 'x'.repeat(1025) }, { type: 'error' }],
+    ['openai.videos', { id: '..' }, { type: 'error' }],
+    ['openai.videos', { id: 'a\r\nb' }, { type: 'error' }],
+    ['openai.videos', { id: 'a/../b?c#d' }, { type: 'error' }],
+    ['gemini.videos', { name: 'models/../../x' }, { type: 'error' }],
   ] as const) {
     const decoder = wireOf(wire).decoder('unary', to)
     t.match(decoder.frame({ data: JSON.stringify(answer) }), [shows], wire)
