@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { manifestOf, wires } from '../e2e/matrix/wires.ts'
 import { Child } from '../helpers/child.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
 import { npmClients } from './agents/install.ts'
@@ -19,6 +19,8 @@ interface Tool {
   readonly command?: string
   /** The name of the model of each wire; by default that of the wire. */
   readonly model?: string
+  /** Those that serve such a model; by default all. */
+  readonly wires?: RegExp
   readonly args: readonly string[]
   readonly env?: Record<string, string>
   /** Calls that write `hello.txt` with `first`, change that into `second`, and run a command. */
@@ -33,7 +35,16 @@ const KNOWN = 'gpt-5.5'
 /** Of a model that it does not know it asks for no thinking by itself. */
 const EFFORT = ['-c', 'model_reasoning_effort="high"', '-c', 'model_supports_reasoning_summaries=true']
 /** Some models take no temperature, which `gemini` sends always. */
-const parameters = ['max_tokens', 'tools', 'tool_choice', 'parallel_tool_calls', 'reasoning', 'reasoning_effort']
+const parameters = [
+  'max_tokens',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'verbosity',
+]
+const supports = [...testMapping.supports, 'prompt_cache', 'verbosity']
 const PROMPT = 'Write hello.txt, change it, and look at it.'
 /** Of a model that it does not know, `codex` offers no tool for patches, but its commands have one. */
 const patch = (...lines: string[]) => ['*** Begin Patch', ...lines, '*** End Patch', ''].join('\n')
@@ -57,6 +68,7 @@ const tools: Record<string, Tool> = {
     ...codex,
     command: 'codex',
     model: KNOWN,
+    wires: /^openai/,
     write: (_, text) => byTool(added(text)),
     edit: (_, from, to) => byTool(updated(from, to)),
   },
@@ -101,7 +113,7 @@ if (installed) {
     providers: Object.fromEntries(
       wires.map(wire => {
         const { models, ...rest } = manifestOf(wire, upstream, wire.id, [wire.id, KNOWN])
-        return [wire.id, { ...rest, models: (models as object[]).map(model => ({ ...model, parameters })) }]
+        return [wire.id, { ...rest, models: (models as object[]).map(model => ({ ...model, parameters, supports })) }]
       }),
     ),
   })
@@ -110,6 +122,7 @@ if (installed) {
 
   for (const [name, tool] of Object.entries(tools)) {
     for (const { wire, id } of wires) {
+      if (tool.wires?.test(wire) === false) continue
       if (chosen && !chosen.includes(tool.command ?? name) && !chosen.includes(`${name}/${id}`)) continue
       t.test(`${name} over ${wire}: files are written and changed, and commands run`, async t => {
         const home = await mkdtemp(join(homedir(), '.tools-'))
