@@ -71,5 +71,11 @@ function collect(parser: Busboy, form: Form, fail: (error: unknown) => void): vo
 const extensionOf = (name: string | undefined): string =>
   /\.([A-Za-z0-9]{1,8})$/.exec(name ?? '')?.[1]?.toLowerCase() ?? ''
 
-const describe = (cause: unknown): string =>
-  cause instanceof Error ? cause.message.replace(/^Multipart: /, '').toLowerCase() : 'it cannot be read'
+/** busboy says the same of a head that is longer than it reads. */
+const MALFORMED_HEAD = 'Malformed part header'
+
+const describe = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return 'it cannot be read'
+  if (cause.message === MALFORMED_HEAD) return 'the head of a part is malformed, or longer than 16 KiB'
+  return cause.message.replace(/^Multipart: /, '').toLowerCase()
+}

@@ -155,3 +155,14 @@ t.test('what comes byte by byte is kept in few pieces', async t => {
   })
   t.ok(pieces < 50, `${pieces} pieces of any body`)
 })
+
+t.test('the head of a part is bounded, and a longer one is refused by name', async t => {
+  const part = (size: number) => file('f', 'RIFF', `; filename="${'a'.repeat(size)}.wav"`)
+  t.match(await of(part(15 * 1024) + END), { files: [['f', ['RIFF']]] })
+  const long = read([Buffer.from(part(17 * 1024) + END)])
+  await t.rejects(long, {
+    status: 400,
+    code: 'invalid_form_data',
+    message: /head of a part is malformed, or longer than 16 KiB/,
+  })
+})
