@@ -19,7 +19,7 @@ interface Tool {
   readonly command?: string
   /** The name of the model of each wire; by default that of the wire. */
   readonly model?: string
-  /** Those that serve such a model; by default all. */
+  /** Those that it is run over; by default all. */
   readonly wires?: RegExp
   readonly args: readonly string[]
   readonly env?: Record<string, string>
@@ -74,12 +74,13 @@ const tools: Record<string, Tool> = {
   },
   claude: {
     npm: '@anthropic-ai/claude-code',
+    // It changes calls of `Edit` that it sends back, which the signatures of this upstream then do not fit.
+    wires: /^(?!gemini)/,
     args: ['-p', PROMPT, '--allowedTools', 'Write,Edit,Bash'],
     write: (path, content) => ({ name: 'Write', args: { file_path: path, content: `${content}\n` } }),
     edit: (path, from, to) => ({
       name: 'Edit',
-      // Where it is left out, the tool adds it to the call that it sends back, whose signature then fits no longer.
-      args: { file_path: path, old_string: from, new_string: to, replace_all: false },
+      args: { file_path: path, old_string: from, new_string: to },
     }),
     run: command => ({ name: 'Bash', args: { command, description: 'Runs' } }),
   },
@@ -92,6 +93,8 @@ const tools: Record<string, Tool> = {
   },
   gemini: {
     npm: '@google/gemini-cli',
+    // It asks for no thinking in the midst of a loop that began with it.
+    wires: /^(?!bedrock)/,
     args: ['-p', PROMPT, '--approval-mode', 'yolo', '--skip-trust'],
     write: (path, content) => ({ name: 'write_file', args: { file_path: path, content: `${content}\n` } }),
     edit: (path, from, to) => ({
