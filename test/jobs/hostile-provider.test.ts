@@ -238,3 +238,41 @@ t.test('parts of a result that were not asked for, or are none, are not passed o
   said = { status: 206, headers: { 'content-range': 'bytes 0-9/5012', 'content-type': 'text/html' }, body: FILM }
   t.match(await get('bytes=0-9'), { status: 206, type: 'video/mp4' })
 })
+
+t.test(
+  'a range outside of a result is a 416 while If-Range names that result, and the whole of it otherwise',
+  async t => {
+    const kit = await engineKit(t, { options: { results: 'proxy' } })
+    const headers = { etag: '"new"', 'content-length': String(FILM.length) }
+    let refusal: Readonly<Record<string, string>> = {}
+    kit.answer = asked => {
+      if (isPoll(asked)) return done()
+      return asked.headers.range === undefined ? { headers, body: FILM } : { status: 416, headers: refusal }
+    }
+    const { id } = await kit.create()
+    await kit.poll()
+    const job = await kit.read(id)
+    const get = (ifRange: string | undefined) =>
+      kit.jobs.content(job, { range: 'bytes=99999-', ifRange, isHead: false, signal: new Cancellation() })
+    const outside = { 'content-range': `bytes */${FILM.length}` }
+    for (const [says, named, ifRange, status] of [
+      ['no If-Range', outside, undefined, 416],
+      ['the result, named by the refusal', { ...outside, etag: '"new"' }, '"new"', 416],
+      ['the result, not named by the refusal', outside, '"new"', 416],
+      ['an earlier result', outside, '"old"', 200],
+      ['an earlier result, the refusal names another', { ...outside, etag: '"new"' }, '"old"', 200],
+      ['a weak validator', outside, 'W/"new"', 200],
+    ] as const) {
+      refusal = named
+      if (status === 416) {
+        await t.rejects(get(ifRange), { code: 'range_not_satisfiable' }, says)
+        continue
+      }
+      const { chunks, ...head } = await get(ifRange)
+      t.equal(head.status, status, says)
+      let bytes = 0
+      for await (const chunk of chunks) bytes += chunk.length
+      t.equal(bytes, FILM.length, says)
+    }
+  },
+)
