@@ -66,6 +66,57 @@ t.test(
   },
 )
 
+t.test('SI-07 a receiver that does not answer in time gets the same event again, until the last attempt', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy', callback_attempts: 3 } })
+  const { subject, posted } = kit
+  kit.answer = ({ path }) => ({ body: path.endsWith('/content') ? FILM : { status: 'completed' } })
+  kit.hear = () => {
+    throw new Error('it did not answer in time')
+  }
+  const { id } = await kit.create({ callback: { url: 'https://hook.example/in', secret: 's' } })
+  await kit.poll()
+  const callbacks = new Callbacks(kit.context, 'one')
+  for (let turns = 0; turns < 10; turns++) {
+    await callbacks.run()
+    await callbacks.stop(30_000)
+    subject.clock.now += 3_600_000
+  }
+  t.equal(posted.length, 3)
+  t.equal(new Set(posted.map(({ headers }) => headers['webhook-id'])).size, 1)
+  const error = 'it did not answer in time'
+  t.match(await subject.jobs.deliveries(id), [
+    { attempt: 1, state: 'retrying', status: null, response: null, error },
+    { attempt: 2, state: 'retrying', status: null, response: null, error },
+    { attempt: 3, state: 'failed', status: null, response: null, error },
+  ])
+})
+
+t.test('SI-07 a new secret signs the callbacks of new jobs, and attempts for earlier jobs keep theirs', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  kit.answer = ({ path }) => ({ body: path.endsWith('/content') ? FILM : { status: 'completed' } })
+  kit.hear = () => ({ status: 500, text: '' })
+  const callbacks = new Callbacks(kit.context, 'one')
+  const secrets = new Map<string, string>()
+  const attempts = async (secret: string) => {
+    const { id } = await kit.create({ callback: { url: 'https://hook.example/in', secret } })
+    secrets.set(id, secret)
+    await kit.poll()
+    await callbacks.run()
+    await callbacks.stop(30_000)
+    kit.subject.clock.now += 3_600_000
+  }
+  await attempts('the old secret')
+  await attempts('the new secret')
+  const signedBy = kit.posted.map(({ headers, body }) => {
+    const { data } = JSON.parse(body) as { data: { id: string } }
+    const secret = secrets.get(data.id)!
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+    t.equal(headers['webhook-signature'], `v1,${createHmac('sha256', secret).update(signed).digest('base64')}`)
+    return secret
+  })
+  t.same(signedBy.sort(), ['the new secret', 'the old secret', 'the old secret'])
+})
+
 t.test('J1 polls are never closer than their gap, which grows after two minutes', t => {
   const options = { poll: 5_000, poll_max: 30_000 } as Parameters<typeof pollGap>[0]
   for (const chance of [0, 0.5, 1]) {

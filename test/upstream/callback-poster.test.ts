@@ -1,8 +1,9 @@
 /** Where callbacks go: to public addresses over https, as they were checked, and nowhere that an answer names. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
+import { Readable } from 'node:stream'
+import t, { type Test } from 'tap'
 import { HttpCallbackPoster } from '../../src/upstream/callback-poster.ts'
 
 t.test('J12 an address inside is refused in every spelling when a job is created', async t => {
@@ -56,23 +57,70 @@ t.test('J12 a name that leads inside when its callback is delivered gets nothing
   }
 })
 
-t.test('J12 a redirect is not followed, and a long answer is read as far as it is kept', async t => {
+/** Its answers to what is posted to it, by path. */
+async function receiver(
+  t: Pick<Test, 'teardown'>,
+  answer: (path: string, res: ServerResponse) => void,
+): Promise<{ origin: string; paths: string[] }> {
   const paths: string[] = []
   const server = createServer((req, res) => {
     paths.push(req.url!)
     req.resume()
-    if (req.url === '/moved') res.writeHead(302, { location: '/inside' }).end()
-    else res.end('a'.repeat(1_000_000))
+    answer(req.url!, res)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => {
     server.closeAllConnections()
     server.close()
   })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths }
+}
+
+t.test('J12 a redirect is not followed, and a long answer is read as far as it is kept', async t => {
+  const { origin, paths } = await receiver(t, (path, res) => {
+    if (path === '/moved') res.writeHead(302, { location: '/inside' }).end()
+    else res.end('a'.repeat(1_000_000))
+  })
   const poster = new HttpCallbackPoster()
   t.match(await poster.post(`${origin}/moved`, [origin], {}, '{}', 30_000), { status: 302 })
   const { status, text } = await poster.post(`${origin}/long`, [origin], {}, '{}', 30_000)
   t.same([status, text.length], [200, 4000])
   t.same(paths, ['/moved', '/long'])
 })
+
+t.test('SI-07 of an answer of 2 GB, only the beginning is read', async t => {
+  let closed: (sent: number) => void = () => undefined
+  const sent = new Promise<number>(resolve => {
+    closed = resolve
+  })
+  const { origin } = await receiver(t, (_, res) => {
+    const { socket } = res
+    res.writeHead(200, { 'content-length': String(2 ** 31) })
+    const file = Readable.from(pieces(2 ** 15))
+    res.on('close', () => closed(socket!.bytesWritten))
+    file.pipe(res)
+  })
+  const { status, text } = await new HttpCallbackPoster().post(`${origin}/in`, [origin], {}, '{}', 30_000)
+  t.same([status, text.length], [200, 4000])
+  t.ok((await sent) < 2 ** 25, 'no more than the buffers of both sockets hold')
+})
+
+t.test('SI-07 a receiver without an answer in time fails the attempt, wherever the answer stops', async t => {
+  const { origin } = await receiver(t, (path, res) => {
+    if (path === '/head') res.socket!.write('HTTP/1.1 200 OK\r\nx-one: 1\r\n')
+    else if (path === '/body') res.writeHead(200).write('begun')
+  })
+  const poster = new HttpCallbackPoster()
+  for (const path of ['/silent', '/head'])
+    await t.rejects(poster.post(origin + path, [origin], {}, '{}', 50), { message: 'it did not answer in time' }, path)
+  t.same(
+    await poster.post(`${origin}/body`, [origin], {}, '{}', 50),
+    { status: 200, text: 'begun' },
+    'its status counts',
+  )
+})
+
+/** Pieces of 64 KiB. */
+function* pieces(count: number): Generator<Buffer> {
+  for (let n = 0; n < count; n++) yield Buffer.alloc(65_536, 'a')
+}
