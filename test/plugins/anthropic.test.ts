@@ -118,7 +118,8 @@ t.test('thinking survives three turns byte for byte, for the provider that signe
     const answer = decode('unary', [{ type: 'message', content: blocks, stop_reason: 'tool_use' }])
     made.push(blocks)
     messages.push(replayOf(answer), { role: 'tool', tool_call_id: `t${turn}`, content: 'ok' })
-    const sent = turnsOf(messages).filter(({ role }) => role === 'assistant')
+    const { body } = encode({ messages: [...messages], reasoning_effort: 'low' }, offer({ supports: ['reasoning'] }))
+    const sent = (body.messages as Turn[]).filter(({ role }) => role === 'assistant')
     t.equal(JSON.stringify(sent.map(({ content }) => content)), JSON.stringify(made))
   }
   const elsewhere = turnsOf(messages, target({ provider: { id: 'other' } }))

@@ -323,7 +323,8 @@ t.test('three turns with the provider: signatures come back byte for byte, and t
     const tool_calls = tools.map(({ id, args }) => call(id, args))
     messages.push({ role: 'assistant', content: text, reasoning_details: details, tool_calls })
     for (const { id } of tool_calls) messages.push({ role: 'tool', tool_call_id: id, content: 'ok' })
-    const blocks = turnsOf(messages, to).flatMap(({ content }) => content)
+    const sent = encode({ ...request, messages: [...messages] }, to).body.messages as Turn[]
+    const blocks = sent.flatMap(({ content }) => content)
     replayed.push(blocks.filter(block => 'reasoningContent' in block))
     t.equal((replayed[turn] as unknown[]).length, turn + 1)
   }

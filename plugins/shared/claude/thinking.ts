@@ -27,7 +27,10 @@ export interface Thinking {
   readonly thinking?: Record<string, unknown>
   readonly effort?: string
   readonly maxTokens: number
-  /** Whether thoughts of a tool loop are replayed: not when the loop continues without thinking. */
+  /**
+   * Whether thoughts of a tool loop are replayed: the wire rejects them when the loop continues without thinking. Models
+   * with efforts may think where a request names none.
+   */
   readonly replays: boolean
 }
 
@@ -81,7 +84,7 @@ function byBudget(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumst
   const requested = mapping.supports.has('reasoning') ? budgetOf(request) : undefined
   const hasRoom = limit === undefined || limit > MIN_BUDGET
   if (requested === undefined || at.forced || at.loopWithoutThought || !hasRoom) {
-    return { on: false, maxTokens: limit ?? DEFAULT_MAX_TOKENS, replays: requested === undefined }
+    return { on: false, maxTokens: limit ?? DEFAULT_MAX_TOKENS, replays: false }
   }
   const wanted = Math.min(Math.max(requested, MIN_BUDGET), MAX_BUDGET)
   const maxTokens = limit ?? Math.max(DEFAULT_MAX_TOKENS, wanted + ANSWER_TOKENS)
