@@ -44,7 +44,7 @@ export function parsed(frame: Frame, most?: number): unknown {
       ? plainValue(frame.parsed)
       : parseAnswer(frame.data, most === undefined ? undefined : { values: most })
   } catch (thrown) {
-    if (thrown instanceof GatewayError) throw thrown
-    throw errors.invalidAnswer('it is not JSON')
+    if (thrown instanceof SyntaxError) throw errors.invalidAnswer('it is not JSON')
+    throw thrown
   }
 }
