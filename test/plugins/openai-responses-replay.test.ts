@@ -230,15 +230,17 @@ t.test('the simulated provider refuses what the real one refuses', async t => {
     encrypted_content: encrypted('x'),
   }
   const spoken = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'a', annotations: [] }] }
-  const strict = { type: 'function', name: 'f', parameters: { type: 'object', properties: {} } }
-  const loose = { ...strict, strict: false }
+  const open = { type: 'function', name: 'f', parameters: { type: 'object', properties: {} } }
+  const strict = { ...open, strict: true }
+  const loose = { ...open, strict: false }
   const said = (part: Json) => ({ input: [{ role: 'user', content: [part] }] })
   const accepted: Json[] = [
     { input: [hi, thought, call, output] },
     { input: [hi, { ...thought, id: 'r0' }, thought, spoken] },
     { model: 'gpt-5.4', reasoning: { effort: 'none' }, temperature: 1 },
     { text: { format: { type: 'json_object' } }, input: 'Give JSON' },
-    { tools: [{ ...strict, strict: true, parameters: { ...strict.parameters, additionalProperties: false } }] },
+    { tools: [{ ...strict, parameters: { ...open.parameters, additionalProperties: false } }] },
+    { tools: [open] },
   ]
   const refused: [Json, RegExp][] = [
     [{ messages: [] }, /Unknown parameter: 'messages'/],
