@@ -190,6 +190,18 @@ t.test('only http, upstream, admin, demo and cli touch sockets', async t => {
   )
 })
 
+t.test('every client of undici connects by a connector that survives paused answers', async t => {
+  const making = sourceFiles.filter(
+    file => /\bnew (?:Agent|Client|Pool)\(/.test(textOf(file)) && importsOf(file).includes('undici'),
+  )
+  t.ok(making.length >= 7)
+  const wrapped = /\b(?:plainConnector|guardedConnector|socketConnector|fetchOptions)\(/
+  t.strictSame(
+    making.filter(file => !wrapped.test(textOf(file))),
+    [],
+  )
+})
+
 t.test('imports of node name it', async t => {
   const bare = new Set(builtinModules)
   t.strictSame(

@@ -3,12 +3,18 @@ import { Agent } from 'undici'
 import { errors, type GatewayError } from '../../core/error.ts'
 import { redactMessage, upstreamError } from '../../core/upstream-error.ts'
 import { Deadline } from '../../lib/timer.ts'
+import { plainConnector } from '../paused-answers.ts'
 import type { Grant } from './access-token.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Credentials last for minutes or hours: no socket is kept. */
-const dispatcher = new Agent({ pipelining: 0, maxResponseSize: MAX_ANSWER_BYTES, maxHeaderSize: 16 * 1024 })
+const dispatcher = new Agent({
+  connect: plainConnector({}),
+  pipelining: 0,
+  maxResponseSize: MAX_ANSWER_BYTES,
+  maxHeaderSize: 16 * 1024,
+})
 
 export interface Question {
   readonly method?: 'GET' | 'PUT' | 'POST'
