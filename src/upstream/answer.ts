@@ -6,12 +6,12 @@ import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Seals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
+import type { Turns } from '../lib/turns.ts'
 import type { Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { textSteps } from './framing/json.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally } from './tally.ts'
-import type { Turns } from './turns.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */

@@ -1,5 +1,4 @@
 /** Turns of the event loop for long work that is done in steps: one step a turn, in fair shares. */
-import { setImmediate } from 'node:timers/promises'
 
 export class Turns {
   /** Whose steps wait, by tenant; a tenant that had its turn comes last. */
@@ -28,7 +27,7 @@ export class Turns {
   async #serve(): Promise<void> {
     this.#running = true
     while (this.#waiting.size > 0) {
-      await setImmediate()
+      await new Promise(resolve => setImmediate(resolve))
       const [next] = this.#waiting
       if (!next) break
       const [tenant, queue] = next
