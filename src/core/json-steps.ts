@@ -247,6 +247,18 @@ function isBlank(text: string, from: number, to: number): boolean {
   return true
 }
 
+/** Behind the list, or the object, of a valid text that begins at this place. */
+export function afterList(text: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) at = afterString(text, at + 1) - 1
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth++
+    else if ((code === CLOSE_LIST || code === CLOSE_OBJECT) && --depth === 0) return at + 1
+  }
+  throw new SyntaxError('a list does not end')
+}
+
 /** The text of a string that stands between these places, with its quotes. Throws a SyntaxError for what is none. */
 function* stringSteps(text: string, from: number, to: number, piece: number): Generator<undefined, string> {
   const size = Math.max(4 * piece, 2 * ESCAPE)

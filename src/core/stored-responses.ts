@@ -1,4 +1,5 @@
 /** How client wires store responses and continue stored ones; the filter `responses` does both. */
+import { afterList } from './json-steps.ts'
 
 /** For client wires whose requests may continue stored responses. */
 export interface StoredForm {
@@ -37,6 +38,26 @@ export interface ContinuedBody {
   readonly body: unknown
   /** What the request itself adds to it. */
   readonly input: readonly unknown[]
+}
+
+/** JSON texts of what one request added to its conversation, and of what its answer did. */
+export interface TurnTexts {
+  /** Of a list, as is `output`. */
+  readonly input: string
+  readonly output: string
+}
+
+/** JSON text of a turn; `values`: how many JSON values it holds. */
+export const turnText = (values: number, { input, output }: TurnTexts): string =>
+  `{"values":${values},"input":${input}${BETWEEN}${output}}`
+
+const BETWEEN = ',"output":'
+
+/** The texts that `turnText` has put together, found without parsing them. */
+export function textsOfTurn(turn: string): TurnTexts {
+  const from = turn.indexOf('[')
+  const to = afterList(turn, from)
+  return { input: turn.slice(from, to), output: turn.slice(to + BETWEEN.length, -1) }
 }
 
 /** JSON texts of a response. */

@@ -1,14 +1,24 @@
 /** Reads and removes stored responses (docs/responses.md#state). */
 import { json } from '../codecs/json.ts'
-import { inputItems } from '../codecs/responses/stored.ts'
+import { inputItems, listedItem } from '../codecs/responses/stored.ts'
 import { type Endpoint, value, written } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Json } from '../core/json.ts'
+import { parseSteps } from '../core/json-steps.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
+import { textsOfTurn } from '../core/stored-responses.ts'
+import { stringifySteps } from '../core/stringify-steps.ts'
+import { Turns } from '../lib/turns.ts'
 import { LeasedPieces, PIECE } from './leased-pieces.ts'
-import { listOf, listQuery } from './list-query.ts'
+import { type ListQuery, listOf, listQuery } from './list-query.ts'
+
+/** Copies of a request's input while it is listed: its text, and its items. */
+const COPIES = 2
+
+/** A read of a large response takes some milliseconds: of many at once, others go on in between. */
+const turns = new Turns()
 
 const unknown = (id: string): GatewayError =>
   errors.notFound(`No response "${id.slice(0, 100)}" is stored here.`).with({ param: 'id' })
@@ -22,30 +32,34 @@ function scopeOf({ principal, policy }: Exchange, now: number): { owner: Respons
   return { owner: { orgId, projectId, session: session?.id }, since: now - responsesMs }
 }
 
+/** What the caller does with it at once is a step of its own of the event loop. */
 async function own(ex: Exchange, { responses, now }: Services): Promise<ResponseRecord> {
   const { id = '' } = ex.params
   const scope = scopeOf(ex, now())
-  const found = scope && (await responses.find(id, scope.owner, scope.since))
+  if (!scope) throw unknown(id)
+  await turns.next(scope.owner.orgId)
+  if (ex.signal.reason) throw ex.signal.reason
+  const found = await responses.find(id, scope.owner, scope.since)
   if (!found) throw unknown(id)
   return found
 }
 
 /** Large responses go out in pieces: a hundred unread ones would otherwise fill the process. */
-function replyOf(result: object, { principal }: Exchange, { memory }: Services): Reply {
-  const bytes = Buffer.from(JSON.stringify(result))
+function replyOf(bytes: Buffer, { principal }: Exchange, { memory }: Services): Reply {
   if (bytes.length <= PIECE) return written(bytes)
   const headers = ['content-length', String(bytes.length)]
   return { status: 200, headers, events: new LeasedPieces(bytes, memory, principal!.orgId) }
 }
 
-const turnOf = ({ turn }: ResponseRecord) => JSON.parse(turn) as { readonly input: Json[]; readonly output: Json[] }
-
 async function read(ex: Exchange, services: Services): Promise<Reply> {
   if (new URLSearchParams(ex.query).get('stream') === 'true') {
     throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
   }
-  const found = await own(ex, services)
-  return replyOf(Object.assign(JSON.parse(found.answer), { output: turnOf(found).output }), ex, services)
+  const { turn, answer } = await own(ex, services)
+  const rest = JSON.parse(answer) as Json
+  delete rest.output
+  const json = `${JSON.stringify(rest).slice(0, -1)},"output":${textsOfTurn(turn).output}}`
+  return replyOf(Buffer.from(json), ex, services)
 }
 
 async function remove(ex: Exchange, { responses, now }: Services): Promise<Reply> {
@@ -56,15 +70,29 @@ async function remove(ex: Exchange, { responses, now }: Services): Promise<Reply
 }
 
 async function list(ex: Exchange, services: Services): Promise<Reply> {
-  const { limit, order, after } = listQuery(ex.query)
-  const found = await own(ex, services)
-  const items = inputItems({ id: found.id, input: turnOf(found).input })
+  const query = listQuery(ex.query)
+  const { id, turn } = await own(ex, services)
+  const { input } = textsOfTurn(turn)
+  const { orgId } = ex.principal!
+  const lease = services.memory.lease(orgId, input.length * COPIES)
+  if (!lease.grow(input.length * COPIES)) throw errors.overloaded()
+  try {
+    return replyOf(await turns.run(orgId, listSteps(id, input, query)), ex, services)
+  } finally {
+    lease.release()
+  }
+}
+
+function* listSteps(id: string, text: string, { limit, order, after }: ListQuery): Generator<undefined, Buffer> {
+  const input = (yield* parseSteps(text, json => JSON.parse(json))) as Json[]
+  const items = inputItems({ id, input })
   if (order === 'desc') items.reverse()
   const at = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1
   if (after !== undefined && at === 0) {
     throw errors.invalidParameters('after: expected the id of an item of this list', 'after')
   }
-  return replyOf(listOf(items.slice(at, at + limit), items.length > at + limit), ex, services)
+  const page = items.slice(at, at + limit).map(listedItem)
+  return Buffer.concat(yield* stringifySteps(listOf(page, items.length > at + limit)))
 }
 
 async function cancel(ex: Exchange, services: Services): Promise<Reply> {

@@ -1,25 +1,41 @@
 /** Reads of stored responses: what they take of memory counts, until their reader has it. */
 import t from 'tap'
-import { GatewayError } from '../../src/core/error.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { storedResponses } from '../../src/endpoints/stored-responses.ts'
 import { exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
+import { inLoop } from '../helpers/in-loop.ts'
 
 const MIB = 1024 * 1024
 const reads = ['/v1/responses/{id}', '/v1/responses/{id}/input_items']
 
-/** Reads a response with so many characters in its input and in its output. */
-async function reading(path: string, characters: number, limit: number) {
-  const memory = new MemoryBudget(limit, { memory: () => 0 })
+/** Reads a response with so many characters in its input and in its output, or with this turn. */
+function reading(path: string, characters: number, limit: number) {
   const text = 'x'.repeat(characters)
   const turn = JSON.stringify({ input: [{ role: 'user', content: text }], output: [{ type: 'message', text }] })
+  return readingTurn(path, turn, limit)
+}
+
+async function readingTurn(
+  path: string,
+  turn: string,
+  limit = 16 * MIB,
+  store: { onFind(): void } = { onFind() {} },
+  left?: GatewayError,
+) {
+  const memory = new MemoryBudget(limit, { memory: () => 0 })
   const record = { id: 'resp_1', previousId: null, createdAt: 1, turn, answer: '{"id":"resp_1"}' }
-  const services = { memory, now: () => 1, responses: { find: async () => record } } as unknown as Services
+  const find = async () => {
+    store.onFind()
+    return record
+  }
+  const services = { memory, now: () => 1, responses: { find } } as unknown as Services
   const endpoint = storedResponses.find(one => one.method === 'GET' && one.path === path)!
   if (endpoint.serve === 'upstream') throw new Error('is served here')
   const ex = exchange({ endpoint, principal: principalOf({ responsesMs: 1000 }) })
+  if (left) ex.signal.abort(left)
   return { memory, endpoint, ex, reply: await endpoint.serve(ex, services) }
 }
 
@@ -62,4 +78,57 @@ t.test('a small response is one piece', async t => {
   const encoder = endpoint.codec.encoder(ex)
   for await (const batch of reply.events) t.equal(encoder.write(batch), undefined)
   t.match(JSON.parse(String(encoder.end())), { id: 'resp_1' })
+})
+
+const sent = async ({ endpoint, ex, reply }: Awaited<ReturnType<typeof readingTurn>>) => {
+  const encoder = endpoint.codec.encoder(ex)
+  const pieces: Buffer[] = []
+  for await (const batch of reply.events) pieces.push(Buffer.from((encoder.write(batch) as Buffer | undefined) ?? ''))
+  return Buffer.concat([...pieces, Buffer.from(encoder.end() as string)]).toString()
+}
+
+t.test('what a response says is sent as it is stored, and not parsed', async t => {
+  const outputs = ['[{"n":1.0}]', '[]', '[{"text":"]},\\"output\\":[\\\\"}, {"e":1e2}]', '[{"output":[[],{"a":[]}]}]']
+  const inputs = ['[]', '[{"content":"\\"],\\"output\\":["}]', '[{"output":[{}],"x":"\\\\"}]']
+  for (const output of outputs) {
+    for (const input of inputs) {
+      const json = await sent(await readingTurn(reads[0]!, `{"values":3,"input":${input},"output":${output}}`))
+      t.equal(json, `{"id":"resp_1","output":${output}}`)
+    }
+  }
+})
+
+t.test('of many reads at once each has a turn of the event loop of its own', async t => {
+  for (const path of reads) {
+    await inLoop(async turn => {
+      const found: number[] = []
+      const store = { onFind: () => void found.push(turn()) }
+      await Promise.all(Array.from({ length: 20 }, () => readingTurn(path, '{"input":[],"output":[]}', MIB, store)))
+      t.equal(new Set(found).size, 20, `${path}: turns ${found.join(' ')}`)
+    })
+  }
+})
+
+t.test('a large input is listed in steps, between which others go on', async t => {
+  const items = Array.from({ length: 40_000 }, () => '{"role":"user","content":"Some words"}')
+  const listed = await inLoop(async turn => {
+    const reading = await readingTurn(reads[1]!, `{"values":80001,"input":[${items}],"output":[]}`)
+    t.ok(turn() > 20, `${turn()} turns`)
+    t.equal(reading.memory.used, 0, 'what it took while it was parsed is given back')
+    return JSON.parse(await sent(reading))
+  })
+  t.match(listed, { has_more: true, data: Array.from({ length: 20 }, () => ({ type: 'message' })) })
+})
+
+t.test('a list without memory for its input is refused', async t => {
+  const error = await reading(reads[1]!, MIB, MIB).catch((thrown: unknown) => thrown)
+  t.ok(error instanceof GatewayError && error.status === 529)
+})
+
+t.test('a client that has left is read nothing for', async t => {
+  let finds = 0
+  const reading = readingTurn(reads[0]!, '{"input":[],"output":[]}', MIB, { onFind: () => finds++ }, errors.aborted())
+  const error = await reading.catch((thrown: unknown) => thrown)
+  t.ok(error instanceof GatewayError && error.status === 499)
+  t.equal(finds, 0)
 })

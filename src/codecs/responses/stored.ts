@@ -57,7 +57,10 @@ function ownInput(input: unknown, others: FoundTurns['others']): readonly unknow
 function referred(id: string, others: FoundTurns['others']): unknown {
   const turn = others.get(responseOf(id) ?? '')
   if (!turn) return undefined
-  return turn.output.find(item => isObject(item) && item.id === id) ?? inputItems(turn).find(item => item.id === id)
+  const output = turn.output.find(item => isObject(item) && item.id === id)
+  if (output) return output
+  const own = inputItems(turn).find(item => item.id === id)
+  return own && listedItem(own)
 }
 
 const PREFIXES: Readonly<Record<string, string>> = {
@@ -71,22 +74,35 @@ const PREFIXES: Readonly<Record<string, string>> = {
   image_generation_call: 'ig',
 }
 
-/** The request's own input; each item has its type, and the id that was made here, or a new one. */
-export function inputItems({ id: response, input }: Pick<StoredTurn, 'id' | 'input'>): Json[] {
+/** An item of a request's own input. */
+export interface InputItem {
+  /** The id that was made here, or a new one. */
+  readonly id: string
+  readonly item: Json
+}
+
+export function inputItems({ id: response, input }: Pick<StoredTurn, 'id' | 'input'>): InputItem[] {
   const seen = new Set<string>()
   return input.filter(isObject).map((item, index) => {
-    const type = String(item.type ?? 'message')
     const given = textIn(item.id)
     const isKnown = given !== undefined && responseOf(given) !== undefined && !seen.has(given)
-    const id = isKnown ? given : inputItemId(PREFIXES[type] ?? 'item', response, index)
+    const id = isKnown ? given : inputItemId(PREFIXES[typeOf(item)] ?? 'item', response, index)
     seen.add(id)
-    const listed: Json = Object.assign({ id, type }, item, { id, type })
-    if (type === 'message') {
-      listed.status = 'completed'
-      if (typeof item.content === 'string') listed.content = partsOf(item.role, item.content)
-    }
-    return listed
+    return { id, item }
   })
+}
+
+const typeOf = (item: Json) => String(item.type ?? 'message')
+
+/** The item as lists have it: with its id and its type. */
+export function listedItem({ id, item }: InputItem): Json {
+  const type = typeOf(item)
+  const listed: Json = Object.assign({ id, type }, item, { id, type })
+  if (type === 'message') {
+    listed.status = 'completed'
+    if (typeof item.content === 'string') listed.content = partsOf(item.role, item.content)
+  }
+  return listed
 }
 
 const partsOf = (role: unknown, text: string): Json[] =>
