@@ -2,6 +2,7 @@
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { Turns } from '../lib/turns.ts'
 import { ExchangeResponses, type StoredBounds } from './stored-responses.ts'
 
 /** Oldest responses of an organization, or of a session, that one new response may displace: some milliseconds. */
@@ -25,12 +26,19 @@ export const responses: FilterFactory<Infer<typeof options>> = {
   appliesTo: ({ codec }) => codec.stored !== undefined,
   create({ max_response: maxBytes, organization: bytes, session, max_chain: maxChain }, services) {
     const bounds: StoredBounds = { maxBytes, maxChain, share: { bytes, session, dropped: DROPPED } }
+    const needs = {
+      responses: services.responses,
+      memory: services.memory,
+      log: services.log,
+      now: services.now,
+      turns: new Turns(),
+    }
     const opened = new WeakMap<Exchange, ExchangeResponses>()
     return {
       handle(ex, next) {
         const storeMs = ex.policy?.keepsReplies === false ? undefined : ex.principal?.responsesMs
         if (storeMs !== undefined) {
-          const stored = new ExchangeResponses(ex, ex.endpoint.codec.stored!, storeMs, bounds, services)
+          const stored = new ExchangeResponses(ex, ex.endpoint.codec.stored!, storeMs, bounds, needs)
           opened.set(ex, stored)
           ex.stored = stored
         }

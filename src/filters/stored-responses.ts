@@ -1,11 +1,18 @@
 /** The stored responses of one request: those that it continues, and its own. */
-import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { parseSteps } from '../core/json-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { ResponseOwner, ResponseShare, Services } from '../core/ports.ts'
 import { Count, MAX_VALUES, Shape } from '../core/shape.ts'
-import type { ResponseTexts, StoredForm, StoredResponses, StoredTurn } from '../core/stored-responses.ts'
+import {
+  type ResponseTexts,
+  type StoredForm,
+  type StoredResponses,
+  type StoredTurn,
+  turnText,
+} from '../core/stored-responses.ts'
+import type { Turns } from '../lib/turns.ts'
 
 export interface StoredBounds {
   /** Of one response. */
@@ -13,12 +20,17 @@ export interface StoredBounds {
   readonly share: ResponseShare
   readonly maxChain: number
 }
-type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
+interface Needs extends Pick<Services, 'responses' | 'memory' | 'log' | 'now'> {
+  /** In which stored responses are read, those of all requests. */
+  readonly turns: Turns
+}
 
 /** Copies of a text while it is in use: the text, and its parsed or sealed form. */
 const COPIES = 2
 /** Characters parsed before the event loop takes a turn. */
 const REST = 512 * 1024
+/** Characters of a response that is parsed in steps. */
+const LARGE = 64 * 1024
 /** Finding and opening one response takes as long as parsing so many characters. */
 const FOUND = 4096
 
@@ -39,9 +51,9 @@ export class ExchangeResponses implements StoredResponses {
   readonly #owner: ResponseOwner
   readonly #lease: MemoryLease
   #input: readonly unknown[] = []
-  /** Characters of all turns read, and of those since the last yield. */
+  /** Characters of all turns read, and of those in this turn of the event loop; the first one waits for a turn. */
   #read = 0
-  #unrested = 0
+  #unrested = Number.POSITIVE_INFINITY
   #values = 0
 
   constructor(ex: Exchange, form: StoredForm, storeMs: number, options: StoredBounds, services: Needs) {
@@ -107,22 +119,27 @@ export class ExchangeResponses implements StoredResponses {
 
   /** Leases memory for it, and counts it against the bounds of the body, which hold for the whole conversation. */
   async #turn(id: string): Promise<{ turn: StoredTurn; previousId: string | null } | undefined> {
-    const { responses, now } = this.#services
+    const { responses, now, turns } = this.#services
+    const { orgId } = this.#owner
+    if (this.#unrested > REST) {
+      this.#unrested = 0
+      await turns.next(orgId)
+      if (this.#ex.signal.reason) throw this.#ex.signal.reason
+    }
+    this.#unrested += FOUND
     const found = await responses.findTurn(id, this.#owner, now() - this.#storeMs)
     if (!found) return undefined
     const { bodyLimit } = this.#ex.endpoint
     const { length } = found.turn
     this.#read += length
-    this.#unrested += FOUND + length
+    this.#unrested += length
     if (this.#read > bodyLimit) throw this.#tooLong(`more than ${bodyLimit} characters`)
     if (!this.#lease.grow(length * COPIES)) throw errors.overloaded()
-    const { values, input, output } = JSON.parse(found.turn) as TurnText
+    const parse = (json: string): unknown => JSON.parse(json)
+    const parsed = length > LARGE ? turns.run(orgId, parseSteps(found.turn, parse)) : parse(found.turn)
+    const { values, input, output } = (await parsed) as TurnText
     this.#values += values
     if (this.#ex.values + this.#values > MAX_VALUES) throw this.#tooLong(`more than ${MAX_VALUES} JSON values`)
-    if (this.#unrested > REST) {
-      this.#unrested = 0
-      await turnOfLoop()
-    }
     return { turn: { id, input, output }, previousId: found.previousId }
   }
 
@@ -138,7 +155,7 @@ export class ExchangeResponses implements StoredResponses {
     shape.add(input)
     shape.add(output)
     if (shape.excess) return false
-    const turn = `{"values":${count.values},"input":${input},"output":${output}}`
+    const turn = turnText(count.values, { input, output })
     const record = { id, previousId: this.previousId, createdAt: now(), turn, answer }
     try {
       return await responses.add(record, this.#owner, share)

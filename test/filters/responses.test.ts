@@ -9,6 +9,7 @@ import { responses as endpoint } from '../../src/endpoints/responses.ts'
 import { responses } from '../../src/filters/responses.ts'
 import { eventsOf, exchange, text } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
+import { inLoop } from '../helpers/in-loop.ts'
 
 type Json = Record<string, unknown>
 
@@ -21,9 +22,17 @@ const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
 function project(options: Partial<typeof usual> = {}) {
   const records = new Map<string, ResponseRecord>()
   const log: string[] = []
-  const state = { fails: false, isFull: false, filled: 0, shares: [] as ResponseShare[], onAdd: () => {} }
+  const state = {
+    fails: false,
+    isFull: false,
+    filled: 0,
+    shares: [] as ResponseShare[],
+    onAdd: () => {},
+    onFind: () => {},
+  }
   const budget = new MemoryBudget(8 * MIB, { memory: () => 0 })
   const find = async (id: string, _owner: unknown, since: number) => {
+    state.onFind()
     if (state.fails) throw errors.responsesUnavailable(new Error('disk'))
     const found = records.get(id)
     return found && found.createdAt >= since ? found : undefined
@@ -133,16 +142,27 @@ t.test('others go on while a long conversation of short responses is read', asyn
   for (let n = 0, previousId = first.id; n < 600; previousId = `resp_${n++}`) {
     own.records.set(`resp_${n}`, { ...first, id: `resp_${n}`, previousId })
   }
-  let turns = 0
-  let ended = false
-  const count = (): void => {
-    turns++
-    if (!ended) setImmediate(count)
-  }
-  setImmediate(count)
-  t.match((await own.ask({ previous_response_id: 'resp_599' })).response, { status: 'completed' })
-  ended = true
-  t.ok(turns >= 4, `${turns} turns of the loop`)
+  await inLoop(async turn => {
+    t.match((await own.ask({ previous_response_id: 'resp_599' })).response, { status: 'completed' })
+    t.ok(turn() >= 4, `${turn()} turns of the loop`)
+  })
+})
+
+t.test('others go on while a large response is read, and while many requests go on from one', async t => {
+  const own = project()
+  const many = { input: Array.from({ length: 20_000 }, () => ({ role: 'user', content: 'Some words' })) }
+  const large = await conversation(own, 1, many)
+  await inLoop(async turn => {
+    t.match((await own.ask({ previous_response_id: large })).response, { status: 'completed' })
+    t.ok(turn() > 10, `${turn()} turns of the loop`)
+  })
+  const small = await conversation(own, 1)
+  await inLoop(async turn => {
+    const found = new Set<number>()
+    own.state.onFind = () => void found.add(turn())
+    await Promise.all(Array.from({ length: 20 }, () => own.ask({ previous_response_id: small, store: false })))
+    t.equal(found.size, 20)
+  })
 })
 
 t.test('responses past their time, or of no project, are not found', async t => {
