@@ -1,4 +1,5 @@
 /** Stored responses: which of them a body names, the input that results from them, and their items as lists. */
+import { errors } from '../../core/error.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type {
   ContinuedBody,
@@ -51,16 +52,43 @@ function ownInput(input: unknown, others: FoundTurns['others']): readonly unknow
   if (input == null) return []
   if (!Array.isArray(input)) return undefined
   if (others.size === 0) return input
-  return input.map((item: unknown) => (isReference(item) ? (referred(item.id, others) ?? item) : item))
+  const stored = new StoredItems(others)
+  return input.map((item: unknown, index) => (isReference(item) ? (stored.take(item.id, index) ?? item) : item))
 }
 
-function referred(id: string, others: FoundTurns['others']): unknown {
-  const turn = others.get(responseOf(id) ?? '')
-  if (!turn) return undefined
-  const output = turn.output.find(item => isObject(item) && item.id === id)
-  if (output) return output
-  const own = inputItems(turn).find(item => item.id === id)
-  return own && listedItem(own)
+/** Items of stored responses that one request refers to. */
+class StoredItems {
+  readonly #turns: FoundTurns['others']
+  /** By their ids, of each response that was looked at. */
+  readonly #items = new Map<StoredTurn, ReadonlyMap<string, () => Json>>()
+  readonly #taken = new Set<string>()
+
+  constructor(turns: FoundTurns['others']) {
+    this.#turns = turns
+  }
+
+  /** `index`: where the reference stands. Throws a 400 for the second one to an item: a short body would become any size. */
+  take(id: string, index: number): Json | undefined {
+    const turn = this.#turns.get(responseOf(id) ?? '')
+    const item = turn && this.#itemsOf(turn).get(id)
+    if (!item) return undefined
+    if (this.#taken.has(id)) {
+      const param = `input[${index}].id`
+      throw errors.invalidParameters(`${param}: another reference names the same item; refer to it once`, param)
+    }
+    this.#taken.add(id)
+    return item()
+  }
+
+  #itemsOf(turn: StoredTurn): ReadonlyMap<string, () => Json> {
+    const known = this.#items.get(turn)
+    if (known) return known
+    const items = new Map<string, () => Json>()
+    for (const own of inputItems(turn)) items.set(own.id, () => listedItem(own))
+    for (const item of turn.output) if (isObject(item)) items.set(String(item.id), () => item)
+    this.#items.set(turn, items)
+    return items
+  }
 }
 
 const PREFIXES: Readonly<Record<string, string>> = {
