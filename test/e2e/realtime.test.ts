@@ -156,6 +156,21 @@ t.test('what cannot be opened is refused in plain HTTP, before the provider is c
   t.strictSame((await refusalOf(new Client()))[0], 502)
 })
 
+t.test('intent=transcription opens a session that transcribes and answers nothing', async t => {
+  const own = await payer('1')
+  const client = await new Client('?intent=transcription&model=voice', { key: own.key }).opened()
+  client.send({ type: 'response.create' })
+  t.match(await client.until('error'), { error: { code: 'response_not_supported' } })
+  provider.last().send({ type: 'input_audio_buffer.committed', item_id: 'item_t' })
+  await client.until('input_audio_buffer.committed')
+  await client.end()
+  const { url, first, got } = provider.last()
+  t.equal(url, '/v1/realtime?intent=transcription')
+  t.match(first, { session: { audio: { input: { transcription: { model: 'rt-1' } } } } })
+  t.notOk(got.some(({ type }) => type === 'response.create'))
+  t.equal(await settled(own.name), '0')
+})
+
 t.test('a client secret opens sessions of its settings, for its key, for a while', async t => {
   const instructions = 'Be a secret pirate.'
   const session = { type: 'realtime', model: 'voice', instructions, output_modalities: ['text'] }
