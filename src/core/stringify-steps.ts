@@ -10,13 +10,13 @@ const VALUE = 8
 /** Yields wherever others may go on; returns all bytes, in pieces. */
 export type ByteSteps = Generator<undefined, Buffer[]>
 
-/** About how many characters a value of plain objects has as JSON. Allocates nothing. */
-export function weigh(value: unknown): number {
-  if (typeof value === 'string') return value.length + VALUE
-  if (typeof value !== 'object' || value === null) return VALUE
-  let sum = VALUE
-  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += weigh(value[at])
-  else for (const name in value) sum += name.length + weigh((value as Record<string, unknown>)[name])
+/** About how many characters a value of plain objects has as JSON, where each has `each`. Allocates nothing. */
+export function weigh(value: unknown, each = VALUE): number {
+  if (typeof value === 'string') return value.length + each
+  if (typeof value !== 'object' || value === null) return each
+  let sum = each
+  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += weigh(value[at], each)
+  else for (const name in value) sum += name.length + weigh((value as Record<string, unknown>)[name], each)
   return sum
 }
 

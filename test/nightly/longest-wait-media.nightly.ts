@@ -166,6 +166,32 @@ const user = (content: unknown) => [{ role: 'user', content }]
 const ask = (path: string, body: Tree | FormData, headers?: Record<string, string>): Asked =>
   headers ? { path, body, headers } : { path, body }
 
+/** Of a body that holds what tools are called with, and what they gave, as JSON. */
+const held = (wire: 'messages' | 'gemini' | 'AI SDK', args: Tree, given: Tree) => (model: string) => {
+  if (wire === 'messages') {
+    const used = { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input: args }] }
+    const results = user([{ type: 'tool_result', tool_use_id: 'c', content: 'a' }])
+    return ask('/v1/messages', { model, max_tokens: 9, messages: [...user('Hi'), used, ...results] })
+  }
+  if (wire === 'gemini') {
+    const contents = [
+      { role: 'user', parts: [{ text: 'Hi' }] },
+      { role: 'model', parts: [{ functionCall: { name: 'f', args } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'f', response: given } }] },
+    ]
+    return ask(`/v1beta/models/${model}:generateContent`, { contents })
+  }
+  const called = { type: 'tool-call', toolCallId: 'c', toolName: 'f', input: args }
+  const result = { type: 'tool-result', toolCallId: 'c', toolName: 'f', output: { type: 'json', value: given } }
+  const prompt = [
+    ...user([{ type: 'text', text: 'Hi' }]),
+    { role: 'assistant', content: [called] },
+    { role: 'tool', content: [result] },
+  ]
+  return ask('/v3/ai/language-model', { prompt }, { ...spoken, 'ai-language-model-id': model })
+}
+const ofSize = (size: number): Tree => ({ a: words.slice(0, size), b: 1 })
+
 /** Large requests: of each client wire, to each wire of a provider. */
 const requests: Record<string, (model: string) => Asked> = {
   'an image, chat': model =>
@@ -216,6 +242,13 @@ const requests: Record<string, (model: string) => Asked> = {
         many(1000, () => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${image(15_000)}` } })),
       ),
     }),
+}
+const sizes = { '20 MB': 20 * MB, 'as much as may be': 4_100_000 }
+for (const [says, size] of Object.entries(sizes)) {
+  for (const wire of ['messages', 'gemini', 'AI SDK'] as const)
+    requests[`arguments in an object, ${says}, ${wire}`] = held(wire, ofSize(size), {})
+  for (const wire of ['gemini', 'AI SDK'] as const)
+    requests[`results in an object, ${says}, ${wire}`] = held(wire, {}, ofSize(size === 20 * MB ? size : 2 * size))
 }
 const others: Record<string, () => Asked> = {
   'audio, chat': () =>

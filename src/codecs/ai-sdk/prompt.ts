@@ -5,6 +5,7 @@ import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact, textPart } from '../chat-parts.ts'
+import { ToolJson } from '../tool-json.ts'
 import { filePart, resultPart } from './files.ts'
 import { cacheControlOf, ownOf } from './options.ts'
 
@@ -16,13 +17,14 @@ type Note = (message: string) => void
  * read. `note` gets a line about each part that no chat message can carry; `count` is of the values of the body.
  */
 export function messagesOf(prompt: unknown, count: Count, note: Note): { messages: Message[]; origins: number[] } {
+  const json = new ToolJson()
   if (!Array.isArray(prompt)) throw errors.invalidParameters('prompt: must be an array of messages', 'prompt')
   const messages: Message[] = []
   const origins: number[] = []
   for (const [i, message] of (prompt as unknown[]).entries()) {
     const at = `prompt[${i}]`
     if (!isObject(message)) throw errors.invalidParameters(`${at}: must be an object`, at)
-    for (const made of messageOf(message, at, count, note)) {
+    for (const made of messageOf(message, at, count, json, note)) {
       messages.push(made)
       origins.push(i)
     }
@@ -30,7 +32,7 @@ export function messagesOf(prompt: unknown, count: Count, note: Note): { message
   return { messages, origins }
 }
 
-function messageOf(message: Json, at: string, count: Count, note: Note): Message[] {
+function messageOf(message: Json, at: string, count: Count, json: ToolJson, note: Note): Message[] {
   const { role, content } = message
   if (role === 'system') {
     if (typeof content !== 'string') throw errors.invalidParameters(`${at}.content: must be a string`, `${at}.content`)
@@ -44,10 +46,10 @@ function messageOf(message: Json, at: string, count: Count, note: Note): Message
     case 'user':
       return userMessage(parts, at, note)
     case 'assistant':
-      return assistantMessage(parts, at, count, note)
+      return assistantMessage(parts, at, count, json, note)
     case 'tool':
       return parts.flatMap((part, i) =>
-        part.type === 'tool-result' ? resultMessage(part, `${at}.content[${i}]`, note) : [],
+        part.type === 'tool-result' ? resultMessage(part, `${at}.content[${i}]`, json, note) : [],
       )
     default:
       throw errors.invalidParameters(`${at}.role: must be system, user, assistant or tool`, `${at}.role`)
@@ -82,7 +84,7 @@ function userMessage(content: readonly Json[], at: string, note: Note): Message[
   return parts.length === 0 ? [] : [{ role: 'user', content: compact(parts) }]
 }
 
-function assistantMessage(content: readonly Json[], at: string, count: Count, note: Note): Message[] {
+function assistantMessage(content: readonly Json[], at: string, count: Count, json: ToolJson, note: Note): Message[] {
   const parts: ContentPart[] = []
   const calls: ToolCall[] = []
   const details: Detail[] = []
@@ -103,7 +105,7 @@ function assistantMessage(content: readonly Json[], at: string, count: Count, no
       if (detail) details.push(detail)
     } else if (part.type === 'tool-call') {
       // What the provider ran itself is no call of the client's.
-      if (part.providerExecuted !== true) calls.push(callOf(part, where))
+      if (part.providerExecuted !== true) calls.push(callOf(part, where, json))
     } else if (part.type !== 'tool-result') {
       note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not carried.`)
     }
@@ -130,9 +132,9 @@ function detailOf(text: string, { format, signature, data, block }: Json): Detai
   return detail
 }
 
-function callOf(part: Json, at: string): ToolCall {
+function callOf(part: Json, at: string, json: ToolJson): ToolCall {
   const { signature } = ownOf(part)
-  const call = { name: nameIn(part, at), arguments: JSON.stringify(part.input ?? {}) }
+  const call = { name: nameIn(part, at), arguments: json.called(part.input ?? {}, `${at}.input`) }
   return {
     id: idIn(part, at),
     type: 'function',
@@ -149,17 +151,17 @@ const required = (part: Json, name: string, at: string): string => {
 const nameIn = (part: Json, at: string) => required(part, 'toolName', at)
 const idIn = (part: Json, at: string) => required(part, 'toolCallId', at)
 
-function resultMessage(part: Json, at: string, note: Note): Message {
+function resultMessage(part: Json, at: string, json: ToolJson, note: Note): Message {
   const output = isObject(part.output) ? part.output : undefined
   if (!output) throw errors.invalidParameters(`${at}.output: is required`, `${at}.output`)
-  const message: Message = { role: 'tool', tool_call_id: idIn(part, at), content: contentOf(output, at, note) }
+  const message: Message = { role: 'tool', tool_call_id: idIn(part, at), content: contentOf(output, at, json, note) }
   if (output.type === 'error-text' || output.type === 'error-json') message.is_error = true
   const control = cacheControlOf(part) ?? cacheControlOf(output)
   if (control) message.tool_result_cache_control = control
   return message
 }
 
-function contentOf(output: Json, at: string, note: Note): string | ContentPart[] {
+function contentOf(output: Json, at: string, json: ToolJson, note: Note): string | ContentPart[] {
   const { type, value, reason } = output
   switch (type) {
     case 'text':
@@ -167,7 +169,7 @@ function contentOf(output: Json, at: string, note: Note): string | ContentPart[]
       return textIn(value) ?? ''
     case 'json':
     case 'error-json':
-      return JSON.stringify(value ?? null)
+      return json.given(value ?? null, `${at}.output.value`)
     case 'execution-denied':
       return textIn(reason) || 'Tool execution was denied.'
     case 'content': {

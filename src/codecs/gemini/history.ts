@@ -1,10 +1,10 @@
 /** The contents of a generateContent body as chat messages. */
 import { errors } from '../../core/error.ts'
-import { stringifyLossless } from '../../core/lossless-json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact } from '../chat-parts.ts'
+import { ToolJson } from '../tool-json.ts'
 import { partOf } from './parts.ts'
 import type { Content, GenerateRequest, Part } from './schema.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
@@ -34,6 +34,7 @@ class History {
   #turn: Message | undefined
   #said: ContentPart[] = []
   #calls = new UnansweredCalls()
+  readonly #json = new ToolJson()
 
   constructor(count: Count) {
     this.#count = count
@@ -58,7 +59,7 @@ class History {
       if (called) {
         message.tool_calls ??= []
         if (message.tool_calls.length === 0 && this.#said.length > 0) message.content_before_tool_calls = true
-        message.tool_calls.push(this.#call(called, `call_${turn}_${j}`, kept?.signature))
+        message.tool_calls.push(this.#call(called, turn, j, kept?.signature))
       } else if (thought) thoughts += part.text ?? ''
       else {
         const own = partOf(part, `contents[${turn}].parts[${j}]`)
@@ -100,9 +101,14 @@ class History {
     message.content = this.#said.length === 0 && message.tool_calls ? null : compact(this.#said)
   }
 
-  #call({ id, name, args }: NonNullable<Part['functionCall']>, made: string, signature: string | undefined): ToolCall {
-    const text = stringifyLossless(JSON.stringify(args ?? {}))
-    const call: ToolCall = { id: id || made, type: 'function', function: { name, arguments: text } }
+  #call(
+    { id, name, args }: NonNullable<Part['functionCall']>,
+    turn: number,
+    part: number,
+    signature: string | undefined,
+  ): ToolCall {
+    const text = this.#json.called(args ?? {}, `contents[${turn}].parts[${part}].functionCall.args`)
+    const call: ToolCall = { id: id || `call_${turn}_${part}`, type: 'function', function: { name, arguments: text } }
     if (signature !== undefined) call.extra_content = { vendor: { thought_signature: signature } }
     this.#calls.add(call.id, name)
     return call
@@ -115,7 +121,7 @@ class History {
       const given = id ? `the id "${id.slice(0, 100)}"` : `the name "${(name ?? '').slice(0, 100)}"`
       throw errors.invalidParameters(`${at}: no call of the turn before it without a response has ${given}`, at)
     }
-    const { text, failed } = said(response ?? {})
+    const { text, failed } = said(response ?? {}, `${at}.response`, this.#json)
     const media = (parts ?? []).flatMap((part, k) => partOf(part, `${at}.parts[${k}]`) ?? [])
     const content: ContentPart[] | string = media.length === 0 ? text : [{ type: 'text', text }, ...media]
     const message: Message = { role: 'tool', tool_call_id: called, content }
@@ -134,10 +140,10 @@ function say(parts: ContentPart[], part: ContentPart): void {
 const WORDS: ReadonlySet<string> = new Set(['output', 'result', 'error'])
 
 /** A response with only a text output or error becomes that text; any other is JSON. */
-function said(response: object): { text: string; failed: boolean } {
+function said(response: object, at: string, json: ToolJson): { text: string; failed: boolean } {
   const [first, second] = Object.entries(response)
   const [name, value] = first ?? []
   const isWords = second === undefined && typeof value === 'string'
   if (isWords && name && WORDS.has(name)) return { text: value, failed: name === 'error' }
-  return { text: stringifyLossless(JSON.stringify(response)), failed: false }
+  return { text: json.given(response, at), failed: false }
 }

@@ -1,7 +1,7 @@
 /** An assistant turn of a Messages body as a chat message. */
-import { stringifyLossless } from '../../core/lossless-json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import { compact } from '../chat-parts.ts'
+import type { ToolJson } from '../tool-json.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'
 import { partOf } from './parts.ts'
 import type { Block, MessageTurn } from './schema.ts'
@@ -10,7 +10,7 @@ type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?
 type Native = NonNullable<Message['provider_native_blocks']>[number]
 
 /** Undefined for a turn left empty, because it contained only a provider's private content. */
-export function assistantMessage({ content }: MessageTurn, at: string): Message | undefined {
+export function assistantMessage({ content }: MessageTurn, at: string, json: ToolJson): Message | undefined {
   if (typeof content === 'string') return { role: 'assistant', content }
   const parts: ContentPart[] = []
   const calls: ToolCall[] = []
@@ -34,7 +34,7 @@ export function assistantMessage({ content }: MessageTurn, at: string): Message 
         break
       case 'tool_use':
         opens = false
-        calls.push(callOf(block))
+        calls.push(callOf(block, `${at}[${i}].input`, json))
         break
       default:
         opens = false
@@ -90,13 +90,13 @@ function sealCall(call: ToolCall, sealed: string | undefined): void {
   if (sealed !== undefined) call.extra_content ??= { vendor: { thought_signature: sealed } }
 }
 
-function callOf(block: Extract<Block, { type: 'tool_use' }>): ToolCall {
+function callOf(block: Extract<Block, { type: 'tool_use' }>, at: string, json: ToolJson): ToolCall {
   const { id, name, input, extra_content: extra } = block as typeof block & Pick<ToolCall, 'extra_content'>
   const signature = extra?.vendor?.thought_signature
   return {
     id,
     type: 'function',
-    function: { name, arguments: stringifyLossless(JSON.stringify(input)) },
+    function: { name, arguments: json.called(input, at) },
     ...(typeof signature === 'string' && { extra_content: { vendor: { thought_signature: signature } } }),
   }
 }

@@ -1,6 +1,7 @@
 /** Turns of a Messages body as chat messages. */
 import type { ContentPart, Message } from '../../core/ops.ts'
 import { compact } from '../chat-parts.ts'
+import { ToolJson } from '../tool-json.ts'
 import { assistantMessage } from './assistant.ts'
 import { markOf, partOf, partsOf } from './parts.ts'
 import type { Block, MessageTurn } from './schema.ts'
@@ -11,6 +12,7 @@ import type { Block, MessageTurn } from './schema.ts'
  */
 export function historyOf(turns: readonly MessageTurn[]): Message[] {
   const messages: Message[] = []
+  const json = new ToolJson()
   let held: Message[] = []
   let isAnswering = false
   const release = () => {
@@ -33,7 +35,7 @@ export function historyOf(turns: readonly MessageTurn[]): Message[] {
       }
       case 'assistant': {
         release()
-        const message = assistantMessage(turn, at)
+        const message = assistantMessage(turn, at, json)
         if (!message) break
         messages.push(message)
         isAnswering = message.tool_calls !== undefined

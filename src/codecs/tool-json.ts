@@ -1,0 +1,43 @@
+/**
+ * Arguments and results of tools that a body holds as JSON and a chat request as text. They are written in one step, so
+ * what all of them have together is bounded.
+ */
+import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
+import { errors } from '../core/error.ts'
+import { stringifyLossless } from '../core/lossless-json.ts'
+import { weigh } from '../core/stringify-steps.ts'
+
+/** Of results; as text they may have as many as the body. */
+const MAX_RESULT_CHARACTERS = 8 * 1024 * 1024
+
+/** Of one request. */
+export class ToolJson {
+  #called = 0
+  #given = 0
+
+  /** The text of what a call has. Throws a 400 that names `at` for more than all calls may have. */
+  called(value: unknown, at: string): string {
+    const text = written(value, MAX_CALL_CHARACTERS - this.#called)
+    if (text === undefined) throw tooMuch('the arguments of all calls', MAX_CALL_CHARACTERS, at)
+    this.#called += text.length
+    return text
+  }
+
+  /** The same for results. */
+  given(value: unknown, at: string): string {
+    const text = written(value, MAX_RESULT_CHARACTERS - this.#given)
+    if (text === undefined) throw tooMuch('all results of tools that are JSON', MAX_RESULT_CHARACTERS, at)
+    this.#given += text.length
+    return text
+  }
+}
+
+/** Undefined for more than `most` characters: what texts and names alone show is not written. */
+function written(value: unknown, most: number): string | undefined {
+  if (weigh(value, 0) > most) return undefined
+  const text = stringifyLossless(JSON.stringify(value))
+  return text.length > most ? undefined : text
+}
+
+const tooMuch = (what: string, most: number, at: string) =>
+  errors.invalidParameters(`${at}: ${what} may have ${most} characters together`, at)
