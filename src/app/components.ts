@@ -152,8 +152,9 @@ export async function createComponents(
   const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
   const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [] })
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
+  const circuits = shared?.circuits ?? new MemoryCircuits()
   const jobs = createJobs({
-    ...{ file, config, stores, policies, transport, registry, metrics, log },
+    ...{ file, config, stores, policies, transport, circuits, registry, metrics, log },
     served,
     keyring: () => keyring,
     manager: () => manager,
@@ -165,7 +166,7 @@ export async function createComponents(
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const services = {
     ...servicesOf(stores, policies, jobs, {
-      ...{ providerSockets, metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
+      ...{ circuits, providerSockets, metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
     }),
     ...shared,
   }
@@ -189,6 +190,7 @@ export async function createComponents(
 
 type ProcessServices = Pick<
   Services,
+  | 'circuits'
   | 'providerSockets'
   | 'metrics'
   | 'load'
@@ -227,7 +229,6 @@ const servicesOf = (
   turns: cache,
   ...process,
   measurements: new MemoryMeasurements(),
-  circuits: new MemoryCircuits(),
   affinity: new MemoryAffinity(),
   random: Math.random,
   now: Date.now,

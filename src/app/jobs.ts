@@ -5,9 +5,10 @@ import type { GatewayFile } from '../config/schemas/gateway.ts'
 import type { Catalog } from '../core/catalog.ts'
 import { labelsOfReplay } from '../core/offer.ts'
 import type { Policies } from '../core/policy.ts'
-import type { Log, Stores } from '../core/ports.ts'
+import type { Log, Services, Stores } from '../core/ports.ts'
 import type { JobMetrics, JobsContext } from '../jobs/context.ts'
 import { Jobs } from '../jobs/runner.ts'
+import { PollHealth } from '../routing/poll-health.ts'
 import { FileBlobs } from '../stores/blobs.ts'
 import type { Keyring } from '../stores/keyring.ts'
 import type { PrometheusMetrics } from '../telemetry/metrics.ts'
@@ -27,6 +28,7 @@ export interface JobParts {
   readonly stores: Stores
   readonly policies: Policies
   readonly transport: Transport
+  readonly circuits: Services['circuits']
   readonly registry: Registry
   readonly metrics: PrometheusMetrics
   readonly log: Log
@@ -45,7 +47,7 @@ const labeled = (metrics: JobMetrics, catalog: () => Catalog): JobMetrics => ({
 
 /** Does not start the engine. */
 export function createJobs(parts: JobParts): Jobs {
-  const { file, stores, policies, transport, registry, metrics, log, keyring, manager } = parts
+  const { file, stores, policies, transport, circuits, registry, metrics, log, keyring, manager } = parts
   const { server, jobs } = file
   const kinds = new Map<string, NonNullable<ReturnType<JobsContext['kinds']['get']>>>()
   for (const { job } of Object.values(registry.operations)) if (job) kinds.set(job.kind, job)
@@ -62,6 +64,7 @@ export function createJobs(parts: JobParts): Jobs {
     metrics: labeled(metrics.jobs, catalog),
     options: () => manager().current.files.gateway.value.jobs,
     caller: new UpstreamJobCaller(transport, server.fetch_from ?? []),
+    health: new PollHealth({ circuits, log }),
     poster: new HttpCallbackPoster(),
     blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),
     tokenKeys: () => keyring().derived(TOKEN_PURPOSE),

@@ -1,6 +1,7 @@
 /** What the engine of jobs works with; `src/app/jobs.ts` provides it. */
 import type { Cancellation } from '../core/cancel.ts'
 import type { Catalog } from '../core/catalog.ts'
+import type { GatewayError } from '../core/error.ts'
 import type { JobOperation } from '../core/job.ts'
 import type { Policies } from '../core/policy.ts'
 import type { JobStore, Log } from '../core/ports.ts'
@@ -92,6 +93,12 @@ export interface JobMetrics {
   callback(outcome: string): void
 }
 
+/** Whether providers answer polls; new jobs are created where they do. */
+export interface PollHealth {
+  /** A poll of an organization's job has ended, with an answer or with `error`. */
+  polled(target: Target, org: string, error?: GatewayError): void
+}
+
 export interface JobsContext {
   readonly store: JobStore
   readonly policies: Policies
@@ -101,6 +108,7 @@ export interface JobsContext {
   readonly kinds: ReadonlyMap<string, JobOperation<never>>
   options(): JobOptions
   readonly caller: JobCaller
+  readonly health: PollHealth
   readonly poster: CallbackPoster
   readonly blobs: BlobStore
   /** Keys of signed addresses, the newest first. */

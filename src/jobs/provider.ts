@@ -47,9 +47,15 @@ export class JobProvider {
     let failure: GatewayError | undefined
     for (const target of targets.slice(0, 2)) {
       try {
-        return await this.#report(job, target, signal)
+        const answer = await this.#report(job, target, signal)
+        this.#context.health.polled(target, job.orgId)
+        return answer
       } catch (thrown) {
-        failure ??= asError(thrown)
+        const error = asError(thrown)
+        // An answer with a result in it may be no more than too large for what its organization may keep.
+        const holdsResult = error.upstreamStatus === 200 && target.translator.job!.inlineResult !== undefined
+        if (!holdsResult) this.#context.health.polled(target, job.orgId, error)
+        failure ??= error
         // Another credential of the same account may do.
         if (failure.upstreamStatus !== 401 && failure.upstreamStatus !== 403) throw thrown
       }

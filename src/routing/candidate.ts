@@ -46,6 +46,8 @@ export interface CandidateTarget {
   readonly target: Target
   /** The candidate's key and the credential. */
   readonly key: string
+  /** The circuit of polls, for a target that creates jobs. */
+  readonly polls: string | undefined
 }
 
 const candidateTargets = new WeakMap<Target, CandidateTarget>()
@@ -56,7 +58,8 @@ export function candidateTargetOf(target: Target): CandidateTarget {
   if (!known) {
     const all = candidatesOf(target.mapping)
     const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
-    known = { candidate, target, key: `${candidate.key}#${target.credential?.id ?? ''}` }
+    const key = `${candidate.key}#${target.credential?.id ?? ''}`
+    known = { candidate, target, key, polls: target.translator.job && pollKeyOf(target) }
     candidateTargets.set(target, known)
   }
   return known
@@ -65,10 +68,8 @@ export function candidateTargetOf(target: Target): CandidateTarget {
 function candidateIn(mapping: Mapping, region: string | undefined): Candidate {
   const { model, provider } = mapping
   const image = model.output.includes('image') && !model.output.includes('text')
-  const { owner = '' } = provider
-  const name = `${owner && `${owner}:`}${provider.id}/${seriesOf(model)}`
   return {
-    key: region === undefined ? name : `${name}@${region}`,
+    key: keyOf(mapping, region),
     mapping,
     region,
     baseUrl: region === undefined ? undefined : provider.baseUrl.replaceAll(REGION, region),
@@ -76,6 +77,16 @@ function candidateIn(mapping: Mapping, region: string | undefined): Candidate {
     image,
   }
 }
+
+function keyOf({ model, provider }: Mapping, region: string | undefined): string {
+  const { owner = '' } = provider
+  const name = `${owner && `${owner}:`}${provider.id}/${seriesOf(model)}`
+  return region === undefined ? name : `${name}@${region}`
+}
+
+/** The circuit of polls of the jobs that a target creates. */
+export const pollKeyOf = ({ mapping, region }: Pick<Target, 'mapping' | 'region'>): string =>
+  `${keyOf(mapping, region)} polls`
 
 const unknown: Rates = { above: 0, input: undefined, output: undefined, cached: undefined }
 

@@ -90,9 +90,9 @@ export class TargetQueue {
     return !this.#outliers.failing(candidate.key, this.#org) && !this.#outliers.failing(key, this.#org)
   }
 
-  #doubt({ candidate, key }: CandidateTarget): number {
+  #doubt({ candidate, key, polls }: CandidateTarget): number {
     if (this.#failed.includes(candidate)) return 2
     const isOpen = (at: string) => this.#outliers.state(at, this.#org) === 'open'
-    return isOpen(candidate.key) || isOpen(key) ? 1 : 0
+    return isOpen(candidate.key) || isOpen(key) || (polls !== undefined && isOpen(polls)) ? 1 : 0
   }
 }

@@ -162,10 +162,14 @@ export class TargetSelector {
     return found && this.#isUp(found, org) && this.#uptime(found.candidate, org) >= uptime ? found : undefined
   }
 
-  /** Neither its circuit nor those of all its credentials are open. */
+  /** Its circuit is not open, and neither are those of one of its targets. */
   #isUp({ candidate, targets }: Group, org: string | null): boolean {
-    if (this.#outliers.state(candidate.key, org) === 'open') return false
-    return targets.some(target => this.#outliers.state(candidateTargetOf(target).key, org) !== 'open')
+    const isClosed = (key: string) => this.#outliers.state(key, org) !== 'open'
+    if (!isClosed(candidate.key)) return false
+    return targets.some(target => {
+      const { key, polls } = candidateTargetOf(target)
+      return isClosed(key) && (polls === undefined || isClosed(polls))
+    })
   }
 
   /** Percent; the default for candidates with few attempts. */

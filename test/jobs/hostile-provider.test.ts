@@ -276,3 +276,26 @@ t.test(
     }
   },
 )
+
+t.test('polls count for the health of their provider, but not what an organization may not keep', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  const { principal, subject } = kit
+  await kit.create()
+  for (const said of [{ status: 502 }, { body: 'no JSON' }, { body: { status: 'in_progress' } }, { status: 429 }]) {
+    kit.answer = () => said
+    await kit.poll()
+    subject.clock.now += 10 * MINUTE
+  }
+  t.same(
+    kit.reports,
+    [502, 200, undefined, 429].map(status => [principal.orgId, status]),
+  )
+
+  const full = await engineKit(t, { wire: 'gemini.vertex-videos', options: { max_kept: 10 } })
+  const video = { bytesBase64Encoded: FILM.toString('base64'), mimeType: 'video/mp4' }
+  full.answer = () => ({ body: { done: true, response: { videos: [video] } } })
+  await full.create()
+  await full.poll()
+  t.equal(full.asked.length, 1)
+  t.same(full.reports, [])
+})

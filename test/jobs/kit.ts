@@ -51,6 +51,8 @@ interface Kit {
   readonly asked: Asked[]
   readonly posted: { url: string; headers: Record<string, string>; body: string }[]
   readonly blobs: Map<string, Buffer>
+  /** Polls as they count for the health of the provider: of an organization, and the status of one that failed. */
+  readonly reports: [org: string, status: number | undefined][]
   /** Answers to what is asked of the provider. */
   answer: (asked: Asked) => Said
   /** Answers to callbacks. */
@@ -132,6 +134,7 @@ export async function engineKit(
       own: (_: Target, { path, method = 'POST' }: WireRequest, call) => answerTo(path, method, call),
       at: (_, url, call) => answerTo(url, 'GET', call),
     },
+    health: { polled: (_, org, error) => void kit.reports.push([org, error?.upstreamStatus]) },
     poster: {
       check: () => undefined,
       async post(url, _allowed, headers, body) {
@@ -166,7 +169,7 @@ export async function engineKit(
   const poller = new Poller(context, new JobProvider(context))
   let made = 0
   const kit: Kit = {
-    ...{ subject, principal, jobs, context, asked, posted, blobs },
+    ...{ subject, principal, jobs, context, asked, posted, blobs, reports: [] },
     answer: () => ({ body: { status: 'in_progress' } }),
     hear: () => ({ status: 204, text: '' }),
     async begin({ id = `video_${++made}`, callback, principal: owner = principal } = {}) {

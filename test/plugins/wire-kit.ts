@@ -22,6 +22,9 @@ export interface TargetOverrides {
   secret?: string
 }
 
+/** For tests that translate nothing. */
+const untranslated = { wire: 'acme.chat', op: 'chat' } as Translator
+
 /** A mapping `acme-large` → `acme-large-2026` of a provider `acme` that accepts everything and supports nothing. */
 export function target(overrides: TargetOverrides = {}): Target {
   const provider: Provider = {
@@ -89,7 +92,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     credential: overrides.secret
       ? { id: 'c1', source: 'platform', secret: overrides.secret, fingerprint: 'f1' }
       : undefined,
-    translator: overrides.translator as Translator,
+    translator: overrides.translator ?? untranslated,
     price: mapping.price,
   }
 }
