@@ -1,9 +1,10 @@
 /** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (docs/wire-sources.md#gemini). */
-import type { Codec, Encoder } from '../core/codec.ts'
+import type { Codec, Encoded, Encoder } from '../core/codec.ts'
 import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { stringifyInSteps } from '../core/stringify-steps.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 import { metadataOf } from './accounting.ts'
 import { vectorsOf } from './embedding-vectors.ts'
@@ -102,12 +103,12 @@ class VectorsEncoder implements Encoder {
     for (const event of batch) if (event.type === 'result') this.#result = event
   }
 
-  end(): string {
+  end(): Encoded {
     const ex = this.#ex
     ex.completeUsage(false)
     const embeddings = vectorsOf(this.#result!).map(values => ({ values }))
     const made = this.#isBatch ? { embeddings } : { embedding: embeddings[0] }
-    return JSON.stringify({ ...made, usageMetadata: usageOf(ex), gateway: metadataOf(ex) })
+    return stringifyInSteps({ ...made, usageMetadata: usageOf(ex), gateway: metadataOf(ex) })
   }
 
   fail(): undefined {}

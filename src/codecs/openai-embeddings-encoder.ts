@@ -1,9 +1,10 @@
 /**
  * Writes an embeddings answer (docs/contract.md#embeddings) with an `id`, and the vectors in the requested encoding.
  */
-import type { Encoder } from '../core/codec.ts'
+import type { Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { stringifyInSteps } from '../core/stringify-steps.ts'
 import type { EmbeddingRequest, Embeddings } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
 import { givenVectors } from './embedding-vectors.ts'
@@ -24,30 +25,34 @@ export class EmbeddingsEncoder implements Encoder {
     for (const event of batch) if (event.type === 'result') this.#result = event
   }
 
-  end(): string | readonly Buffer[] {
+  end(): Encoded {
     const ex = this.#ex
     ex.completeUsage(false)
-    const { encoding_format: asked } = ex.request as EmbeddingRequest
-    const data = dataOf(this.#result!, asked ?? 'float')
+    const { encoding_format } = ex.request as EmbeddingRequest
+    const asked = encoding_format ?? 'float'
+    const { value, bytes } = this.#result!
     const tokens = ex.usage.prompt ?? 0
-    const head = '{"object":"list","data":'
-    const usage = `{"prompt_tokens":${tokens},"total_tokens":${tokens}}`
-    const tail = `,"model":${JSON.stringify(answerModelOf(ex))},"usage":${usage},"id":"embd-${answerIdOf(ex)}"}`
-    if (typeof data === 'string') return head + data + tail
-    return [Buffer.from(head), data, Buffer.from(tail)]
+    const about = {
+      model: answerModelOf(ex),
+      usage: { prompt_tokens: tokens, total_tokens: tokens },
+      id: `embd-${answerIdOf(ex)}`,
+    }
+    // The provider's bytes if the encoding matches.
+    if (bytes !== undefined && (value as Embeddings).encoding === asked) {
+      const head = '{"object":"list","data":'
+      const tail = `,${JSON.stringify(about).slice(1)}`
+      return typeof bytes === 'string' ? head + bytes + tail : [Buffer.from(head), bytes, Buffer.from(tail)]
+    }
+    const data = givenVectors(this.#result!).map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: written(vector, asked),
+    }))
+    const { model, usage, id } = about
+    return stringifyInSteps({ object: 'list', data, model, usage, id })
   }
 
   fail(): undefined {}
-}
-
-/** The JSON of `data`: the provider's bytes if the encoding matches. */
-function dataOf(result: Result, asked: Embeddings['encoding']): string | Buffer {
-  const { value, bytes } = result
-  const { encoding } = value as Embeddings
-  if (bytes !== undefined && encoding === asked) return bytes
-  return JSON.stringify(
-    givenVectors(result).map((vector, index) => ({ object: 'embedding', index, embedding: written(vector, asked) })),
-  )
 }
 
 function written(vector: readonly number[] | string, asked: Embeddings['encoding']): readonly number[] | string {

@@ -1,5 +1,6 @@
 /** The client wire of `POST /v1/embeddings`: what it takes, and the one form of what it answers. */
 import t from 'tap'
+import { batchEmbedContents } from '../../src/codecs/gemini-embeddings.ts'
 import { openAiEmbeddings } from '../../src/codecs/openai-embeddings.ts'
 import { toBase64, toNumbers } from '../../src/codecs/vectors.ts'
 import type { Encoder } from '../../src/core/codec.ts'
@@ -81,6 +82,7 @@ t.test('MF-09 what is wrong is named', async t => {
 
 const textOf = (encoder: Encoder): string => {
   const last = encoder.end()
+  if (typeof last === 'object' && 'next' in last) throw new Error('it is written in steps')
   return Array.isArray(last) ? Buffer.concat(last).toString() : last.toString()
 }
 
@@ -148,6 +150,30 @@ t.test('tokens that no provider counted are estimated, and completion tokens are
   ex.observe([{ type: 'usage', usage: { prompt: 9 } }])
   ex.completeUsage(false)
   t.match(ex, { estimated: false, usage: { prompt: 9, completion: 0 } })
+})
+
+t.test('many vectors are written in steps, none of which has many of them', async t => {
+  const vectors = many(500, many(600, 0.0123456789)) as number[][]
+  const batch: Event[] = [{ type: 'result', value: { encoding: 'float', vectors } }]
+  for (const [wire, { encoder: encoderOf }] of Object.entries({ openAiEmbeddings, batchEmbedContents })) {
+    const ex = Object.assign(of(), { logId: 'x' })
+    const encoder = encoderOf(ex)
+    ex.observe(batch)
+    encoder.write(batch)
+    const out = encoder.end()
+    if (typeof out !== 'object' || !('next' in out)) return t.fail(`${wire}: it is written at once`)
+    let count = 0
+    let step = out.next()
+    for (; !step.done; step = out.next()) count++
+    const written = Buffer.concat(step.value)
+    t.ok(count > written.length / 400_000, `${wire}: ${count} steps`)
+    const { data, embeddings = data } = JSON.parse(written.toString())
+    t.strictSame(
+      embeddings.map((one: { embedding?: number[]; values?: number[] }) => one.embedding ?? one.values),
+      vectors,
+      wire,
+    )
+  }
 })
 
 t.test('a replay says which model answered, and has the id of the answer that it repeats', async t => {
