@@ -33,6 +33,7 @@ import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { UpstreamSockets } from '../upstream/provider-sockets.ts'
 import { Transport } from '../upstream/transport.ts'
 import { createJobs } from './jobs.ts'
+import { reportMissingKeys } from './missing-keys.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
 import { version } from './version.ts'
@@ -131,8 +132,7 @@ export async function createComponents(
   )
   cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
-  const missing = (await stores.policies.providerKeys.keyVersions()).filter(name => !keyring.versions.includes(name))
-  if (missing.length > 0) log.error({ missing }, 'master keys missing; provider keys sealed with them are unusable')
+  await reportMissingKeys(stores.policies.masterKeys, () => keyring.versions, log)
   const lag = new Lag()
   cleanup.add(() => lag.close())
   const heap = new Memory()

@@ -19,7 +19,7 @@ async function run(order: Order): Promise<unknown> {
       const { policies, close } = openSqlite(order.path)
       let begun = false
       const watch = setInterval(async () => {
-        const versions = await policies.providerKeys.keyVersions()
+        const { versions } = (await policies.masterKeys.versions()).find(({ kind }) => kind === 'provider_keys')!
         if (begun || versions.length < 2) return
         begun = true
         process.send?.('begun', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0))

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { reportMissingKeys } from '../../src/app/missing-keys.ts'
 import type { ResponseOwner } from '../../src/core/ports.ts'
 import { Keyring, keyFile } from '../../src/stores/keyring.ts'
 import { REENCRYPTION_BATCH, SEALED_KINDS, UNREADABLE_SHOWN } from '../../src/stores/rules/reencryption.ts'
@@ -64,6 +65,51 @@ t.test('every kind of sealed value is under the new master key, and is what it w
   })
   t.match(await subject.jobs.get('video_1'), { callback, result: { kind: 'url', url: 'https://films.example/1' } })
   t.match(await subject.policies.masterKeys.reencrypt(false, 'test'), { reencrypted: 0, keyVersion })
+})
+
+t.test('the start names every kind that is sealed under a master key that is missing, and what to do', async t => {
+  const subject = sqliteSubject(t)
+  const lines: [fields: object, message: string][] = []
+  const log = { error: (fields: object, message: string) => void lines.push([fields, message]) }
+  const { masterKeys } = subject.policies
+  const never = () => t.fail('no master key is needed')
+  await reportMissingKeys(masterKeys, () => [String(never())], log)
+  await oneOfEach(subject)
+  const { version } = ringOf(subject)
+  await reportMissingKeys(masterKeys, () => ['k_other', version], log)
+  t.strictSame(lines, [], 'all keys are there')
+  await reportMissingKeys(masterKeys, () => ['k_other'], log)
+  const remedy =
+    'put the missing keys back behind the newest one, in GATEWAY_MASTER_KEY or in master.key beside the database, and restart'
+  const kinds = [
+    'provider keys',
+    'stored responses',
+    'client secrets of realtime sessions',
+    'results and callbacks of jobs',
+  ]
+  t.strictSame(
+    lines,
+    kinds.map(unusable => [{ unusable, missing: [version], remedy }, 'master keys missing']),
+  )
+})
+
+t.test('of many rows the first and the last are looked at for their master keys', async t => {
+  const subject = sqliteSubject(t)
+  await oneOfEach(subject)
+  const found = async () => {
+    const all = await subject.policies.masterKeys.versions()
+    return all.find(({ kind }) => kind === 'responses')!.versions
+  }
+  const columns = subject.db.prepare<[], string>("SELECT name FROM pragma_table_info('responses')").pluck().all()
+  const copied = columns.map(name => (name === 'id' ? "'resp_' || at" : name))
+  subject.db.exec(`
+    WITH RECURSIVE many (at) AS (SELECT 2000 UNION ALL SELECT at + 1 FROM many WHERE at < 4099)
+    INSERT INTO responses (${columns.join()}) SELECT ${copied.join()} FROM many, responses WHERE id = 'resp_1'`)
+  const put = subject.db.prepare<[string, string]>('UPDATE responses SET master_key = ? WHERE id = ?')
+  put.run('k_first', 'resp_1')
+  put.run('k_middle', 'resp_3050')
+  put.run('k_last', 'resp_4099')
+  t.strictSame((await found()).filter(version => version !== ringOf(subject).version).sort(), ['k_first', 'k_last'])
 })
 
 t.test('code that seals for the database is listed here, so that no kind is left out of a change of keys', async t => {

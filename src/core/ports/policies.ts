@@ -46,7 +46,14 @@ export interface Reencryption {
   readonly keyVersion: string
   readonly kinds: Readonly<Record<SealedKind, { readonly reencrypted: number; readonly unreadable: number }>>
 }
+export interface SealedVersions {
+  readonly kind: SealedKind
+  /** Of the master keys that its first and its last thousand rows are under. */
+  readonly versions: readonly string[]
+}
 export interface MasterKeyStore {
+  /** Of every kind that is at rest. */
+  versions(): Promise<SealedVersions[]>
   /** Seals every stored value under the newest master key, or under a new one. May be interrupted and run again. */
   reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
 }
@@ -62,8 +69,6 @@ export interface ProviderKeyStore {
   ): Promise<ProviderKeyRecord>
   /** The same. */
   remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord>
-  /** Of the master keys that any key is kept under. */
-  keyVersions(): Promise<string[]>
 }
 
 export interface RuleRecord {
@@ -132,7 +137,7 @@ export interface PolicyStores {
 
 /** The same for the operator's side, where what is added is checked against the catalogue. */
 export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationId' | 'providerKeys' | 'manifests'> {
-  readonly providerKeys: Omit<ProviderKeyStore, 'add' | 'keyVersions'> & {
+  readonly providerKeys: Omit<ProviderKeyStore, 'add'> & {
     /** 404 for a provider that the organization cannot use, 400 for a secret that the provider cannot take. */
     add(input: Omit<NewProviderKey, 'fingerprint'>, actor: Actor): Promise<ProviderKeyRecord>
   }

@@ -1,13 +1,16 @@
 /** Changes of the master key: seals every stored value anew, some rows per transaction. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
-import type { Actor, MasterKeyStore, Reencryption } from '../../core/ports.ts'
+import type { Actor, MasterKeyStore, Reencryption, SealedVersions } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
 import { REENCRYPTION_BATCH, REENCRYPTION_BYTES, ReencryptionTally, type ResealedRow } from '../rules/reencryption.ts'
 import { attempt } from '../sealing.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { SEALED_TABLES, type SealedTable } from './sealed-tables.ts'
+
+/** Rows at each end of a table whose master keys are looked up: all of them would take long where much is stored. */
+const LOOKED_AT = 1000
 
 interface ListedRow {
   readonly id: string
@@ -25,6 +28,20 @@ export class SqliteMasterKeys implements MasterKeyStore {
     this.#db = db
     this.#changes = changes
     this.#keyring = keyring
+  }
+
+  async versions(): Promise<SealedVersions[]> {
+    return SEALED_TABLES.map(({ name, id, versions }) => {
+      const names = versions.map((_, at) => `version_${at}`)
+      const selected = versions.map((version, at) => `${version} AS ${names[at]}`).join(', ')
+      const ends = ['ASC', 'DESC'].map(
+        order => `SELECT * FROM (SELECT ${selected} FROM ${name} ORDER BY ${id} ${order} LIMIT ${LOOKED_AT})`,
+      )
+      const query = `
+        WITH looked_at AS (${ends.join(' UNION ALL ')})
+        ${names.map(version => `SELECT DISTINCT ${version} FROM looked_at WHERE ${version} IS NOT NULL`).join(' UNION ')}`
+      return { kind: name, versions: this.#db.prepare<[], string>(query).pluck().all() }
+    })
   }
 
   /** Each value records its master key, so that an interrupted run leaves all readable. */

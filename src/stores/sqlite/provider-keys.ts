@@ -45,7 +45,6 @@ export class SqliteProviderKeys implements ProviderKeyStore {
   readonly #byId: Statement<[string], KeyRow>
   readonly #list: Statement<PageRow & { org: string | null }, KeyRow>
   readonly #count: Statement<[string], number>
-  readonly #versions: Statement<[], string>
 
   /** Opens the keyring when it is first needed. */
   constructor(db: Sqlite, changes: AuditedTransaction, keyring: () => Keyring) {
@@ -64,7 +63,6 @@ export class SqliteProviderKeys implements ProviderKeyStore {
       WHERE (@org IS NULL OR org_id = @org) AND provider_keys.id > coalesce(@after, '')
       ORDER BY provider_keys.id LIMIT @limit`)
     this.#count = db.prepare<[string], number>('SELECT count(*) FROM provider_keys WHERE org_id = ?').pluck()
-    this.#versions = db.prepare<[], string>('SELECT DISTINCT master_key FROM provider_keys').pluck()
   }
 
   async add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord> {
@@ -121,10 +119,6 @@ export class SqliteProviderKeys implements ProviderKeyStore {
       this.#note('provider-keys.remove', actor, row, was, undefined)
       return was
     })
-  }
-
-  async keyVersions(): Promise<string[]> {
-    return this.#versions.all()
   }
 
   #ring(): Keyring {

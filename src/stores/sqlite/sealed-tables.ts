@@ -15,6 +15,8 @@ export interface SealedTable {
   readonly id: string
   /** SQL: whether a row has a value under another master key than `@version`. */
   readonly isStale: string
+  /** SQL: of each of a row's sealed values the version of its master key, or NULL. */
+  readonly versions: readonly string[]
   /** SQL: bytes of a row's sealed values. */
   readonly bytes: string
   /** Columns of a row under the newest master key; those that are unreadable are missing. */
@@ -34,6 +36,7 @@ function blobTable(
     name,
     id: 'id',
     isStale: 'master_key <> @version',
+    versions: ['master_key'],
     bytes: bytesOf(columns.map(([ciphertext]) => ciphertext)),
     reseal(row, keyring) {
       const changed: Record<string, unknown> = {}
@@ -61,6 +64,7 @@ function textTable(
     name,
     id,
     isStale: columns.map(column => `coalesce(${column} NOT LIKE @version || '.%', 0)`).join(' OR '),
+    versions: columns.map(column => `substr(${column}, 1, instr(${column}, '.') - 1)`),
     bytes: bytesOf(columns),
     reseal(row, keyring) {
       const changed: Record<string, unknown> = {}

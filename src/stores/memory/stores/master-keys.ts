@@ -10,6 +10,15 @@ import type { Tables } from './tables.ts'
 export function masterKeyStore(tables: Tables, keyring: () => Keyring): MasterKeyStore {
   const { providerKeys, realtimeSecrets } = tables
   return {
+    async versions() {
+      return [
+        { kind: 'provider_keys', versions: [...new Set(providerKeys.all().map(({ sealed }) => sealed.version))] },
+        {
+          kind: 'realtime_secrets',
+          versions: [...new Set([...realtimeSecrets.rows()].map(({ session }) => versionOf(session)))],
+        },
+      ]
+    },
     async reencrypt(withNewKey, actor) {
       const ring = attempt(keyring)
       if (withNewKey) attempt(() => ring.addKey())

@@ -78,8 +78,5 @@ export function providerKeyStore(
         tables.note({ actor, action, organization: old.orgId, subject: id, was, became: undefined })
         return was
       }),
-    async keyVersions() {
-      return [...new Set(keys.all().map(({ sealed }) => sealed.version))]
-    },
   }
 }
