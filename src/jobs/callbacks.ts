@@ -1,4 +1,4 @@
-/** Tells the ends of jobs, after the Standard Webhooks convention. */
+/** Delivers the ends of jobs, after the Standard Webhooks convention. */
 import { createHash, createHmac } from 'node:crypto'
 import type { Delivered, Delivery, Job } from '../core/ports.ts'
 import { callbackGap } from './back-off.ts'
@@ -93,7 +93,7 @@ export class Callbacks {
     at: number,
   ): Promise<Pick<Delivered, 'status' | 'response' | 'error' | 'headers' | 'bodySha256'>> {
     const none = { status: null, response: null, headers: '{}', bodySha256: '' }
-    if (!job?.callback) return { ...none, error: 'there is nobody to tell any more' }
+    if (!job?.callback) return { ...none, error: 'the job has no callback any more' }
     const { url, secret } = job.callback
     const { poster, options } = this.#context
     const { callback_to: allowed, callback_timeout: ms } = options()

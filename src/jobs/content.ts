@@ -20,7 +20,7 @@ const FIXED = [
   'referrer-policy',
   'no-referrer',
 ]
-/** A provider's word for a result that is not there any more, or an address that has expired. */
+/** Statuses of a result that is gone, or of an address that has expired. */
 const GONE: readonly number[] = [401, 403, 404, 410]
 
 type Blob = Extract<JobResult, { kind: 'blob' }>

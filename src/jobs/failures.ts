@@ -1,4 +1,4 @@
-/** What follows when it could not be found out how a job is: a rule of values. */
+/** What follows a poll that failed: a rule of values. */
 import type { GatewayError } from '../core/error.ts'
 import type { Job, JobError } from '../core/ports.ts'
 import { redactText } from '../lib/redact.ts'
@@ -6,7 +6,7 @@ import { failureGap, pollGap } from './back-off.ts'
 import type { JobOptions } from './context.ts'
 
 export const MAX_FAILURES = 5
-/** Providers know a job everywhere after this time. */
+/** After this time a 404 means that the provider has no such job. */
 const UNKNOWN_MS = 60_000
 const MAX_UNKNOWN = 3
 const MAX_TEXT = 500
@@ -29,7 +29,7 @@ export function afterFailure(
   const failures = job.failures + (status === 429 || status === 503 ? 0 : 1)
   if (failures >= (isUnknown ? MAX_UNKNOWN : MAX_FAILURES)) {
     const details = { reason: 'poll_error_limit', error_count: failures, last_error: saidBy(error) }
-    return { error: { code: 'poll_error', message: 'The provider could not be asked how the job is.', details } }
+    return { error: { code: 'poll_error', message: 'Polls of the job failed too often at its provider.', details } }
   }
   const gap = failureGap(Math.max(1, failures), error.retryAfterMs, chance)
   return { nextAt: Math.min(now + gap, latest(job, now)), failures }

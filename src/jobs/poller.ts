@@ -1,4 +1,4 @@
-/** Moves a claimed job by what its provider says, or does not say. */
+/** Polls claimed jobs, and moves each by the answer or the failure. */
 import type { Cancellation } from '../core/cancel.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import { isFinal, type JobReport } from '../core/job.ts'

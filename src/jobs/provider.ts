@@ -1,4 +1,4 @@
-/** What is said to the providers of jobs: how one is, that it is not wanted any more, and what it made. */
+/** Requests to the providers of jobs: polls, cancels and results. */
 import type { Cancellation } from '../core/cancel.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
@@ -21,7 +21,7 @@ export interface Answer {
   readonly inline?: Extract<JobResult, { kind: 'blob' }> | undefined
 }
 
-/** `refused`: the provider goes on with the job. `unknown`: its wire has no word for it. */
+/** `refused`: the provider goes on with the job. `unknown`: its wire has no request for it. */
 export type Canceled = 'agreed' | 'refused' | 'unknown'
 
 export class JobProvider {
@@ -33,7 +33,7 @@ export class JobProvider {
     this.results = new ResultKeeper(context)
   }
 
-  /** What the provider says now of a job that is claimed. Throws a GatewayError. */
+  /** Polls the provider of a claimed job. Throws a GatewayError. */
   async ask(job: Job, parent: Cancellation): Promise<Answer> {
     const isLong = this.#context.wires.get(job.wire)?.job?.inlineResult !== undefined
     const ask = (signal: Cancellation) => this.#ask(job, signal)
@@ -56,7 +56,7 @@ export class JobProvider {
         const holdsResult = error.upstreamStatus === 200 && target.translator.job!.inlineResult !== undefined
         if (!holdsResult) this.#context.health.polled(target, job.orgId, error)
         failure ??= error
-        // Another credential of the same account may do.
+        // Another credential of the same account may be accepted.
         if (failure.upstreamStatus !== 401 && failure.upstreamStatus !== 403) throw thrown
       }
     }
