@@ -58,6 +58,57 @@ t.test('a job that is deleted sends no further callback', async t => {
   t.match(await kit.subject.jobs.deliveries(job.id), [{ state: 'failed' }])
 })
 
+t.test('a job is polled in its time beside 5,000 of another organization', async t => {
+  const kit = await engineKit(t)
+  const other = await kit.subject.organization('open', 0n)
+  for (let n = 0; n < 5_000; n++) await kit.create({ principal: other })
+  const { id } = await kit.create()
+  for (let second = 0; second < 60; second++) {
+    await kit.poll()
+    kit.subject.clock.now += 1_000
+  }
+  t.equal(kit.asked.filter(({ path }) => path.endsWith(`/up-${id}`)).length, 12, 'a minute of gaps of five seconds')
+})
+
+t.test('polls, cancels and deletes of a job at once give one end, one charge and one event', async t => {
+  const ends = new Set<string>()
+  for (let round = 0; round < 100; round++) {
+    const kit = await engineKit(t, { options: { results: 'proxy' } })
+    const { jobs, ledger, usage, clock } = kit.subject
+    let polls = 0
+    kit.answer = ({ path, method }) => {
+      if (path.endsWith('/content')) return { body: FILM }
+      if (method === 'DELETE') return { body: {} }
+      return { body: { status: polls++ < round % 4 ? 'in_progress' : 'completed' } }
+    }
+    const job = await kit.create({ callback: { url: 'https://hook.example/in', secret: 's' } })
+    const acts = [
+      () => kit.poll(),
+      () => kit.jobs.cancel(job),
+      () => kit.jobs.cancel(job),
+      () => kit.poll(),
+      () => kit.jobs.remove(job),
+      () => kit.jobs.remove(job),
+    ]
+    await Promise.all(
+      acts.map(async (act, place) => {
+        for (let turns = (round * (place + 3)) % 7; turns > 0; turns--) await settled()
+        await act()
+      }),
+    )
+    clock.now += 60_000
+    t.equal(await kit.poll(), 0, 'it has ended')
+    const { state, cost } = await kit.read(job.id)
+    const charged = state === 'completed' ? 400_000_000n : 0n
+    t.equal(cost, charged, state)
+    t.match(await ledger.balance(kit.principal.orgId), { used: charged, held: 0n }, state)
+    t.equal((await jobs.deliveries(job.id)).length, 1, state)
+    t.same(await usage.check(), [], state)
+    ends.add(state)
+  }
+  t.same([...ends].sort(), ['canceled', 'completed'], 'both ends occur')
+})
+
 t.test('each reader of results takes a place, of which one organization gets a share', async t => {
   const kit = await engineKit(t, { options: { results: 'keep' } })
   kit.answer = done({ body: FILM })
