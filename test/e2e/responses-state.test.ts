@@ -182,16 +182,46 @@ t.test('a response is found by its project alone, and by an end user only when i
     const refers = () => client.responses.create({ model: 'chat', input, store: false })
     if (isFound) {
       t.equal((await client.responses.retrieve(id)).id, id, who)
+      t.equal((await client.responses.inputItems.list(id)).data.length, 1, who)
+      await refused(t, Promise.resolve(client.responses.cancel(id)), { status: 400, message: /has ended/ }, who)
       t.match(await goesOn(), { store: false, previous_response_id: id }, who)
       t.match(await refers(), { store: false }, who)
     } else {
       await refused(t, Promise.resolve(client.responses.retrieve(id)), notFound, who)
       await refused(t, Promise.resolve(client.responses.delete(id)), notFound, who)
+      await refused(t, Promise.resolve(client.responses.cancel(id)), notFound, who)
+      await refused(t, Promise.resolve(client.responses.inputItems.list(id)), notFound, who)
       await refused(t, goesOn(), gone, who)
       await refused(t, refers(), { status: 400, param: 'input[0].id', message: new RegExp(item) }, who)
     }
   }
   await refused(t, clientOf('mgw_wrong').responses.retrieve(ofKey.id), { status: 401 })
+})
+
+t.test('a response is removed once while it is read and continued, and then by none', async t => {
+  const { client } = await project()
+  await play('chat', ...Array.from({ length: 20 }, () => ({ text: 'Hi', usage })))
+  const statusOf = async (promise: Promise<unknown>) =>
+    promise.then(
+      () => 200,
+      error => (error as { status: number }).status,
+    )
+  for (let round = 0; round < 5; round++) {
+    const { id } = await client.responses.create({ model: 'chat', input: 'Hi' })
+    const goOn = () => client.responses.create({ model: 'chat', input: 'On', previous_response_id: id, store: false })
+    const [continued, removed, read, again, listed] = await Promise.all([
+      statusOf(goOn()),
+      statusOf(Promise.resolve(client.responses.delete(id))),
+      statusOf(Promise.resolve(client.responses.retrieve(id))),
+      statusOf(Promise.resolve(client.responses.delete(id))),
+      statusOf(Promise.resolve(client.responses.inputItems.list(id))),
+    ])
+    t.strictSame([removed, again].sort(), [200, 404])
+    t.ok([200, 400].includes(continued), `${continued}`)
+    for (const status of [read, listed]) t.ok([200, 404].includes(status), `${status}`)
+    await refused(t, goOn(), gone)
+    await refused(t, Promise.resolve(client.responses.retrieve(id)), notFound)
+  }
 })
 
 t.test('nothing is stored against the request, the project or the organization', async t => {
