@@ -41,10 +41,17 @@ interface OwnedResponses {
   readonly dropOldest: Statement<[string], { bytes: number }>
 }
 
-const ownedResponses = (db: Sqlite, sums: string, column: string): OwnedResponses => ({
-  bytes: db.prepare<[string], number>(`SELECT bytes FROM ${sums} WHERE ${column} = ?`).pluck(),
+const ofOrganization = (db: Sqlite): OwnedResponses => ({
+  bytes: db.prepare<[string], number>('SELECT bytes FROM response_bytes WHERE org_id = ?').pluck(),
   dropOldest: db.prepare(`
-    DELETE FROM responses WHERE id = (SELECT id FROM responses WHERE ${column} = ? ORDER BY created_at, id LIMIT 1)
+    DELETE FROM responses WHERE id = (SELECT id FROM responses WHERE org_id = ? ORDER BY created_at, id LIMIT 1)
+    RETURNING bytes`),
+})
+
+const ofSession = (db: Sqlite): OwnedResponses => ({
+  bytes: db.prepare<[string], number>('SELECT bytes FROM response_session_bytes WHERE session_id = ?').pluck(),
+  dropOldest: db.prepare(`
+    DELETE FROM responses WHERE id = (SELECT id FROM responses WHERE session_id = ? ORDER BY created_at, id LIMIT 1)
     RETURNING bytes`),
 })
 
@@ -89,8 +96,8 @@ export class SqliteResponses implements ResponseStore {
     this.#findTurn = db.prepare(`
       SELECT previous_id, created_at, master_key, turn_nonce, turn FROM responses WHERE ${OWN}`)
     this.#remove = db.prepare(`DELETE FROM responses WHERE ${OWN}`)
-    this.#organization = ownedResponses(db, 'response_bytes', 'org_id')
-    this.#sessions = ownedResponses(db, 'response_session_bytes', 'session_id')
+    this.#organization = ofOrganization(db)
+    this.#sessions = ofSession(db)
     this.#prune = db.prepare(`
       DELETE FROM responses WHERE id IN (
         SELECT responses.id FROM projects
