@@ -49,7 +49,12 @@ const usual: Serve = (res, { path }) => {
 
 const rows: readonly [id: string, wires: Tree, model: Tree, mapping: Tree][] = [
   ['chat', { chat: 'openai.chat' }, { input: ['text', 'image', 'file'], output: ['text'] }, testMapping],
-  ['claude', { chat: 'anthropic.messages' }, { input: ['text'], output: ['text'] }, testMapping],
+  [
+    'claude',
+    { chat: 'anthropic.messages' },
+    { input: ['text'], output: ['text'] },
+    { ...testMapping, reasoning_efforts: ['none', 'low'] },
+  ],
   ['embeddings', { embeddings: 'openai.embeddings' }, { output: ['embedding'] }, { pricing: { prompt: '1' } }],
   [
     'images',
