@@ -3,14 +3,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import type { Actor, MasterKeyStore, Reencryption, SealedVersions } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
-import { REENCRYPTION_BATCH, REENCRYPTION_BYTES, ReencryptionTally, type ResealedRow } from '../rules/reencryption.ts'
+import { REENCRYPTION_BYTES, ReencryptionTally, type ResealedRow } from '../rules/reencryption.ts'
 import { attempt } from '../sealing.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { SEALED_TABLES, type SealedTable } from './sealed-tables.ts'
-
-/** Rows at each end of a table whose master keys are looked up: all of them would take long where much is stored. */
-const LOOKED_AT = 1000
 
 interface ListedRow {
   readonly id: string
@@ -31,17 +28,10 @@ export class SqliteMasterKeys implements MasterKeyStore {
   }
 
   async versions(): Promise<SealedVersions[]> {
-    return SEALED_TABLES.map(({ name, id, versions }) => {
-      const names = versions.map((_, at) => `version_${at}`)
-      const selected = versions.map((version, at) => `${version} AS ${names[at]}`).join(', ')
-      const ends = ['ASC', 'DESC'].map(
-        order => `SELECT * FROM (SELECT ${selected} FROM ${name} ORDER BY ${id} ${order} LIMIT ${LOOKED_AT})`,
-      )
-      const query = `
-        WITH looked_at AS (${ends.join(' UNION ALL ')})
-        ${names.map(version => `SELECT DISTINCT ${version} FROM looked_at WHERE ${version} IS NOT NULL`).join(' UNION ')}`
-      return { kind: name, versions: this.#db.prepare<[], string>(query).pluck().all() }
-    })
+    return SEALED_TABLES.map(({ kind, versions }) => ({
+      kind,
+      versions: this.#db.prepare<[], string>(versions).pluck().all(),
+    }))
   }
 
   /** Each value records its master key, so that an interrupted run leaves all readable. */
@@ -60,12 +50,17 @@ export class SqliteMasterKeys implements MasterKeyStore {
   }
 
   async #resealTable(table: SealedTable, keyring: Keyring, tally: ReencryptionTally): Promise<void> {
-    const { name, id, isStale, bytes } = table
     const { version } = keyring
-    const list: Statement<{ version: string; after: string }, ListedRow> = this.#db.prepare(`
-      SELECT ${id} AS id, iif(${isStale}, ${bytes}, 0) AS bytes FROM ${name}
-      WHERE ${id} > @after ORDER BY ${id} LIMIT ${REENCRYPTION_BATCH}`)
-    const find: Statement<[string], Record<string, unknown>> = this.#db.prepare(`SELECT * FROM ${name} WHERE ${id} = ?`)
+    const list: Statement<{ version: string; after: string }, ListedRow> = this.#db.prepare(table.list)
+    const find: Statement<[string], Record<string, unknown>> = this.#db.prepare(table.find)
+    const update = this.#db.prepare(table.update)
+    const reseal = (id: string): ResealedRow => {
+      const found = find.get(id)
+      if (!found) return undefined
+      const { row, isReadable } = table.reseal(found, keyring)
+      if (row) update.run(row)
+      return isReadable ? 'reencrypted' : 'unreadable'
+    }
     for (let after = ''; ; ) {
       const rows = firstOf(list.all({ version, after }))
       const last = rows.at(-1)
@@ -77,22 +72,9 @@ export class SqliteMasterKeys implements MasterKeyStore {
         continue
       }
       // The transaction may run twice: what it counts is its result.
-      const done = await this.#changes.write(() => stale.map(row => this.#reseal(table, find.get(row.id), keyring)))
-      for (const [at, row] of stale.entries()) tally.add(name, row.id, done[at])
+      const done = await this.#changes.write(() => stale.map(row => reseal(row.id)))
+      for (const [at, row] of stale.entries()) tally.add(table.kind, row.id, done[at])
     }
-  }
-
-  /** Within a transaction. */
-  #reseal(table: SealedTable, row: Record<string, unknown> | undefined, keyring: Keyring): ResealedRow {
-    if (!row) return undefined
-    const { columns, isReadable } = table.reseal(row, keyring)
-    const sets = Object.keys(columns).map(column => `${column} = @${column}`)
-    if (sets.length > 0) {
-      this.#db
-        .prepare(`UPDATE ${table.name} SET ${sets.join(', ')} WHERE ${table.id} = @rowId`)
-        .run({ ...columns, rowId: row[table.id] })
-    }
-    return isReadable ? 'reencrypted' : 'unreadable'
   }
 }
 
