@@ -564,7 +564,7 @@ t.test('a total deadline that passes in mid-answer counts against no provider: t
   const filter = route.create(settingsOf({}), memory as never)
   const ex = asking(row('a'), { stream: true })
   await filter.handle!(ex, async () => ({ status: 200, headers: [], events: [] as never }))
-  ex.timings.end = ex.timings.start + 60_000
+  ex.timings.end = ex.timings.read + 60_000
   ex.outcome = 'error'
   ex.failure = errors.upstreamTimeout('total time')
   filter.finish!(ex, true)
