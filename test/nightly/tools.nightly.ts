@@ -93,7 +93,7 @@ const tools: Record<string, Tool> = {
   },
   gemini: {
     npm: '@google/gemini-cli',
-    // It asks for no thinking in the midst of a loop that began with it.
+    // It names no effort, without which this model of Bedrock's fake refuses the thoughts that are scripted for it.
     wires: /^(?!bedrock)/,
     args: ['-p', PROMPT, '--approval-mode', 'yolo', '--skip-trust'],
     write: (path, content) => ({ name: 'write_file', args: { file_path: path, content: `${content}\n` } }),
