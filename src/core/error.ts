@@ -91,22 +91,12 @@ export const errors = {
   /** Begins with OpenAI's words, by which LiteLLM recognizes this error among other 4xx. */
   invalidKey: (why = 'it is unknown or was revoked. Send a key of this gateway.') =>
     errors.invalidToken(`Incorrect API key provided: ${why}`),
-  invalidToken: (message: string) =>
-    new GatewayError({
-      status: 401,
-      type: 'invalid_request_error',
-      code: 'invalid_api_key',
-      message,
-      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-    }),
+  invalidToken: (message: string) => refusedToken('invalid_api_key', message),
   invalidClientSecret: () =>
-    new GatewayError({
-      status: 401,
-      type: 'invalid_request_error',
-      code: 'invalid_client_secret',
-      message: 'The client secret is unknown, or it has expired. Make another one: POST /v1/realtime/client_secrets.',
-      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-    }),
+    refusedToken(
+      'invalid_client_secret',
+      'The client secret is unknown, or it has expired. Make another one: POST /v1/realtime/client_secrets.',
+    ),
   /** `tokens`: the affordable output limit; 0 when the prompt alone is too expensive. */
   insufficientCredits: (tokens: number) =>
     invalid(
@@ -297,6 +287,11 @@ export const errors = {
 
 /** The error in the default client form: docs/contract.md#errors. */
 export const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
+
+/** A credential that is refused, in the form of RFC 6750 section 3. */
+function refusedToken(code: string, message: string) {
+  return invalid(401, code, message).with({ headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
+}
 
 function upstream(status: number, code: string, message: string, upstreamStatus: number, cause?: unknown) {
   return new GatewayError({ status, type: 'upstream_error', code, message, failover: true, upstreamStatus, cause })
