@@ -12,28 +12,28 @@ const MAX_RESULT_CHARACTERS = 8 * 1024 * 1024
 
 /** Of one request. */
 export class ToolJson {
-  #called = 0
-  #given = 0
+  #arguments = 0
+  #results = 0
 
   /** The text of what a call has. Throws a 400 that names `at` for more than all calls may have. */
-  called(value: unknown, at: string): string {
-    const text = written(value, MAX_CALL_CHARACTERS - this.#called)
+  argumentsOf(value: unknown, at: string): string {
+    const text = textWithin(value, MAX_CALL_CHARACTERS - this.#arguments)
     if (text === undefined) throw tooMuch('the arguments of all calls', MAX_CALL_CHARACTERS, at)
-    this.#called += text.length
+    this.#arguments += text.length
     return text
   }
 
   /** The same for results. */
-  given(value: unknown, at: string): string {
-    const text = written(value, MAX_RESULT_CHARACTERS - this.#given)
+  resultOf(value: unknown, at: string): string {
+    const text = textWithin(value, MAX_RESULT_CHARACTERS - this.#results)
     if (text === undefined) throw tooMuch('all results of tools that are JSON', MAX_RESULT_CHARACTERS, at)
-    this.#given += text.length
+    this.#results += text.length
     return text
   }
 }
 
 /** Undefined for more than `most` characters: what texts and names alone show is not written. */
-function written(value: unknown, most: number): string | undefined {
+function textWithin(value: unknown, most: number): string | undefined {
   if (weigh(value, 0) > most) return undefined
   const text = stringifyLossless(JSON.stringify(value))
   return text.length > most ? undefined : text

@@ -33,7 +33,7 @@ function scopeOf({ principal, policy }: Exchange, now: number): { owner: Respons
 }
 
 /** What the caller does with it at once is a step of its own of the event loop. */
-async function own(ex: Exchange, { responses, now }: Services): Promise<ResponseRecord> {
+async function findOwn(ex: Exchange, { responses, now }: Services): Promise<ResponseRecord> {
   const { id = '' } = ex.params
   const scope = scopeOf(ex, now())
   if (!scope) throw unknown(id)
@@ -55,7 +55,7 @@ async function read(ex: Exchange, services: Services): Promise<Reply> {
   if (new URLSearchParams(ex.query).get('stream') === 'true') {
     throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
   }
-  const { turn, answer } = await own(ex, services)
+  const { turn, answer } = await findOwn(ex, services)
   const rest = JSON.parse(answer) as Json
   delete rest.output
   const json = `${JSON.stringify(rest).slice(0, -1)},"output":${textsOfTurn(turn).output}}`
@@ -71,7 +71,7 @@ async function remove(ex: Exchange, { responses, now }: Services): Promise<Reply
 
 async function list(ex: Exchange, services: Services): Promise<Reply> {
   const query = listQuery(ex.query)
-  const { id, turn } = await own(ex, services)
+  const { id, turn } = await findOwn(ex, services)
   const { input } = textsOfTurn(turn)
   const { orgId } = ex.principal!
   const lease = services.memory.lease(orgId, input.length * COPIES)
@@ -96,7 +96,7 @@ function* listSteps(id: string, text: string, { limit, order, after }: ListQuery
 }
 
 async function cancel(ex: Exchange, services: Services): Promise<Reply> {
-  const { id } = await own(ex, services)
+  const { id } = await findOwn(ex, services)
   throw errors.badRequest(
     `The response "${id}" has ended: only a response that runs in the background can be cancelled.`,
   )

@@ -40,12 +40,12 @@ export class InFlightCounts {
   readonly #ofOwners = new Map<string, InFlightCount>()
 
   of({ id, owner }: { readonly id: string; readonly owner?: string | undefined }): InFlightCount {
-    const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
-    return found(this.#ofProviders, owner === undefined ? id : `${owner} ${id}`, ofOwner)
+    const ofOwner = owner === undefined ? undefined : countOf(this.#ofOwners, owner)
+    return countOf(this.#ofProviders, owner === undefined ? id : `${owner} ${id}`, ofOwner)
   }
 }
 
-function found(all: Map<string, InFlightCount>, key: string, owner?: InFlightCount): InFlightCount {
+function countOf(all: Map<string, InFlightCount>, key: string, owner?: InFlightCount): InFlightCount {
   let count = all.get(key)
   if (!count) {
     count = new InFlightCount(owner)

@@ -134,7 +134,7 @@ function detailOf(text: string, { format, signature, data, block }: Json): Detai
 
 function callOf(part: Json, at: string, json: ToolJson): ToolCall {
   const { signature } = ownOf(part)
-  const call = { name: nameIn(part, at), arguments: json.called(part.input ?? {}, `${at}.input`) }
+  const call = { name: nameIn(part, at), arguments: json.argumentsOf(part.input ?? {}, `${at}.input`) }
   return {
     id: idIn(part, at),
     type: 'function',
@@ -169,7 +169,7 @@ function contentOf(output: Json, at: string, json: ToolJson, note: Note): string
       return textIn(value) ?? ''
     case 'json':
     case 'error-json':
-      return json.given(value ?? null, `${at}.output.value`)
+      return json.resultOf(value ?? null, `${at}.output.value`)
     case 'execution-denied':
       return textIn(reason) || 'Tool execution was denied.'
     case 'content': {

@@ -107,7 +107,7 @@ class History {
     part: number,
     signature: string | undefined,
   ): ToolCall {
-    const text = this.#json.called(args ?? {}, `contents[${turn}].parts[${part}].functionCall.args`)
+    const text = this.#json.argumentsOf(args ?? {}, `contents[${turn}].parts[${part}].functionCall.args`)
     const call: ToolCall = { id: id || `call_${turn}_${part}`, type: 'function', function: { name, arguments: text } }
     if (signature !== undefined) call.extra_content = { vendor: { thought_signature: signature } }
     this.#calls.add(call.id, name)
@@ -145,5 +145,5 @@ function said(response: object, at: string, json: ToolJson): { text: string; fai
   const [name, value] = first ?? []
   const isWords = second === undefined && typeof value === 'string'
   if (isWords && name && WORDS.has(name)) return { text: value, failed: name === 'error' }
-  return { text: json.given(response, at), failed: false }
+  return { text: json.resultOf(response, at), failed: false }
 }

@@ -96,7 +96,7 @@ function callOf(block: Extract<Block, { type: 'tool_use' }>, at: string, json: T
   return {
     id,
     type: 'function',
-    function: { name, arguments: json.called(input, at) },
+    function: { name, arguments: json.argumentsOf(input, at) },
     ...(typeof signature === 'string' && { extra_content: { vendor: { thought_signature: signature } } }),
   }
 }
