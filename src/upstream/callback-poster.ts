@@ -16,6 +16,7 @@ const HTTPS = 443
 const FIRST_FREE_PORT = 1024
 const INTERNAL = /(?:^|\.)(?:localhost|local|internal)\.?$/i
 
+/** The `CallbackPoster` of jobs, with a connection of its own for each post. */
 export class HttpCallbackPoster {
   readonly #resolve: Resolve
 

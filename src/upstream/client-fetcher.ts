@@ -17,6 +17,7 @@ const MAX_AUDIO_BYTES = 64 * 1024 * 1024
 /** At the same time, for all requests together, so that no one is flooded through this gateway; shared by tenants. */
 const MAX_FETCHES = 64
 
+/** Which addresses are allowed, how names are resolved, and bounds that replace the usual ones. */
 export interface ClientFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
@@ -43,6 +44,7 @@ interface Reading {
   readonly take: (bytes: number) => void
 }
 
+/** The `MediaFetcher` of the gateway; fetches at the same time are bounded, with a share for each organization. */
 export class ClientFetcher implements MediaFetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve

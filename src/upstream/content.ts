@@ -12,6 +12,7 @@ export interface Content {
   readonly body: string | Buffer | readonly Buffer[] | undefined
 }
 
+/** The content type of bodies that are made from an object. */
 export const JSON_TYPE = 'application/json'
 /** Characters from which a body is made in steps. */
 const LARGE = 1024 * 1024
@@ -36,9 +37,11 @@ function* largeJson(body: object, verbatim: RawStrings | undefined): Generator<u
   return { type: JSON_TYPE, body: Buffer.concat(pieces) }
 }
 
+/** True for a large body: `inTurns` runs its steps and gives the Content. */
 export const isMadeInSteps = (content: ReturnType<typeof bodyOf>): content is Generator<undefined, Content> =>
   'next' in content
 
+/** The bytes of a body: UTF-8 for text, the sum for pieces. */
 export const sizeOf = (body: Exclude<Content['body'], undefined>): number =>
   typeof body === 'string'
     ? Buffer.byteLength(body)

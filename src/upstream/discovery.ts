@@ -45,6 +45,7 @@ function sameOr(before: readonly FoundModel[] | undefined, now: readonly FoundMo
   return isSame ? before : now
 }
 
+/** The catalogue that is in force, where found models go, and how long one provider may take to answer. */
 export interface DiscoveryOptions {
   readonly catalog: () => Catalog
   readonly found: FoundModels

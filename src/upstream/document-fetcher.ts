@@ -17,6 +17,7 @@ const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
 
+/** Which addresses are allowed, how names are resolved, and the clock of the cache. */
 export interface DocumentFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
@@ -32,6 +33,7 @@ interface Kept {
   readonly until: number
 }
 
+/** The `DocumentSource` of OAuth client metadata; keeps documents, and failures for a minute. */
 export class DocumentFetcher implements DocumentSource {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve

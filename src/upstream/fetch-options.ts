@@ -8,6 +8,7 @@ const MAX_HEADER_BYTES = 16 * 1024
 
 /** Each is checked anew. */
 export const MAX_REDIRECTS = 3
+/** Statuses whose `location` is followed. */
 export const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /** Undefined for addresses that are not even tried: public ones with https on its own port, or `allowed` origins. */

@@ -38,6 +38,7 @@ export interface FollowedAttempt {
   remainingMs(): number
 }
 
+/** Answers the `wait` and `fetch` events of a decoder with what their addresses give, until it gives neither. */
 export class FollowUps {
   readonly #transport: Transport
   readonly #fetcher: ProviderFetcher

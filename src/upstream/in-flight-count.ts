@@ -4,6 +4,7 @@ import { FairShare, type Shares } from '../core/fair-share.ts'
 /** An organization alone may have all calls of a provider; slow ones must not keep the provider from others. */
 const SHARES: Shares = { alone: 1, contended: 1 / 2 }
 
+/** How many calls may be open; fields of the provider's manifest. */
 export interface CallLimits {
   /** Calls at the same time. */
   readonly concurrency: number
@@ -11,6 +12,7 @@ export interface CallLimits {
   readonly ownerConcurrency?: number | undefined
 }
 
+/** Counts the open calls to one provider, or to all own providers of an organization. */
 export class InFlightCount {
   readonly #owner: InFlightCount | undefined
   readonly #share = new FairShare(0, undefined, SHARES)

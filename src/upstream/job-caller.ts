@@ -13,6 +13,7 @@ import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
+/** The context of one request about a job: its caller, cancellation, extra headers and deadlines in milliseconds. */
 export interface JobCall {
   readonly requestId: string
   readonly tenant: string
@@ -23,6 +24,7 @@ export interface JobCall {
   readonly idleMs: number
 }
 
+/** An answer of any status, with its body as it comes; `destroy` must be called to end it early. */
 export interface JobAnswer {
   readonly status: number
   header(name: string): string | undefined
@@ -30,6 +32,7 @@ export interface JobAnswer {
   destroy(): void
 }
 
+/** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
 export class UpstreamJobCaller {
   readonly #transport: Transport
   readonly #allowed: ReadonlySet<string>

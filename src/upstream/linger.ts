@@ -7,7 +7,9 @@ import { FairSlots } from '../core/fair-slots.ts'
 const PER_PROCESS = 512
 /** 64 of each organization. */
 const SHARE = 1 / 8
+/** How long an answer is read on. */
 export const LINGER_MS = 2_000
+/** How much of it is read on. */
 export const LINGER_BYTES = 1024 * 1024
 
 /** The slots of a process, by organization. */

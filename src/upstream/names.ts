@@ -2,6 +2,7 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import type { TcpNetConnectOpts } from 'node:net'
 
+/** The option `lookup` of `net.connect`. */
 export type NetLookup = NonNullable<TcpNetConnectOpts['lookup']>
 type Found = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void
 type Ask = (name: string, options: { all: true }, done: Found) => void

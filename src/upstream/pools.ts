@@ -27,6 +27,7 @@ interface Entry {
   usedAt: number
 }
 
+/** The pools of a process, by `PoolKey`; `of` opens one where there is none, and ends those long unused. */
 export class Pools {
   readonly #entries = new Map<string, Entry>()
   readonly #lookup = sharedLookup()

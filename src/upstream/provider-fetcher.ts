@@ -15,6 +15,7 @@ export interface Fetched {
   readonly bytes: Buffer
 }
 
+/** The bounds of one fetch. */
 export interface ProviderFetch {
   readonly maxBytes: number
   /** Called with the number of bytes before they are stored; may throw. */
@@ -23,6 +24,7 @@ export interface ProviderFetch {
   readonly signal: AbortSignal
 }
 
+/** Fetches with a connection of its own each, to public https addresses and allowed origins only. */
 export class ProviderFetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
@@ -71,6 +73,7 @@ export class ProviderFetcher {
   }
 }
 
+/** The 502 for a file or state that is larger than may be fetched. */
 export const tooLarge = (maxBytes: number): GatewayError =>
   errors.invalidAnswer(`what an address in it gives is larger than ${maxBytes} bytes`)
 

@@ -20,6 +20,7 @@ import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-sock
 /** For the handshake, beside the connection. */
 const HANDSHAKE_MS = 15_000
 
+/** What the sockets share with the calls to providers; all are optional. */
 export interface ProviderSocketsOptions {
   /** See `TransportOptions`. */
   readonly allowPrivate?: boolean
@@ -27,6 +28,7 @@ export interface ProviderSocketsOptions {
   readonly resolve?: Resolve
 }
 
+/** The `ProviderSockets` of the gateway: each open socket counts as a call to its provider. */
 export class UpstreamSockets implements ProviderSockets {
   readonly #allowPrivate: boolean
   readonly #inFlight: InFlightCounts

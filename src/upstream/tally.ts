@@ -19,6 +19,7 @@ import { weigh } from '../core/stringify-steps.ts'
 /** More blocks than a choice may have; makes one number of a choice and a block. */
 const STEP = 1e6
 
+/** The counts of one answer, as its events come. */
 export class Tally {
   #calls = 0
   /** The arguments of each call, as far as they came: other wires parse them. */

@@ -10,6 +10,7 @@ import type { UpstreamRequest } from './upstream-request.ts'
 import { UpstreamResponse } from './upstream-response.ts'
 import type { Sending } from './upstream-socket.ts'
 
+/** How sockets are opened and read; all are optional. */
 export interface TransportOptions {
   /**
    * An organization's own providers are connected to at public addresses only, whatever their names lead to, unless
@@ -22,6 +23,7 @@ export interface TransportOptions {
   readonly resolve?: Resolve
 }
 
+/** Sends requests to all providers of a process; `close` destroys its sockets. */
 export class Transport {
   readonly #pools: Pools
   readonly #inFlight: InFlightCounts

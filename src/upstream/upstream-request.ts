@@ -4,6 +4,7 @@ import type { Provider, Timeouts } from '../core/catalog.ts'
 import type { WireRequest } from '../core/translator.ts'
 import type { Content } from './content.ts'
 
+/** All that `Transport.send` needs of one attempt. */
 export interface UpstreamRequest {
   /** Whose calls are counted together, and how many of them may be open at the same time. */
   readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency' | 'ownerConcurrency'>

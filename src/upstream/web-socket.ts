@@ -13,6 +13,7 @@ export interface RefusedUpgrade {
   readonly body: Buffer
 }
 
+/** What `openWebSocket` needs of one handshake. */
 export interface HandshakeOptions {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>

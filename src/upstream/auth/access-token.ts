@@ -16,6 +16,7 @@ const RENEW_MS = 240_000
 /** How long a failed fetch is reused for later requests. */
 const RETRY_MS = 1000
 
+/** The token of one credential: one fetch at a time, and after a failed one the same error for a second. */
 export class AccessToken {
   readonly #fetch: (now: number) => Promise<Grant>
   #current:

@@ -16,6 +16,7 @@ const dispatcher = new Agent({
   maxHeaderSize: 16 * 1024,
 })
 
+/** One request of `askEndpoint`; a GET without headers and body by default. */
 export interface Question {
   readonly method?: 'GET' | 'PUT' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
@@ -23,6 +24,7 @@ export interface Question {
   readonly deadlineMs: number
 }
 
+/** An answer of any status; its body is at most 64 KiB. */
 export interface Answer {
   readonly status: number
   readonly text: string
@@ -55,6 +57,7 @@ export async function askEndpoint(
   }
 }
 
+/** The request of an OAuth token endpoint: a POST of the fields as a URL-encoded form (RFC 6749). */
 export const formOf = (fields: Readonly<Record<string, string>>): Pick<Question, 'method' | 'headers' | 'body'> => ({
   method: 'POST',
   headers: { 'content-type': 'application/x-www-form-urlencoded' },

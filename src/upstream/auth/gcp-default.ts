@@ -15,6 +15,7 @@ const DEADLINE_MS = 10_000
 const METADATA_MS = 1_500
 const METADATA = 'metadata.google.internal'
 
+/** The OAuth scope of the token that is looked for, and the time. */
 export interface GcpQuestion {
   readonly scope: string
   /** Unix milliseconds. */

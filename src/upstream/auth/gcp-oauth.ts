@@ -34,6 +34,7 @@ export function oauth(ask: typeof requestToken): Strategy<'gcp-oauth'> {
   }
 }
 
+/** The strategy over Google's token endpoint, with one cache of tokens for the process. */
 export const gcpOauth = oauth(requestToken)
 
 function accessToken({ source, secret }: Credential, scope: string, ask: typeof requestToken): AccessToken {

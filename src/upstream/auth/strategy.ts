@@ -25,6 +25,7 @@ export function setHeader(headers: string[], name: string, value: string): void 
   headers.push(name, value)
 }
 
+/** Sets `authorization: Bearer …` and marks the token as the secret of the request; returns `out`. */
 export function bear(out: SignedRequest, token: string): SignedRequest {
   setHeader(out.headers, 'authorization', `Bearer ${token}`)
   out.secret = token

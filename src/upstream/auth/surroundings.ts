@@ -11,6 +11,9 @@ import type { Strategy } from './strategy.ts'
 const MAX_FILE_BYTES = 256 * 1024
 const MAX_KEPT = 100
 
+/**
+ * The environment, home folder, files and HTTP endpoints that default credentials are read from; tests replace them.
+ */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string
@@ -19,6 +22,7 @@ export interface Surroundings {
   readonly ask: typeof askEndpoint
 }
 
+/** Those of this process. `read` rejects with a GatewayError for files that are too large or unreadable. */
 export const ownSurroundings: Surroundings = {
   env: process.env,
   home: homedir(),

@@ -2,6 +2,7 @@
 import type { Frame } from '../../core/translator.ts'
 import type { Framing } from './framing.ts'
 
+/** For binary answers: `data` is empty, `bytes` is the chunk. */
 export class BytesFraming implements Framing {
   readonly pending = 0
 

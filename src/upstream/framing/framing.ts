@@ -1,6 +1,7 @@
 /** How a byte stream is cut into frames. Sync; one per answer. */
 import type { Frame } from '../../core/translator.ts'
 
+/** Cuts the chunks of one answer into frames. `push` and `end` throw a 502 where a frame is too large. */
 export interface Framing {
   /** About how many bytes are kept for a frame that is not whole yet. */
   readonly pending: number

@@ -7,6 +7,7 @@ import type { Framing } from './framing.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
+/** For answers with one JSON body of at most 32 MiB: a frame at the end, or none for a blank body. */
 export class JsonFraming implements Framing {
   readonly #chunks = new CoalescedChunks()
   #size = 0

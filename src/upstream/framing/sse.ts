@@ -18,6 +18,7 @@ function isJson(text: string): boolean {
   }
 }
 
+/** For event streams (WHATWG HTML); events without data are skipped, and one has at most 32 Mi characters. */
 export class SseFraming implements Framing {
   pending = 0
   #frames: Frame[] = []
