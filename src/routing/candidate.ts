@@ -4,6 +4,7 @@ import type { Price } from '../core/money.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 
+/** One mapping and region: the unit that is scored, and that circuits, measurements and affinity name by `key`. */
 export interface Candidate {
   /** `provider/model`, with `@region` where the provider has an address for each, and `owner:` where it has one. */
   readonly key: string

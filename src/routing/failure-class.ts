@@ -9,6 +9,7 @@ import type { GatewayError } from '../core/error.ts'
  */
 export type FailureClass = 'provider' | 'throttle' | 'credential' | 'none'
 
+/** The class of a failed attempt; `none` for errors that came from no attempt or that another provider would repeat. */
 export function classifyFailure({ upstreamStatus, code, failover }: GatewayError): FailureClass {
   if (upstreamStatus === undefined || !failover || upstreamStatus === 404) return 'none'
   if (code === 'upstream_credential' || code === 'upstream_quota') return 'credential'

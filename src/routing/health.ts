@@ -22,6 +22,7 @@ export interface EndedAnswer extends AttemptContext {
   readonly usage: Readonly<Usage>
 }
 
+/** Records attempts; a failure counts against the provider or against the credential, never both. */
 export class Health {
   readonly #services: Pick<Services, 'measurements' | 'circuits' | 'log'>
   readonly #settings: Settings

@@ -6,6 +6,7 @@ const WAITING = 5
 /** What one organization counts for at most where an offer is to be silent for all: no more than half of that. */
 const MOST_OF_ONE = Math.ceil(WAITING / 2)
 
+/** Wraps the circuits: an offer is `open` also while several of its answers are late and none has come since. */
 export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
   readonly #circuits: Circuits
   /** When the answers are due of those that have waited since the offer's last answer, by offer and organization. */

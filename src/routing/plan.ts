@@ -14,6 +14,7 @@ import { resolve, type Wanted } from './resolve.ts'
 const DAY_MS = 86_400_000
 const NEVER = '9999-12-31'
 
+/** The lists behind `auto`, and how far a plan may go. */
 export interface PlanOptions {
   /** What `auto` chooses from, best first. */
   readonly auto: readonly string[]

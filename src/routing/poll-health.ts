@@ -8,6 +8,7 @@ import { classifyFailure } from './failure-class.ts'
 /** As the filter `route` has it by default. */
 const POLICY: CircuitPolicy = { failures: 5, baseMs: 30_000, maxMs: 300_000, jitter: 0.2 }
 
+/** The circuits of polls, under keys of their own (`pollKeyOf`). */
 export class PollHealth {
   readonly #services: Pick<Services, 'circuits' | 'log'>
 

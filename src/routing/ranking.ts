@@ -23,6 +23,7 @@ export interface Group {
   readonly targets: readonly Target[]
 }
 
+/** A group with what its score was made from. */
 export interface Ranked extends Group {
   /** Undefined while nothing is known of it. */
   readonly measured: Measured | undefined
@@ -42,8 +43,10 @@ export function groupsOf(targets: readonly Target[]): Group[] {
   return groups
 }
 
+/** The request's `routing`, or `auto`. */
 export const strategyOf = ({ request }: RoutingQuery): Strategy => request.routing ?? 'auto'
 
+/** Scores candidates by the settings of one snapshot and the measurements of the process. */
 export class Ranking {
   readonly #settings: Settings
   readonly #measurements: Measurements

@@ -7,6 +7,7 @@ import { anyOf, similar } from '../lib/nearest.ts'
 /** Names that one refusal suggests. */
 const MAX_NEAR = 3
 
+/** What a model string names; `provider` is undefined where any may serve the model. */
 export type Wanted =
   | { readonly kind: 'auto' }
   | {

@@ -16,9 +16,12 @@ export interface Facts {
   readonly priority: number
 }
 
+/** The measures that a score compares. */
 export type Term = 'price' | 'uptime' | 'throughput' | 'latency' | 'cache'
+/** How much each measure counts, relative to the others; 0 leaves it out. */
 export type Weights = Readonly<Record<Term, number>>
 
+/** The score of one candidate; `total` is the base and both penalties. */
 export interface Score {
   /** How much worse than the best candidate, by each measure; 0 is the best itself. */
   readonly terms: Readonly<Record<Term, number>>
@@ -32,7 +35,9 @@ export interface Score {
 const THROUGHPUT_CAP = 3
 const PENALTY_SCALE = 5
 
+/** The values of a request's `routing`. */
 export const strategies = ['auto', 'price', 'throughput', 'latency'] as const
+/** `auto` weighs the measures by the settings; any other value means that measure, and a little uptime. */
 export type Strategy = (typeof strategies)[number]
 
 /** What decides beside the measurements. */

@@ -13,6 +13,7 @@ const positive = (value: number) => s.default(s.number({ exclusiveMinimum: 0 }),
 const duration = (value: string) => s.default(s.duration(), value)
 const yes = s.default(s.boolean(), true)
 
+/** The schema of the options, with their defaults. */
 export const settings = s.object({
   /** Attempts that one request may make. */
   attempts: s.default(s.integer({ minimum: 1, maximum: 10 }), 3),
@@ -118,6 +119,8 @@ export const settings = s.object({
     {},
   ),
 })
+
+/** The validated options: durations in milliseconds, percents as 0 to 100, shares as 0 to 1. */
 export type Settings = Infer<typeof settings>
 
 /** In whole minutes; at least the one that runs, `recent` at least `newest`. Equal settings give the same object. */
@@ -143,6 +146,7 @@ export function historyOf({ history, thresholds }: Settings): History {
 /** Measurements are weighed again for every other history. */
 const histories = new Map<string, History>()
 
+/** The part that circuits read; the ratio of failures is left to `Health`. */
 export const circuitPolicyOf = ({ circuit: { failures, base, max, jitter } }: Settings): CircuitPolicy => ({
   failures,
   baseMs: base,

@@ -13,6 +13,7 @@ export interface RankedTargets {
   readonly turns?: ReadonlyMap<Candidate, number> | undefined
 }
 
+/** The queue of one exchange; each failure changes the order of what is left. */
 export class TargetQueue {
   readonly #outliers: Pick<OutlierDetector, 'state' | 'failing'>
   readonly #org: string | null

@@ -12,6 +12,7 @@ import { preferenceKey, sessionKey } from './session-affinity.ts'
 import type { Settings } from './settings.ts'
 import type { RankedTargets } from './target-queue.ts'
 
+/** The order in which targets are tried, why, and the session to pin when one answers. */
 export interface Selection extends RankedTargets {
   readonly reason: Reason
   /** The session to pin: to `offer`, else to the provider that answers. */
@@ -20,8 +21,10 @@ export interface Selection extends RankedTargets {
   readonly parts?: readonly Selection[] | undefined
 }
 
+/** The services that routing reads and, once a target has answered, writes. */
 export type RoutingState = Pick<Services, 'measurements' | 'circuits' | 'affinity' | 'random'>
 
+/** Orders the targets of a plan, by the settings of one snapshot. */
 export class TargetSelector {
   readonly #settings: Settings
   readonly #known: RoutingState
