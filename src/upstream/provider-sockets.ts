@@ -53,8 +53,8 @@ export class UpstreamSockets implements ProviderSockets {
 
   /** Counts a call to the provider, until the first call of what is returned. */
   #begin(provider: Provider, tenant: string): () => void {
-    const count = this.#inFlight.of(provider)
-    if (!count.begin(tenant, provider)) throw errors.providerBusy(provider.id)
+    const count = this.#inFlight.begin(tenant, provider)
+    if (!count) throw errors.providerBusy(provider.id)
     let isOpen = true
     return () => {
       if (isOpen) count.end(tenant)

@@ -47,10 +47,10 @@ export class Transport {
   send(call: UpstreamRequest): Promise<UpstreamResponse> {
     const { method, baseUrl, path, headers, timeouts, fresh = false } = call
     const { id, owner } = call.provider
-    const open = this.#inFlight.of(call.provider)
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
-    if (!open.begin(call.tenant, call.provider)) return Promise.reject(errors.providerBusy(id))
+    const open = this.#inFlight.begin(call.tenant, call.provider)
+    if (!open) return Promise.reject(errors.providerBusy(id))
     const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)
     const pieces = body instanceof PiecewiseBody ? body : undefined
     const response = new UpstreamResponse(call, pieces, open, this.#coalescer, this.#lingering)

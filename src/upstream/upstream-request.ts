@@ -1,13 +1,14 @@
 /** One request to a provider, signed and ready. */
 import type { Cancellation } from '../core/cancel.ts'
-import type { Provider, Timeouts } from '../core/catalog.ts'
+import type { Timeouts } from '../core/catalog.ts'
 import type { WireRequest } from '../core/translator.ts'
 import type { Content } from './content.ts'
+import type { CalledProvider } from './in-flight-count.ts'
 
 /** All that `Transport.send` needs of one attempt. */
 export interface UpstreamRequest {
   /** Whose calls are counted together, and how many of them may be open at the same time. */
-  readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency' | 'ownerConcurrency'>
+  readonly provider: CalledProvider
   readonly method: NonNullable<WireRequest['method']>
   readonly baseUrl: string
   /** Added to the path of `baseUrl`. */
