@@ -3,13 +3,15 @@ import t from 'tap'
 import { messagesOf } from '../../src/codecs/ai-sdk/prompt.ts'
 import { historyOf as geminiHistory } from '../../src/codecs/gemini/history.ts'
 import { historyOf } from '../../src/codecs/messages/history.ts'
+import { InputReader } from '../../src/codecs/responses/input.ts'
+import { ToolNames } from '../../src/codecs/responses/tool-names.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import { Count } from '../../src/core/shape.ts'
 import { thrown } from '../core/kit.ts'
 
 const MI = 1024 * 1024
 
-type Wire = 'messages' | 'gemini' | 'AI SDK'
+type Wire = 'messages' | 'gemini' | 'AI SDK' | 'responses'
 
 /** Reads a history of calls, and of their results. */
 function read(wire: Wire, args: readonly object[], given: readonly object[] = []): unknown {
@@ -29,6 +31,14 @@ function read(wire: Wire, args: readonly object[], given: readonly object[] = []
       new Count(),
     )
   }
+  if (wire === 'responses') {
+    const reader = new InputReader(new ToolNames(undefined), new Count())
+    const type = 'tool_search_call'
+    for (const [at, given] of args.entries()) {
+      reader.read({ type, execution: 'client', call_id: ids[at]!, arguments: given }, `input[${at}]`)
+    }
+    return reader.messages
+  }
   const named = (type: string, at: number) => ({ type, toolCallId: ids[at], toolName: 'f' })
   const calls = args.map((input, at) => ({ ...named('tool-call', at), input }))
   const results = given.map((value, at) => ({ ...named('tool-result', at), output: { type: 'json', value } }))
@@ -47,6 +57,7 @@ const places: readonly [wire: Wire, args: string, result?: string][] = [
   ['messages', 'messages[0].content[1].input'],
   ['gemini', 'contents[0].parts[1].functionCall.args', 'contents[1].parts[1].functionResponse.response'],
   ['AI SDK', 'prompt[0].content[1].input', 'prompt[1].content[1].output.value'],
+  ['responses', 'input[1].arguments'],
 ]
 
 /** JSON of that many characters. */
@@ -88,6 +99,23 @@ t.test('a character more is refused by its name, and what is more by far is not 
     refused(wire, result, results, () => read(wire, [{}, {}], [{}, given.value]))
     t.equal(given.writes, 0, wire)
   }
+})
+
+t.test('the input of a custom tool, and what a search of the client found, are bounded in the same way', t => {
+  const reader = new InputReader(new ToolNames(undefined), new Count())
+  const call = { type: 'custom_tool_call', call_id: 'c', name: 'f' }
+  const ends = '{"input":""}'.length
+  t.doesNotThrow(() => reader.read({ ...call, input: 'x'.repeat(4 * MI - ends) }, 'input[0]'))
+  t.match(
+    thrown(() => reader.read({ ...call, input: 'x' }, 'input[1]')),
+    { status: 400, param: 'input[1].input' },
+  )
+  const found = { type: 'tool_search_output', execution: 'client', call_id: 'c', tools: [{ name: 'x'.repeat(8 * MI) }] }
+  t.match(
+    thrown(() => reader.read(found, 'input[2]')),
+    { status: 400, param: 'input[2].tools' },
+  )
+  t.end()
 })
 
 t.test('escapes count as they are written', async t => {

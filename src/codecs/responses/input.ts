@@ -4,6 +4,7 @@ import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ContentPart, FunctionCall, Message } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
+import { ToolJson } from '../tool-json.ts'
 import { partsOf } from './parts.ts'
 import type { ToolNames } from './tool-names.ts'
 
@@ -19,8 +20,9 @@ const untaken = (type: unknown, at: string) =>
   )
 
 /** The names of what a search of the client found; the tools themselves are among those of the request. */
-const foundIn = ({ tools }: Json): string =>
-  JSON.stringify({ tools: listIn(tools).flatMap(tool => (isObject(tool) ? (textIn(tool.name) ?? []) : [])) })
+const foundIn = ({ tools }: Json): Json => ({
+  tools: listIn(tools).flatMap(tool => (isObject(tool) ? (textIn(tool.name) ?? []) : [])),
+})
 
 /** Reads the items of one request, in order. */
 export class InputReader {
@@ -29,6 +31,7 @@ export class InputReader {
   only: string | undefined
   readonly #names: ToolNames
   readonly #count: Count
+  readonly #json = new ToolJson()
   readonly #calls = new Set<string>()
   /** The assistant turn that the next items may extend. */
   #turn: Message | undefined
@@ -56,11 +59,11 @@ export class InputReader {
         break
       case 'tool_search_call':
         if (item.execution !== 'client') throw untaken(type, at)
-        this.#call({ ...item, name: this.#names.search, arguments: JSON.stringify(item.arguments ?? {}) }, false, at)
+        this.#call({ ...item, name: this.#names.search, arguments: this.#argumentsOf(item, at) }, false, at)
         break
       case 'tool_search_output':
         if (item.execution !== 'client') throw untaken(type, at)
-        this.#output({ ...item, output: foundIn(item) }, at)
+        this.#output({ ...item, output: this.#json.resultOf(foundIn(item), `${at}.tools`) }, at)
         break
       case 'function_call_output':
       case 'custom_tool_call_output':
@@ -102,6 +105,10 @@ export class InputReader {
     this.#signature = found.signature
   }
 
+  #argumentsOf({ arguments: args }: Json, at: string): string {
+    return this.#json.argumentsOf(args ?? {}, `${at}.arguments`)
+  }
+
   #call({ call_id: id, name, namespace, arguments: args, input }: Json, custom: boolean, at: string): void {
     if (textIn(id) === undefined) throw wrong(`${at}.call_id`, 'is required')
     if (textIn(name) === undefined) throw wrong(`${at}.name`, 'is required')
@@ -113,7 +120,7 @@ export class InputReader {
       type: 'function',
       function: {
         name: this.#names.flat(String(name), namespace),
-        arguments: custom ? JSON.stringify({ input: text }) : text || '{}',
+        arguments: custom ? this.#json.argumentsOf({ input: text }, `${at}.input`) : text || '{}',
       },
     }
     if (this.#signature !== undefined) {
