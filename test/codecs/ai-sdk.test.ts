@@ -190,6 +190,21 @@ t.test('a call that warns of all it holds is warned of a hundred of them, and to
   t.strictSame(one.tool, { type: 'provider-defined', id: 'acme.x', name: 'x', args: {} })
 })
 
+t.test('long arguments of a tool are not written to be left out, nor those of tools without a warning', async t => {
+  let written = 0
+  const toJSON = () => {
+    written++
+    return {}
+  }
+  const tools = (count: number, text: string) =>
+    Array.from({ length: count }, () => ({ type: 'provider-defined', id: 'acme.x', name: 'x', args: { text, toJSON } }))
+  const ex = versioned(2, false)
+  decode({ prompt: hi, tools: tools(1, 'a'.repeat(4096)) }, ex)
+  t.equal(written, 0)
+  decode({ prompt: hi, tools: tools(200, 'a') }, ex)
+  t.equal(written, 100)
+})
+
 t.test('what a part claims to carry counts with the body, and what was not made here says nothing', async t => {
   const says = (carried: unknown) =>
     decode({

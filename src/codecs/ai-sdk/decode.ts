@@ -36,7 +36,7 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
   const format = formatOf(body.responseFormat)
   if (format) chat.response_format = format
   const tools = toolsOf(body, messages)
-  for (const tool of tools.unmapped) warn(version.unsupportedTool(tool))
+  for (const tool of tools.unmapped.slice(0, MAX_WARNINGS)) warn(version.unsupportedTool(tool))
   if (tools.tools.length > 0) {
     chat.tools = tools.tools
     if (tools.choice !== undefined) chat.tool_choice = tools.choice

@@ -1,6 +1,7 @@
 /** What the three versions of the protocol write in different forms. */
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
+import { weigh } from '../../core/stringify-steps.ts'
 import type { Usage } from '../../core/usage.ts'
 import { usageOf } from '../accounting.ts'
 
@@ -41,8 +42,9 @@ const flat: Omit<Version, 'number'> = {
   ranByProvider: { providerExecuted: true },
 }
 
-/** Arguments that are long say nothing in a warning. */
-const few = (args: unknown): unknown => (JSON.stringify(args ?? {}).length > MAX_TOLD ? {} : args)
+/** Arguments that are long say nothing in a warning. What the values alone show is not written. */
+const few = (args: unknown): unknown =>
+  weigh(args, 1) > MAX_TOLD || JSON.stringify(args ?? {}).length > MAX_TOLD ? {} : args
 const MAX_TOLD = 4096
 
 const nested: Omit<Version, 'number'> = {
