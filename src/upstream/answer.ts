@@ -28,7 +28,7 @@ const LARGE_FRAME = 256 * 1024
 const END = [undefined] as const
 
 /** What an answer is read with. */
-export interface Reading {
+interface Reading {
   readonly incoming: UpstreamResponse
   /** The bytes of `incoming`, plain. */
   readonly source: Source

@@ -18,7 +18,7 @@ const MAX_AUDIO_BYTES = 64 * 1024 * 1024
 const MAX_FETCHES = 64
 
 /** Which addresses are allowed, how names are resolved, and bounds that replace the usual ones. */
-export interface ClientFetcherOptions {
+interface ClientFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
   readonly resolve?: Resolve

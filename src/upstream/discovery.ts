@@ -46,7 +46,7 @@ function sameOr(before: readonly FoundModel[] | undefined, now: readonly FoundMo
 }
 
 /** The catalogue that is in force, where found models go, and how long one provider may take to answer. */
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   readonly catalog: () => Catalog
   readonly found: FoundModels
   /** `host:port` of the gateway itself, which is not looked up. */

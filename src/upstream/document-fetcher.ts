@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
 
 /** Which addresses are allowed, how names are resolved, and the clock of the cache. */
-export interface DocumentFetcherOptions {
+interface DocumentFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
   readonly resolve?: Resolve

@@ -27,7 +27,7 @@ const COPIES = 7 / 3
 type Next = Extract<Event, { type: 'wait' | 'fetch' }>
 
 /** The attempt whose answer goes on. */
-export interface FollowedAttempt {
+interface FollowedAttempt {
   readonly target: Target
   readonly decoder: Decoder
   readonly signal: Cancellation

@@ -14,7 +14,7 @@ import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** The context of one request about a job: its caller, cancellation, extra headers and deadlines in milliseconds. */
-export interface JobCall {
+interface JobCall {
   readonly requestId: string
   readonly tenant: string
   readonly signal: Cancellation
@@ -25,7 +25,7 @@ export interface JobCall {
 }
 
 /** An answer of any status, with its body as it comes; `destroy` must be called to end it early. */
-export interface JobAnswer {
+interface JobAnswer {
   readonly status: number
   header(name: string): string | undefined
   readonly chunks: AsyncIterable<Buffer>

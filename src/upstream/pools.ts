@@ -11,7 +11,7 @@ const MAX_HEADER_BYTES = 16 * 1024
 const UNUSED_MS = 60_000
 
 /** What decides which sockets may serve a call. */
-export interface PoolKey {
+interface PoolKey {
   readonly baseUrl: string
   readonly connectMs: number
   /** To public addresses only. */

@@ -16,7 +16,7 @@ export interface Fetched {
 }
 
 /** The bounds of one fetch. */
-export interface ProviderFetch {
+interface ProviderFetch {
   readonly maxBytes: number
   /** Called with the number of bytes before they are stored; may throw. */
   readonly take: (bytes: number) => void

@@ -11,7 +11,7 @@ import { UpstreamResponse } from './upstream-response.ts'
 import type { Sending } from './upstream-socket.ts'
 
 /** How sockets are opened and read; all are optional. */
-export interface TransportOptions {
+interface TransportOptions {
   /**
    * An organization's own providers are connected to at public addresses only, whatever their names lead to, unless
    * private ones are allowed.

@@ -14,7 +14,7 @@ export interface RefusedUpgrade {
 }
 
 /** What `openWebSocket` needs of one handshake. */
-export interface HandshakeOptions {
+interface HandshakeOptions {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** Maximum bytes of a message. */

@@ -22,7 +22,7 @@ const READ_AGAIN_S = 300
 const MAX_DEPTH = 4
 
 /** Whose keys are looked for, and in which region a role is assumed; without `profile`, as the SDKs' default chain. */
-export interface AwsQuestion extends Pick<AwsAuth, 'region' | 'profile'> {
+interface AwsQuestion extends Pick<AwsAuth, 'region' | 'profile'> {
   /** Unix milliseconds. */
   readonly now: number
 }

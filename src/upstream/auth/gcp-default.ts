@@ -16,7 +16,7 @@ const METADATA_MS = 1_500
 const METADATA = 'metadata.google.internal'
 
 /** The OAuth scope of the token that is looked for, and the time. */
-export interface GcpQuestion {
+interface GcpQuestion {
   readonly scope: string
   /** Unix milliseconds. */
   readonly now: number

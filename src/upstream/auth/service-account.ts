@@ -9,7 +9,7 @@ const LIFETIME_S = 3600
 const DEADLINE_MS = 10_000
 
 /** What a token is requested for, at which endpoint, and how long the endpoint may take (10 s by default). */
-export interface TokenRequest {
+interface TokenRequest {
   readonly scope: string
   readonly tokenUri: string
   /** Unix milliseconds. */
