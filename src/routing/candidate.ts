@@ -19,7 +19,7 @@ export interface Candidate {
 }
 
 /** Pico-USD per token, as numbers: scores need no exactness. Undefined where unknown. */
-export interface Rates {
+interface Rates {
   /** For prompts of more tokens than this. */
   readonly above: number
   readonly input: number | undefined

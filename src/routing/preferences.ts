@@ -69,7 +69,7 @@ function* conditionsOf(query: RoutingQuery, preferences: ProviderPreferences): G
 }
 
 /** `left`: the offers that `field` excludes. */
-export function noneLeft(field: string, model: string, left: readonly Mapping[]): GatewayError {
+function noneLeft(field: string, model: string, left: readonly Mapping[]): GatewayError {
   const ids = [...new Set(left.map(({ provider }) => provider.id))]
   const named = ids.length > MAX_NAMED ? [...ids.slice(0, MAX_NAMED), 'others'] : ids
   const served = field === 'max_price' ? 'costs more at' : 'is served by'

@@ -17,7 +17,7 @@ export interface Facts {
 }
 
 /** The measures that a score compares. */
-export type Term = 'price' | 'uptime' | 'throughput' | 'latency' | 'cache'
+type Term = 'price' | 'uptime' | 'throughput' | 'latency' | 'cache'
 /** How much each measure counts, relative to the others; 0 leaves it out. */
 export type Weights = Readonly<Record<Term, number>>
 
