@@ -58,7 +58,7 @@ interface MasterKey {
  */
 const LOOK_AGAIN_MS = 10_000
 
-export interface KeyringOptions {
+interface KeyringOptions {
   /** `GATEWAY_MASTER_KEY`: one or several comma-separated keys, newest first. */
   readonly given: string | undefined
   /** File of the keys when none is given, one per line; created with mode 0600 when missing. */

@@ -4,12 +4,12 @@ import type { Keyring } from './keyring.ts'
 import { openSqlite, sqliteIdentity } from './sqlite/index.ts'
 
 /** Location of the stores. */
-export interface StoresPlace {
+interface StoresPlace {
   /** Path of a database file. */
   readonly sqlite: string
 }
 
-export interface OpenOptions {
+interface OpenOptions {
   /** Receives failures of background work, which is retried. */
   readonly warn: (error: unknown) => void
   /** Returns the master keys; called when they are first needed. */

@@ -2,7 +2,7 @@
 import type { CachedReply, ReplyCache, TurnStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
-export interface CacheOptions {
+interface CacheOptions {
   /** Limit for all entries together, in bytes. */
   readonly maxBytes?: number
   /** Larger replies are not cached. */

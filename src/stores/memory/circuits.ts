@@ -12,7 +12,7 @@ const EPSILON = 1e-9
 /** Reports older than this do not count. */
 const REPORT_MS = 5 * 60_000
 
-export interface CircuitClock {
+interface CircuitClock {
   /** Milliseconds, monotonic. */
   readonly now?: () => number
   /** From 0 to below 1. */

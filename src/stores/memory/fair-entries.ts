@@ -13,7 +13,7 @@ interface Entry<V> {
   readonly size: number
 }
 
-export interface FairEntriesOptions<V> {
+interface FairEntriesOptions<V> {
   /** Limit of the sum of all sizes. */
   readonly limit: number
   /** Larger entries are not stored. */

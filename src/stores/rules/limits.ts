@@ -9,7 +9,7 @@ import { hourOf } from './hours.ts'
 const SLACK_MS = 60_000
 
 /** A limit of the same period and zone is raised or lowered; any other replaces the old one. */
-export type LimitSetting =
+type LimitSetting =
   | { readonly raises: string }
   | {
       readonly replaces: string | undefined
@@ -39,7 +39,7 @@ export function limitSetting(
  * rows between `hour` and `at` (ids from `first` to before `last`) are subtracted. Deleted rows cannot be subtracted,
  * so that spending may count up to one hour too much.
  */
-export interface SpentSince {
+interface SpentSince {
   readonly hour: number
   readonly before: { readonly first: string; readonly last: string } | undefined
 }

@@ -26,7 +26,7 @@ interface Once {
   readonly expiresAt: number
 }
 /** What becomes of a code or token that its client presents. */
-export type Presentation = 'accepted' | 'refused' | 'reused'
+type Presentation = 'accepted' | 'refused' | 'reused'
 
 export function presented({ usedAt, expiresAt }: Once, now: number): Presentation {
   if (usedAt !== null) return 'reused'
@@ -78,7 +78,7 @@ export const clientRecord = (client: OAuthClient): ClientRecord => ({
   usedAt: client.usedAt === null ? null : iso(client.usedAt),
 })
 
-export interface GrantFacts {
+interface GrantFacts {
   readonly id: string
   readonly clientId: string
   readonly clientName: string

@@ -3,7 +3,7 @@ import type { ReportOrder, ReportQuery, ReportSums } from '../../core/ports.ts'
 
 const SPAN_MS = 31 * 24 * 3_600_000
 
-export type Ranked = ReportSums & { readonly id: string }
+type Ranked = ReportSums & { readonly id: string }
 
 /** The query split into parts that begin at the start of a day. */
 export function* spansOf<Q extends Pick<ReportQuery, 'from' | 'to'>>(query: Q): Generator<Q> {

@@ -30,7 +30,7 @@ export interface PlanAccounts {
 export type OpenHold = Pick<Hold, 'orgId' | 'amount' | 'funds' | 'budgets'>
 
 /** The amount held, and its source. */
-export interface Reserved {
+interface Reserved {
   readonly amount: Money
   readonly funds: Funds
   /** What prevented holding the whole amount. */

@@ -34,7 +34,7 @@ export interface HourSum {
   savings: Money
 }
 
-export type Dimensions = HourSum['dimensions']
+type Dimensions = HourSum['dimensions']
 
 /** '' for absent values. */
 export const dimensionsOf = ({
@@ -89,7 +89,7 @@ export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, tim
 }
 
 /** Saving of a discount, in millionths of the list price, on a price that is now `cost`; rounded to nearest. */
-export function savedBy(cost: Money, discount: number): Money {
+function savedBy(cost: Money, discount: number): Money {
   const taken = BigInt(discount)
   const left = WHOLE - taken
   const saved = left > 0n ? (cost * taken + left / 2n) / left : 0n
@@ -104,7 +104,7 @@ export const wholeNumber = (value: number | undefined): number | null =>
   value !== undefined && Number.isFinite(value) ? Math.round(value) : null
 
 /** Sums of an organization's rows, ledger entries, holds and accounts; an absent one is 0. */
-export type Facts = ReadonlyMap<string, bigint>
+type Facts = ReadonlyMap<string, bigint>
 
 const usd = (amount: bigint): string => `${formatMoney(amount)} USD`
 const plain = (count: bigint): string => String(count)

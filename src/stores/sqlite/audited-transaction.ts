@@ -7,7 +7,7 @@ import { NameResolver } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
-export interface ChangeOptions {
+interface ChangeOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now: () => number
   /** Called when a change of what keys may do is durable, before the call resolves. */

@@ -33,7 +33,7 @@ import { Writer } from './writer.ts'
 
 export { fileOf as sqliteIdentity } from './wal-sync.ts'
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
   /** Receives failures of background work, which is retried. */

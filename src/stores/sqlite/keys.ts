@@ -64,7 +64,7 @@ const TOKEN = `
   WHERE tokens.hash = CAST(? AS TEXT) AND tokens.kind = 'access' AND tokens.used_at IS NULL
     AND grants.revoked_at IS NULL`
 
-export interface KeyOptions {
+interface KeyOptions {
   /** Monotonic, in milliseconds. */
   readonly clock?: () => number
   /** Wall clock, Unix milliseconds. */

@@ -22,7 +22,7 @@ import type { Writer } from './writer.ts'
 /** Spooled rows entered at a time. */
 const BATCH = 500
 
-export interface LedgerOptions extends InstanceOptions {
+interface LedgerOptions extends InstanceOptions {
   /** Path of the database: rows that it cannot take are spooled to files beside it. */
   readonly spool?: string | undefined
 }

@@ -24,7 +24,7 @@ type ProjectRow = [
   planSince: number,
   overflow: number,
 ]
-export type ProjectFacts = Pick<
+type ProjectFacts = Pick<
   Principal,
   | 'orgId'
   | 'orgName'

@@ -18,7 +18,7 @@ const names = `id, request_id, at, org_id, project_id, key_id, endpoint, request
   estimated, cost, funds, charged, storage, discount, tier`
 
 /** Payment of a deleted row. */
-export type Taken = Payment & { readonly cost: Money }
+type Taken = Payment & { readonly cost: Money }
 
 /** Columns for `Counted` and `Taken`. */
 interface OrphanRow {

@@ -11,7 +11,7 @@ import type { Writer } from './writer.ts'
 /** Later than any response was made. */
 const LAST_MS = Number.MAX_SAFE_INTEGER
 
-export interface ResponsesOptions {
+interface ResponsesOptions {
   readonly keyring: () => Keyring
   /** Wall clock, Unix milliseconds. */
   readonly now: () => number

@@ -23,7 +23,7 @@ export interface SealedTable {
   reseal(row: Row, keyring: Keyring): Resealed
 }
 
-export interface Resealed {
+interface Resealed {
   /** Parameters of `update`; undefined where nothing changes. */
   readonly row: Row | undefined
   /** False where a value cannot be opened: it stays as it is. */

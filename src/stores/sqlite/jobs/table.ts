@@ -9,7 +9,7 @@ import type { Durability } from '../write.ts'
 import type { Writer } from '../writer.ts'
 import { type JobRow, jobOf, placeOf } from './rows.ts'
 
-export type Columns = Readonly<Record<string, unknown>>
+type Columns = Readonly<Record<string, unknown>>
 
 export class JobTable {
   readonly db: Sqlite

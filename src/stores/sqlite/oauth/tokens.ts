@@ -5,14 +5,14 @@ import { MAX_TOKENS_OF_GRANT } from '../../rules/oauth.ts'
 import type { Sqlite } from '../open.ts'
 
 /** Whose token it is. */
-export interface TokenOwner {
+interface TokenOwner {
   readonly kind: 'access' | 'refresh'
   readonly grant_id: string
   readonly client_id: string
 }
 
 /** The grant that tokens are issued for; `scopes` as its row has them. */
-export interface TokenGrant {
+interface TokenGrant {
   readonly grant_id: string
   readonly client_id: string
   readonly scopes: string
