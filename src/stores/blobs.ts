@@ -9,6 +9,7 @@ const CHUNK_BYTES = 64 * 1024
 /** Age after which a file that no row names is left from a crash. */
 const ABANDONED_MS = 86_400_000
 
+/** The blobs of jobs under `folder`, in subfolders by the first two digits of their names. */
 export class FileBlobs {
   readonly #folder: string
 

@@ -5,6 +5,7 @@ import { FairEntries } from './fair-entries.ts'
 /** Each entry takes about half a kilobyte. */
 const MAX_ENTRIES = 20_000
 
+/** Entries are bounded in number, shared among tenants, and end after their `ttlMs`. */
 export class MemoryAffinity implements AffinityStore {
   readonly #entries: FairEntries<string>
 

@@ -13,6 +13,7 @@ interface CacheOptions {
 
 const MIB = 1024 * 1024
 
+/** Cached replies, and the reasoning of turns, for a time each. By default 64 MiB, and 1 MiB for one entry. */
 export class MemoryCache implements ReplyCache, TurnStore {
   readonly #entries: FairEntries<CachedReply>
 

@@ -4,6 +4,7 @@ import type { CircuitPolicy, CircuitState } from '../../core/ports.ts'
 /** Minimum time for which a probe keeps others out; otherwise the span for which the circuit was open. */
 const PROBE_MS = 30_000
 
+/** The circuit of one target, for one organization or for all. */
 export class Circuit {
   /** Consecutive failures. */
   #failures = 0

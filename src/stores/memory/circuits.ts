@@ -29,6 +29,7 @@ class Trouble {
   readonly reports = new Map<string, { readonly share: number; readonly at: number }>()
 }
 
+/** Circuits by target key: failures of one organization open its own, those of several the one for all. */
 export class MemoryCircuits implements Circuits {
   readonly #now: () => number
   readonly #random: () => number

@@ -5,6 +5,7 @@ import { SlidingWindow, untilLeft } from './window.ts'
 
 const MAX_KEYS = 10_000
 
+/** Counts units per window and concurrent units per key, exactly. Keys unused for long are forgotten. */
 export class MemoryCounters implements Counters {
   readonly #now: () => number
   readonly #windows = new LRUCache<string, SlidingWindow>({ max: MAX_KEYS })

@@ -24,6 +24,7 @@ interface FairEntriesOptions<V> {
   readonly left?: (value: V) => void
 }
 
+/** A map from keys to values with sizes and lifetimes, bounded by the sum of sizes. */
 export class FairEntries<V> {
   readonly #maxEntry: number
   readonly #share: FairShare

@@ -26,6 +26,7 @@ const TRUSTED = 5
 /** Idle minutes after which an organization gives its separate place to another one. */
 const IDLE_MINUTES = 10
 
+/** Samples of offers by the minute, for a bounded number of offers: the least recently used are forgotten. */
 export class MemoryMeasurements implements Measurements {
   readonly #now: () => number
   readonly #offers = new LRUCache<string, Offer>({ max: MAX_OFFERS })

@@ -6,15 +6,22 @@ export const MAX_MINUTES = 120
 
 /** Fields summed per minute and read with the weights of a history. */
 export const REQUESTS = 0
+/** Judged attempts that failed. */
 export const ERRORS = 1
+/** Sum of milliseconds to the first token. */
 export const FIRST_TOKEN_MS = 2
+/** Number of addends of `FIRST_TOKEN_MS`. */
 export const FIRST_TOKENS = 3
+/** Sum of tokens per second. */
 export const SPEED = 4
+/** Number of addends of `SPEED`. */
 export const SPEEDS = 5
 const FIELDS = 6
 /** Fields read without weights: judged attempts, and judged and failed attempts of the last two minutes. */
 export const ALL_REQUESTS = 6
+/** Judged attempts of the last two minutes. */
 export const LATE_REQUESTS = 7
+/** Failed ones of them. */
 export const LATE_ERRORS = 8
 const VALUES = 9
 

@@ -12,6 +12,7 @@ const ID_BYTES = 24
 /** Memory of one character. */
 const CHARACTER_BYTES = 2
 
+/** Open streams by a random id. `open` throws a 429 beyond the limits of tenant and key, a 529 beyond all. */
 export class MemoryStreams implements MessageStreams {
   readonly #open = new Map<string, OpenStream>()
   readonly #memory: MemoryBudget

@@ -11,6 +11,7 @@ const USUAL_TTL_MS = 60_000
 export const expiryOf = (kind: KeyKind, given: number | undefined, now: number): number | null =>
   given ?? (kind === 'session' ? now + SESSION_MS : null)
 
+/** `expiresAt` in Unix milliseconds; null for never. A revoked key stays `revoked` after its expiry. */
 export function keyStatus(
   { revoked, expiresAt }: { readonly revoked: boolean; readonly expiresAt: number | null },
   now: number,
@@ -39,6 +40,7 @@ export function checkResponses(responsesMs: number | null, compliance: Complianc
   throw errors.badRequest('The organization keeps no data (zero data retention): its projects keep no responses.')
 }
 
+/** The 400s for names that are in use. */
 export const nameTaken = {
   organization: (name: string) => errors.badRequest(`An organization "${name}" already exists; choose another name.`),
   project: (name: string) =>
@@ -58,6 +60,7 @@ export const OPERATOR_KEY = 'gatewayctl'
 /** Time within which a request must begin; it may last longer. */
 export const OPERATOR_SESSION_MS = 60_000
 
+/** The 400 where the parent key of a project's operator sessions is revoked. */
 export const operatorKeyRevoked = (project: string) =>
   errors.badRequest(`The key "${OPERATOR_KEY}" of the project ${project} is revoked. Use a key of the project.`)
 

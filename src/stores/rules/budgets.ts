@@ -38,6 +38,7 @@ export const withSpending = (account: BudgetAccount, held: Money, cost: Money): 
   held: account.held + held,
 })
 
+/** A limit as of `now`, for clients and operators; `resetsAt` is undefined for a total limit. */
 export function budgetState(account: BudgetAccount, now: number): BudgetState {
   const { id, of, limit, period, zone, spent, held } = currentBudget(account, now)
   return { id, of, limit, period, zone, spent, held, resetsAt: endOf(account, now) }

@@ -17,6 +17,7 @@ export interface LedgerTransaction {
 }
 
 const STEPS: readonly JobState[] = ['creating', 'queued', 'in_progress']
+/** True from the moment when a provider has the job until its end. */
 export const isRunning = (state: JobState): boolean => state === 'queued' || state === 'in_progress'
 
 /** State and progress after a poll: neither goes back. */

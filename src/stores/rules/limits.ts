@@ -43,12 +43,14 @@ interface SpentSince {
   readonly hour: number
   readonly before: { readonly first: string; readonly last: string } | undefined
 }
+/** `at`: start of a period, Unix milliseconds. */
 export function spentSince(at: number): SpentSince {
   const hour = hourOf(at)
   if (hour === at) return { hour, before: undefined }
   return { hour, before: { first: stampOf(hour - SLACK_MS), last: stampOf(at + SLACK_MS) } }
 }
 
+/** A limit as operators see it; `resetsAt` is null for a total limit. */
 export const limitRecord = ({ period, limit, spent, zone, resetsAt }: BudgetState): LimitRecord => ({
   period,
   limit,

@@ -1,6 +1,7 @@
 /** Resolves the id or name that an operator gives. */
 import { errors } from '../../core/error.ts'
 
+/** What an id or a name may stand for. */
 export interface Named {
   readonly id: string
   readonly name: string
@@ -13,7 +14,9 @@ export interface NamedProject extends Named {
 /** Existing records listed in an error. */
 export const MAX_NAMED = 20
 
+/** For errors: name and id. */
 export const showNamed = ({ id, name }: Named): string => `${name} (id ${id})`
+/** For errors: name, id and organization. */
 export const showProject = ({ id, name, organization }: NamedProject): string =>
   `${name} (id ${id}, of ${organization})`
 
@@ -46,5 +49,6 @@ export const noSuch = (what: string, id: string, organization?: string) =>
     `There is no ${what} with the id "${id}"${organization === undefined ? '' : ` in "${organization}"`}.`,
   )
 
+/** The 404 for an unknown key. */
 export const noSuchKey = (id: string) =>
   errors.notFound(`There is no key with the id "${id}". List the keys to see their ids.`)

@@ -28,6 +28,7 @@ interface Once {
 /** What becomes of a code or token that its client presents. */
 type Presentation = 'accepted' | 'refused' | 'reused'
 
+/** `reused` for a code or token that has been used up, even where it has expired since. */
 export function presented({ usedAt, expiresAt }: Once, now: number): Presentation {
   if (usedAt !== null) return 'reused'
   return expiresAt > now ? 'accepted' : 'refused'
@@ -45,19 +46,27 @@ export function narrowed(
 /** When a made-up key ends: with its grant. Its name says whose client has it. */
 export const keyNameOf = (clientName: string): string => `mcp: ${clientName}`.slice(0, 200)
 
+/** The scopes of a space-separated list (RFC 6749 section 3.3). */
 export const scopesOf = (text: string): string[] => text.split(' ').filter(Boolean)
 
+/** The 503 where `MAX_CLIENTS` are registered and none is unused. */
 export const clientsFull = () => errors.storeUnavailable(new Error('there are too many OAuth clients that are in use'))
+/** The 400 beyond `MAX_CLIENTS_OF_KEY`. */
 export const tooManyOfKey = () =>
   errors.badRequest(`The key has ${MAX_CLIENTS_OF_KEY} clients already; remove one with \`gatewayctl oauth clients\`.`)
+/** The 400 for sessions, and for keys that are revoked, expired or of another kind. */
 export const notRegular = (id: string) =>
   errors.badRequest(`"${id}" is no live regular key: a client can act for no other one.`)
+/** The 404 for an unknown client. */
 export const noSuchClient = (id: string) =>
   errors.notFound(`There is no OAuth client with the id "${id}". List the clients to see their ids.`)
+/** The 404 for a grant that is unknown or has ended. */
 export const noSuchGrant = (id: string) =>
   errors.notFound(`There is no grant in force with the id "${id}". List the grants to see their ids.`)
+/** The 400 where `loginProject` finds none. */
 export const noProject = (member: string) =>
   errors.badRequest(`${member} has access to several projects, or none: name one.`)
+/** The 400 for a project outside of a member's access. */
 export const noAccess = (member: string, project: string) =>
   errors.badRequest(`${member} has no access to the project "${project}".`)
 
@@ -67,6 +76,7 @@ export const loginProject = <P extends { readonly name: string }>(projects: read
 
 const iso = (at: number): string => new Date(at).toISOString()
 
+/** A client as operators see it, without its secret's hash. */
 export const clientRecord = (client: OAuthClient): ClientRecord => ({
   clientId: client.id,
   name: client.name,
@@ -88,6 +98,7 @@ interface GrantFacts {
   readonly createdAt: number
   readonly usedAt: number | null
 }
+/** A grant as operators see it; `lastUsedAt` is null before its first token is used. */
 export const grantRecord = (grant: GrantFacts): GrantRecord => ({
   id: grant.id,
   client: grant.clientId,

@@ -52,6 +52,7 @@ export function planRefusal(
     : undefined
 }
 
+/** The account that a charge against the allowance is booked to. */
 export const fundsOf = ({ premium }: Allowance): Funds => (premium === undefined ? 'plan' : 'premium')
 
 /** A current account with these amounts added to holds and use. */

@@ -12,10 +12,12 @@ export function checkRules(count: number): void {
   if (count < MAX_RULES) return
   throw errors.badRequest(`An organization may have ${MAX_RULES} rules; one rule may have many entries.`)
 }
+/** Throws a 400 when one more than `count` exceeds the limit of an organization. */
 export function checkProviderKeys(count: number): void {
   if (count >= MAX_PROVIDER_KEYS)
     throw errors.badRequest(`An organization may have ${MAX_PROVIDER_KEYS} provider keys.`)
 }
+/** Throws a 400 when one more than `count` exceeds the limit of an organization. */
 export function checkManifests(count: number): void {
   if (count >= MAX_MANIFESTS) throw errors.badRequest(`An organization may have ${MAX_MANIFESTS} custom providers.`)
 }
@@ -35,5 +37,6 @@ export function ruleOwner(orgId: string | null): string {
   return orgId
 }
 
+/** The 404 for an unknown custom provider. */
 export const noManifest = (organization: string, provider: string) =>
   errors.notFound(`"${organization}" has no custom provider "${provider}".`)

@@ -115,6 +115,7 @@ export class Reservations {
   }
 }
 
+/** What an extension gets of a hold that is not open any more. */
 export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
 
 /** A hold that has ended: nothing left, but its organization and payer. */

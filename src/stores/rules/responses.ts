@@ -6,6 +6,7 @@ const ROW_BYTES = 512
 /** Dropped in one transaction: some milliseconds. */
 export const PRUNED_RESPONSES = 200
 
+/** The bytes of a stored response that count against its owner's limits. */
 export const responseBytes = ({ turn, answer }: Pick<ResponseRecord, 'turn' | 'answer'>): number =>
   Buffer.byteLength(turn) + Buffer.byteLength(answer) + ROW_BYTES
 

@@ -8,6 +8,7 @@ export interface Bill {
   readonly charge: Money
   readonly planned: Money
 }
+/** The bill of a request that costs nothing. */
 export const NOTHING: Bill = { cost: 0n, charge: 0n, planned: 0n }
 
 /** Payment of a recorded request. */
@@ -19,6 +20,7 @@ export interface Payment {
   readonly charged: Money
 }
 
+/** True where a plan pays, with or without its premium allowance. */
 export const isPlan = (funds: Funds | undefined): boolean => funds === 'plan' || funds === 'premium'
 
 /** The bill of a request. Credits pay for storage, independent of the payer of the rest. */
@@ -27,6 +29,7 @@ export function billOf(funds: Funds, { cost, storage }: Pick<RequestRow, 'cost' 
   return { cost: price, charge: funds === 'credits' ? price + storage : storage, planned: isPlan(funds) ? price : 0n }
 }
 
+/** What the organization pays, in nano-USD, by credits or plan. */
 export const chargedBy = ({ charge, planned }: Bill): Money => charge + planned
 
 /** The rest of `bill` after an orphan's charge: the charge is not refunded. */

@@ -55,6 +55,7 @@ export const dimensionsOf = ({
   source ?? '',
 ]
 
+/** The sum of no request, for these dimensions. */
 export const emptySum = (dimensions: Dimensions): HourSum => ({
   dimensions,
   requests: 0,

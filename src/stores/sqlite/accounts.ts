@@ -53,6 +53,7 @@ const LISTED = `
   parent_id IS NULL
   AND keys.rowid > CASE WHEN @after IS NULL THEN 0 ELSE (SELECT rowid FROM keys WHERE id = @after) END`
 
+/** `AccountStore` over `keys`. Records never contain a secret: a new key is shown once, by its caller. */
 export class SqliteAccounts implements AccountStore {
   readonly #changes: AuditedTransaction
   readonly #limits: Limits

@@ -14,6 +14,7 @@ interface ChangeOptions {
   readonly onKeyChange: () => void
 }
 
+/** Runs operators' changes. A change rejects with a GatewayError, or an error of the store as `storeUnavailable`. */
 export class AuditedTransaction {
   readonly directory: NameResolver
   readonly now: () => number
@@ -89,6 +90,7 @@ interface AuditRow {
   became: string | null
 }
 
+/** The log, newest first, a page at a time. */
 export class SqliteAudit implements AuditStore {
   readonly #directory: NameResolver
   readonly #list: Statement<{ org: string | null; before: number; limit: number }, AuditRow>

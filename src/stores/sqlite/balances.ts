@@ -12,6 +12,7 @@ interface Change {
   used: Money
 }
 
+/** Nano-USD by organization. `reserve` and `release` run within a transaction of the writer. */
 export class Balances implements CreditAccounts, Participant {
   readonly #reserve: Statement
   readonly #change: Statement

@@ -25,6 +25,7 @@ interface State {
 
 const COLUMNS = 'id, kind, period, zone, amount, period_at, spent, held'
 
+/** Nano-USD by the limit's id. `reserve` and `release` run within a transaction of the writer. */
 export class Budgets implements BudgetAccounts, Participant {
   readonly #read: Statement<[string], BudgetRow>
   readonly #write: Statement

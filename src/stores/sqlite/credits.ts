@@ -37,6 +37,7 @@ const ENTRIES = `
     ledger.created_at
   FROM ledger JOIN organizations ON organizations.id = org_id`
 
+/** `CreditStore` over `ledger`, `balances` and `discounts`; a reference is booked once. */
 export class SqliteCredits implements CreditStore {
   readonly #changes: AuditedTransaction
   readonly #transfer: Statement

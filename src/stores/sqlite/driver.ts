@@ -6,6 +6,7 @@
 import { createRequire } from 'node:module'
 import type BetterSqlite3 from 'better-sqlite3'
 
+/** An open database. */
 export type Sqlite = BetterSqlite3.Database
 type Driver = typeof BetterSqlite3
 
@@ -14,6 +15,7 @@ const PACKAGES = ['better-sqlite3-napi', 'better-sqlite3']
 
 const load = createRequire(import.meta.url) as (name: string) => Driver
 
+/** The class of the installed driver; loading this module throws where there is none. */
 export const Database = driver()
 
 function driver(): Driver {

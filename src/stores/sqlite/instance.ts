@@ -15,6 +15,7 @@ export interface Instance {
 /** Without better evidence, an owner is dead after this time without a heartbeat. */
 const SILENCE_MS = 60_000
 
+/** A new instance of this process, for a store that is opened. */
 export const thisProcess = (): Instance => ({
   id: shortId(),
   pid: process.pid,

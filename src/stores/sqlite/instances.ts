@@ -6,6 +6,7 @@ import type { Writer } from './writer.ts'
 
 const HEARTBEAT_MS = 10_000
 
+/** The clock of heartbeats, and where their failures go. */
 export interface InstanceOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now: () => number
@@ -13,6 +14,7 @@ export interface InstanceOptions {
   readonly warn: (error: unknown) => void
 }
 
+/** The row of this process in `owners`, kept fresh until `leave`, and those of processes that still live. */
 export class Instances {
   readonly #self: Instance = thisProcess()
   readonly #now: () => number

@@ -71,6 +71,7 @@ interface KeyOptions {
   readonly now?: () => number
 }
 
+/** Principals by the SHA-256 of a key, session secret or access token. `find` throws a 503 where the database fails. */
 export class SqliteKeys implements KeyStore, LiveKeys {
   /** In one transaction: what belongs together is as of one moment, and SQLite takes its read lock once. */
   readonly #atOnce: (hash: string) => Principal | undefined

@@ -18,6 +18,7 @@ const OWN = `key_id IN (
   SELECT id FROM own
 )`
 
+/** The rows of `budgets`, by subject: a key, session, member or provider key. Changes are made within a transaction. */
 export class Limits {
   readonly #now: () => number
   readonly #reader: BudgetReader

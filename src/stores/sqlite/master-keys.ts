@@ -15,6 +15,7 @@ interface ListedRow {
   readonly bytes: number
 }
 
+/** Goes through `SEALED_TABLES`. Rows that cannot be opened stay as they are and are counted. */
 export class SqliteMasterKeys implements MasterKeyStore {
   readonly #db: Sqlite
   readonly #changes: AuditedTransaction

@@ -28,6 +28,7 @@ const ROWS = `
     ) AS projects
   FROM members JOIN organizations ON organizations.id = members.org_id`
 
+/** `MemberStore` over `members` and `member_projects`; removed members stay, for the audit log. */
 export class SqliteMembers implements MemberStore {
   readonly #changes: AuditedTransaction
   readonly #limits: Limits

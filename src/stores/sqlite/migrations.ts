@@ -20,6 +20,7 @@ import { step as jobClaims } from './migrations/14-job-claims.ts'
 import { step as realtime } from './migrations/15-realtime.ts'
 import { step as sessionResponses } from './migrations/16-session-responses.ts'
 
+/** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   start,
   trees,

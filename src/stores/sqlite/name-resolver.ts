@@ -4,6 +4,7 @@ import type { NameStore } from '../../core/ports.ts'
 import { chosen, MAX_NAMED, type Named, noSuchKey, showNamed, showProject } from '../rules/names.ts'
 import type { Sqlite } from './open.ts'
 
+/** A project, with its organization's id and name. */
 export interface ProjectPlace extends Named {
   readonly org_id: string
   readonly organization: string
@@ -80,6 +81,7 @@ export class NameResolver {
   }
 }
 
+/** The `NameStore` of a resolver. */
 export const namesOf = (directory: NameResolver): NameStore => ({
   organization: async wanted => directory.organization(wanted).id,
   project: async wanted => directory.project(wanted).id,

@@ -11,6 +11,7 @@ import type { Sqlite } from './open.ts'
 /** Stands, with the project's id, for the hash of the parent key: no secret hashes to it. */
 const NO_HASH = `none: ${OPERATOR_KEY} of `
 
+/** Sessions are rows of `keys`, under one parent key for each project that authenticates nothing. */
 export class SqliteOperatorSessions implements OperatorSessionStore {
   readonly #changes: AuditedTransaction
   readonly #parent: Statement<[string], { id: string; revoked_at: number | null }>

@@ -21,6 +21,7 @@ const ROWS = `
   SELECT organizations.id, name, account, retains, plan, created_at
   FROM organizations LEFT JOIN subscriptions ON subscriptions.org_id = organizations.id`
 
+/** `OrganizationStore` over `organizations`; names are unique among names and ids. */
 export class SqliteOrganizations implements OrganizationStore {
   readonly #changes: AuditedTransaction
   readonly #add: Statement

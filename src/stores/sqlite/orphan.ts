@@ -12,6 +12,7 @@ export interface HoldRow {
   /** A JSON array of ids; null for none. */
   readonly budgets: string | null
 }
+/** What is left of a hold as `Reservations` releases it. */
 export const openHold = ({ org_id: orgId, amount, funds, budgets }: HoldRow): OpenHold => ({
   orgId,
   amount,
@@ -44,6 +45,7 @@ interface Written {
   /** A decimal string: JSON numbers may not represent it. */
   readonly cost: string | null
 }
+/** The text of `holds.progress`. */
 export const written = ({ usage, cost }: Progress): string =>
   JSON.stringify({ usage, cost: cost === null ? null : String(cost) } satisfies Written)
 

@@ -7,6 +7,7 @@ import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 
+/** `PlanStore` over `subscriptions`; a row outlives its plan. */
 export class SqlitePlans implements PlanStore {
   readonly #changes: AuditedTransaction
   readonly #read: Statement<[string], SubscriptionRow>

@@ -8,6 +8,7 @@ import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { ALL } from './page.ts'
 
+/** `ComplianceStore` over `policies`; each change raises the version there. */
 export class SqliteCompliance implements ComplianceStore {
   readonly #changes: AuditedTransaction
   readonly #show: Statement<[string], string | null>
@@ -66,6 +67,7 @@ const MANIFESTS = `
   SELECT organizations.name AS organization, provider, manifest, manifests.created_at
   FROM manifests JOIN organizations ON organizations.id = manifests.org_id`
 
+/** `ManifestStore` over `manifests`, by organization and provider. */
 export class SqliteManifests implements ManifestStore {
   readonly #changes: AuditedTransaction
   readonly #put: Statement

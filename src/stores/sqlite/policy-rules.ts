@@ -34,6 +34,7 @@ const RULES = `
   JOIN organizations ON organizations.id = rules.org_id
   LEFT JOIN members ON members.id = rules.member_id`
 
+/** `RuleStore` over `rules`. */
 export class SqliteRules implements RuleStore {
   readonly #changes: AuditedTransaction
   readonly #insert: Statement

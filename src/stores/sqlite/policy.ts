@@ -39,6 +39,7 @@ interface Known {
   generation: number
 }
 
+/** The `PolicyFacts` of organizations: the same object until their version changes. */
 export class PolicyReader {
   readonly #policy: Statement<[string], PolicyRow>
   readonly #rules: Statement<[string], RuleRow>

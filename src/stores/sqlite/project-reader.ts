@@ -58,6 +58,7 @@ const PROJECT = `
   LEFT JOIN subscriptions ON subscriptions.org_id = projects.org_id
   WHERE projects.id = CAST(? AS TEXT)`
 
+/** Reads the projects of principals; cleared with each change of what keys may do. */
 export class ProjectReader {
   readonly #project: Statement<[string], ProjectRow>
   readonly #allDiscounts: Statement<[], DiscountRow>

@@ -29,6 +29,7 @@ const ROWS = `
   FROM projects JOIN organizations ON organizations.id = projects.org_id
     LEFT JOIN policies ON policies.org_id = projects.org_id`
 
+/** `ProjectStore` over `projects`; names are unique within an organization. */
 export class SqliteProjects implements ProjectStore {
   readonly #changes: AuditedTransaction
   readonly #add: Statement

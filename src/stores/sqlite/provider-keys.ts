@@ -35,6 +35,7 @@ const KEYS = `
     provider_keys.created_at
   FROM provider_keys JOIN organizations ON organizations.id = provider_keys.org_id`
 
+/** `ProviderKeyStore` over `provider_keys`. Records show a preview and a fingerprint, never the key. */
 export class SqliteProviderKeys implements ProviderKeyStore {
   readonly #changes: AuditedTransaction
   readonly #keyring: () => Keyring

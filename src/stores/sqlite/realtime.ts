@@ -16,6 +16,7 @@ interface SecretRow {
   readonly expires_at: number
 }
 
+/** `RealtimeSecretStore` over `realtime_secrets`, by the hash of a secret. */
 export class SqliteRealtimeSecrets implements RealtimeSecretStore {
   readonly #writer: Writer
   readonly #keys: SqliteKeys

@@ -29,6 +29,7 @@ const APP = `CASE lower(source) ${[...appAliases].map(([alias, app]) => `WHEN '$
 
 const groups: Readonly<Record<UsageGroup, string>> = { ...dimensions, app: APP }
 
+/** `ReportStore` over `usage_hourly`. */
 export class SqliteReports implements ReportStore {
   readonly #series: Statement<Scope & { unit: number }, ReportRow & { at: bigint }>
   readonly #groupings = new Map<UsageGroup, Grouping>()

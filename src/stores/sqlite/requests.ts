@@ -41,6 +41,7 @@ interface OrphanRow {
   discount: bigint
 }
 
+/** Rows of `requests`, and what they add to `usage_hourly`. Called within a transaction of the writer. */
 export class RequestLog implements Participant {
   readonly #insert: Statement
   readonly #outcome: Statement<[string], RequestRow['outcome']>

@@ -70,6 +70,7 @@ const OWN = `
   id = @id AND org_id = @org AND project_id = @project AND (@session IS NULL OR session_id = @session)
     AND created_at >= @since`
 
+/** `ResponseStore` over `responses`, bounded by organization and session. */
 export class SqliteResponses implements ResponseStore {
   readonly #writer: Writer
   readonly #options: ResponsesOptions

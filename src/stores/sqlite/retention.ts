@@ -14,6 +14,7 @@ interface Dropped {
   charged: bigint
 }
 
+/** Deletes at most `BATCH` rows of `requests` at a time, and adds them to `pruned`. */
 export class SqliteRetention implements RetentionStore {
   readonly #writer: Writer
   readonly #drop: Statement<{ stamp: string; before: number }, Dropped>

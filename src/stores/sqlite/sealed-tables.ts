@@ -10,6 +10,7 @@ import { placeOf as placeOfJob } from './jobs/rows.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
+/** How the values of one kind are found, counted and sealed anew. */
 export interface SealedTable {
   readonly kind: SealedKind
   /** SQL: versions of the master keys that the first and the last thousand rows are under. */
@@ -122,6 +123,7 @@ const jobs: SealedTable = {
     ),
 }
 
+/** All of them, in the order in which they are sealed anew. */
 export const SEALED_TABLES: readonly SealedTable[] = [providerKeys, responses, realtimeSecrets, jobs]
 
 const sealedIn = (row: Row, nonce: string, ciphertext: string): Sealed =>

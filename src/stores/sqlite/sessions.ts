@@ -9,6 +9,7 @@ import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
+/** Sessions are rows of `keys` whose `parent_id` is the key that began them. */
 export class SqliteSessions implements SessionStore {
   readonly #writer: Writer
   readonly #now: () => number

@@ -18,6 +18,7 @@ export type Spooled = RequestRow & { readonly ends?: Ends }
 /** Enters rows of one file. Returns those that the database will never take; rejects when it takes none for now. */
 export type Enter = (rows: readonly Spooled[]) => Promise<readonly Spooled[]>
 
+/** The files of one instance. `append` adds a row, `drain` enters the rows of this instance and of dead ones. */
 export class Spool {
   readonly #folder: string | undefined
   /** Prefix of the names of this database's files. */

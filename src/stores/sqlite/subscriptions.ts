@@ -8,6 +8,7 @@ import type { PlanAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
+/** A row of `subscriptions`; a null `plan` has ended. */
 export interface SubscriptionRow {
   org_id: string
   plan: PlanName | null
@@ -26,6 +27,7 @@ interface State {
   changed: boolean
 }
 
+/** Nano-USD by organization. `reserve` and `release` run within a transaction of the writer. */
 export class Subscriptions implements PlanAccounts, Participant {
   readonly #read: Statement<[string], SubscriptionRow>
   readonly #write: Statement
@@ -85,9 +87,11 @@ export class Subscriptions implements PlanAccounts, Participant {
   }
 }
 
+/** Reads a row by its organization's id. */
 export const readSubscription = (db: Sqlite): Statement<[string], SubscriptionRow> =>
   db.prepare<[string], SubscriptionRow>('SELECT * FROM subscriptions WHERE org_id = ?').safeIntegers()
 
+/** The account of a row, for `rules/plans.ts`. */
 export const planAccount = (row: SubscriptionRow): PlanAccount => ({
   plan: row.plan,
   since: Number(row.since),

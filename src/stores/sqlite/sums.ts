@@ -3,6 +3,7 @@
  * usage could cause: whole dollars and the rest are added separately.
  */
 const UNIT = 1_000_000_000n
+/** Two columns of one sum: whole dollars, and nano-USD. */
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
 
 /** Two columns of a query; `sumOf` reads them. With `from`, each is a subquery. */
@@ -12,6 +13,7 @@ export function sumAs(column: string, name: string, from = ''): string {
   return `${of('/')} AS ${name}Units, ${of('%')} AS ${name}Rest`
 }
 
+/** The sum in nano-USD. */
 export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
   row[`${name}Units`] * UNIT + row[`${name}Rest`]
 

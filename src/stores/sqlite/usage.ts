@@ -9,6 +9,7 @@ import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
 
+/** A row of `SUMS`, read with `safeIntegers`. */
 export type SumRow = Sum<Amount> & Readonly<Record<Exclude<keyof UsageTotals, Amount>, bigint>>
 interface Scope {
   org: string | null
@@ -30,6 +31,7 @@ const amounts = {
 } as const
 type Amount = keyof typeof amounts
 
+/** SQL: the columns of `UsageTotals`, summed over `usage_hourly`. */
 export const SUMS = `
   coalesce(sum(requests), 0) AS requests,
   coalesce(sum(errors), 0) AS errors,
@@ -48,6 +50,7 @@ const IN_SCOPE = `
     AND (@project IS NULL OR project_id = @project)
     AND (@key IS NULL OR key_id = @key)`
 
+/** The column that each group is made by. */
 export const dimensions: Readonly<Record<UsageGroup, string>> = {
   provider: 'provider',
   model: 'model',
@@ -101,6 +104,7 @@ const JOBS = `
   FROM jobs JOIN ledger ON ledger.request_id = log_id AND ledger.kind = 'charge'
   WHERE jobs.funds = 'credits' AND -ledger.amount < coalesce(cost, 0)`
 
+/** `UsageStore` over `usage_hourly`; `check` compares it with rows, ledger and balances. */
 export class SqliteUsage implements UsageStore {
   readonly #db: Sqlite
   readonly #totals: Statement<Scope, SumRow>
@@ -186,6 +190,7 @@ const scopeOf = (query: UsageQuery): Scope => ({
   to: query.to,
 })
 
+/** The totals of a row; amounts in nano-USD. */
 export const totalsOf = (row: SumRow): UsageTotals => ({
   requests: Number(row.requests),
   errors: Number(row.errors),

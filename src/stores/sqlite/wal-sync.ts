@@ -8,6 +8,7 @@ import { StoreError } from '../../core/ports.ts'
 /** How long a non-durable transaction may go to a removed file. */
 const CHECK_MS = 100
 
+/** What the writer calls before a transaction and after its commit. */
 export interface WalSync {
   /** Throws when the database file was removed or replaced, at most 100 ms late. */
   check(): void
@@ -27,6 +28,7 @@ export function checkFile(path: string, file: string | undefined): void {
   if (fileOf(path) !== file) throw new StoreError('The database file was removed or replaced. Restart the gateway.')
 }
 
+/** Opens the log for reading, and flushes it with `fdatasync` on a thread of libuv. */
 export class LogFile implements WalSync {
   readonly #path: string
   /** Identity of the database file. */

@@ -7,6 +7,7 @@ const MAX_TOLD = 20_000
 /** Entries are sent together, this long after the first. */
 const GATHER_MS = 20
 
+/** An entry as it is sent between processes. */
 export type AffinityEntry = readonly [key: string, offer: string, ttlMs: number, tenant: string]
 
 /**

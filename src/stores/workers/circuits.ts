@@ -8,6 +8,7 @@ export interface OpenedCircuit {
   readonly org: string | null
 }
 
+/** Delegates to the circuits of this worker, and sends each one that opens. */
 export class SharedCircuits implements Circuits {
   readonly #own: Circuits
   readonly #tell: (circuit: OpenedCircuit) => void

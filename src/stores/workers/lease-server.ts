@@ -16,6 +16,7 @@ const RECALL_MS = 250
 /** Recalls the unused units of a worker; empty when it has none. Rejects when the worker has ended. */
 export type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
 
+/** The counters of the primary; each worker has one `borrower`. */
 export class LeaseServer {
   readonly #now: () => number
   readonly #quotas = new LRUCache<string, SharedQuota>({ max: MAX_KEYS })

@@ -15,11 +15,13 @@ export interface Ask {
   /** Borrowed before and not used. */
   readonly unused: Unused | undefined
 }
+/** Units of an earlier lease that are given back, and the bucket that they are of. */
 export interface Unused {
   readonly bucket: number
   readonly units: number
 }
 
+/** The answer to an `Ask`. */
 export interface Lease {
   /** The needed ones count as used now; the rest may be used while the clock is in `bucket`. */
   readonly units: number

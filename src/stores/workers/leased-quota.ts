@@ -15,6 +15,7 @@ interface Waiter {
   reject(reason: unknown): void
 }
 
+/** Spends leased units without a call to the lease server, and requests more when they are used up. */
 export class LeasedQuota {
   readonly key: string
   readonly windowMs: number

@@ -9,6 +9,7 @@ const MAX_ENTRY = MIB / 4
 const MAX_ANSWER = 4 * MIB
 const MAX_BYTES = 64 * MIB
 
+/** A turn as it is sent between processes. */
 export type KeptTurn = readonly [key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string]
 
 /** Calls of a worker to the primary. */
@@ -17,6 +18,7 @@ export interface TurnPort {
   find(keys: readonly string[]): Promise<readonly KeptTurn[]>
 }
 
+/** The turns of this worker, then the primary's copies. */
 export class SharedTurns implements TurnStore {
   readonly #own: TurnStore
   readonly #primary: TurnPort

@@ -18,6 +18,7 @@ import type { Names } from './names.ts'
 import type { DiscountRow, Entry } from './rows.ts'
 import { entryId, iso, order, type Tables } from './tables.ts'
 
+/** Payments, refunds and discounts; each is booked once for its reference. */
 export function creditStore(tables: Tables, names: Names): CreditStore {
   const { entries, discounts, now } = tables
   const record = ({ orgId, kind, reference, amount, note, at }: Entry): LedgerEntry => ({
@@ -89,9 +90,11 @@ export function creditStore(tables: Tables, names: Names): CreditStore {
   }
 }
 
+/** At most `limit` items from `offset` on; without a limit all of them. */
 export const part = <T>(all: readonly T[], limit: number | undefined, offset: number): T[] =>
   all.slice(offset, limit === undefined ? undefined : offset + limit)
 
+/** Plans as operators set them. */
 export function planStore(tables: Tables, names: Names): PlanStore {
   const { plans, now } = tables
   const state = (orgId: string): PlanState | null => planState(plans.get(orgId), now()) ?? null
@@ -134,6 +137,7 @@ export function planStore(tables: Tables, names: Names): PlanStore {
   }
 }
 
+/** The audit log, newest first. */
 export const auditStore = (tables: Tables, names: Names): AuditStore => ({
   async list({ organization, limit, before = Number.MAX_SAFE_INTEGER }) {
     const wanted = organization === undefined ? undefined : names.findOrganization(organization).id

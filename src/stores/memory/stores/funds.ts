@@ -6,6 +6,7 @@ import { bookedAt, currentPlan, fundsOf, type PlanAccount, planRefusal, withUse 
 import type { BudgetAccounts, CreditAccounts, PlanAccounts } from '../../rules/reservations.ts'
 import type { Tables } from './tables.ts'
 
+/** Balances of organizations; only an account that is not `open` bounds what is reserved. */
 export class Credits implements CreditAccounts {
   readonly #tables: Tables
 
@@ -31,6 +32,7 @@ export class Credits implements CreditAccounts {
   }
 }
 
+/** Limits of keys, members, sessions and provider keys, by their ids. */
 export class Budgets implements BudgetAccounts {
   readonly #tables: Tables
 
@@ -63,6 +65,7 @@ export class Budgets implements BudgetAccounts {
   }
 }
 
+/** Allowances of plans, by organization. */
 export class Plans implements PlanAccounts {
   readonly #tables: Tables
 

@@ -26,6 +26,7 @@ import { responseStore } from './responses.ts'
 import { Tables } from './tables.ts'
 import { usageStore } from './usage.ts'
 
+/** All are optional. */
 export interface MemoryOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
@@ -35,6 +36,7 @@ export interface MemoryOptions {
   readonly keyring?: () => Keyring
 }
 
+/** Empty stores, which end with the process. */
 export function openMemory({ now = Date.now, warn = emitWarning, keyring }: MemoryOptions = {}): Stores {
   let own: Keyring | undefined
   const ownKeyring = (): Keyring => {

@@ -20,6 +20,7 @@ import type { Names, ProjectPlace } from './names.ts'
 import type { Key } from './rows.ts'
 import { iso, order, type Tables } from './tables.ts'
 
+/** Principals by the SHA-256 of their key, session secret or access token. */
 export function keyStore(tables: Tables, limits: Limits): KeyStore {
   const { keys, now } = tables
   return {
@@ -107,6 +108,7 @@ const discountsOf = (tables: Tables, orgId: string): Discount[] =>
 
 const endOf = ({ expiresAt }: Key): number => expiresAt ?? Number.POSITIVE_INFINITY
 
+/** Sessions of end users, as keys whose `parentId` is the key that began them. */
 export function sessionStore(tables: Tables, limits: Limits): SessionStore {
   const { keys, sessions, now } = tables
   /**
@@ -148,6 +150,7 @@ export function sessionStore(tables: Tables, limits: Limits): SessionStore {
 /** Stands, with the project's id, for the hash of the sessions' parent key: no secret hashes to it. */
 const NO_HASH = `none: ${OPERATOR_KEY} of `
 
+/** Sessions of the operator, under one parent key for each project that authenticates nothing. */
 export function operatorSessionStore(tables: Tables, names: Names): OperatorSessionStore {
   const { keys, now } = tables
   const insert = (facts: Pick<Key, 'projectId' | 'kind' | 'hash' | 'preview' | 'expiresAt' | 'parentId'>): string => {

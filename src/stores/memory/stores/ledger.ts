@@ -29,6 +29,7 @@ interface Spooled {
   readonly ends: Ends | undefined
 }
 
+/** The whole ledger: holds, settlement, request rows and the spool. */
 export class MemoryLedger implements Ledger, LedgerTransaction {
   /** Writing cannot fail. */
   readonly canSpool = true

@@ -7,6 +7,7 @@ import { budgetState } from '../../rules/budgets.ts'
 import { limitRecord, limitSetting, spentSince } from '../../rules/limits.ts'
 import { order, type Tables } from './tables.ts'
 
+/** Limits by the id of a key, session, member or provider key; changes are made within a transaction. */
 export class Limits {
   readonly #tables: Tables
 

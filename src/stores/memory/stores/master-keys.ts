@@ -7,6 +7,7 @@ import { attempt, resealed, resealedText, versionOf } from '../../sealing.ts'
 import { changed } from './policies.ts'
 import type { Tables } from './tables.ts'
 
+/** Seals provider keys and realtime secrets anew, in one transaction. */
 export function masterKeyStore(tables: Tables, keyring: () => Keyring): MasterKeyStore {
   const { providerKeys, realtimeSecrets } = tables
   return {

@@ -7,6 +7,7 @@ import type { Names } from './names.ts'
 import type { Member } from './rows.ts'
 import { behind, iso, type Tables } from './tables.ts'
 
+/** Members, with the limits of each. */
 export function memberStore(tables: Tables, names: Names, limits: Limits): MemberStore {
   const { members, now } = tables
   const record = ({ id, orgId, email, role, projects, createdAt }: Member): MemberRecord => ({

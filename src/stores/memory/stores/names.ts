@@ -11,6 +11,7 @@ import {
 } from '../../rules/names.ts'
 import type { Tables } from './tables.ts'
 
+/** A project, its organization's name and its organization's id. */
 export interface ProjectPlace extends NamedProject {
   readonly orgId: string
 }

@@ -6,6 +6,7 @@ import type { Names } from './names.ts'
 import type { Organization, Project } from './rows.ts'
 import { behind, iso, type Tables } from './tables.ts'
 
+/** Organizations; names are unique among their names and ids. */
 export function organizationStore(tables: Tables, names: Names): OrganizationStore {
   const { organizations, now } = tables
   const record = ({ createdAt, ...one }: Organization): OrganizationRecord => {
@@ -41,6 +42,7 @@ export function organizationStore(tables: Tables, names: Names): OrganizationSto
   }
 }
 
+/** Projects; names are unique within an organization. */
 export function projectStore(tables: Tables, names: Names): ProjectStore {
   const { projects, now } = tables
   const record = ({ orgId, archivedAt, createdAt, ...one }: Project): ProjectRecord => ({

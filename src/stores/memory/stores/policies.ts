@@ -67,6 +67,7 @@ export interface MemoryRules extends RuleStore {
   move(from: string, to: string): void
 }
 
+/** Rules of organizations, members and keys; each change raises the version of the organization's policy. */
 export function ruleStore(tables: Tables, names: Names): MemoryRules {
   const { rules, now } = tables
   const record = ({ id, orgId, keyId, memberId, type, value, active, createdAt }: RuleRow): RuleRecord => ({
@@ -143,6 +144,7 @@ export function ruleStore(tables: Tables, names: Names): MemoryRules {
   }
 }
 
+/** Compliance policies; null where an organization has none. */
 export function complianceStore(tables: Tables, names: Names): ComplianceStore {
   const { policies } = tables
   const show = (orgId: string): Compliance | null => policies.get(orgId)?.compliance ?? null
@@ -172,6 +174,7 @@ export function complianceStore(tables: Tables, names: Names): ComplianceStore {
   }
 }
 
+/** Manifests of custom providers, as YAML text, by organization and provider. */
 export function manifestStore(tables: Tables, names: Names): ManifestStore {
   const { manifests, now } = tables
   const record = ({ orgId, provider, manifest, createdAt }: ManifestRow): ManifestRecord => {

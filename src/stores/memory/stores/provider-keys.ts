@@ -11,6 +11,7 @@ import { changed } from './policies.ts'
 import type { ProviderKeyRow } from './rows.ts'
 import { iso, later, type Tables } from './tables.ts'
 
+/** `keyring` is called when a key is first sealed or opened. */
 export function providerKeyStore(
   tables: Tables,
   names: Names,

@@ -6,6 +6,7 @@ import { openText, sealText } from '../../sealing.ts'
 import type { Live } from './oauth/index.ts'
 import type { Tables } from './tables.ts'
 
+/** Secrets by their hash; expired ones, and the oldest of a key beyond `MAX_SECRETS`, go when one begins. */
 export function realtimeSecretStore(tables: Tables, live: Live, keyring: () => Keyring): RealtimeSecretStore {
   const { realtimeSecrets: secrets, now } = tables
   return {

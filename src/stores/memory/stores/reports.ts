@@ -13,6 +13,7 @@ const groups: Readonly<Record<UsageGroup, (sum: KeptHour) => string>> = {
   model: ({ dimensions }) => dimensions[5],
   app: ({ dimensions: [, , , , , , source] }) => appAliases.get(source.toLowerCase()) ?? source,
 }
+/** Reads all sums of the project each time. */
 export const reportStore = (tables: Tables): ReportStore => ({
   async series(query, unitMs) {
     const spans = grouped(inScope(tables, query), ({ dimensions: [hour] }) => hour - (hour % unitMs))

@@ -7,6 +7,7 @@ import { order, type Tables } from './tables.ts'
 
 const BATCH = 500
 
+/** Rows by id, each counted in the sums of its hour. */
 export class RequestLog {
   readonly #tables: Tables
 
@@ -45,6 +46,7 @@ export class RequestLog {
   }
 }
 
+/** Deletes at most `BATCH` rows at a time, and keeps their sums by organization. */
 export const retentionStore = (tables: Tables): RetentionStore => ({
   prune: before =>
     tables.run(() => {

@@ -4,6 +4,7 @@ import { PRUNED_RESPONSES, responseBytes } from '../../rules/responses.ts'
 import type { StoredResponse } from './rows.ts'
 import type { Tables } from './tables.ts'
 
+/** Texts in the clear, bounded by organization and session. */
 export function responseStore(tables: Tables): ResponseStore {
   const { responses } = tables
   const find = (

@@ -24,7 +24,9 @@ interface Row {
   readonly id: string
   readonly createdAt: number
 }
+/** A customer, as the API shows it. */
 export interface Organization extends Row, Pick<OrganizationRecord, 'name' | 'account' | 'retains'> {}
+/** Null for `cacheTtlMs`: no cache; for `responsesMs`: responses are not stored; for `archivedAt`: active. */
 export interface Project extends Row {
   readonly orgId: string
   readonly name: string
@@ -35,6 +37,7 @@ export interface Project extends Row {
   readonly responsesMs: number | null
   readonly archivedAt: number | null
 }
+/** A person of an organization; removed ones stay, for the audit log. */
 export interface Member extends Row {
   readonly orgId: string
   readonly email: string
@@ -43,6 +46,7 @@ export interface Member extends Row {
   readonly projects: readonly string[] | null
   readonly removedAt: number | null
 }
+/** A key, or a session of one; found by the SHA-256 of its secret. */
 export interface Key extends Row {
   readonly projectId: string
   readonly name: string
@@ -58,6 +62,7 @@ export interface Key extends Row {
   /** The predecessor of this key. */
   readonly succeeds: string | null
 }
+/** A hold that is open, with what an orphan's request row is made from. */
 export interface HeldRow extends Row, OpenHold {
   readonly request: HoldRequest['request']
   readonly provider: string | null
@@ -65,15 +70,18 @@ export interface HeldRow extends Row, OpenHold {
   readonly expiresAt: number
   readonly progress: Progress | undefined
 }
+/** A request row, and how it was paid. */
 export interface Paid {
   readonly row: RequestRow
   readonly payment: Payment
 }
+/** Credits of an organization in nano-USD; `held` is a part of `balance`, `used` counts all charges. */
 export interface Balance {
   readonly balance: Money
   readonly held: Money
   readonly used: Money
 }
+/** A line of the ledger, in nano-USD; unique by kind and reference. */
 export interface Entry {
   readonly orgId: string
   readonly reference: string
@@ -89,6 +97,7 @@ export interface DiscountRow {
   readonly model: string
   readonly millionths: number
 }
+/** A rule of an organization, or of a member or key of it where one is named. */
 export interface RuleRow extends Row {
   readonly orgId: string
   readonly keyId: string | null
@@ -97,6 +106,7 @@ export interface RuleRow extends Row {
   readonly value: RuleValue
   readonly active: boolean
 }
+/** An organization's key at a provider; null for `models` allows all. */
 export interface ProviderKeyRow extends Row {
   readonly orgId: string
   readonly provider: string
@@ -105,6 +115,7 @@ export interface ProviderKeyRow extends Row {
   readonly models: readonly string[] | null
   readonly sealed: Sealed
 }
+/** A custom provider; `manifest` is YAML. */
 export interface ManifestRow {
   readonly orgId: string
   readonly provider: string
@@ -132,21 +143,25 @@ interface Secret {
   /** When it was used up. */
   readonly usedAt: number | null
 }
+/** An authorization code with its PKCE challenge (RFC 7636). */
 export interface Code extends Secret {
   readonly grantId: string
   readonly redirectUri: string
   readonly challenge: string
 }
+/** An access or refresh token of a grant. */
 export interface Token extends Secret {
   readonly grantId: string
   readonly kind: 'access' | 'refresh'
   readonly scopes: readonly string[]
 }
+/** A login code of a member, for one project. */
 export interface Login extends Secret {
   readonly memberId: string
   readonly projectId: string
 }
 
+/** A response with its owner; `bytes` count against the limits of both. */
 export interface StoredResponse extends ResponseRecord, ResponseOwner {
   readonly bytes: number
 }
@@ -156,7 +171,9 @@ interface Leased {
   /** 0 for none. */
   readonly leaseUntil: number
 }
+/** A job, and the worker that has claimed it. */
 export interface JobRow extends Job, Leased {}
+/** An attempt of a callback, and the worker that has claimed it. */
 export interface DeliveryRow extends Delivery, Leased {}
 
 /** A client secret of a realtime session; `session` is sealed. */

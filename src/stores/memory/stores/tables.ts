@@ -31,6 +31,7 @@ import type {
 } from './rows.ts'
 import { Table } from './table.ts'
 
+/** One table for each kind of record. A change outside `run` is not undone. */
 export class Tables {
   readonly now: () => number
   #undo: (() => void)[] | undefined
@@ -130,8 +131,10 @@ export class Tables {
 
 const storeError = (cause: unknown): Error => (cause instanceof GatewayError ? cause : errors.storeUnavailable(cause))
 
+/** The id of a ledger entry, which makes it unique. */
 export const entryId = ({ kind, reference }: Pick<Entry, 'kind' | 'reference'>): string => `${kind} ${reference}`
 
+/** Unix milliseconds as ISO 8601 in UTC. */
 export const iso = (at: number): string => new Date(at).toISOString()
 
 /** Rows after the one with the id `after`, in insertion order. */
@@ -145,4 +148,5 @@ export function behind<R extends { readonly id: string }>(rows: readonly R[], { 
 export const later = <R extends { readonly id: string }>(rows: readonly R[], { after = '' }: Page = {}): R[] =>
   rows.filter(({ id }) => id > after).sort((a, b) => order(a.id, b.id))
 
+/** For `sort`: by code units, as SQLite compares text. */
 export const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -8,6 +8,7 @@ import { order, type Tables } from './tables.ts'
 
 const DIMENSION: Readonly<Record<UsageGroup, 3 | 4 | 5 | 6>> = { provider: 4, model: 5, app: 6, api_key: 3 }
 
+/** Totals and groups of a query, and the check of sums against rows, ledger and balances. */
 export const usageStore = (tables: Tables): UsageStore => ({
   totals: async query => totalsOf(inScope(tables, query)),
 
@@ -50,6 +51,7 @@ function inScope({ hours }: Tables, { orgId, projectId, keyId, from, to }: Usage
   })
 }
 
+/** The totals of these hours; amounts in nano-USD. */
 export function totalsOf(sums: readonly HourSum[]): UsageTotals {
   const count = (of: (sum: HourSum) => number) => sums.reduce((total, sum) => total + of(sum), 0)
   const amount = (of: (sum: HourSum) => bigint) => sums.reduce((total, sum) => total + of(sum), 0n)

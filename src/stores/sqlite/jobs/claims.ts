@@ -14,6 +14,7 @@ interface Claim extends Lease {
   readonly share?: number
 }
 
+/** SQL: a job that a provider works on. */
 export const RUNNING = "state IN ('queued', 'in_progress')"
 /** The condition of the index of jobs that have not ended: SQLite does not see that `RUNNING` is part of it. */
 const INDEXED = "state IN ('creating', 'queued', 'in_progress')"
@@ -51,6 +52,7 @@ const NEXT_AT = `
     UNION ALL SELECT min(expires_at) FROM jobs WHERE result_kind IS NOT NULL
   )`
 
+/** The part of `JobStore` that moves running jobs. */
 export function claims(table: JobTable, events: JobEvents, ledger: LedgerTransaction): Claims {
   const { db } = table
   const claim = db.prepare<Claim, JobRow>(CLAIM).safeIntegers()

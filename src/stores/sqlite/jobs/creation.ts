@@ -9,6 +9,7 @@ type Creation = Pick<JobStore, 'begin' | 'start' | 'drop' | 'interrupt' | 'inter
 
 const LOST = "SELECT * FROM jobs WHERE state = 'creating' AND NOT EXISTS (SELECT 1 FROM holds WHERE id = hold_id)"
 
+/** The part of `JobStore` that creates jobs, and ends those that no provider has. */
 export function creation(table: JobTable, events: JobEvents, ledger: LedgerTransaction): Creation {
   const interruptRow = (row: JobRow, error: JobError, event: EndedJob['event'], now: number): void => {
     ledger.voidWithin(table.job(row).hold)

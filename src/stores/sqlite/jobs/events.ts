@@ -5,6 +5,7 @@ import type { JobTable } from './table.ts'
 
 const NO_SECRET = 'callback_url = NULL, callback_secret = NULL'
 
+/** The rows of `job_events`. Each change is one transaction, except where it says that it is within one. */
 export class JobEvents {
   readonly #table: JobTable
 

@@ -11,6 +11,7 @@ import { reads } from './reads.ts'
 import { results } from './results.ts'
 import { JobTable } from './table.ts'
 
+/** `ledger` holds and settles within the transactions of jobs; `keyring` seals addresses and secrets. */
 export function sqliteJobs(db: Sqlite, writer: Writer, ledger: LedgerTransaction, keyring: () => Keyring): JobStore {
   const table = new JobTable(db, writer, keyring)
   const events = new JobEvents(table)

@@ -17,6 +17,7 @@ const OF_A_LIST = `kind = @kind AND deleted_at IS NULL AND state <> 'creating'
 const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
+/** The part of `JobStore` that changes nothing. */
 export function reads(table: JobTable): Reads {
   const { db } = table
   const byLogId = db.prepare<[string], JobRow>('SELECT * FROM jobs WHERE log_id = ?').safeIntegers()

@@ -8,6 +8,7 @@ type Results = Pick<JobStore, 'expire' | 'expireDue' | 'remove' | 'prune' | 'blo
 const NO_RESULT = `result_kind = NULL, result_url = NULL, result_blob = NULL, result_type = NULL, result_bytes = NULL,
   result_etag = NULL`
 
+/** The part of `JobStore` that expires results and removes rows. */
 export function results(table: JobTable): Results {
   const { db } = table
   const expire = (id: string, now: number): Promise<Job | undefined> =>

@@ -3,6 +3,7 @@ import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState }
 import type { Keyring } from '../../keyring.ts'
 import { openText } from '../../sealing.ts'
 
+/** A row of `jobs`, read with `safeIntegers`. */
 export interface JobRow {
   id: string
   kind: string
@@ -59,6 +60,7 @@ export const placeOf = (id: string, column: string): string => `job|${id}|${colu
 
 const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value))
 
+/** The job of a row. Throws where a sealed text cannot be opened. */
 export function jobOf(row: JobRow, keyring: () => Keyring): Job {
   return {
     id: row.id,
@@ -119,6 +121,7 @@ function callbackOf({ id, callback_url: url, callback_secret: secret }: JobRow, 
   } satisfies JobCallback
 }
 
+/** A row of `job_events`. */
 export interface EventRow {
   event_id: string
   job_id: string
@@ -133,6 +136,7 @@ export interface EventRow {
   fence: number
 }
 
+/** The delivery of a row. */
 export const deliveryOf = (row: EventRow): Delivery => ({
   eventId: row.event_id,
   jobId: row.job_id,

@@ -11,6 +11,7 @@ import { type JobRow, jobOf, placeOf } from './rows.ts'
 
 type Columns = Readonly<Record<string, unknown>>
 
+/** Reads and changes single rows of `jobs`; changes are called within `write`. */
 export class JobTable {
   readonly db: Sqlite
   readonly #writer: Writer

@@ -1,6 +1,7 @@
 /** The first schema. */
 import { APPLICATION_ID } from '../application.ts'
 
+/** SQL; brings the schema from version 0 to 1. */
 export const step = `
   PRAGMA application_id = ${APPLICATION_ID};
 

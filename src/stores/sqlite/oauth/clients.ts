@@ -39,6 +39,7 @@ interface ClientRow {
   used_at: number | null
 }
 
+/** `OAuthClientStore` over `oauth_clients`; a client that is removed loses its grants. */
 export class SqliteOAuthClients implements OAuthClientStore {
   readonly #changes: AuditedTransaction
   readonly #keys: LiveKeys

@@ -5,6 +5,7 @@ import type { AuditedTransaction } from '../audited-transaction.ts'
 import type { Sqlite } from '../open.ts'
 import type { GrantRecords } from './records.ts'
 
+/** A grant that has ended is kept, with `revoked_at`, until it is swept. */
 export class GrantEnds {
   readonly #changes: AuditedTransaction
   readonly #records: GrantRecords

@@ -20,6 +20,7 @@ interface Dependencies {
   readonly sweep: OAuthSweep
 }
 
+/** Puts the parts of grants together as an `OAuthGrantStore`. */
 export function sqliteGrants(
   changes: AuditedTransaction,
   { records, ends, tokens, logins, creation, requests, sweep }: Dependencies,

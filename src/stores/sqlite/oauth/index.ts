@@ -13,6 +13,7 @@ import { TokenRequests } from './requests.ts'
 import { OAuthSweep } from './sweep.ts'
 import { Tokens } from './tokens.ts'
 
+/** Both stores of OAuth; `keys` gives the keys that grants stand for. */
 export function sqliteOAuth(db: Sqlite, changes: AuditedTransaction, keys: LiveKeys): OAuthStores {
   const records = new GrantRecords(db, changes.directory)
   const ends = new GrantEnds(db, changes, records)

@@ -14,6 +14,7 @@ interface Named {
   name: string
 }
 
+/** The rows of `login_codes`, by the SHA-256 of the code. */
 export class LoginCodes {
   readonly #changes: AuditedTransaction
   readonly #insert: Statement

@@ -29,6 +29,7 @@ const GRANTS = `
 
 const USABLE = 'grant_id = grants.id AND used_at IS NULL AND expires_at > @now'
 
+/** Reads `oauth_grants` with the members behind their keys. */
 export class GrantRecords {
   readonly #directory: NameResolver
   readonly #find: Statement<[string], GrantRow>

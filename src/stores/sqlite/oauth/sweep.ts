@@ -16,6 +16,7 @@ interface Times {
   unused: number
 }
 
+/** Removes at most `SWEPT` rows of each kind at a time. */
 export class OAuthSweep {
   readonly #ends: GrantEnds
   readonly #over: Statement<Pick<Times, 'now'>, string>

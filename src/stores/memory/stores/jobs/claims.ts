@@ -7,6 +7,7 @@ import { dueAt, FREE, isFree, isOpen, type JobTable } from './table.ts'
 
 type Claims = Pick<JobStore, 'claim' | 'claimOne' | 'renew' | 'move' | 'end' | 'release' | 'nextAt'>
 
+/** The part of `JobStore` that moves running jobs. Claims of one store go in turns by organization. */
 export function claims(table: JobTable, ledger: LedgerTransaction): Claims {
   const { events } = table.tables
   return {

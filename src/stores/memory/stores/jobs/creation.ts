@@ -14,6 +14,7 @@ const BEGUN = {
   ...{ attempts: 0, failures: 0, fence: 0, ...FREE },
 }
 
+/** The part of `JobStore` that creates jobs, and ends those that no provider has. */
 export function creation(table: JobTable, ledger: LedgerTransaction): Creation {
   const interrupt = (row: JobRow, error: JobError, event: EndedJob['event'], now: number) => {
     ledger.voidWithin(row.hold)

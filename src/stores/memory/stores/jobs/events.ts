@@ -5,6 +5,7 @@ import { FREE, isFree, type JobTable } from './table.ts'
 
 type Deliveries = Pick<JobStore, 'claimDeliveries' | 'deliver' | 'postpone' | 'deliveries' | 'redeliver'>
 
+/** True while the attempt has not been made. */
 export const isPending = ({ state }: Delivery): boolean => state === 'pending'
 
 /** The first attempt, or a later one. */
@@ -20,6 +21,7 @@ export function announce(
   tables.events.set(keyOf(row), row)
 }
 
+/** The part of `JobStore` that claims and records deliveries. */
 export function deliveries(table: JobTable): Deliveries {
   const { events } = table.tables
   const change = (row: DeliveryRow, changes: Partial<DeliveryRow>): Delivery => {

@@ -9,6 +9,7 @@ import { reads } from './reads.ts'
 import { results } from './results.ts'
 import { JobTable } from './table.ts'
 
+/** `ledger` holds and settles within the transactions of jobs. */
 export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
   const table = new JobTable(tables)
   return {

@@ -7,6 +7,7 @@ import { isOpen, type JobTable } from './table.ts'
 
 type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status' | 'counts' | 'keptBytes'>
 
+/** The part of `JobStore` that changes nothing. */
 export function reads(table: JobTable): Reads {
   const { events } = table.tables
   return {

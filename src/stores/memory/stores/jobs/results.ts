@@ -6,6 +6,7 @@ import type { JobTable } from './table.ts'
 
 type Results = Pick<JobStore, 'expire' | 'expireDue' | 'remove' | 'prune' | 'blobs'>
 
+/** The part of `JobStore` that expires results and removes rows. */
 export function results(table: JobTable): Results {
   const { events } = table.tables
   return {

@@ -8,14 +8,17 @@ import type { Tables } from '../tables.ts'
 /** The columns of a row without a claim. */
 export const FREE = { leaseOwner: null, leaseUntil: 0 }
 
+/** True where no lease runs at `now`. */
 export const isFree = ({ leaseUntil }: { leaseUntil: number }, now: number): boolean => leaseUntil <= now
 
 /** A claimed row is due when its lease ends. */
 export const dueAt = ({ nextAt, leaseUntil }: { nextAt: number; leaseUntil: number }): number =>
   Math.max(nextAt, leaseUntil)
 
+/** True until the job has ended. */
 export const isOpen = ({ state }: JobRow): boolean => state === 'creating' || isRunning(state)
 
+/** Reads and changes of rows; changes are called within `write`. */
 export class JobTable {
   readonly tables: Tables
 

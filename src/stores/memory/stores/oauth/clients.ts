@@ -14,6 +14,7 @@ import { behind, type Tables } from '../tables.ts'
 import { type End, orgOf } from './ends.ts'
 import type { Live } from './index.ts'
 
+/** `live` finds the keys that clients may act for; `end` ends the grants of a removed client. */
 export function clientStore(tables: Tables, names: Names, live: Live, end: End): OAuthClientStore {
   const { clients, grants, now } = tables
   const add = (client: NewClient): OAuthClient => {

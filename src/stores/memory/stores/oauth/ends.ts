@@ -17,6 +17,7 @@ export function recordOf(tables: Tables, grant: Grant): GrantRecord {
   return grantRecord({ ...grant, member: (creator && tables.members.get(creator)?.email) || null })
 }
 
+/** The `End` of these tables. */
 export const endIn =
   (tables: Tables): End =>
   (grant, actor) => {

@@ -24,6 +24,7 @@ class Undone extends Error {}
 
 const asIs = (cause: unknown): Error => cause as Error
 
+/** `live` finds the keys that grants stand for; `end` ends a grant. */
 export function grantStore(tables: Tables, names: Names, live: Live, end: End): OAuthGrantStore {
   const { clients, grants, codes, tokens, logins, keys, now } = tables
   const inForce = (test: (grant: Grant) => boolean) => grants.filter(one => one.revokedAt === null && test(one))
