@@ -21,6 +21,7 @@ export function signaturesOf(secret: string, id: string, timestamp: number, body
   return keys.map(key => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`).join(' ')
 }
 
+/** Posts the deliveries that are due. `run` begins them and does not wait; `stop` waits up to its grace. */
 export class Callbacks {
   readonly #context: JobsContext
   readonly #owner: string

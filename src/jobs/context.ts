@@ -35,6 +35,7 @@ export interface OpenAnswer {
   destroy(): void
 }
 
+/** The caller of one request to a provider, and its deadlines in milliseconds. */
 export interface CallOptions {
   readonly requestId: string
   readonly tenant: string
@@ -47,20 +48,21 @@ export interface CallOptions {
 }
 
 /** Requests to the providers of jobs. All reject with a GatewayError. */
-export interface JobCaller {
+interface JobCaller {
   /** At the provider itself, signed. */
   own(target: Target, request: WireRequest, options: CallOptions): Promise<OpenAnswer>
   /** At an address that a provider gave: with its credential on its own origin alone, else guarded and with nothing of ours. */
   at(target: Target, url: string, options: CallOptions): Promise<OpenAnswer>
 }
 
+/** The answer to a callback, of any status. */
 export interface Posted {
   readonly status: number
   /** Its first 4,000 characters. */
   readonly text: string
 }
 /** Posts to addresses that clients gave. */
-export interface CallbackPoster {
+interface CallbackPoster {
   /** Throws a 400 for an address that nothing is posted to. */
   check(url: string, allowed: readonly string[]): void
   /** Rejects with an Error whose message shows nothing of what is inside. */
@@ -74,7 +76,7 @@ export interface CallbackPoster {
 }
 
 /** Results that are kept. */
-export interface BlobStore {
+interface BlobStore {
   /** Rejects with `tooLarge()` beyond `maxBytes`; then nothing is left. */
   write(
     chunks: AsyncIterable<Buffer>,
@@ -86,6 +88,7 @@ export interface BlobStore {
   remove(blob: string): Promise<void>
 }
 
+/** Counters of polls, ends, lost claims and callbacks. */
 export interface JobMetrics {
   poll(provider: string, outcome: string): void
   ended(labels: { provider: string; model: string; state: string }, seconds: number): void
@@ -94,11 +97,12 @@ export interface JobMetrics {
 }
 
 /** Whether providers answer polls; new jobs are created where they do. */
-export interface PollHealth {
+interface PollHealth {
   /** A poll of an organization's job has ended, with an answer or with `error`. */
   polled(target: Target, org: string, error?: GatewayError): void
 }
 
+/** The ports and options that all parts of the engine share; `now` is in Unix milliseconds. */
 export interface JobsContext {
   readonly store: JobStore
   readonly policies: Policies

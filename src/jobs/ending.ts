@@ -8,6 +8,7 @@ import { shortId } from '../lib/id.ts'
 import { persistently } from '../lib/persistently.ts'
 import type { JobsContext } from './context.ts'
 
+/** How a job ends: `error` where it failed, `result` and `usage` where it is completed. */
 export interface Ending {
   readonly state: FinalState
   readonly error?: JobError | undefined
@@ -18,11 +19,13 @@ export interface Ending {
   readonly expiresAt?: number | undefined
 }
 
+/** The event of a job's end, with a new id; callbacks carry both. */
 export const eventFor = (operation: JobOperation<never>, state: FinalState) => ({
   id: `evt_${shortId()}`,
   type: operation.event(state),
 })
 
+/** The error of a job whose creation no provider has confirmed. */
 export const INTERRUPTED: JobError = {
   code: 'interrupted',
   message: 'The job was cut off while it was being created. Create it again.',

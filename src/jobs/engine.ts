@@ -19,6 +19,7 @@ const LOST_MS = 30_000
 const SWEPT_MS = 600_000
 const SWEPT = 100
 
+/** One loop of turns, woken by new jobs; claims expire when the process ends without `stop`. */
 export class Engine {
   readonly #context: JobsContext
   readonly #owner = shortId()

@@ -5,6 +5,7 @@ import { redactText } from '../lib/redact.ts'
 import { failureGap, pollGap } from './back-off.ts'
 import type { JobOptions } from './context.ts'
 
+/** Failed polls in a row that end a job. */
 export const MAX_FAILURES = 5
 /** After this time a 404 means that the provider has no such job. */
 const UNKNOWN_MS = 60_000
@@ -12,8 +13,9 @@ const MAX_UNKNOWN = 3
 const MAX_TEXT = 500
 
 /** The next poll, and how many have failed in a row by now; or what the job fails with. */
-export type AfterFailure = { readonly nextAt: number; readonly failures: number } | { readonly error: JobError }
+type AfterFailure = { readonly nextAt: number; readonly failures: number } | { readonly error: JobError }
 
+/** `chance` is random, from 0 to 1. Times are Unix milliseconds. */
 export function afterFailure(
   job: Pick<Job, 'createdAt' | 'deadlineAt' | 'failures'>,
   error: GatewayError,
@@ -41,4 +43,5 @@ export const isOurs = ({ upstreamStatus, status }: GatewayError): boolean =>
 
 const latest = ({ deadlineAt }: Pick<Job, 'deadlineAt'>, now: number): number => Math.max(deadlineAt, now + 1)
 
+/** The error's message without secrets, at most 500 characters, for the job's client. */
 export const saidBy = ({ message }: GatewayError): string => redactText(message).slice(0, MAX_TEXT)

@@ -17,6 +17,7 @@ const SHORT_LIFE_MS = 86_400_000
 const MAX_MESSAGE = 1000
 const DEFAULT_MESSAGE = 'The provider says that the job has failed.'
 
+/** One step of a claimed job at a time; a step that fails to be written is repeated when the lease ends. */
 export class Poller {
   readonly #context: JobsContext
   readonly #provider: JobProvider

@@ -14,6 +14,7 @@ const MAX_STATE_BYTES = 1024 * 1024
 const HEAD_MS = 30_000
 const IDLE_MS = 60_000
 
+/** What a poll has found, and the target that answered it. */
 export interface Answer {
   readonly target: Target
   readonly report: JobReport
@@ -22,8 +23,9 @@ export interface Answer {
 }
 
 /** `refused`: the provider goes on with the job. `unknown`: its wire has no request for it. */
-export type Canceled = 'agreed' | 'refused' | 'unknown'
+type Canceled = 'agreed' | 'refused' | 'unknown'
 
+/** Calls the provider that has a job, with the credential of its creation first. */
 export class JobProvider {
   readonly #context: JobsContext
   readonly results: ResultKeeper

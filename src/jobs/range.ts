@@ -1,7 +1,7 @@
 /** The part of a file that a client requests (RFC 9110 sections 13.1.5 and 14.2): one range, or everything. */
 import { errors } from '../core/error.ts'
 
-export interface Span {
+interface Span {
   readonly start: number
   /** Inclusive. */
   readonly end: number

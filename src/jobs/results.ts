@@ -9,6 +9,7 @@ const SHARE = 1 / 2
 
 type Blob = Extract<JobResult, { kind: 'blob' }>
 
+/** Writes blobs within `max_result` and the organization's share of `max_kept`. */
 export class ResultKeeper {
   readonly #context: JobsContext
 

@@ -20,6 +20,7 @@ const LOOK_MS = 100
 /** Of the results that are read at a time, what one organization may have, alone and beside others. */
 const STREAM_SHARES = { alone: 1, contended: 1 / 4 }
 
+/** The `JobRunner` of a process, and its engine. */
 export class Jobs implements JobRunner {
   readonly #context: JobsContext
   readonly #provider: JobProvider
