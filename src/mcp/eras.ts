@@ -3,7 +3,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { codes, type Id, isObject, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
 
 /** The revision without a handshake. */
-export const MODERN = '2026-07-28'
+const MODERN = '2026-07-28'
 /** The revisions with `initialize`, the newest first. */
 export const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const
 /** All supported revisions, the newest first. */

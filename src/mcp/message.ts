@@ -1,20 +1,25 @@
 /** Messages of JSON-RPC 2.0 as MCP uses them, and the check of their envelope. */
 import { GatewayError } from '../core/error.ts'
 
+/** The id of a request; a message without one is a notification. */
 export type Id = string | number
+/** The `params` of a request, or a `result`. */
 export type Params = Readonly<Record<string, unknown>>
 
+/** A request, with an id and within the bounds of the envelope. */
 export interface RpcRequest {
   readonly jsonrpc: '2.0'
   readonly id: Id
   readonly method: string
   readonly params?: Params | undefined
 }
-export interface RpcError {
+/** The `error` of an answer; `code` is one of `codes`. */
+interface RpcError {
   readonly code: number
   readonly message: string
   readonly data?: unknown
 }
+/** An answer; its id is null where the request's could not be read. */
 export type RpcAnswer = { readonly jsonrpc: '2.0'; readonly id: Id | null } & (
   | { readonly result: Params }
   | { readonly error: RpcError }
@@ -34,7 +39,7 @@ export const codes = {
 } as const
 
 /** The JSON-RPC error in the body of a refusal by HTTP status. */
-export interface RpcDetails {
+interface RpcDetails {
   readonly code: number
   readonly id: Id | null
   readonly data?: unknown

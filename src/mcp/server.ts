@@ -18,7 +18,7 @@ import { type Scope, scopes, type Tool, type ToolContext, type ToolResult, toolE
 import { tools } from './tools/index.ts'
 
 /** An answer and its status; undefined for what is only taken note of. */
-export interface Answered {
+interface Answered {
   readonly status: number
   readonly answer: RpcAnswer
 }

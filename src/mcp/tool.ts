@@ -7,6 +7,7 @@ import { type JsonSchema, type Schema, s } from '../core/schema.ts'
 
 /** OAuth scopes, in canonical order. */
 export const scopes = ['mcp:tools', 'usage:read'] as const
+/** A scope that a tool needs. */
 export type Scope = (typeof scopes)[number]
 
 /** A content block of a result. */
@@ -29,7 +30,7 @@ export interface ListedModel {
   readonly mappings: readonly Mapping[]
 }
 /** Which models a list includes. */
-export interface ListWanted {
+interface ListWanted {
   readonly include_deactivated: boolean
   readonly exclude_deprecated: boolean
 }
@@ -45,6 +46,7 @@ export interface ToolContext {
   models(wanted: ListWanted): readonly ListedModel[]
 }
 
+/** A row of `tools/list`, and how `tools/call` runs it. */
 export interface Tool<A = unknown> {
   readonly name: string
   readonly title: string

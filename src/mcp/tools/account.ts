@@ -29,6 +29,7 @@ const output = s.object({
 
 const dollars = (amount: Money | undefined): number | null => (amount === undefined ? null : toNumber(amount))
 
+/** The credit balance is for owners and admins only. */
 export const getAccount: Tool = {
   name: 'get-account',
   title: 'Account',

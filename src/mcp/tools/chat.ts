@@ -21,6 +21,7 @@ interface Answer {
   readonly metadata?: { readonly used_provider?: string; readonly used_model?: string }
 }
 
+/** Runs the chain of `/v1/chat/completions`, unary; the request id is in `_meta`. */
 export const chat: Tool<Infer<typeof input>> = {
   name: 'chat',
   title: 'Chat',

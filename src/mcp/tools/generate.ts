@@ -5,7 +5,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { type ToolContext, type ToolResult, toolError } from '../tool.ts'
 
 /** The answer, or the tool error of a refusal. */
-export type Generated =
+type Generated =
   | { readonly ex: Exchange; readonly answer: unknown; readonly refusal?: undefined }
   | { readonly refusal: ToolResult }
 
@@ -23,4 +23,4 @@ export async function generate(context: ToolContext, path: Call['path'], body: o
 }
 
 /** The tool error of a refusal. */
-export const refused = ({ status, message }: GatewayError): ToolResult => toolError(`Error: ${status} - ${message}`)
+const refused = ({ status, message }: GatewayError): ToolResult => toolError(`Error: ${status} - ${message}`)

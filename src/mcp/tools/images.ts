@@ -19,6 +19,7 @@ const imageInput = s.object({
   n: s.default(s.integer({ minimum: 1, maximum: 4 }), 1),
 })
 
+/** Runs the chain of an image request; images come as blocks in base64. */
 export const generateImage: Tool<Infer<typeof imageInput>> = {
   name: 'generate-image',
   title: 'Generate an image',
@@ -43,6 +44,7 @@ const bananaInput = s.object({
   aspect_ratio: s.optional(s.enum('1:1', '16:9', '4:3', '5:4')),
 })
 
+/** The same with a fixed model; saves the image too where `uploads` names a folder and policy allows it. */
 export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
   name: 'generate-nano-banana',
   title: 'Generate an image with Nano Banana',

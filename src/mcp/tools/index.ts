@@ -6,6 +6,7 @@ import { generateImage, generateNanoBanana } from './images.ts'
 import { listImageModels, listModels } from './models.ts'
 import { getUsage, getUsageBreakdown } from './usage.ts'
 
+/** The rows of `tools/list`. */
 export const tools = [
   getAccount,
   getUsage,

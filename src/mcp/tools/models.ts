@@ -34,6 +34,7 @@ const row = s.object({
 })
 const output = s.object({ models: s.array(row), total: count, hasMore: flag })
 
+/** The models of `GET /v1/models` for the same caller, at most `limit`. */
 export const listModels: Tool<Infer<typeof input>> = {
   name: 'list-models',
   title: 'Models',
@@ -56,6 +57,7 @@ const imageRow = s.object({ ...shared, requestPriceUsd: orNull(text), imagePrice
 const imageOutput = s.object({ models: s.array(imageRow), total: count })
 const nothing: Schema<Record<string, never>> = s.object({})
 
+/** Those that put out images. */
 export const listImageModels: Tool = {
   name: 'list-image-models',
   title: 'Image models',

@@ -37,6 +37,7 @@ const usageOutput = s.object({
   appUsageCoverage: coverage,
 })
 
+/** Sums by day or hour in UTC. */
 export const getUsage: Tool<Infer<typeof usageInput>> = {
   name: 'get-usage',
   title: 'Usage over time',
@@ -87,6 +88,7 @@ const breakdownOutput = s.object({
   coverage,
 })
 
+/** Sums by provider, model, app or key, a page at a time. */
 export const getUsageBreakdown: Tool<Infer<typeof breakdownInput>> = {
   name: 'get-usage-breakdown',
   title: 'Usage breakdown',
