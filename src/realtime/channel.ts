@@ -14,7 +14,8 @@ const STALL_MS = 30_000
 /** Text; undefined for a binary message. */
 type Take = (text: string | undefined) => void | Promise<void>
 
-export interface ChannelEvents {
+/** What a channel reports; `take` gets text, or undefined for a binary message. */
+interface ChannelEvents {
   take: Take
   /** What `take` throws, of which none is expected. */
   failed(cause: unknown): void
@@ -23,6 +24,7 @@ export interface ChannelEvents {
   stalled(): void
 }
 
+/** Two channels are linked: each stops reading while too many bytes wait in the other. */
 export class Channel {
   readonly socket: MessageSocket
   readonly #events: ChannelEvents

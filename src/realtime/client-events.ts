@@ -8,7 +8,7 @@ import { HELD_OUTPUT } from './responses.ts'
 import { audioOf, changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
 
 /** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
-export interface PendingUpdate {
+interface PendingUpdate {
   readonly eventId: string
   readonly isOwn: boolean
   readonly change: Partial<Settings>
@@ -16,7 +16,7 @@ export interface PendingUpdate {
 }
 
 /** What a client's event comes to. */
-export type Outcome =
+type Outcome =
   | { readonly kind: 'pass'; readonly text: string }
   | { readonly kind: 'response'; readonly text: string; readonly eventId: string; readonly event: RealtimeEvent }
   | {
@@ -30,6 +30,7 @@ export type Outcome =
 /** Changes that may wait for their answers. */
 const MAX_PENDING = 256
 
+/** Reads the events of one client; keeps its settings and the changes of them that are pending. */
 export class ClientEvents {
   readonly #context: SettingsContext
   readonly #conversation: Conversation

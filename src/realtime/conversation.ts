@@ -11,8 +11,7 @@ const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
 
 /** Bytes of a text in base64. */
-export const decodedBytes = (base64: unknown): number =>
-  typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0
+const decodedBytes = (base64: unknown): number => (typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0)
 
 /** Of an audio format as sessions name it. */
 export const bytesPerSecond = (format: unknown): number =>
@@ -20,6 +19,7 @@ export const bytesPerSecond = (format: unknown): number =>
     ? TELEPHONE_BYTES_PER_SECOND
     : PCM_BYTES_PER_SECOND
 
+/** Estimates the prompt of the next response, in tokens by kind. */
 export class Conversation {
   #text = 0
   #audio = 0

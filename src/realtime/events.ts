@@ -15,6 +15,7 @@ export class EventError extends Error {
   }
 }
 
+/** An event of either side (OpenAI's Realtime API: client events and server events). */
 export interface RealtimeEvent extends Json {
   readonly type: string
 }
@@ -37,6 +38,7 @@ const MAX_ID = 128
 export const idOf = ({ event_id: id }: Readonly<Json>): string | null =>
   typeof id === 'string' && id.length <= MAX_ID ? id : null
 
+/** A new id of an event of the gateway. */
 export const newEventId = (): string => `event_${shortId()}`
 
 /** `of`: the id of the client's event. */

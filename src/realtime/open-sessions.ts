@@ -6,6 +6,7 @@ import type { Session } from './session.ts'
 
 const TICK_MS = 1000
 
+/** Counts sessions for the process, the organization and the key, and ticks those that are open. */
 export class OpenSessions {
   readonly #sessions = new Set<Session>()
   #places = 0

@@ -14,7 +14,7 @@ import { Session } from './session.ts'
 import { firstUpdate, type SettingsContext } from './settings.ts'
 
 /** What a client may offer besides its credential. */
-export const PROTOCOL = 'realtime'
+const PROTOCOL = 'realtime'
 /** For the provider's first event. */
 const FIRST_EVENT_MS = 15_000
 /** Providers' own errors have no status: what they say after they have opened a connection is theirs to answer for. */
@@ -22,6 +22,7 @@ const FAULT_STATUS = 502
 
 const openSessions = new OpenSessions()
 
+/** Answers the upgrade of a request; rejects with a GatewayError before the WebSocket is open. */
 export async function openSession(ex: Exchange, services: Services): Promise<Reply> {
   const leave = await openSessions.enter(ex, services)
   try {

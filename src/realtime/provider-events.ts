@@ -26,7 +26,8 @@ export interface SessionActions {
   responseEnded(): void
 }
 
-export interface ProviderEventsOptions {
+/** What the events of the provider change. */
+interface ProviderEventsOptions {
   readonly context: SettingsContext
   readonly events: ClientEvents
   readonly conversation: Conversation
@@ -36,6 +37,7 @@ export interface ProviderEventsOptions {
   readonly masked: (text: string) => string
 }
 
+/** Reads the events of one provider; responses and transcripts are settled here. */
 export class ProviderEvents {
   readonly #context: SettingsContext
   readonly #events: ClientEvents

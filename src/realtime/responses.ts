@@ -39,7 +39,8 @@ interface PendingTranscript {
   readonly expected: Usage
 }
 
-export interface ResponsesOptions {
+/** Whose money the responses spend, and how much of it. */
+interface ResponsesOptions {
   readonly charges: SessionCharges
   readonly form: RealtimeForm
   readonly now: () => number
@@ -47,6 +48,7 @@ export interface ResponsesOptions {
   readonly most: Money
 }
 
+/** One response runs at a time; transcripts are held for beside it. */
 export class Responses {
   readonly #options: ResponsesOptions
   #running: Running | undefined

@@ -27,7 +27,8 @@ const PING_MS = 15_000
 /** Ticks from one checkpoint of a running response to the next. */
 const TICKS_PER_NOTE = 2
 
-export interface SessionOptions {
+/** Both sockets of a session, and all that it runs with. */
+interface SessionOptions {
   readonly client: MessageSocket
   readonly provider: ProviderSocket
   /** The provider's `session.created`. */
@@ -44,6 +45,7 @@ export interface SessionOptions {
   readonly log: { warn(fields: object, message: string): void }
 }
 
+/** Runs from its construction until `ended` resolves; `tick` is called once a second. */
 export class Session {
   /** Why the session failed; undefined where it did not. */
   failure: GatewayError | undefined

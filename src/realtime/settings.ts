@@ -19,6 +19,7 @@ export interface Settings {
   readonly transcription: Mapping | undefined
 }
 
+/** What the settings of a session are checked against. */
 export interface SettingsContext {
   readonly target: Target
   readonly catalog: Catalog
@@ -38,11 +39,12 @@ export function transcriptionAt(catalog: Catalog, name: string, provider: Provid
   )
 }
 
+/** True where all tools are functions, which clients run themselves. */
 export const isFunctions = (tools: unknown): boolean =>
   listIn(tools).every(tool => isObject(tool) && tool.type === 'function')
 
 /** What a provider says of a session that it has just opened. */
-export function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined): Settings {
+function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined): Settings {
   const { input, output } = audioOf(session)
   const detection = input.turn_detection
   return {
