@@ -1,6 +1,7 @@
 /** Recognizes audio by its first bytes, and reads its length where the head of the file gives it. */
 
-export interface AudioType {
+/** A container of audio: the extension of its files, and its media type. */
+interface AudioType {
   readonly extension: string
   readonly contentType: string
 }

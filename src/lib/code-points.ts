@@ -1,5 +1,6 @@
 /** Length of a string in code points, as JSON Schema counts (draft 2020-12, validation section 6.3). */
 
+/** A surrogate pair counts as one; a lone surrogate too. */
 export function codePoints(text: string): number {
   let count = 0
   for (let at = 0; at < text.length; at++, count++) if (text.codePointAt(at)! > 0xffff) at++

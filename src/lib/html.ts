@@ -12,6 +12,7 @@ const HASH = createHash('sha256').update(STYLE).digest('base64')
 /** For text and for attributes in quotes. */
 export const escaped = (text: string): string => text.replace(/[&<>"']/g, char => `&#${char.charCodeAt(0)};`)
 
+/** A page, ready to be sent. */
 export interface Page {
   readonly html: string
   /** Names and values in turn. */

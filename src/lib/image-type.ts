@@ -6,6 +6,7 @@ const SIGNS = [
   [/^GIF8/, 'image/gif'],
   [/^RIFF.{4}WEBP/s, 'image/webp'],
 ] as const
+/** A media type that is recognized. */
 export type ImageType = (typeof SIGNS)[number][1]
 
 /** Bytes of the head that identify the type. */

@@ -1,5 +1,6 @@
 /** Finds a credential in what its provider sends back, in every usual encoding. */
 
+/** What stands in the place of a credential. */
 export const MASK = '***'
 /** This many consecutive characters of a credential count as a part of it. */
 const RUN = 12

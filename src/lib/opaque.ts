@@ -1,13 +1,14 @@
 /** Secrets without content: their hash identifies them. */
 import { createHash, randomBytes } from 'node:crypto'
 
-export interface Opaque {
+interface Opaque {
   /** Shown once. */
   readonly text: string
   /** SHA-256, hex. */
   readonly hash: string
 }
 
+/** SHA-256 of UTF-8, in hex. */
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /** `prefix` and as many random bytes, in base64url. */

@@ -1,6 +1,8 @@
 /** Recurring spans of time: calendar hours, days, weeks and months in a time zone, and billing cycles. */
 
+/** The values of a limit's `period` that recur. */
 export const periods = ['hour', 'day', 'week', 'month'] as const
+/** A recurring span; a week begins on Monday. */
 export type Period = (typeof periods)[number]
 
 /** Unix milliseconds; `end` is exclusive. */

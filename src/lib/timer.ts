@@ -1,6 +1,7 @@
 /** Longest delay of a Node timer, about 24 days: a longer one fires at once. */
 const LONGEST_MS = 2 ** 31 - 1
 
+/** A delay that `setTimeout` takes: at most the longest one. */
 export const timerMs = (ms: number): number => Math.min(ms, LONGEST_MS)
 
 /**

@@ -1,5 +1,6 @@
 /** Turns of the event loop for long work that is done in steps: one step a turn, in fair shares. */
 
+/** The queue of a process; tenants take turns. */
 export class Turns {
   /** Whose steps wait, by tenant; a tenant that had its turn comes last. */
   readonly #waiting = new Map<string, (() => void)[]>()
