@@ -14,6 +14,7 @@ import { speech } from './speech/index.ts'
 import { transcriptions, translations } from './transcriptions/index.ts'
 import { videos } from './videos/index.ts'
 
+/** The rows by name; planning, prices and the catalogue iterate over them. */
 export const operations: { readonly [O in Op]: Operation<O> } = {
   chat,
   embeddings,

@@ -2,6 +2,7 @@
 import type { Simulation } from '../../core/operation.ts'
 import { answer, type DemoAnswer, type DemoRequest } from './simulated.ts'
 
+/** The path of OpenAI's chat completions API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/chat/completions'({ json }) {
     const request = json as DemoRequest & { model: string }

@@ -15,6 +15,7 @@ import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'
 import { routed } from './routed.ts'
 
+/** Priced by tokens; an image or audio in a message is estimated in tokens too. */
 export const chat: Operation<'chat'> = {
   name: 'chat',
   impliedBy: ({ output }) => output.includes('text') && !output.includes('embedding'),

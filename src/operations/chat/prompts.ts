@@ -3,6 +3,7 @@ import type { Event } from '../../core/event.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { FanOut } from '../../core/translator.ts'
 
+/** Each prompt is a request of its own; choices are renumbered in the order of the prompts. */
 export const promptFanOut: FanOut<'chat'> = {
   ordered: true,
   split(request) {

@@ -11,6 +11,7 @@ const effortOf = (request: ChatRequest) => request.reasoning?.effort ?? request.
 const asksReasoning = (request: ChatRequest) =>
   (effortOf(request) ?? 'none') !== 'none' || request.reasoning?.max_tokens != null
 
+/** Each is checked in this order; the first that no mapping meets names the error's `param`. */
 export const requirements: readonly Requirement<ChatRequest>[] = [
   {
     param: 'messages',

@@ -14,6 +14,7 @@ const PRICE_PLACES = 6
 
 const ROUTINGS: readonly unknown[] = ['auto', 'price', 'throughput', 'latency']
 
+/** Undefined for a body without such fields. Throws a 400 for a field of the wrong form. */
 export function routed(body: unknown): RoutedBody<ChatRequest> | undefined {
   if (!isObject(body)) return undefined
   const { routing } = body

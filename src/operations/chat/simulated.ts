@@ -23,6 +23,7 @@ export interface DemoRequest {
   max_tokens?: number
 }
 
+/** What the demo provider answers, before it has the form of a wire. */
 export interface DemoAnswer {
   text: string
   reasoning: string
@@ -35,6 +36,7 @@ export interface DemoAnswer {
 
 const tokens = (text: string) => Math.ceil(text.length / 4)
 
+/** Equal for equal requests; `tool` is set where the request allows one of its tools and holds no result of one yet. */
 export function answer(request: DemoRequest): DemoAnswer {
   const prompt = lastText(request.messages, 'user')
   const reasoning = thinks(request) ? `The user wrote ${prompt.length} characters; a simulated answer follows.` : ''

@@ -2,6 +2,7 @@
 import type { Simulation } from '../../core/operation.ts'
 import type { DecisionRequest, Question } from './request.ts'
 
+/** The path of the decisions API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/systemone'({ json, body }) {
     const { model, questions } = json as DecisionRequest

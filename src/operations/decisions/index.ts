@@ -2,6 +2,7 @@
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 
+/** Priced by prompt tokens. */
 export const decisions: Operation<'decisions'> = {
   name: 'decisions',
   impliedBy: ({ output }) => output.includes('decision'),

@@ -23,18 +23,21 @@ const question = s.tagged(
 /** Without unknown and null fields. */
 export type Question = Infer<typeof question>
 
+/** As clients send it: up to 100 questions by their keys. */
 export const decisionBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   state: prose,
   questions: s.record(question, { minProperties: 1, maxProperties: 100 }),
 })
 
+/** The canonical request. */
 export interface DecisionRequest {
   readonly model: string
   readonly state: string | object
   readonly questions: Readonly<Record<string, Question>>
 }
 
+/** The answer to one question; probabilities are from 0 to 1. */
 export type Decision =
   /** Probability of yes. */
   | { readonly type: 'noul'; readonly noul: number }

@@ -6,6 +6,7 @@ import { demo } from './demo.ts'
 import type { EmbeddingRequest } from './request.ts'
 import { requirements } from './requirements.ts'
 
+/** Priced by prompt tokens. */
 export const embeddings: Operation<'embeddings'> = {
   name: 'embeddings',
   impliedBy: ({ output }) => output.includes('embedding'),

@@ -13,6 +13,7 @@ function longest({ input }: EmbeddingRequest): number {
 const inputsIn = ({ input }: EmbeddingRequest): number =>
   typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length
 
+/** Dimensions, length of an input and number of inputs. */
 export const requirements: readonly Requirement<EmbeddingRequest>[] = [
   {
     param: 'dimensions',

@@ -10,6 +10,7 @@ const SIDE = CELLS * CELL
 
 type Fields = Readonly<Record<string, unknown>>
 
+/** The paths of OpenAI's images API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/images/generations': ({ json }) => answer(json as Fields, '', 'image_generation'),
   '/images/edits': request => {

@@ -59,6 +59,7 @@ const tuning = {
   user: 'user',
 } as const
 
+/** Priced by the image, or by tokens. */
 export const images: Operation<'images'> = {
   name: 'images',
   impliedBy: putsOut,
@@ -74,6 +75,7 @@ export const images: Operation<'images'> = {
   demo,
 }
 
+/** Priced as images, with the images of the request as input. */
 export const imageEdits: Operation<'image_edits'> = {
   name: 'image_edits',
   impliedBy: model => putsOut(model) && (model.input.includes('image') || model.output.includes('text')),

@@ -4,6 +4,7 @@ import type { ImageDescription } from '../../core/event.ts'
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 import type { ImageType } from '../../lib/image-type.ts'
 
+/** Images of one edit request. */
 export const MAX_IMAGES = 16
 
 /** `null` counts as absent. */
@@ -33,11 +34,13 @@ const common = {
   user: may(s.string()),
 }
 
+/** As clients send it (OpenAI's images API); unknown fields are ignored. */
 export const imageBody = s.open({
   ...common,
   quality: may(s.enum('standard', 'hd', 'low', 'medium', 'high', 'xhigh', 'max', 'auto')),
   style: may(s.enum('vivid', 'natural')),
 })
+/** A valid body of `/v1/images/generations`. */
 export type ImageBody = Infer<typeof imageBody>
 
 const edits = {
@@ -47,11 +50,13 @@ const edits = {
 }
 const reference = s.open({ image_url: s.string({ minLength: 1 }) })
 
+/** The JSON body of an edit; see `imageEditForm` for the other one. */
 export const imageEditBody = s.open({
   ...edits,
   images: s.array(reference, { minItems: 1, maxItems: MAX_IMAGES }),
   mask: may(reference),
 })
+/** A valid JSON body of `/v1/images/edits`. */
 export type ImageEditBody = Infer<typeof imageEditBody>
 
 /** The texts of a form. Its images are files, or texts in their place. */
@@ -62,6 +67,7 @@ export const imageEditForm = s.open({
   mask: s.optional(s.string()),
 })
 
+/** The canonical request; undefined for what the client left out. */
 export interface ImageRequest {
   readonly model: string
   readonly prompt: string
@@ -91,6 +97,7 @@ export interface ImageInput {
   readonly type?: ImageType
 }
 
+/** The same with at least one image. */
 export interface ImageEditRequest extends ImageRequest {
   readonly images: readonly ImageInput[]
   /** A PNG. */
@@ -118,6 +125,7 @@ export class Base64Slice {
   }
 }
 
+/** An image of a `result`; `b64` is base64 without a data URL around it. */
 export interface GeneratedImage {
   readonly b64: string | Base64Slice
   /** As the provider reports it. */

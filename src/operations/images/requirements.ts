@@ -51,8 +51,10 @@ function common(op: Op): Requirement<ImageRequest>[] {
 const mostImages = ({ maxImages, wires }: Mapping): number =>
   Math.min(maxImages ?? MAX_IMAGES, wires.get('image_edits')?.maxInputs ?? MAX_IMAGES)
 
+/** For `/v1/images/generations`. */
 export const imageRequirements = common('images')
 
+/** For `/v1/images/edits`. */
 export const imageEditRequirements: readonly Requirement<ImageEditRequest>[] = [
   {
     param: 'images',

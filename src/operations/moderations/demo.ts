@@ -2,6 +2,7 @@
 import type { Simulation } from '../../core/operation.ts'
 import { categories, isParts, type ModerationRequest } from './request.ts'
 
+/** The path of OpenAI's moderations API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/moderations'({ json }) {
     const { model, input } = json as ModerationRequest

@@ -12,6 +12,7 @@ const requirements: readonly Requirement<ModerationRequest>[] = [
   },
 ]
 
+/** Priced by prompt tokens or by the request. */
 export const moderations: Operation<'moderations'> = {
   name: 'moderations',
   impliedBy: ({ output }) => output.includes('moderation'),

@@ -9,8 +9,10 @@ const part = s.tagged(
   s.open({ type: s.enum('text'), text }),
   s.open({ type: s.enum('image_url'), image_url: s.open({ url: text }) }),
 )
+/** A text or an image of an input. */
 export type ModerationPart = Infer<typeof part>
 
+/** As clients send it (OpenAI's moderations API). */
 export const moderationBody = s.open({
   model: s.optional(s.nullable(s.string({ minLength: 1, maxLength: 256 }))),
   input: s.either(
@@ -20,6 +22,7 @@ export const moderationBody = s.open({
   ),
 })
 
+/** The canonical request. */
 export interface ModerationRequest {
   readonly model: string
   /** Texts have a result each, parts have one together. */
@@ -42,7 +45,6 @@ export const categories = [
   'violence',
   'violence/graphic',
 ] as const
-export type Category = (typeof categories)[number]
 
 /** One result, as a provider's wire tells it: what it does not know may be missing, and it may have categories of its own. */
 export interface ModerationResult {
@@ -57,6 +59,7 @@ export interface ModerationAnswer {
   readonly results: readonly ModerationResult[]
 }
 
+/** True for an input of parts, which have one result together. */
 export const isParts = (input: ModerationRequest['input']): input is readonly ModerationPart[] =>
   Array.isArray(input) && typeof input[0] === 'object'
 

@@ -2,6 +2,7 @@
 import type { Simulation } from '../../core/operation.ts'
 import { addressOf, type OcrRequest } from './request.ts'
 
+/** The path of Mistral's OCR API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/ocr'({ json }) {
     const request = json as OcrRequest

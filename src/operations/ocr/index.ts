@@ -8,6 +8,7 @@ const PAGE_BYTES = 50_000
 const MAX_PAGES = 1000
 const UNKNOWN_PAGES = 10
 
+/** Priced by the page; a page with annotations has a price of its own. */
 export const ocr: Operation<'ocr'> = {
   name: 'ocr',
   impliedBy: () => false,

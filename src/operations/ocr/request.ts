@@ -26,6 +26,7 @@ const document = s.tagged(
   s.open({ type: s.enum('image_url'), image_url: s.either(url, s.open({ url })) }),
 )
 
+/** As clients send it (Mistral's OCR API). */
 export const ocrBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   document,

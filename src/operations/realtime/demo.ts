@@ -26,6 +26,7 @@ const textsOf = (item: unknown): string[] =>
     isObject(part) && typeof part.text === 'string' ? [part.text] : [],
   )
 
+/** Sessions by path; each returns the function that takes the client's events. */
 export const demoSession: NonNullable<Readonly<Record<string, SimulatedSession>>> = {
   '/realtime'(send, query) {
     const model = new URLSearchParams(query).get('model') ?? 'demo-realtime'

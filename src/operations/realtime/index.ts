@@ -4,6 +4,7 @@ import type { Operation } from '../../core/operation.ts'
 import { demoSession } from './demo.ts'
 import type { RealtimeRequest } from './request.ts'
 
+/** Priced by tokens of each response, or by the hour of audio. */
 export const realtime: Operation<'realtime'> = {
   name: 'realtime',
   impliedBy: () => false,

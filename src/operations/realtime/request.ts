@@ -51,15 +51,19 @@ const transcriptionSession = s.object({
   type: s.enum('transcription'),
   audio: s.object({ input: s.object({ ...input, transcription }) }),
 })
+/** The body of `POST /v1/realtime/client_secrets` (OpenAI's Realtime API). */
 export const clientSecretBody = s.object({
   expires_after: s.optional(
     s.object({ anchor: s.optional(s.enum('created_at')), seconds: s.optional(s.integer({ minimum: 1 })) }),
   ),
   session: s.tagged(realtimeSession, transcriptionSession),
 })
-export type ClientSecretBody = Infer<typeof clientSecretBody>
+/** A valid body. */
+type ClientSecretBody = Infer<typeof clientSecretBody>
+/** The settings of a session as clients write them. */
 export type SessionSettings = ClientSecretBody['session']
 
+/** The canonical request of a session or of a client secret. */
 export interface RealtimeRequest {
   /** Of what speaks, or of what transcribes where nothing does. */
   readonly model: string

@@ -9,6 +9,7 @@ interface DemoRerank {
 
 const wordsOf = (text: string): Set<string> => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu))
 
+/** The path of Cohere's rerank API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/rerank'({ json }) {
     const { query, documents, top_n } = json as DemoRerank

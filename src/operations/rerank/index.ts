@@ -5,6 +5,7 @@ import { demo } from './demo.ts'
 /** Documents per search unit. */
 const UNIT_DOCUMENTS = 100
 
+/** Priced by prompt tokens, or by the request of up to 100 documents. */
 export const rerank: Operation<'rerank'> = {
   name: 'rerank',
   impliedBy: ({ output }) => output.includes('rerank'),

@@ -14,8 +14,10 @@ export const rerankBody = s.open({
   max_chunks_per_doc: count,
   max_tokens_per_doc: count,
 })
+/** A valid body of `/v1/rerank` or `/v2/rerank`. */
 export type RerankBody = Infer<typeof rerankBody>
 
+/** The canonical request; documents are texts. */
 export interface RerankRequest {
   readonly model: string
   readonly query: string

@@ -8,6 +8,7 @@ const MS_PER_CHARACTER = 20
 const MAX_MS = 10_000
 const CHUNK = 16 * 1024
 
+/** The path of OpenAI's speech API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/audio/speech'({ json }) {
     const { input, response_format: format = 'wav' } = json as { input: string; response_format?: string }

@@ -10,6 +10,7 @@ export const speechFormats = {
   wav: 'audio/wav',
   pcm: 'audio/pcm',
 } as const
+/** A key of `speechFormats`. */
 export type SpeechFormat = keyof typeof speechFormats
 
 /** The key of a mapping's `voices` by which every name that is no key goes on unchanged. */
@@ -17,6 +18,7 @@ export const ANY_VOICE = '*'
 
 const voice = s.string({ minLength: 1, maxLength: 200 })
 
+/** As clients send it (OpenAI's speech API). */
 export const speechBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   input: s.string({ minLength: 1, maxLength: 100_000 }),
@@ -26,8 +28,10 @@ export const speechBody = s.open({
   instructions: s.optional(s.nullable(s.string({ maxLength: 4096 }))),
   stream_format: s.optional(s.nullable(s.enum('audio', 'sse'))),
 })
+/** A valid body of `/v1/audio/speech`. */
 export type SpeechBody = Infer<typeof speechBody>
 
+/** The canonical request. */
 export interface SpeechRequest {
   readonly model: string
   readonly input: string

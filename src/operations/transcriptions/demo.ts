@@ -16,6 +16,7 @@ function transcribe({ body }: SimulatedRequest): object {
 }
 const simulate: Simulation = request => ({ json: transcribe(request) })
 
+/** The paths of OpenAI's audio API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/audio/transcriptions': simulate,
   '/audio/translations': simulate,

@@ -66,11 +66,13 @@ const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
   demo,
 }
 
+/** `/v1/audio/transcriptions`. */
 export const transcriptions: Operation<'transcriptions'> = {
   ...common,
   name: 'transcriptions',
   requirements: requirements('transcriptions'),
 }
+/** `/v1/audio/translations`: the same into English. */
 export const translations: Operation<'translations'> = {
   ...common,
   name: 'translations',

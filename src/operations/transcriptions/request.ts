@@ -2,8 +2,9 @@
 import type { Upload } from '../../core/body.ts'
 import { type Infer, s } from '../../core/schema.ts'
 
+/** The values of `response_format`. */
 export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
-export type TranscriptFormat = (typeof transcriptFormats)[number]
+type TranscriptFormat = (typeof transcriptFormats)[number]
 
 const text = s.string({ minLength: 1 })
 const optional = { text: s.optional(s.nullable(text)), flag: s.optional(s.nullable(s.boolean())) }
@@ -28,10 +29,12 @@ export const transcriptionBody = s.open({
   filler_words: optional.flag,
   keyterm: few(100, 100),
 })
+/** A valid body of `/v1/audio/transcriptions`. */
 export type TranscriptionBody = Infer<typeof transcriptionBody>
 
 /** Translations have no speaker labels and no streams, and their language is English. */
-export const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
+const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
+/** The fields of a form, or a JSON body, for `/v1/audio/translations`. */
 export const translationBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   url: optional.text,
@@ -40,6 +43,7 @@ export const translationBody = s.open({
   temperature: s.optional(s.nullable(s.number({ minimum: 0, maximum: 1 }))),
 })
 
+/** The canonical request of both. */
 export interface TranscriptionRequest {
   readonly model: string
   /** One of `file` and `url`. */
@@ -71,6 +75,7 @@ export interface Word {
   readonly end: number
   readonly speaker?: string | undefined
 }
+/** A stretch of speech; times in seconds. */
 export interface Segment {
   readonly start: number
   readonly end: number
@@ -92,8 +97,10 @@ export interface Transcript {
 
 /** Formats that say when something was said. */
 const TIMED: readonly TranscriptFormat[] = ['srt', 'vtt', 'verbose_json']
+/** True where the answer's format shows when words were said. */
 export const needsTimes = ({ response_format }: Pick<TranscriptionRequest, 'response_format'>): boolean =>
   TIMED.includes(response_format)
+/** True where the answer shows who speaks. */
 export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_format' | 'diarize'>): boolean =>
   request.diarize || request.response_format === 'diarized_json'
 
@@ -101,6 +108,7 @@ export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_form
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600
+/** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
 

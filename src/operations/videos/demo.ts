@@ -30,6 +30,7 @@ function find(id: string | undefined): Made {
   return job
 }
 
+/** The paths of OpenAI's videos API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/videos'({ body, json }) {
     const text = body.toString('latin1')

@@ -5,6 +5,7 @@ import { imagesIn, TOKENS_PER_SECOND, videoJob, videoTerms, videoUsage } from '.
 import { secondsFor, type VideoRequest } from './request.ts'
 import { videoRequirements } from './requirements.ts'
 
+/** Priced by the second, or by tokens; a request makes a job. */
 export const videos: Operation<'videos'> = {
   name: 'videos',
   impliedBy: ({ output }) => output.includes('video'),

@@ -10,6 +10,7 @@ import { secondsFor, type VideoParams, type VideoRequest, videoClassOf } from '.
 const FTYP = 'ftyp'
 const EBML = 0x1a45dfa3
 
+/** The number of input images. */
 export const imagesIn = ({ image, last_frame, reference_images }: Readonly<VideoRequest>): number =>
   Number(image !== undefined) + Number(last_frame !== undefined) + (reference_images?.length ?? 0)
 
@@ -32,6 +33,7 @@ export const videoUsage = ({ seconds, images }: VideoParams, { second, completio
   return usage
 }
 
+/** What jobs need of videos; `params` are `VideoParams`. */
 export const videoJob: JobOperation<VideoRequest> = {
   kind: 'video',
   prefix: 'video_',

@@ -2,7 +2,7 @@
 import { type Infer, s } from '../../core/schema.ts'
 import type { ImageInput } from '../images/request.ts'
 
-export const videoSizes = [
+const videoSizes = [
   '848x480',
   '854x480',
   '480x854',
@@ -18,7 +18,7 @@ export const videoSizes = [
   '3840x2160',
   '2160x3840',
 ] as const
-export type VideoSize = (typeof videoSizes)[number]
+type VideoSize = (typeof videoSizes)[number]
 
 const url = s.string({ minLength: 1 })
 const optional = <S extends Parameters<typeof s.nullable>[0]>(schema: S) => s.optional(s.nullable(schema))
@@ -48,8 +48,10 @@ export const videoBody = s.open({
   seed: optional(s.integer()),
   negative_prompt: optional(s.string()),
 })
+/** A valid body of `/v1/videos`. */
 export type VideoBody = Infer<typeof videoBody>
 
+/** The canonical request. */
 export interface VideoRequest {
   readonly model: string
   readonly prompt: string

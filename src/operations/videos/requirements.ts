@@ -16,6 +16,7 @@ const has = (list: readonly unknown[] | undefined): boolean => list !== undefine
 const MAX_REFERENCE_IMAGES = 3
 const mostImages = ({ maxReferenceImages = MAX_REFERENCE_IMAGES }: Mapping): number => maxReferenceImages
 
+/** Size, length, sound and input images. */
 export const videoRequirements: readonly Requirement<VideoRequest>[] = [
   {
     param: 'size',
