@@ -5,7 +5,8 @@ import { SERIES_LIMIT, Series } from './series.ts'
 
 const LAG = 'gateway_event_loop_lag_seconds'
 
-export interface Family {
+/** The description of a metric. */
+interface Family {
   readonly name: string
   readonly help: string
   /** Labels with a closed set of values; folding keeps them. */

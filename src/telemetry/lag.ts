@@ -7,7 +7,7 @@ const RESOLUTION_MS = 10
 const WEIGHT = 1 / 4
 
 /** Seconds. Quantiles cover the time since the previous call; `sum` and `count` the whole life of the process. */
-export interface LagSample {
+interface LagSample {
   readonly p50: number
   readonly p99: number
   readonly max: number
@@ -16,7 +16,7 @@ export interface LagSample {
 }
 
 /** Milliseconds: `now` is monotonic, `used` is the CPU time of the process. */
-export interface LagClocks {
+interface LagClocks {
   now(): number
   used(): number
 }

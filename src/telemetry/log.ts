@@ -3,7 +3,9 @@ import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pin
 import type { Log } from '../core/ports.ts'
 import { cleanText, redactValue } from '../lib/redact.ts'
 
+/** The values of `GATEWAY_LOG_LEVEL`. */
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
+/** The lowest level that is written; `silent` writes nothing. */
 export type LogLevel = (typeof logLevels)[number]
 
 /** The level of `GATEWAY_LOG_LEVEL`; `info` when unset. Throws a RangeError for an unknown level. */

@@ -15,7 +15,8 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Result of loading the configuration: a new snapshot, the same one, or a rejection that kept the old one. */
 const reloadResults = ['changed', 'unchanged', 'failed'] as const
-export type ReloadResult = (typeof reloadResults)[number]
+/** A value of the label `result` of reloads. */
+type ReloadResult = (typeof reloadResults)[number]
 
 const JOB_BUCKETS = [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200]
 
