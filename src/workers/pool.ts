@@ -10,6 +10,7 @@ import { WorkerSlot } from './worker-slot.ts'
 /** Time limit for a worker's state, in milliseconds; health probes usually wait a second. */
 const GLANCE_MS = 500
 
+/** What workers are started with, and callbacks for their life. */
 export interface PoolOptions {
   /** Module that a worker runs. */
   readonly entry: string
@@ -30,6 +31,7 @@ export interface Answers<Answer> {
   readonly refusals: ReadonlyMap<number, Error>
 }
 
+/** `count` slots of a cluster, with what the workers share: quota leases, affinity and kept turns. */
 export class Pool {
   readonly #slots: readonly WorkerSlot[]
   readonly #log: Log

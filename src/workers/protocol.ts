@@ -21,6 +21,7 @@ export interface WorkerInit {
   readonly plugins: readonly LoadedModule[]
 }
 
+/** A worker as `gatewayctl` shows it. */
 export interface WorkerState {
   readonly pid: number
   /** False during start and drain. */

@@ -14,6 +14,7 @@ const MAX_DELAY_MS = 30_000
 /** How a process ended: exit code, or the signal that killed it. */
 export type End = number | string
 
+/** What a slot needs of its pool. */
 export interface WorkerSlotOptions {
   begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void
@@ -23,6 +24,7 @@ export interface WorkerSlotOptions {
   readonly log: Log
 }
 
+/** Has at most one live process; a process that ends while the pool serves is replaced. */
 export class WorkerSlot {
   readonly #options: WorkerSlotOptions
   #worker: Worker | undefined
