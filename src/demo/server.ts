@@ -9,6 +9,7 @@ const BASE = '/v1'
 /** Simulations distinguish methods themselves. */
 const ANY = 'ANY'
 
+/** A running demo provider. */
 export interface Demo {
   /** Base address for the demo manifest. */
   readonly url: string
