@@ -1,20 +1,21 @@
 /** Many jobs: idle turns of the engine, and claims, read what is due and nothing else. */
 import { join } from 'node:path'
 import t from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { planOf, statementsOf } from './statements.ts'
+import { planOf, type Ran, statementsOf } from './statements.ts'
 import { HOUR, NOON, temporaryFolder } from './subject.ts'
 
 const FINISHED = 10_000
 const RUNNING = 1_000
 const DUE = 5
+const DUE_OF_ONE = 3_000
 const INSERT = `
   INSERT INTO jobs (id, kind, log_id, request_id, org_id, project_id, key_id, endpoint, requested_model, model, provider,
     mapping, credential, wire, upstream_id, params, state, price, discount, hold_id, amount, funds, cost, settled_at,
     callback_state, created_at, completed_at, deadline_at, next_at, expires_at, result_kind)
-  VALUES (@id, 'video', @id, @id, @org, 'project', 'key', 'videos', 'film', 'film', 'acme', 'film-1', 'none',
+  VALUES (@id, 'video', @id, @id, @org, 'project', 'key', 'videos', 'film', 'film', @provider, 'film-1', 'none',
     'openai.videos', 'up', '{}', @state, '{}', 0, @id, 0, 'credits', @cost, @ended, 'none', @at, @ended, @deadline, @next,
     @expires, @result)`
 
@@ -28,7 +29,7 @@ t.before(() => {
       const isRunning = n < RUNNING
       const at = NOON - n
       insert.run({
-        ...{ id: `job-${n}`, org: `org-${n % 50}`, at, deadline: NOON + HOUR },
+        ...{ id: `job-${n}`, org: `org-${n % 50}`, provider: 'acme', at, deadline: NOON + HOUR },
         state: isRunning ? 'in_progress' : 'completed',
         next: n < DUE ? NOON : NOON + HOUR,
         ended: isRunning ? null : at,
@@ -62,4 +63,57 @@ t.test('J18 an idle turn and a claim read indexes alone', async t => {
   t.same(scans(), [])
   ran.push({ sql: "SELECT id FROM jobs WHERE wire = 'x'", given: [], db })
   t.equal(scans().length, 1, 'the pattern finds scans')
+})
+
+/** Rows that a claim reads of those that are due. */
+function dueRead(db: Sqlite, { sql, given }: Ran): number {
+  let read = 0
+  db.function('is_read', { deterministic: false }, () => {
+    read++
+    return 1
+  })
+  const counted = db.prepare(sql.replaceAll('next_at <= @now', 'next_at <= @now AND is_read()'))
+  db.exec('BEGIN')
+  counted.all(...given)
+  db.exec('ROLLBACK')
+  return read
+}
+
+t.test('J19 of thousands of due jobs of one organization, a claim reads as many as it may have', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const ran = statementsOf(t, path)
+  const stores = openSqlite(path, { now: () => NOON })
+  t.teardown(() => stores.close())
+  const db = new Database(path)
+  t.teardown(() => db.close())
+  const insert = db.prepare(INSERT)
+  const add = (org: string, provider: string, count: number, next: number) => {
+    for (let n = 0; n < count; n++) {
+      const ends = { ended: null, expires: null, result: null, cost: null }
+      const id = `${org} ${provider} ${n}`
+      insert.run({ id, org, provider, state: 'queued', at: NOON, deadline: NOON + HOUR, next: next + n, ...ends })
+    }
+  }
+  db.transaction(() => {
+    add('busy', 'slow', DUE_OF_ONE, NOON - DUE_OF_ONE - 100)
+    add('busy', 'quick', 3, NOON - 50)
+    add('calm', 'slow', 2, NOON - 10)
+    add('idle', 'slow', 1, NOON + HOUR)
+  })()
+  const claim = async (owner: string, now = NOON) => {
+    ran.length = 0
+    const claimed = await stores.jobs.claim({ owner, now, until: now + 1000, limit: 25 }, 8)
+    const [update] = ran.filter(({ sql }) => sql.includes('UPDATE jobs'))
+    const steps = planOf(db, update!).filter(step => /^(?:SCAN|SEARCH) jobs\b/.test(step))
+    t.notMatch(steps.join(), /^SCAN jobs$/)
+    t.ok(dueRead(db, update!) < 300, `${dueRead(db, update!)} rows`)
+    return claimed.map(({ id }) => id).sort()
+  }
+  const of = (pair: string, from: number, to: number) =>
+    Array.from({ length: to - from }, (_, at) => `${pair} ${from + at}`)
+  const first = [...of('busy quick', 0, 3), ...of('busy slow', 0, 5), ...of('calm slow', 0, 2)]
+  t.same(await claim('one'), first, 'a share of each, and the providers of one in turn')
+  t.same(await claim('one'), [], 'it has its share')
+  t.same(await claim('two'), of('busy slow', 5, 13).sort(), 'what one has is not claimed')
+  t.same(await claim('two', NOON + 2000), first, 'leases that have ended come first, as their jobs are due first')
 })

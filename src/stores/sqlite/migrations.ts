@@ -19,6 +19,7 @@ import { step as responses } from './migrations/13-responses.ts'
 import { step as jobClaims } from './migrations/14-job-claims.ts'
 import { step as realtime } from './migrations/15-realtime.ts'
 import { step as sessionResponses } from './migrations/16-session-responses.ts'
+import { step as unclaimedJobs } from './migrations/17-unclaimed-jobs.ts'
 
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
@@ -38,4 +39,5 @@ export const migrations: readonly string[] = [
   jobClaims,
   realtime,
   sessionResponses,
+  unclaimedJobs,
 ]

@@ -21,22 +21,50 @@ const INDEXED = "state IN ('creating', 'queued', 'in_progress')"
 const FREE = '(lease_until IS NULL OR lease_until <= @now)'
 const TAKE = 'UPDATE jobs SET lease_owner = @owner, lease_until = @until, fence = fence + 1 WHERE'
 
+const DUE = `${RUNNING} AND next_at <= @now`
+/** In the index by organization and provider. */
+const UNCLAIMED = `${RUNNING} AND lease_owner IS NULL`
+const HELD_AT_PROVIDER = '(SELECT count(*) FROM held WHERE held.provider'
+/** So many due rows are read as they come; where there are more, only so many of each pair as may be claimed. */
+const FEW = 256
+
 /**
  * Of each organization one after another, and of its providers, so that one with many jobs does not keep those of others
- * waiting; and no more of an organization or a provider than the share of it that the owner has left.
+ * waiting; and no more of an organization or a provider than the share of it that the owner has left. `pairs` are
+ * organizations with their providers, each found by the index behind the one before.
  */
 const CLAIM = `
-  WITH held AS MATERIALIZED (
+  WITH RECURSIVE held AS MATERIALIZED (
     SELECT org_id, provider FROM jobs WHERE lease_owner = @owner AND lease_until > @now
+  ), few AS MATERIALIZED (
+    SELECT id, org_id, provider, next_at FROM jobs
+    WHERE ${INDEXED} AND lease_owner IS NULL AND ${DUE} ORDER BY next_at LIMIT ${FEW}
+  ), pairs AS (
+    SELECT * FROM (SELECT org_id, provider FROM jobs WHERE ${UNCLAIMED} ORDER BY org_id, provider LIMIT 1)
+    WHERE (SELECT count(*) FROM few) = ${FEW}
+    UNION ALL
+    SELECT jobs.org_id, jobs.provider FROM pairs CROSS JOIN jobs ON jobs.rowid = coalesce(
+      (SELECT rowid FROM jobs AS next WHERE next.org_id = pairs.org_id AND next.provider > pairs.provider AND ${UNCLAIMED}
+        ORDER BY next.provider LIMIT 1),
+      (SELECT rowid FROM jobs AS next WHERE next.org_id > pairs.org_id AND ${UNCLAIMED}
+        ORDER BY next.org_id, next.provider LIMIT 1))
+  ), free AS (
+    SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${FEW}
+    UNION ALL
+    SELECT id, jobs.org_id, jobs.provider, next_at FROM pairs CROSS JOIN jobs ON jobs.rowid IN (
+      SELECT rowid FROM jobs AS first
+      WHERE first.org_id = pairs.org_id AND first.provider = pairs.provider AND ${UNCLAIMED} AND ${DUE}
+      ORDER BY first.next_at LIMIT @share)
+    UNION ALL
+    SELECT id, org_id, provider, next_at FROM jobs WHERE lease_owner IS NOT NULL AND lease_until <= @now AND ${DUE}
   ), due AS (
-    SELECT id, org_id, provider, next_at, row_number() OVER (PARTITION BY org_id, provider ORDER BY next_at) AS of_both
-    FROM jobs WHERE ${INDEXED} AND ${RUNNING} AND next_at <= @now AND ${FREE}
-      AND (SELECT count(*) FROM held WHERE held.provider = jobs.provider) < @share
+    SELECT *, row_number() OVER (PARTITION BY org_id, provider ORDER BY next_at) AS of_both
+    FROM free WHERE ${HELD_AT_PROVIDER} = free.provider) < @share
   ), turns AS (
     SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY of_both, next_at) AS turn FROM due
   ), placed AS (
     SELECT id, next_at, turn, row_number() OVER (PARTITION BY provider ORDER BY turn, next_at)
-      + (SELECT count(*) FROM held WHERE held.provider = turns.provider) AS of_provider
+      + ${HELD_AT_PROVIDER} = turns.provider) AS of_provider
     FROM turns WHERE turn + (SELECT count(*) FROM held WHERE held.org_id = turns.org_id) <= @share
   )
   ${TAKE} id IN (
