@@ -151,7 +151,7 @@ export interface Provider {
 }
 
 /** A field of a provider's own that turns reasoning on and off, in place of `reasoning_effort` or beside it. */
-export interface ReasoningSwitch {
+interface ReasoningSwitch {
   /** `name`, or `name.within`. */
   readonly field: string
   readonly on: string | boolean

@@ -43,7 +43,7 @@ export interface Codec<O extends Op = Op> {
 }
 
 /** The choices of a codec about what its clients expect. */
-export interface Compat<O extends Op = Op, T = unknown> {
+interface Compat<O extends Op = Op, T = unknown> {
   readonly options: Schema<T>
   /** The codec that keeps to them. */
   create(options: T): Codec<O>

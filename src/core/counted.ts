@@ -12,7 +12,7 @@ export const atLeastZero = (n: bigint): bigint => (n > 0n ? n : 0n)
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 
 /** Usage in whole units, as far as it has a rate of its own: what has none stays in the plain prompt or completion. */
-export interface Counted {
+interface Counted {
   readonly prompt: bigint
   readonly completion: bigint
   /** Read from a cache; `readAudio` of it at a rate of its own. */

@@ -5,7 +5,7 @@ import type { ChatRequest, ReasoningEffort } from './ops.ts'
 type Effort = Exclude<ReasoningEffort, 'none'>
 
 /** Tokens for each effort (docs/contract.md#efforts). Of two efforts equally near to a budget the first counts. */
-export const effortBudgets: Readonly<Record<Effort, number>> = {
+const effortBudgets: Readonly<Record<Effort, number>> = {
   low: 1024,
   medium: 2000,
   minimal: 2000,

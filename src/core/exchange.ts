@@ -26,7 +26,7 @@ import type { FanOut, NativeRequest, RequestPart, Target, WireRequest } from './
 import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
-export interface OutputLimit {
+interface OutputLimit {
   readonly tokens: number
   readonly by: StoppedBy
 }
@@ -45,7 +45,7 @@ export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
 
 /** What the listener states about a request. */
-export interface ExchangeInit {
+interface ExchangeInit {
   snapshot: Snapshot
   endpoint: Endpoint
   /** Request method; GET by default. */

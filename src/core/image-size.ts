@@ -1,7 +1,7 @@
 /** Sizes of images as requests name them: `1024x1536`, or a class such as `2K` (docs/contract.md#media-prices). */
 
 /** In pixels. */
-export interface ImageSize {
+interface ImageSize {
   readonly width: number
   readonly height: number
 }

@@ -34,7 +34,7 @@ export const isLongNumber = (text: string): boolean => text.startsWith(MARK)
  * The member of an object whose numbers must be passed on unchanged, such as the arguments of a call, or undefined.
  * `name` is the object's own member name.
  */
-export type Place = (holder: Json, name: string) => string | undefined
+type Place = (holder: Json, name: string) => string | undefined
 
 /** As `JSON.parse`, with marks in what `place` names; elsewhere numbers are rounded. Throws a SyntaxError. */
 export const parseBody = (json: string, place: Place): unknown =>

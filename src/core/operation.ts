@@ -77,7 +77,7 @@ export interface RoutedBody<R> {
 }
 
 /** How long an answer may become. */
-export interface OutputBound {
+interface OutputBound {
   readonly choices: number
   /** Tokens of each; undefined when the caller sets none. */
   readonly limit: number | undefined

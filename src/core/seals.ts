@@ -7,7 +7,7 @@ import type { Event } from './event.ts'
 import { isObject, type Json } from './json.ts'
 
 /** `version` identifies a key and reveals nothing of it. */
-export interface SealKey {
+interface SealKey {
   /** Eight characters. */
   readonly version: string
   readonly key: KeyObject

@@ -6,7 +6,7 @@ import { textIn } from './json.ts'
 export type Parsed<T> = { readonly value: T } | { readonly issue: string }
 
 /** Credentials with which requests are signed (Signature Version 4). */
-export interface AwsKeys {
+interface AwsKeys {
   readonly id: string
   readonly secret: string
   /** Only temporary keys have one. */

@@ -29,7 +29,7 @@ const CLOSE_OBJECT = 0x7d
 const SHORT = 24
 
 /** Which bound a text exceeds. */
-export type Excess = 'levels' | 'values' | 'names'
+type Excess = 'levels' | 'values' | 'names'
 
 /** What several texts hold together. */
 export class Count {

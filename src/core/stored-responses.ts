@@ -41,7 +41,7 @@ export interface ContinuedBody {
 }
 
 /** JSON texts of what one request added to its conversation, and of what its answer did. */
-export interface TurnTexts {
+interface TurnTexts {
   /** Of a list, as is `output`. */
   readonly input: string
   readonly output: string

@@ -82,7 +82,7 @@ export interface NativeRequest {
 }
 
 /** For wires that are also client wires: forwards a client's body unchanged. */
-export interface NativeForm<O extends Op = Op> {
+interface NativeForm<O extends Op = Op> {
   /** The client wire whose bodies it takes. */
   readonly wire: string
   /** Headers of clients, in lower case, whose tokens it passes on: those of a list of its own, and of the manifest's. */
@@ -100,7 +100,7 @@ export interface NativeForm<O extends Op = Op> {
 }
 
 /** For wires that also answer with what is neither events nor JSON: audio, images, films. */
-export interface BytesForm<O extends Op = Op> {
+interface BytesForm<O extends Op = Op> {
   /** What the media types of such answers begin with, in lower case. */
   readonly types: readonly string[]
   /** Each frame is a chunk as it came. */

@@ -10,7 +10,7 @@ import { readJson } from './json-body.ts'
 import { readBytes } from './pieces.ts'
 
 /** What reading depends on. */
-export type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
+type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
   readonly codec: Pick<Endpoint['codec'], 'parse'>
 }
 

@@ -12,7 +12,7 @@ export interface DrainTimes {
   readonly drain: number
 }
 
-export interface Drained {
+interface Drained {
   readonly server: Server
   idleSockets(): Iterable<Socket>
   /** Resolves when nothing is served any more. */

@@ -5,7 +5,7 @@ import { WebSocketServer } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 
-export interface AcceptOptions {
+interface AcceptOptions {
   /** Bytes of a message. */
   readonly limit: number
   /** The subprotocol to choose, where the client offers it. */

@@ -91,7 +91,7 @@ export interface Job extends NewJob, JobTarget {
 }
 
 /** What a provider said when it took the job. */
-export interface StartedJob {
+interface StartedJob {
   readonly upstreamId: string
   readonly state: 'queued' | 'in_progress'
   readonly progress: number | null
@@ -155,7 +155,7 @@ export interface Lease {
   readonly limit: number
 }
 
-export interface JobsStatus {
+interface JobsStatus {
   /** By state, of those that have not ended. */
   readonly running: Readonly<Record<string, number>>
   readonly due: number
@@ -174,7 +174,7 @@ export interface JobCounts {
   readonly bytes: number
 }
 
-export interface JobScope {
+interface JobScope {
   readonly orgId?: string | undefined
   readonly projectId?: string | undefined
 }
