@@ -17,29 +17,38 @@ export const MAX_FRAME_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
 const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
 /** In the arguments of all calls, which come back in a request and are bounded there. */
 export const MAX_CALL_CHARACTERS = 4 * 1024 * 1024
+/** Tool calls of one answer. */
 export const MAX_CALLS = 1000
+/** Blocks of reasoning in one answer. */
 export const MAX_REASONING_BLOCKS = 1000
+/** Entries in the list of choices of one frame. */
 export const MAX_CHOICES = 1024
 /** Entries of one list: of parts, of blocks, of sources. */
 const MAX_ENTRIES = 10_000
 /** Shorter text, with two brackets for each level, cannot nest too deep. */
 const SHORT = 2 * MAX_LEVELS
 
+/** The failure of an answer whose text and reasoning exceed `MAX_TEXT_CHARACTERS` while they are held. */
 export const tooLongText = (): GatewayError =>
   errors.invalidAnswer(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
 
+/** The failure of an answer one frame of which exceeds `MAX_FRAME_CHARACTERS`. */
 export const tooLongFrame = (): GatewayError =>
   errors.invalidAnswer(`its text has more than ${MAX_FRAME_CHARACTERS} characters in one frame, media apart`)
 
+/** The failure of an answer whose long whole numbers exceed `MAX_LONG_DIGITS`. */
 export const tooLongNumbers = (): GatewayError =>
   errors.invalidAnswer(`its long whole numbers have more than ${MAX_LONG_DIGITS} digits`)
 
 const tooMany = (most: number, what: string): GatewayError =>
   errors.invalidAnswer(`it holds more than ${most.toLocaleString('en')} ${what}`)
 
+/** The failure of an answer with more than `MAX_CALLS`. */
 export const tooManyCalls = (): GatewayError => tooMany(MAX_CALLS, 'tool calls')
+/** The failure of an answer with more than `MAX_REASONING_BLOCKS`. */
 export const tooManyBlocks = (): GatewayError => tooMany(MAX_REASONING_BLOCKS, 'blocks of reasoning')
 
+/** The failure of an answer the arguments of whose calls exceed `MAX_CALL_CHARACTERS`. */
 export const tooLongCalls = (): GatewayError =>
   errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`)
 

@@ -3,6 +3,7 @@ import type { DataPolicy, Mapping } from './catalog.ts'
 import { namesOf, refsOf } from './offer.ts'
 import type { Compliance } from './policy.ts'
 
+/** The policy that allows every provider and model: what changes are applied to where an organization has none. */
 export const noDemands: Compliance = {
   noTraining: false,
   noLogging: false,

@@ -4,10 +4,13 @@ import type { Usage } from './usage.ts'
 
 /** Tokens of an image of unknown size (docs/contract.md#cost). */
 const IMAGE_TOKENS = 1120n
+/** Milliseconds of an hour. */
 export const HOUR_MS = 3_600_000n
+/** Milliseconds of a second. */
 export const MS_PER_SECOND = 1000n
 
 const units = (n: number | undefined): bigint => (n === undefined || !(n > 0) ? 0n : BigInt(Math.round(n)))
+/** `n`, or 0 where it is negative. */
 export const atLeastZero = (n: bigint): bigint => (n > 0n ? n : 0n)
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 

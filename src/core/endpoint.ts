@@ -7,6 +7,7 @@ import type { Reply } from './filter.ts'
 import type { Operation } from './operation.ts'
 import type { Services } from './ports.ts'
 
+/** Methods that endpoints may have. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
 /** A refusal as one endpoint says it, where the form of its codec is not all. */

@@ -4,6 +4,7 @@ import { errors } from './error.ts'
 /** A JSON object of unknown members. */
 export type Json = Record<string, unknown>
 
+/** False for null and for lists. */
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

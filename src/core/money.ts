@@ -65,7 +65,9 @@ export function formatDecimal(value: bigint, places: number): string {
   return `${negative ? '-' : ''}${digits.slice(0, digits.length - places)}${fraction && `.${fraction}`}`
 }
 
+/** USD with at most nine decimal places, such as `"2.5"`, to nano-USD. Throws a RangeError, as `parseDecimal` does. */
 export const parseMoney = (usd: string): Money => parseDecimal(usd, 9)
+/** Nano-USD to USD without trailing zeros, such as `"2.5"`; exact, and negative amounts have a sign. */
 export const formatMoney = (amount: Money): string => formatDecimal(amount, 9)
 /** USD as a number, for JSON answers only. */
 export const toNumber = (amount: Money): number => Number(amount) / 1e9
@@ -77,6 +79,7 @@ export function ratesFor(price: Price, promptTokens: number): Rates {
   return rates
 }
 
+/** One, in millionths: what factors and discounts are counted in. */
 export const MILLION = 1_000_000n
 
 /** What a service tier multiplies the rates of tokens by, in millionths. */

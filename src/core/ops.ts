@@ -288,15 +288,22 @@ export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof
     /** Also read by the operation from every client wire. */
     provider?: ProviderPreferences
   }
+/** A message of a canonical chat request. */
 export type Message = ChatRequest['messages'][number]
+/** A part of a message whose content is a list. */
 export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]
+/** A tool that a request offers to the model. */
 export type Tool = NonNullable<ChatRequest['tools']>[number]
+/** A call in an assistant's message: of a function, or of a custom tool. */
 export type ToolCall = NonNullable<Message['tool_calls']>[number]
+/** A tool call whose arguments are JSON text. */
 export type FunctionCall = Extract<ToolCall, { type: 'function' }>
+/** The value of `reasoning_effort` in a chat request. */
 export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
 
 /** The canonical request of each operation, with its `model`. The folder of an operation adds its own. */
 export interface Ops {
   chat: ChatRequest
 }
+/** The name of an operation, such as `chat`. */
 export type Op = keyof Ops

@@ -2,7 +2,9 @@
 import type { Mapping } from './catalog.ts'
 import type { Money } from './money.ts'
 
+/** The coding plans that there can be; `plans` in gateway.yaml says which there are. */
 export const planNames = ['lite', 'pro', 'max'] as const
+/** The name of a coding plan. */
 export type PlanName = (typeof planNames)[number]
 
 /** Amounts in nano-USD, rates in pico-USD per token. */
@@ -20,6 +22,7 @@ export interface Plan {
   readonly routing: ReadonlySet<string>
 }
 
+/** The plans of the configuration; organizations can have no other. */
 export type Plans = ReadonlyMap<PlanName, Plan>
 
 /** Whether the plan counts a model at this price against the week. A model of unknown price is not paid for at all. */

@@ -9,6 +9,7 @@ export interface StoredForm {
   continued(body: unknown, found: FoundTurns): ContinuedBody
 }
 
+/** What a body says of stored responses. */
 export interface StoredReferences {
   /** Id of the response that the request continues. */
   readonly previous: string | undefined
@@ -25,6 +26,7 @@ export interface StoredTurn {
   readonly output: readonly unknown[]
 }
 
+/** The stored responses that a body refers to, as far as the store has them. */
 export interface FoundTurns {
   /** The oldest first. */
   readonly chain: readonly StoredTurn[]
@@ -33,6 +35,7 @@ export interface FoundTurns {
   readonly others: ReadonlyMap<string, StoredTurn>
 }
 
+/** A body that no longer refers to stored responses. */
 export interface ContinuedBody {
   /** With the whole conversation in its input. */
   readonly body: unknown

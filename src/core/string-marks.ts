@@ -22,6 +22,7 @@ export function restored(value: unknown, textAt: (index: number) => string | und
   return value
 }
 
+/** Whether `text` contains at least one mark. */
 export const hasMarks = (text: string): boolean => text.includes(MARK)
 
 /** The pieces of a text around its marks, and the index of the mark before each piece but the first. */

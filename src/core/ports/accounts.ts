@@ -21,6 +21,7 @@ export interface Page {
   readonly limit?: number | undefined
 }
 
+/** An organization as commands return it. `createdAt`, as in all records here, is ISO 8601. */
 export interface OrganizationRecord {
   readonly id: string
   readonly name: string
@@ -29,12 +30,14 @@ export interface OrganizationRecord {
   readonly plan: PlanName | null
   readonly createdAt: string
 }
+/** An update leaves what is undefined as it is. */
 export interface OrganizationChanges {
   readonly name?: string | undefined
   readonly account?: 'open' | 'prepaid' | undefined
   /** Whether it pays for the storage of its data. */
   readonly retains?: boolean | undefined
 }
+/** Organizations, each with a balance of its own. */
 export interface OrganizationStore {
   /** Prepaid unless said otherwise, with a balance of zero. */
   create(input: OrganizationChanges & { readonly name: string }, actor: Actor): Promise<OrganizationRecord>
@@ -43,6 +46,7 @@ export interface OrganizationStore {
   update(organization: string, changes: OrganizationChanges, actor: Actor): Promise<OrganizationRecord>
 }
 
+/** A project as commands return it; `organization` is a name. */
 export interface ProjectRecord {
   readonly id: string
   readonly name: string
@@ -59,6 +63,7 @@ export interface ProjectRecord {
   readonly status: 'active' | 'archived'
   readonly createdAt: string
 }
+/** An update leaves what is undefined as it is. */
 export interface ProjectChanges {
   readonly name?: string | undefined
   readonly mode?: ProjectMode | undefined
@@ -70,6 +75,7 @@ export interface ProjectChanges {
   readonly responsesMs?: number | null | undefined
   readonly archived?: boolean | undefined
 }
+/** Projects: what groups the keys of an organization. */
 export interface ProjectStore {
   create(
     input: ProjectChanges & { readonly organization: string; readonly name: string },
@@ -87,6 +93,7 @@ export interface LimitInput {
   /** IANA time zone; UTC. */
   readonly zone?: string | undefined
 }
+/** A limit with what counts against it; `resetsAt` is null for one of all time. */
 export interface LimitRecord {
   readonly period: Period | 'total'
   readonly limit: Money
@@ -98,6 +105,7 @@ export interface LimitRecord {
 /** What becomes of the limits: one is set, or the one of all time, or the recurring one, is taken away. */
 export type LimitChange = { readonly set: LimitInput } | { readonly drop: 'total' | 'period' }
 
+/** A member as commands return it. */
 export interface MemberRecord {
   readonly id: string
   readonly organization: string
@@ -108,11 +116,13 @@ export interface MemberRecord {
   readonly limits: readonly LimitRecord[]
   readonly createdAt: string
 }
+/** An update leaves what is undefined as it is; `projects: null` gives access to all. */
 export interface MemberChanges {
   readonly role?: Role | undefined
   readonly projects?: readonly string[] | null | undefined
   readonly limit?: LimitChange | undefined
 }
+/** Members of organizations. */
 export interface MemberStore {
   add(
     input: MemberChanges & { readonly organization: string; readonly email: string; readonly role: Role },
@@ -124,6 +134,7 @@ export interface MemberStore {
   remove(organization: string, member: string, actor: Actor): Promise<MemberRecord>
 }
 
+/** A key as commands return it, without its secret. */
 export interface KeyRecord {
   readonly id: string
   readonly name: string
@@ -140,6 +151,7 @@ export interface KeyRecord {
   /** Of all time. */
   readonly spent: Money
 }
+/** A key to create; one without `expiresAt` does not expire. */
 export interface NewKey {
   /** An id or a name. */
   readonly project: string
@@ -151,6 +163,7 @@ export interface NewKey {
   readonly createdBy?: string | undefined
   readonly limit?: LimitInput | undefined
 }
+/** What is undefined stays as it is. */
 export interface KeyChanges {
   readonly name?: string | undefined
   /** Null: never. */
@@ -171,6 +184,7 @@ export interface AccountStore {
   rollKey(id: string, actor?: Actor): Promise<KeyRecord & { key: string }>
 }
 
+/** A session that `OperatorSessionStore` has begun; `expiresAt` is ISO 8601. */
 export interface OperatorSession {
   readonly id: string
   /** The secret. */
@@ -188,6 +202,7 @@ export interface OperatorSessionStore {
   end(id: string): Promise<void>
 }
 
+/** A payment or a refund; `amount` is positive in both. */
 export interface CreditInput {
   readonly organization: string
   readonly amount: Money
@@ -206,6 +221,7 @@ export interface LedgerEntry {
   readonly note: string | null
   readonly at: string
 }
+/** A discount by what it is for; null for a provider or a model stands for any. */
 export interface DiscountRecord {
   /** Null: every organization. */
   readonly organization: string | null
@@ -213,6 +229,7 @@ export interface DiscountRecord {
   readonly model: string | null
   readonly millionths: number
 }
+/** Prepaid credits and discounts of organizations. */
 export interface CreditStore {
   add(input: CreditInput, actor: Actor): Promise<LedgerEntry>
   /** Refunds credits. Refuses more than the free balance of a prepaid account. */
@@ -225,6 +242,7 @@ export interface CreditStore {
   discounts(organization?: string, limit?: number, offset?: number): Promise<DiscountRecord[]>
 }
 
+/** Coding plans of organizations; null where an organization has none. */
 export interface PlanStore {
   /** Another plan at the same time of the month keeps what was used of it. Null ends the plan. */
   set(
@@ -237,6 +255,7 @@ export interface PlanStore {
   resetWeek(organization: string, actor: Actor): Promise<PlanState>
 }
 
+/** One change, and what was there before and after it. */
 export interface AuditEntry {
   readonly id: number
   readonly at: string
@@ -249,6 +268,7 @@ export interface AuditEntry {
   readonly before: unknown
   readonly after: unknown
 }
+/** The audit log, to be read. */
 export interface AuditStore {
   /** The newest first. */
   list(query: { organization?: string | undefined; limit: number; before?: number | undefined }): Promise<AuditEntry[]>
@@ -262,6 +282,7 @@ export interface NameStore {
   key(id: string): Promise<string>
 }
 
+/** All that a store has for the operator's commands about accounts. */
 export interface AccountStores {
   readonly accounts: AccountStore
   readonly operatorSessions: OperatorSessionStore

@@ -5,8 +5,10 @@ import type { Exhausted, Hold, HoldRequest, RequestRow } from './ledger.ts'
 
 /** `creating`: its provider may have the request already, and its client has not been answered. */
 export type JobState = 'creating' | 'queued' | 'in_progress' | 'completed' | 'failed' | 'canceled' | 'expired'
+/** The states that a job does not leave. */
 export type FinalState = Extract<JobState, 'completed' | 'failed' | 'canceled' | 'expired'>
 
+/** Why a job has failed, in words for its client. */
 export interface JobError {
   readonly code: string
   readonly message: string
@@ -59,6 +61,7 @@ export interface JobTarget {
   readonly discount: number
 }
 
+/** A job as it is stored. All times are Unix milliseconds. */
 export interface Job extends NewJob, JobTarget {
   readonly logId: string
   readonly requestId: string
@@ -107,6 +110,7 @@ export interface MovedJob {
   readonly at: number
 }
 
+/** The last change of a job. */
 export interface EndedJob {
   readonly state: FinalState
   readonly error: JobError | null
@@ -134,6 +138,7 @@ export interface Delivery {
   readonly fence: number
 }
 
+/** How an attempt of a delivery ended; `status` is null where no response came. */
 export interface Delivered {
   readonly state: 'retrying' | 'delivered' | 'failed'
   readonly triedAt: number

@@ -85,6 +85,7 @@ export interface Principal {
   readonly since: number
 }
 
+/** A budget with what counts against it. */
 export interface BudgetState extends Budget {
   /** In the period that runs. */
   readonly spent: Money
@@ -93,6 +94,7 @@ export interface BudgetState extends Budget {
   readonly resetsAt: number | undefined
 }
 
+/** A subscription with what was used of it. Times are Unix milliseconds. */
 export interface PlanState extends Subscription {
   /** In the month that runs. */
   readonly used: Money
@@ -103,6 +105,7 @@ export interface PlanState extends Subscription {
   readonly premiumResetsAt: number | undefined
 }
 
+/** What a key has spent, and what bounds it. */
 export interface KeyStatus {
   /** Of all time. */
   readonly spent: Money
@@ -123,11 +126,13 @@ export interface SessionInput {
   /** Unix milliseconds. */
   readonly expiresAt: number
 }
+/** End users' sessions. */
 export interface SessionStore {
   /** The secret is never shown again. Rejects with a GatewayError 503 when the store fails. */
   begin(input: SessionInput): Promise<{ readonly id: string; readonly key: string }>
 }
 
+/** Finds the principal of a request. */
 export interface KeyStore {
   /**
    * The live key with this SHA-256 (hex), or undefined. Throws or rejects when the store is unavailable. No promise where

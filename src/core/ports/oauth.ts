@@ -4,9 +4,12 @@
  */
 import type { Actor, Page } from './accounts.ts'
 
+/** The grant types that the token endpoint takes (RFC 6749 sections 4.1, 4.4 and 6). */
 export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials'
+/** How a client authenticates at the token endpoint; `none` for a public one (RFC 7591 section 2). */
 export type ClientAuthentication = 'none' | 'client_secret_basic' | 'client_secret_post'
 
+/** A client to register. */
 export interface NewClient {
   readonly id: string
   readonly name: string
@@ -19,12 +22,14 @@ export interface NewClient {
   /** The key of a client that acts for itself, without a user's consent; null for none. */
   readonly keyId: string | null
 }
+/** A registered client, as endpoints read it. */
 export interface OAuthClient extends NewClient {
   /** Unix milliseconds. */
   readonly createdAt: number
   /** When it was last granted something, or issued a token. */
   readonly usedAt: number | null
 }
+/** A registered client as commands return it; `scope` has spaces between its parts. */
 export interface ClientRecord {
   readonly clientId: string
   readonly name: string
@@ -35,6 +40,7 @@ export interface ClientRecord {
   readonly createdAt: string
   readonly usedAt: string | null
 }
+/** Registered clients. */
 export interface OAuthClientStore {
   /** A public endpoint. The oldest unused client is removed to make room; rejects with 503 when there is none. */
   register(client: NewClient): Promise<void>
@@ -47,11 +53,13 @@ export interface OAuthClientStore {
   remove(id: string, actor: Actor): Promise<ClientRecord>
 }
 
+/** A token to store. */
 export interface NewToken {
   readonly hash: string
   /** Unix milliseconds. */
   readonly expiresAt: number
 }
+/** The tokens of one answer; without `refresh` where the client cannot have one. */
 export interface NewTokens {
   readonly access: NewToken
   readonly refresh?: NewToken | undefined
@@ -62,6 +70,7 @@ export interface GrantedClient {
   readonly name: string
   readonly isRegistered: boolean
 }
+/** A consent, and the authorization code that its client redeems. */
 export interface NewGrant {
   readonly client: GrantedClient
   /** Whose grant it is: a live regular key's, or that of a member's login code, which is used up. */
@@ -77,6 +86,7 @@ export interface PresentedCode {
   readonly redirectUri: string
   readonly challenge: string
 }
+/** A refresh token in a token request. */
 export interface PresentedRefreshToken {
   readonly hash: string
   readonly clientId: string
@@ -88,6 +98,7 @@ export interface Issued {
   readonly scopes: readonly string[]
 }
 
+/** A login code to make. */
 export interface LoginCodeInput {
   readonly organization: string
   readonly member: string
@@ -104,6 +115,7 @@ export interface LoginCodeRecord {
   readonly project: string
   readonly expiresAt: string
 }
+/** A grant as commands return it; times are ISO 8601. */
 export interface GrantRecord {
   readonly id: string
   readonly client: string
@@ -117,6 +129,7 @@ export interface GrantRecord {
   /** When tokens were last issued. */
   readonly lastUsedAt: string | null
 }
+/** Grants, their codes and their tokens. */
 export interface OAuthGrantStore {
   /** Makes a code that signs a member in once. */
   addLoginCode(input: LoginCodeInput, actor: Actor): Promise<LoginCodeRecord>
@@ -150,6 +163,7 @@ export interface OAuthGrantStore {
   sweep(): Promise<number>
 }
 
+/** All that a store has for OAuth. */
 export interface OAuthStores {
   readonly clients: OAuthClientStore
   readonly grants: OAuthGrantStore

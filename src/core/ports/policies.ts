@@ -6,6 +6,7 @@
 import type { Compliance, PolicyFacts, RuleType, RuleValue } from '../policy.ts'
 import type { Actor, LimitChange, LimitInput, LimitRecord, Page } from './accounts.ts'
 
+/** A provider key as commands return it, without its secret. */
 export interface ProviderKeyRecord {
   readonly id: string
   readonly organization: string
@@ -20,6 +21,7 @@ export interface ProviderKeyRecord {
   readonly limits: readonly LimitRecord[]
   readonly createdAt: string
 }
+/** A provider key to add; `fingerprint` stands for its secret where that is not shown. */
 export interface NewProviderKey {
   readonly organization: string
   readonly provider: string
@@ -29,6 +31,7 @@ export interface NewProviderKey {
   readonly models?: readonly string[] | undefined
   readonly limit?: LimitInput | undefined
 }
+/** What is undefined stays as it is. */
 export interface ProviderKeyChanges {
   readonly label?: string | undefined
   /** Null: all. */
@@ -37,6 +40,7 @@ export interface ProviderKeyChanges {
 }
 /** What is sealed under a master key. */
 export type SealedKind = 'provider_keys' | 'responses' | 'realtime_secrets' | 'jobs'
+/** How a run of `MasterKeyStore.reencrypt` ended. */
 export interface Reencryption {
   /** Rows that were under an older master key, of all kinds. */
   readonly reencrypted: number
@@ -46,17 +50,20 @@ export interface Reencryption {
   readonly keyVersion: string
   readonly kinds: Readonly<Record<SealedKind, { readonly reencrypted: number; readonly unreadable: number }>>
 }
+/** Which master keys the rows of one kind need. */
 export interface SealedVersions {
   readonly kind: SealedKind
   /** Of the master keys that its first and its last thousand rows are under. */
   readonly versions: readonly string[]
 }
+/** Master keys, and what is sealed under them. */
 export interface MasterKeyStore {
   /** Of every kind that is at rest. */
   versions(): Promise<SealedVersions[]>
   /** Seals every stored value under the newest master key, or under a new one. May be interrupted and run again. */
   reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
 }
+/** Organizations' own credentials at providers. */
 export interface ProviderKeyStore {
   add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord>
   list(organization?: string, page?: Page): Promise<ProviderKeyRecord[]>
@@ -71,6 +78,7 @@ export interface ProviderKeyStore {
   remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord>
 }
 
+/** An access rule as commands return it. */
 export interface RuleRecord {
   readonly id: string
   readonly organization: string
@@ -89,6 +97,7 @@ export interface RuleScope {
   readonly member?: string | undefined
   readonly key?: string | undefined
 }
+/** Access rules. Where `organization` is given, the rule must be of it. */
 export interface RuleStore {
   add(input: RuleScope & { readonly type: RuleType; readonly value: RuleValue }, actor: Actor): Promise<RuleRecord>
   list(scope: RuleScope, page?: Page): Promise<RuleRecord[]>
@@ -101,6 +110,7 @@ export interface RuleStore {
   remove(id: string, organization: string | undefined, actor: Actor): Promise<RuleRecord>
 }
 
+/** Compliance policies of organizations. */
 export interface ComplianceStore {
   /** Null when the organization demands nothing. */
   show(organization: string): Promise<Compliance | null>
@@ -109,12 +119,14 @@ export interface ComplianceStore {
   clear(organization: string, actor: Actor): Promise<void>
 }
 
+/** A custom provider of an organization; `manifest` is JSON text. */
 export interface ManifestRecord {
   readonly organization: string
   readonly provider: string
   readonly manifest: string
   readonly createdAt: string
 }
+/** Manifests of custom providers. */
 export interface ManifestStore {
   /** In place of the manifest of the same provider, where there is one. */
   put(input: Omit<ManifestRecord, 'createdAt'>, actor: Actor): Promise<ManifestRecord>
@@ -123,6 +135,7 @@ export interface ManifestStore {
   remove(organization: string, provider: string, actor: Actor): Promise<ManifestRecord>
 }
 
+/** All that a store has for the policies of organizations. */
 export interface PolicyStores {
   /** Id of an organization. */
   organizationId(organization: string): Promise<string>
@@ -148,6 +161,7 @@ export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationI
   /** Those of `names` that the organization, or without one the gateway, has no model or provider of. */
   unknown(organization: string | undefined, names: Pick<RuleValue, 'models' | 'providers'>): Promise<string[]>
 }
+/** What a manifest declares: its provider, and the ids of its models. */
 export interface DeclaredProvider {
   readonly organization: string
   readonly provider: string

@@ -9,6 +9,7 @@ export interface RealtimeGrant {
   readonly session: string
 }
 
+/** Client secrets, each by its SHA-256. */
 export interface RealtimeSecretStore {
   /** The secret is never shown again. Ends the oldest secrets of a key that has too many. Rejects with 503 when the store fails. */
   begin(input: {

@@ -8,6 +8,7 @@ export interface ResponseOwner {
   readonly session: string | undefined
 }
 
+/** A stored response. */
 export interface ResponseRecord {
   readonly id: string
   /** Id of the response that it continues. */
@@ -19,6 +20,7 @@ export interface ResponseRecord {
   /** JSON of the rest of the answer. */
   readonly answer: string
 }
+/** What a request that continues a response needs of it. */
 export type ResponseTurn = Pick<ResponseRecord, 'previousId' | 'turn'>
 
 /** How much an organization may store. */
