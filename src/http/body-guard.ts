@@ -5,6 +5,8 @@ import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 /** In each such window a body must come at this rate (docs/contract.md#shares); a faster begin earns no rest. */
 const WINDOW_MS = 10_000
 const MIN_BYTES_PER_MS = (4 * 1024) / 1000
+
+/** Bounds one request's body. An excess ends the reading with 529 for memory, and with 408 for time or rate. */
 export class BodyGuard {
   readonly #budget: MemoryBudget
   readonly #tenant: () => string

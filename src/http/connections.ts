@@ -7,6 +7,7 @@ const MAX_REQUESTS_PER_SOCKET = 1_000
 /** Shares of the heap limit above which connections are closed after an answer, and above which none is accepted. */
 const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
+/** Counts connections and their requests. When memory is short it closes, and then refuses, connections. */
 export class Connections {
   /** With the number of requests carried by each. */
   readonly #open = new Map<Socket, number>()

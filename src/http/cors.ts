@@ -47,6 +47,9 @@ function permission(origin: string, vary: HeaderList): Permission {
   return { plain, page: [...plain, 'access-control-expose-headers', EXPOSED] }
 }
 
+/**
+ * Headers for browsers, for paths of the public API alone; the server adds them to answers, refusals and preflights.
+ */
 export class Cors {
   readonly #on: boolean
   readonly #all: Permission | undefined

@@ -12,6 +12,7 @@ export interface DrainTimes {
   readonly drain: number
 }
 
+/** What `drain` needs of a listener. */
 interface Drained {
   readonly server: Server
   idleSockets(): Iterable<Socket>

@@ -15,6 +15,7 @@ export interface StreamTimeouts {
   readonly request: number
 }
 
+/** A request from its head to the end of its answer. `at` is its index in the list. */
 export interface InFlightRequest {
   readonly ex: Exchange
   readonly signal: Cancellation

@@ -38,6 +38,7 @@ export function permit(req: IncomingMessage, res: ServerResponse, headers: reado
   else res.end()
 }
 
+/** The request's target without its query, as it was sent: still percent-encoded. */
 export const pathOf = ({ url = '' }: IncomingMessage): string => {
   const mark = url.indexOf('?')
   return mark < 0 ? url : url.slice(0, mark)

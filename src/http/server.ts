@@ -32,6 +32,7 @@ const SPARE_MS = 5_000
 /** For a path without an endpoint, so that web pages can read the 404. */
 const USUAL_METHODS = ['GET', 'HEAD', 'POST']
 
+/** What the public listener is created with. */
 interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string
@@ -51,6 +52,7 @@ interface ListenerOptions {
   readonly log: Log
 }
 
+/** The public HTTP server. `drain` ends it, and resolves when every connection is closed. */
 export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions

@@ -33,6 +33,7 @@ export interface ServedSink extends Sink {
   tick(text: string, ticks: number): void
 }
 
+/** The way out of an answer that is not a WebSocket. */
 export class HttpSink implements ServedSink {
   readonly #req: IncomingMessage
   readonly #res: ServerResponse

@@ -5,6 +5,7 @@ import { WebSocketServer } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 
+/** How a WebSocket is accepted. */
 interface AcceptOptions {
   /** Bytes of a message. */
   readonly limit: number
@@ -44,9 +45,10 @@ export function acceptMessages(
   throw refused ?? new Error('the client has left')
 }
 
-/** Whether `acceptMessages` can answer these headers (RFC 6455 section 4.2.1). */
+/** Whether a request is for a WebSocket, by its Upgrade header. `acceptMessages` needs `isHandshake` too. */
 export const asksForMessages = ({ headers, method }: Pick<IncomingMessage, 'headers' | 'method'>): boolean =>
   method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket'
+/** Whether version and key are as RFC 6455 section 4.2.1 requires. */
 export const isHandshake = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   headers['sec-websocket-version'] === '13' && KEY.test(headers['sec-websocket-key'] ?? '')
 const KEY = /^[+/0-9A-Za-z]{22}==$/
