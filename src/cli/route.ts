@@ -15,12 +15,12 @@ interface Options {
 const round = (value: number | null, digits: number): number | null =>
   value === null ? null : Number(value.toFixed(digits))
 
-const circuitOf = ({ circuit, openMs }: ExplainedCandidate): string =>
+const circuitOf = ({ circuit, openMs }: Pick<ExplainedCandidate, 'circuit' | 'openMs'>): string =>
   openMs > 0 ? `${circuit} ${Math.ceil(openMs / 1000)}s` : circuit
 
 const measurements = (candidates: readonly ExplainedCandidate[]): string =>
   table(
-    ['#', 'offer', 'price USD/M', 'priority', 'requests', 'uptime %', 'tokens/s', 'first token ms', 'circuit'],
+    ['#', 'offer', 'price USD/M', 'priority', 'requests', 'uptime %', 'tokens/s', 'first token ms', 'circuit', 'polls'],
     candidates.map(one => [
       one.place,
       one.offer,
@@ -31,6 +31,7 @@ const measurements = (candidates: readonly ExplainedCandidate[]): string =>
       round(one.throughput, 1),
       round(one.latency, 0),
       circuitOf(one),
+      one.polls && circuitOf(one.polls),
     ]),
   )
 

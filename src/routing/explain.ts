@@ -6,6 +6,7 @@ import type { Operation } from '../core/operation.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { candidateTargetOf } from './candidate.ts'
 import { type NamedModel, namedModels } from './named-models.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
@@ -84,11 +85,12 @@ function queryOf(
 }
 
 function explained(
-  { candidate, measured, facts, score }: Ranked,
+  { candidate, targets, measured, facts, score }: Ranked,
   place: number,
   circuits: Circuits,
 ): ExplainedCandidate {
   const { terms, base, priorityPenalty, uptimePenalty, total } = score
+  const { polls } = candidateTargetOf(targets[0]!)
   return {
     offer: candidate.key,
     place: place < 0 ? null : place + 1,
@@ -98,8 +100,8 @@ function explained(
     uptime: facts.uptime ?? null,
     throughput: facts.throughput ?? null,
     latency: facts.latency ?? null,
-    circuit: outlierDetectorOf(circuits).state(candidate.key, null),
-    openMs: Math.ceil(circuits.openMs(candidate.key, null)),
+    ...circuitOf(candidate.key, circuits),
+    polls: polls === undefined ? null : circuitOf(polls, circuits),
     terms,
     base,
     priorityPenalty,
@@ -107,6 +109,11 @@ function explained(
     score: total,
   }
 }
+
+const circuitOf = (key: string, circuits: Circuits) => ({
+  circuit: outlierDetectorOf(circuits).state(key, null),
+  openMs: Math.ceil(circuits.openMs(key, null)),
+})
 
 /** Why each other offer of the requested model cannot serve this request. */
 function excludedOf(query: RoutingQuery, candidates: readonly Ranked[]): ExplainedRoute['excluded'] {

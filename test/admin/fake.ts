@@ -148,6 +148,7 @@ const candidate: ExplainedCandidate = {
   latency: 412.3,
   circuit: 'closed',
   openMs: 0,
+  polls: null,
   terms: { price: 0, uptime: 0, throughput: 0.2, latency: 0, cache: 1 },
   base: 0.0429,
   priorityPenalty: 0,
@@ -160,7 +161,16 @@ const explained: ExplainedRoute = {
   choice: 'live-one/acme-large',
   candidates: [
     candidate,
-    { ...candidate, offer: 'local/acme-large', place: 2, latency: null, circuit: 'open', openMs: 12_345, score: 1.5 },
+    {
+      ...candidate,
+      offer: 'local/acme-large',
+      place: 2,
+      latency: null,
+      circuit: 'open',
+      openMs: 12_345,
+      polls: { circuit: 'open', openMs: 500 },
+      score: 1.5,
+    },
   ],
   excluded: [{ offer: 'keyless/acme-large', reason: 'its provider has no credential' }],
 }

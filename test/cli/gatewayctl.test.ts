@@ -103,7 +103,7 @@ t.test('every command prints one JSON value under --json, and something legible 
     [
       ['route', 'explain', '--model', 'acme-large', '--stream', '--prompt', '2000', '--session', 's'],
       { reason: 'weighted-score', candidates: [{ offer: 'live-one/acme-large', score: 0.0429 }, {}] },
-      /^acme-large: live-one\/acme-large \(weighted-score\)\n\n#[\s\S]*open 13s\n[\s\S]*local\/acme-large.*1\.5000\n[\s\S]*no credential\n$/,
+      /^acme-large: live-one\/acme-large \(weighted-score\)\n\n#[\s\S]*open 13s +open 1s\n[\s\S]*local\/acme-large.*1\.5000\n[\s\S]*no credential\n$/,
     ],
     [
       ['providers', 'list'],

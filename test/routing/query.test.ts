@@ -1,9 +1,12 @@
 /** Planning is a function of its query, and an explanation and a request are planned alike. */
 import t from 'tap'
+import { plugin as openai } from '../../plugins/openai.ts'
 import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
+import type { Operation } from '../../src/core/operation.ts'
 import type { RouteQuestion } from '../../src/core/ports.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
+import type { Target } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
 import { route } from '../../src/filters/route.ts'
 import { ExchangeQuery } from '../../src/filters/routing-query.ts'
@@ -151,6 +154,31 @@ t.test('a route is explained for every operation, whatever its requests hold', a
     const { choice } = explainRoute(snapshot, new Memory(), { model: 'v', prompt: 9000, stream: true, session: 's' })
     t.equal(choice, 'a/v', operation.name)
   }
+})
+
+t.test('an explanation shows the circuit of the polls of what creates jobs', t => {
+  const video = openai.wires.find(({ wire }) => wire === 'openai.videos') as Target['translator']
+  const one = provider('one', { wires: new Map([[operations.videos.name, video]]) })
+  const film = catalogOf({ film: { offers: [[one]] } })
+  const [mapping] = film.models.get('film')!.mappings
+  Object.assign(mapping!, { wires: one.wires })
+  const memory = new Memory()
+  const show = (operation: Operation, shown: Catalog, model: string) => {
+    const chain = { links: [{ factory: { name: 'route' }, options: settingsOf({}) }] }
+    const snapshot = { catalog: shown, routes: () => [{ endpoint: { ...chat, operation }, chain }] }
+    return explainRoute(snapshot as unknown as Snapshot, memory, { model }).candidates[0]!
+  }
+  t.match(show(operations.videos as Operation, film, 'film'), {
+    circuit: 'closed',
+    polls: { circuit: 'closed', openMs: 0 },
+  })
+  memory.circuits.trip('one/film polls', { failures: 1, baseMs: 30_000, maxMs: 300_000, jitter: 0 }, null)
+  t.match(show(operations.videos as Operation, film, 'film'), {
+    circuit: 'closed',
+    polls: { circuit: 'open', openMs: 30_000 },
+  })
+  t.equal(show(chat.operation as Operation, catalog(), 'm').polls, null, 'a chat creates no job')
+  t.end()
 })
 
 t.test('the query of an exchange has what its headers and its request say', async t => {

@@ -158,6 +158,8 @@ export interface ExplainedCandidate {
   readonly circuit: CircuitState
   /** Milliseconds for which its circuit stays open. */
   readonly openMs: number
+  /** The same of the circuit of polls; null for a candidate that creates no jobs. */
+  readonly polls: { readonly circuit: CircuitState; readonly openMs: number } | null
   /** How much worse than the best, by each measure. */
   readonly terms: Readonly<Record<'price' | 'uptime' | 'throughput' | 'latency' | 'cache', number>>
   /** Mean of the terms, by weight. */
