@@ -1,8 +1,8 @@
 /** What is charged when somebody leaves in the middle: the client, or the gateway itself by `kill -9`. */
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -19,8 +19,8 @@ import { type Entry, readRecord, type Step, startUpstream } from '../helpers/ups
 const ROUNDS = Number(process.env.CRASH_ROUNDS ?? runs(50))
 const MAX_ROUNDS = 10 * ROUNDS
 const CLIENTS = 30
-/** After the load began, in milliseconds. */
-const KILL = { from: 100, to: 500 }
+/** After so many answers that came whole. */
+const KILL = { from: 10, to: 150 }
 
 const ctl = fileURLToPath(new URL('../../bin/gatewayctl.js', import.meta.url))
 /** Nano-USD per token, of all providers. */
@@ -166,6 +166,9 @@ async function killUnderLoad(round: number, keys: { id: string; key: string }[],
   const sent: Sent[] = []
   const from = Date.now()
   let killed = false
+  let left = Math.round(KILL.from + next() * (KILL.to - KILL.from))
+  const answers = new EventEmitter()
+  const enough = once(answers, 'enough')
   const clients = keys.map(async ({ id: key, key: secret }, client) => {
     for (let n = 0; !killed; n++) {
       const stream = next() < 0.6
@@ -183,10 +186,12 @@ async function killUnderLoad(round: number, keys: { id: string; key: string }[],
         .chat(body, headers)
         .then(response => costOf(response, stream))
         .catch(cut)
-      if (cost !== undefined) request.cost = cost
+      if (cost === undefined) continue
+      request.cost = cost
+      if (--left === 0) answers.emit('enough')
     }
   })
-  await sleep(KILL.from + next() * (KILL.to - KILL.from))
+  await Promise.race([enough, Promise.all(clients)])
   killed = true
   await gateway.kill('SIGKILL')
   await Promise.all(clients)

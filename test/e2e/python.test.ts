@@ -198,7 +198,9 @@ t.test('each client raises its class of a rate limit', async t => {
   await gateway.admin('POST', '/reload')
   for (const { name, client, prefix = '', classes } of clients) {
     const job = { client, run: 'chat', origin: gateway.url, key: gateway.key, model: `${prefix}chat` }
-    t.match((await run(job)).error, { class: classes[429] }, name)
+    // The first may be the one of its minute.
+    const { error } = await run(job)
+    t.match(error ?? (await run(job)).error, { class: classes[429] }, name)
   }
   await gateway.writeFile('config/gateway.yaml', stringify(settings))
   await gateway.admin('POST', '/reload')

@@ -234,7 +234,7 @@ t.test('SD-06 a signal in the middle of the first start loses no key: it is show
     env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(signal)}` },
   })
   t.match(gateway.key, /^mgw_/)
-  t.equal(await gateway.kill(), 0)
+  t.equal(await gateway.exited, 0)
   t.match(gateway.stdout(), `Your API key, shown only this once:\n\n  ${gateway.key}\n`)
   t.equal(gateway.stderr(), '')
 })

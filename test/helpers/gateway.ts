@@ -38,6 +38,8 @@ export interface Gateway {
   readonly token: string
   readonly dir: string
   readonly configPath: string
+  /** How the current process ends; pending while it runs. */
+  readonly exited: Promise<Exit>
   /** Output of the current process. */
   stdout(): string
   stderr(): string
@@ -175,6 +177,9 @@ export async function startGateway(t: Scope, options: GatewayOptions): Promise<G
     },
     get token() {
       return token
+    },
+    get exited() {
+      return child.exited
     },
     dir,
     configPath,
