@@ -120,17 +120,13 @@ function checkOwner(db: Sqlite, path: string, known: number): void {
   }
 }
 
-/** Another process may be migrating too, so each step checks again under the write lock. */
+/** In one transaction: a file has the new schema or the old one. Another process may have been first. */
 function migrate(db: Sqlite, steps: readonly string[]): void {
-  const step = db.transaction(() => {
-    const version = schemaVersion(db)
-    const sql = steps[version]
-    if (sql === undefined) return false
-    db.exec(sql)
-    db.pragma(`user_version = ${version + 1}`)
-    return true
+  const missing = db.transaction(() => {
+    for (const sql of steps.slice(schemaVersion(db))) db.exec(sql)
+    db.pragma(`user_version = ${steps.length}`)
   })
-  if (schemaVersion(db) < steps.length) while (step.immediate());
+  if (schemaVersion(db) < steps.length) missing.immediate()
 }
 
 const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
