@@ -14,6 +14,7 @@ import { filesOf, grouped, named } from './suite.mjs'
 
 const KEPT = fileURLToPath(new URL('../docs/tests.md', import.meta.url))
 const SLOWEST = 15
+const FLAGS = ['--enable-source-maps', '--import', new URL('untracked.mjs', import.meta.url).href]
 const HEAD = `# How long the tests take
 
 \`node test/run.mjs --record\` writes this page: seconds on two cores, SECONDS in all. An entry without a folder runs the
@@ -71,7 +72,7 @@ async function run(entry) {
   const results = new Results()
   const ms = timeoutMs * (together[name.replace('.ts', '')]?.length ?? 1)
   const env = { ...process.env, TAP_TIMEOUT: String(ms / 1000), COMPILED_TESTS: out }
-  const child = spawn(process.execPath, ['--enable-source-maps', entry], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [...FLAGS, entry], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const timer = setTimeout(() => child.kill('SIGKILL'), ms)
   let said = ''
   child.stderr.setEncoding('utf8').on('data', text => {
