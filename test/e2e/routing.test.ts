@@ -69,9 +69,15 @@ const gateway = await startGateway(t, {
       models: [{ ...testMapping, model: 'plain', supports: ['streaming'] }],
     },
   },
-  // Nothing is left to chance here; what exploration does, the simulation shows.
+  // Nothing is left to chance or to the machine's speed here; what these weights do, the simulation shows.
   config: {
-    endpoints: { chat: { admission: { lag: '60s' }, ratelimit: { rpm: 1_000_000 }, route: { exploration: 0 } } },
+    endpoints: {
+      chat: {
+        admission: { lag: '60s' },
+        ratelimit: { rpm: 1_000_000 },
+        route: { exploration: 0, weights: { throughput: 0, latency: 0 } },
+      },
+    },
   },
 })
 const books = openBooks(t, gateway)
