@@ -32,6 +32,15 @@ export const families = {
   'e2e-money': ['credit', 'isolation', 'odd-reports', 'shedding', 'spending-mix'],
   'e2e-responses': ['codex', 'responses', 'responses-state'],
   'e2e-upstream': ['clients', 'embeddings', 'failover', 'images', 'request-routing', 'streams', 'upstream-edges'],
+  'e2e-media': [
+    ...['audio-addresses', 'image-generation', 'image-wires', 'media-errors', 'media-matrix'],
+    ...['small-endpoints', 'small-operations', 'speech', 'transcriptions'],
+  ],
+  'e2e-videos': ['videos', 'video-results'],
+  'e2e-oauth': ['oauth', 'oauth-clients', 'oauth-documents'],
+  'e2e-mcp': ['mcp', 'mcp-stream', 'mcp-usage'],
+  'e2e-ai-sdk': ['ai-sdk', 'ai-sdk-clients'],
+  'e2e-browser': ['oauth-browser', 'video-browser'],
   'e2e-local': ['local-engines', 'rerank', 'route-table', 'slow-and-partial'],
 }
 const familyOf = new Map(

