@@ -62,4 +62,5 @@ const vertex: Translator<'chat'> = {
   error,
 }
 
+/** Anthropic's Messages API, and the same on Vertex AI. */
 export const plugin = { wires: [messages, vertex] } satisfies Plugin

@@ -18,4 +18,5 @@ const converse: Translator<'chat'> = {
   error,
 }
 
+/** AWS's Bedrock Runtime API (Converse, InvokeModel) and Agent Runtime API (Rerank). */
 export const plugin = { wires: [converse, { ...rerank, error }, ...imagesWires(error)] as const } satisfies Plugin

@@ -114,4 +114,5 @@ const imageEdits: Translator<'image_edits'> = {
   error: plainError,
 }
 
+/** Black Forest Labs' FLUX API. */
 export const plugin = { wires: [images, imageEdits] as const } satisfies Plugin

@@ -81,4 +81,5 @@ const videos: Translator<'videos'> = {
   },
 }
 
+/** ModelArk's Video Generation API. */
 export const plugin = { wires: [videos] as const } satisfies Plugin

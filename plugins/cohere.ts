@@ -23,4 +23,5 @@ const embeddings: Translator<'embeddings'> = {
   error,
 }
 
+/** Cohere's API, version 2: Chat, Embed and Rerank. */
 export const plugin = { wires: [chat, embeddings, rerank] as const } satisfies Plugin

@@ -70,6 +70,7 @@ const images = [...imagesOf('', studio, error), ...imagesOf('vertex-', vertex, e
 
 const films = [videos('gemini.videos', studio, error), videos('gemini.vertex-videos', vertex, error)]
 
+/** Google's Gemini API and the same models on Vertex AI. */
 export const plugin = {
   wires: [
     translator(studio),

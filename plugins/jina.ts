@@ -41,4 +41,5 @@ function readRanking(answer: unknown): Ranking {
 
 const rerank = rerankWire('jina.rerank', encodeRerank, readRanking)
 
+/** Jina's Embeddings and Reranker APIs. */
 export const plugin = { wires: [openAiFormWire('jina.embeddings', encode), rerank] as const } satisfies Plugin

@@ -20,6 +20,7 @@ const chat: Translator<'chat'> = {
   error,
 }
 
+/** Mistral's API: chat, embeddings, classifiers, OCR and audio. */
 export const plugin = {
   wires: [
     chat,

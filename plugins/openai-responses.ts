@@ -16,4 +16,5 @@ const responses: Translator<'chat'> = {
   error,
 }
 
+/** OpenAI's Responses API. */
 export const plugin = { wires: [responses] } satisfies Plugin

@@ -25,6 +25,7 @@ const chat: Translator<'chat'> = {
   error: plainError,
 }
 
+/** OpenAI's API: Chat, Embeddings, Images, Videos, Moderations, Audio and Realtime. */
 export const plugin = {
   wires: [
     chat,

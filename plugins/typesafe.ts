@@ -105,4 +105,5 @@ function share(key: string, what: string, value: unknown): number {
 
 const wrong = (key: string, why: string) => errors.invalidAnswer(`the answer to "${key}" ${why}`)
 
+/** The System One API, `POST /systemone`. */
 export const plugin = { wires: [decisions] as const } satisfies Plugin

@@ -51,4 +51,5 @@ function readRanking(answer: unknown): Ranking {
 
 const rerank = rerankWire('voyage.rerank', encodeRerank, readRanking)
 
+/** Voyage's Embeddings and Rerankers APIs. */
 export const plugin = { wires: [embeddings, rerank] as const } satisfies Plugin

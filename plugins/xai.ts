@@ -57,4 +57,5 @@ const imageEdits: Translator<'image_edits'> = {
   error: plainError,
 }
 
+/** xAI's Image Generation and Image Edits APIs. */
 export const plugin = { wires: [images, imageEdits] as const } satisfies Plugin

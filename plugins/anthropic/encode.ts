@@ -15,6 +15,7 @@ type Maybe = Json | null | undefined
 const JSON_INSTRUCTION = 'Respond with one JSON object and nothing else.'
 /** From this API version on, requests have no sampling parameters. */
 const WITHOUT_SAMPLING = '2026-10-21'
+/** The token of `anthropic-beta` for files that a request names by id. */
 export const FILES_BETA = 'files-api-2025-04-14'
 
 /**
@@ -90,6 +91,7 @@ function stopsOf({ stop = [] }: Readonly<ChatRequest>): Json {
   return sequences.length > 0 ? { stop_sequences: sequences } : {}
 }
 
+/** False from the API version on that has no sampling parameters, and where the mapping does not list this one. */
 export const acceptsSampling = ({ mapping, provider }: Target, name: 'temperature' | 'top_p'): boolean =>
   headerOf(provider.headers, 'anthropic-version')?.value !== WITHOUT_SAMPLING && mapping.parameters?.has(name) !== false
 
@@ -122,6 +124,7 @@ export function betaHeader({ provider }: Target, tokens: readonly string[]): Rec
   return added.length === 0 ? undefined : { [name]: [...own, ...added].join(',') }
 }
 
+/** The header as it is spelled, by its name in lower case; undefined where it is absent. */
 export function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {
   for (const [name, value] of Object.entries(headers)) if (name.toLowerCase() === lowerName) return { name, value }
   return undefined

@@ -12,9 +12,10 @@ interface Instruction {
   role: 'system'
   content?: string | Block[]
 }
+/** A turn of `messages`, of any role that the wire has. */
 export type NativeTurn = Spoken | Instruction
 
-export interface NativeTurns {
+interface NativeTurns {
   readonly messages: NativeTurn[]
   /** Text of leading system messages, which the wire accepts only in `system`. */
   readonly system: Block[]

@@ -2,6 +2,7 @@
 import type { Target } from '../../src/plugin.ts'
 import { fits, paysItself } from '../shared/operator-pays.ts'
 
+/** Its value is a comma-separated list of tokens. */
 export const BETA_HEADER = 'anthropic-beta'
 
 const MAX_TOKENS = 32

@@ -5,7 +5,7 @@ import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
 
 const WEB_SEARCH = 'web_search'
 
-export interface ToolSettings {
+interface ToolSettings {
   tools?: Json[]
   tool_choice?: Json
 }

@@ -15,6 +15,7 @@ import { replayThinking } from '../shared/claude/thinking.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { toWireName } from '../shared/tool-name.ts'
 
+/** A turn of `messages` with its content as blocks. */
 export interface MessagesTurn {
   role: 'user' | 'assistant'
   content: Block[]
@@ -89,7 +90,9 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
   return { system, turns: alternate(drafts) }
 }
 
+/** True for the blocks of thinking, shown or redacted. */
 export const isThought = ({ type }: Block): boolean => type === 'thinking' || type === 'redacted_thinking'
+/** True for the block that answers a tool call. */
 export const isResult = ({ type }: Block): boolean => type === 'tool_result'
 
 /** Assistant content before the tool calls. Thinking must open the turn. */

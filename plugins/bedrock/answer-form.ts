@@ -3,7 +3,7 @@ import { type ChatRequest, type Json, type Mapping, toldSchema, wellFormed } fro
 import { strictSchema } from '../shared/claude/schema.ts'
 import { familyOf } from './family.ts'
 
-export interface AnswerForm {
+interface AnswerForm {
   /** `outputConfig`. */
   readonly outputConfig?: Json
   /** `output_config.format` among Claude's own fields. */

@@ -1,5 +1,6 @@
 /** Parts of a content block that are usable only together: signatures, hidden reasoning, images. */
 
+/** The state of one content block between its start and its stop. */
 export class BlockAccumulator {
   signature = ''
   /** Of an image; other bytes are hidden reasoning. */

@@ -3,7 +3,7 @@ import type { Mapping, Message } from '../../src/plugin.ts'
 import type { Block } from './block.ts'
 import { familyOf } from './family.ts'
 
-export type Mark = NonNullable<Message['tool_result_cache_control']>
+type Mark = NonNullable<Message['tool_result_cache_control']>
 
 /**
  * The cache point of a breakpoint; none for models without caching, which reject it. Five minutes is the default

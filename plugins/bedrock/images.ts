@@ -114,6 +114,7 @@ function read(frame: Frame, target: Target): FoundImages {
   return { images: found.map(image => ({ b64: imageIn(image as string) })), refused }
 }
 
+/** Both wires, with the errors of the provider. */
 export function imagesWires(error: Translator['error']) {
   const lacks: ReadonlySet<string> = new Set(['background', 'output_format:webp'])
   const images: Translator<'images'> = {

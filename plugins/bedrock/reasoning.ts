@@ -3,6 +3,7 @@ import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/p
 import { type Circumstances, thinkingOf } from '../shared/claude/thinking.ts'
 import { familyOf } from './family.ts'
 
+/** How a request lets its model think. */
 export interface Reasoning {
   /** True while Claude thinks: sampling parameters, forced tools and prefill are then rejected. */
   readonly thinks: boolean

@@ -9,6 +9,7 @@ const HIDDEN = 'bedrock-converse-v1'
 
 /** The format of a model's signed or hidden reasoning. Only Claude signs visible reasoning. */
 export const formatOf = (mapping: Mapping): string => (isClaude(mapping) ? CLAUDE : HIDDEN)
+/** True for models of Anthropic, whose reasoning is signed. */
 export const isClaude = (mapping: Mapping): boolean => familyOf(mapping).maker === 'anthropic'
 
 interface Piece {

@@ -39,4 +39,5 @@ function read(answer: unknown, documents: number): Ranking {
   return { list: results, usage: { request: Math.ceil(documents / UNIT_DOCUMENTS) } }
 }
 
+/** The operation `Rerank` of the Agent Runtime API. */
 export const rerank = rerankWire('bedrock.rerank', encode, read)

@@ -8,7 +8,7 @@ import { cachePoint } from './cache-point.ts'
 import { type Family, familyOf } from './family.ts'
 import { toWireName } from './tool-name.ts'
 
-export interface ToolSettings {
+interface ToolSettings {
   readonly toolConfig?: Json
   /**
    * The choice in Claude's own form, the only one that can forbid parallel calls; it excludes `toolConfig.toolChoice`.

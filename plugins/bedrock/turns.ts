@@ -19,7 +19,7 @@ import { replayReasoning } from './replay.ts'
 import { plainId, shortId } from './tool-id.ts'
 import { toWireName } from './tool-name.ts'
 
-export interface History {
+interface History {
   readonly system: Block[]
   readonly turns: ConverseTurn[]
   /** Names of the called tools, each once: the wire requires their declaration. */
@@ -104,7 +104,9 @@ export function historyOf(messages: readonly Message[], target: Target): History
 
 /** Makers whose models accept the status of a result. */
 const MAKERS_WITH_STATUS: ReadonlySet<Family['maker']> = new Set(['anthropic', 'amazon'])
+/** True for a block of reasoning. */
 export const isThought = (block: Block): boolean => 'reasoningContent' in block
+/** True for the block that answers a tool call. */
 export const isResult = (block: Block): boolean => 'toolResult' in block
 
 const reminder = (block: Block): Block =>

@@ -24,6 +24,7 @@ export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target)
   }
 }
 
+/** Reads an answer of the Embed API; throws a GatewayError where `input` has another number of texts than vectors. */
 export const decoder = (target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame, valuesWanted(input))

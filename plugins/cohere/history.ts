@@ -18,7 +18,7 @@ import { resultContent, userContent } from './parts.ts'
 const SILENCE = '.'
 const GO_ON = 'Continue.'
 
-export interface Options {
+interface Options {
   /** Whether files go to `documents`, where the model can cite them, or into the text. */
   readonly documents: boolean
   /** Whether the model may think, and therefore accepts earlier thinking. */

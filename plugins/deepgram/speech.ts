@@ -21,6 +21,7 @@ function encode(request: Readonly<SpeechRequest>, { mapping }: Target): WireRequ
   return { path: `/speak?model=${encodeURIComponent(model)}&${FORMATS[response_format]}`, body: { text: input } }
 }
 
+/** Deepgram's Text to Speech API, `POST /speak`. */
 export const speech: Translator<'speech'> = {
   op: 'speech',
   wire: 'deepgram.speech',

@@ -58,6 +58,7 @@ function transcriptOf(answer: unknown, target: Target): Transcript {
   }
 }
 
+/** Deepgram's Speech to Text API for recordings, `POST /listen`. */
 export const transcriptions: Translator<'transcriptions'> = {
   op: 'transcriptions',
   wire: 'deepgram.transcriptions',

@@ -24,6 +24,7 @@ function encode(request: Readonly<SpeechRequest>, { mapping }: Target): WireRequ
   }
 }
 
+/** ElevenLabs' "Stream speech" API, `POST /text-to-speech/{voice}/stream`. */
 export const speech: Translator<'speech'> = {
   op: 'speech',
   wire: 'elevenlabs.speech',

@@ -43,6 +43,7 @@ function transcriptOf(answer: unknown, target: Target): Transcript {
   }
 }
 
+/** ElevenLabs' "Create transcript" API, `POST /speech-to-text`. */
 export const transcriptions: Translator<'transcriptions'> = {
   op: 'transcriptions',
   wire: 'elevenlabs.transcriptions',

@@ -22,6 +22,7 @@ interface OpenCall {
   readonly args: PartialArgs
 }
 
+/** Emits each call once it is whole; a call without an id gets one from the answer's id. */
 export class Calls {
   readonly #choice: number
   readonly #target: Target

@@ -49,6 +49,7 @@ const SAID = [
 /** Kind of a part; consecutive parts of one kind are one block. */
 type Kind = 'thought' | 'text' | 'image' | 'call' | 'native'
 
+/** The state of one candidate, from its first part to its finish reason. */
 export class Choice {
   readonly #index: number
   readonly #target: Target

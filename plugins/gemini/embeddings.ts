@@ -101,8 +101,10 @@ const embedContent: Method = {
   tokens: answer => countIn(within(answer.usageMetadata).promptTokenCount),
 }
 
+/** The wires of embeddings, a method each. */
 export const methods: readonly Method[] = [batch, predict, embedContent]
 
+/** Vectors of numbers are scaled to the length 1. Throws a GatewayError for other answers. */
 export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder((frame): Event[] => {
     const answer = parsed(frame, valuesWanted(input))

@@ -15,6 +15,7 @@ import { unitsOf } from './byte-offsets.ts'
 /** Searches of the whole text for segments: a distant or missing one costs a search. */
 const MAX_LOOKS = 16
 
+/** Collects `groundingMetadata` and `citationMetadata` of a candidate. */
 export class Grounding {
   readonly #citations: Citations
   /** The candidate's text so far; undefined when places are not needed. */

@@ -61,6 +61,7 @@ function read(frame: Frame, target: Target): FoundImages {
   return { images, refused }
 }
 
+/** Vertex AI's Imagen API, `:predict`. */
 export const imagen = (error: Translator['error']): Translator<'images'> => ({
   op: 'images',
   wire: 'vertex.imagen',

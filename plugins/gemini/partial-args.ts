@@ -6,6 +6,7 @@ const MAX_ITEMS = 65_536
 
 type PathSegment = string | number
 
+/** The arguments of one call, as far as they have come (`partialArgs` of Vertex AI's streaming function calls). */
 export class PartialArgs {
   /** Without a prototype, so that any name is safe. */
   readonly #root: Json = Object.create(null)

@@ -123,6 +123,7 @@ class PartDecoder implements Decoder {
   }
 }
 
+/** The wire of one surface; audio is PCM, with a WAV header where the client's format is `wav`. */
 export const speech = (wire: string, surface: Surface, error: Translator['error']): Translator<'speech'> => ({
   op: 'speech',
   wire,

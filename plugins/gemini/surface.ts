@@ -2,11 +2,12 @@
 import type { ChatRequest, Json } from '../../src/plugin.ts'
 
 /** Request fields and headers of one surface only. */
-export interface Extras {
+interface Extras {
   body?: Json
   headers?: Record<string, string>
 }
 
+/** How one surface differs: paths, tool calls and fields. */
 export interface Surface {
   readonly wire: string
   /** Path of the models below the provider's base address. */

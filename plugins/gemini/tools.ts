@@ -4,7 +4,7 @@ import type { Surface } from './surface.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
 
-export interface ToolSettings {
+interface ToolSettings {
   tools?: Json[]
   toolConfig?: Json
 }

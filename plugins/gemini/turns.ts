@@ -19,6 +19,7 @@ import { markUnsigned, signedParts } from './signatures.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
 
+/** An entry of `contents`. */
 export interface GeminiTurn {
   role: 'user' | 'model'
   parts: Part[]

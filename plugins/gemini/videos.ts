@@ -107,6 +107,7 @@ const vertexJobs = (surface: Surface): JobForm => ({
 const storageAddress = (bucket: string, object: string): string =>
   `https://storage.googleapis.com/${encodeURIComponent(bucket)}/${object.split('/').map(encodeURIComponent).join('/')}`
 
+/** The wire of one surface: Veo by `:predictLongRunning`, whose operation is polled. */
 export const videos = (wire: string, surface: Surface, error: Translator['error']): Translator<'videos'> => ({
   op: 'videos',
   wire,

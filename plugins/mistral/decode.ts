@@ -17,6 +17,7 @@ import { named } from '../shared/tool-name.ts'
 /** Marks reasoning details that only this wire can read. */
 const FORMAT = 'mistral-thinking-v1'
 
+/** A `ChatDecoder` whose reasoning keeps the signatures of its parts. */
 export class MistralDecoder implements Decoder {
   readonly #chat: ChatDecoder
   readonly #thinking: Thinking

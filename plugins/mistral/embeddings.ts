@@ -2,6 +2,7 @@
 import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
 import { textsOf } from '../shared/embeddings/inputs.ts'
 
+/** `dimensions` is `output_dimension` here. */
 export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format, dimensions } = request
   return {

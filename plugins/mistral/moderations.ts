@@ -63,4 +63,5 @@ function renamed<T>(members: Readonly<Record<string, T>>, joined: (a: T, b: T) =
   return renamed
 }
 
+/** Mistral's Classifiers API, `POST /moderations`. */
 export const moderations = moderationWire('mistral.moderations', encode, read, error)

@@ -14,6 +14,7 @@ import { errorIn } from '../shared/error.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './error.ts'
 
+/** Mistral's OCR API, `POST /ocr`; the canonical request is its body. */
 export const ocr: Translator<'ocr'> = {
   op: 'ocr',
   wire: 'mistral.ocr',

@@ -51,6 +51,7 @@ const form: TranscriptForm = {
   transcriptOf,
 }
 
+/** Mistral's Audio Transcriptions API, `POST /audio/transcriptions`. */
 export const transcriptions: Translator<'transcriptions'> = {
   op: 'transcriptions',
   wire: 'mistral.transcriptions',

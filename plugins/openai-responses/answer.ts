@@ -14,6 +14,7 @@ import {
 } from '../../src/plugin.ts'
 import type { Position } from './replay.ts'
 
+/** One for each answer; its items share it. */
 export class Answer {
   readonly target: Target
   /** The client uses the same wire. */

@@ -5,6 +5,7 @@ import type { Answer } from './answer.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
 import { sealNamespace } from './replay.ts'
 
+/** Streams arguments once the call has an id and a name. */
 export class CallItem {
   readonly #answer: Answer
   /** Its input is free text. */

@@ -4,6 +4,7 @@ import type { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
 import { FORMAT, nativeBlock, type Position, sealReasoning } from './replay.ts'
 
+/** An output item from `response.output_item.added` to `response.output_item.done`. */
 export interface Item {
   /** An event with a piece of the item. */
   piece(kind: string, event: Json, out: Event[]): void
@@ -33,6 +34,7 @@ export function openItem(item: Json, answer: Answer, out: Event[]): Item {
   }
 }
 
+/** A message: text, refusals and annotations. */
 export class MessageItem implements Item {
   readonly #answer: Answer
   readonly #phase: Phase | undefined

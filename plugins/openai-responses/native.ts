@@ -17,6 +17,7 @@ import { fits, paysItself, saysAnything } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
 import { replayed } from './replay.ts'
 
+/** The wire whose bodies pass on almost unchanged. */
 export const NATIVE_WIRE = 'openai.responses'
 
 const ENCRYPTED = 'reasoning.encrypted_content'

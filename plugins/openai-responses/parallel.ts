@@ -1,6 +1,7 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
 import { isObject, type Json, listIn, MAX_CALLS, parseAnswer, parseCalls } from '../../src/plugin.ts'
 
+/** The name of the pseudo-call. */
 export const PARALLEL = 'parallel'
 
 /** Longer arguments belong to an actual tool. */

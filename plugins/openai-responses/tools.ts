@@ -1,7 +1,7 @@
 /** Tools and the tool choice. */
 import { type ChatRequest, errors, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
 
-export interface ToolSettings {
+interface ToolSettings {
   tools?: Json[]
   tool_choice?: string | Json
   parallel_tool_calls?: boolean

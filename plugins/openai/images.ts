@@ -28,6 +28,7 @@ const SIDE = 16
 /** All but one model make ten. */
 const mostOf = (id: string): number => (id.startsWith('dall-e-3') ? 1 : 10)
 
+/** OpenAI's "Create image" API, `POST /images/generations`. */
 export const images: Translator<'images'> = {
   op: 'images',
   wire: 'openai.images',
@@ -41,6 +42,7 @@ export const images: Translator<'images'> = {
   error: plainError,
 }
 
+/** OpenAI's "Create image edit" API, `POST /images/edits`, as a form. */
 export const imageEdits: Translator<'image_edits'> = {
   op: 'image_edits',
   wire: 'openai.image-edits',

@@ -18,4 +18,5 @@ function read({ flagged, categories, category_scores, category_applied_input_typ
   }
 }
 
+/** OpenAI's "Create moderation" API, `POST /moderations`. */
 export const moderations = moderationWire('openai.moderations', encode, read, plainError)

@@ -72,6 +72,7 @@ const form: RealtimeForm = {
   ]),
 }
 
+/** OpenAI's Realtime API over a WebSocket; `decoder` is never called. */
 export const realtime: Translator<'realtime'> = {
   op: 'realtime',
   wire: 'openai.realtime',

@@ -86,6 +86,7 @@ class EventDecoder implements Decoder {
   }
 }
 
+/** OpenAI's "Create speech" API, `POST /audio/speech`. */
 export const speech: Translator<'speech'> = {
   op: 'speech',
   wire: 'openai.speech',

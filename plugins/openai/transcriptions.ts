@@ -86,5 +86,7 @@ const wire = <O extends 'transcriptions' | 'translations'>(op: O): Translator<O>
   error: plainError,
 })
 
+/** OpenAI's "Create transcription" API. */
 export const transcriptions = wire('transcriptions')
+/** OpenAI's "Create translation" API. */
 export const translations = wire('translations')

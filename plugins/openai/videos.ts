@@ -28,6 +28,7 @@ function encode(request: Readonly<VideoRequest>, { mapping }: Target): WireReque
 
 const at = ({ upstreamId }: UpstreamJob): string => `/videos/${pathSegment(upstreamId)}`
 
+/** OpenAI's Videos API, `POST /videos`. */
 export const videos: Translator<'videos'> = {
   op: 'videos',
   wire: 'openai.videos',

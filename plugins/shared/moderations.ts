@@ -58,7 +58,10 @@ function holds<T>(value: Json, is: (member: unknown) => member is T): value is R
   return true
 }
 
+/** For `membersOf` of `categories`. */
 export const isFlag = (value: unknown): value is boolean => typeof value === 'boolean'
+/** For `membersOf` of `category_scores`. */
 export const isScore = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+/** For `membersOf` of `category_applied_input_types`. */
 export const isTypes = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every(type => typeof type === 'string')

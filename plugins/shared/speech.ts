@@ -31,7 +31,7 @@ export function countedOf({ characters }: Readonly<SpeechRequest>, { mapping }: 
 }
 
 /** Clients get the type of the format that they named, else what the provider says, and MP3 where it says none. */
-export function typeOf({ response_format: format }: Readonly<SpeechRequest>, said: string): string {
+function typeOf({ response_format: format }: Readonly<SpeechRequest>, said: string): string {
   if (format !== undefined) return speechFormats[format]
   const type = said.replace(/;.*/s, '').trim().toLowerCase()
   return AUDIO_TYPE.test(type) ? type : speechFormats.mp3
@@ -47,7 +47,7 @@ export function audioBytes(base64: string): Buffer {
 }
 
 /** Reads audio as it comes. */
-export class AudioDecoder implements Decoder {
+class AudioDecoder implements Decoder {
   readonly done = false
   readonly #contentType: string
   readonly #first: Event[]
@@ -83,4 +83,5 @@ export const noAudio = (target: Target): Decoder =>
     throw errorIn(parsed(frame), 'audio', target)
   })
 
+/** For wires that make every format. */
 export const allFormats = Object.keys(speechFormats) as readonly SpeechFormat[]

@@ -33,6 +33,7 @@ export interface TranscriptForm {
   tokensIn?(usage: unknown): Usage
 }
 
+/** Whole answers are read at their end; streams emit deltas, then the whole transcript as the `result`. */
 export const transcriptDecoder = (
   mode: 'stream' | 'unary',
   target: Target,

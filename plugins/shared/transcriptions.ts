@@ -48,6 +48,7 @@ export function wordsIn(list: unknown, textField: string): Word[] {
   })
 }
 
+/** Entries with a text and its times; others are left out. */
 export function segmentsIn(list: unknown): Segment[] {
   return listIn(list).flatMap(entry => {
     if (!isObject(entry)) return []

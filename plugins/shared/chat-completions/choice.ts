@@ -30,6 +30,7 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['refusal', 'content_filter'],
 ])
 
+/** The state of one choice, until its finish reason and the end of the answer. */
 export class Choice {
   readonly #index: number
   readonly #details: ReasoningDetails

@@ -2,6 +2,7 @@
 import { Citations, type Event, isObject, type Json, type Place, placeIn, textIn } from '../../../src/plugin.ts'
 import { Markers } from './markers.ts'
 
+/** Gathers citations and emits them with places that count UTF-16 units of the emitted text. */
 export class Cited {
   readonly #choice: number
   #citations: Citations | undefined = undefined

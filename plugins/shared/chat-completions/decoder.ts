@@ -39,6 +39,7 @@ const BRACE = 0x7b
 /** The field in which providers send arguments as an object. */
 const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
 
+/** The `Decoder` of the wires that speak OpenAI's chat completions, whole or streamed. */
 export class ChatDecoder implements Decoder {
   readonly #unary: boolean
   readonly #target: Target

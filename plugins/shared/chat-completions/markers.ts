@@ -7,7 +7,7 @@ const LONGEST = '[ref_123]'.length
 /** Text with more markers is code, not citations. */
 const MAX_MARKERS = 1000
 
-export interface Marker extends Place {
+interface Marker extends Place {
   /** Counted from 1. */
   readonly entry: number
 }

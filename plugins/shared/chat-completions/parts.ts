@@ -78,6 +78,7 @@ function fileChunk(file: Extract<ContentPart, { type: 'file' }>['file'], at: str
 /** True for media types whose bytes are characters. */
 export const isText = (mime: string): boolean => mime.startsWith('text/') || mime === 'application/json'
 
+/** Bytes that are not UTF-8 become U+FFFD. */
 export const textOfBase64 = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')
 
 /** A file's text as part of a message. */

@@ -32,6 +32,7 @@ interface StreamedCall {
   told: boolean
 }
 
+/** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */
 export class ToolCalls {
   readonly #choice: number
   readonly #calls: StreamedCall[] = []

@@ -7,6 +7,7 @@ export interface Block {
   [field: string]: unknown
 }
 
+/** A block of text, which must be visible. */
 export const textBlock = (text: string): Block => ({ type: 'text', text })
 
 /**
@@ -23,6 +24,7 @@ export function contentBlocks(content: Message['content'], at: string, marks = t
   return blocks
 }
 
+/** False for text of only white space, which the wire rejects. */
 export const isVisible = (text: string): boolean => /\S/.test(text)
 
 function partBlock(part: ContentPart, at: string, marks: boolean): Block | undefined {

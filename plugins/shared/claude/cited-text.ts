@@ -1,6 +1,7 @@
 /** Citations of an answer's text blocks: those of a block apply to all of its text. */
 import { Citations, type Event, placeIn } from '../../../src/plugin.ts'
 
+/** Counts text and gathers citations; places are those of the text in the gateway's answer. */
 export class CitedText {
   readonly #citations = new Citations(0)
   /** Characters of text so far; undefined when unknown. */

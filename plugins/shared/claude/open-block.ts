@@ -5,6 +5,7 @@ import { type Event, GatewayError, newCallId, parseAnswer, textIn, toolArguments
 import { fromWireName, JSON_TOOL } from '../tool-name.ts'
 import type { Block } from './blocks.ts'
 
+/** A block between its start and its stop; each method returns the events to emit. */
 export interface OpenBlock {
   /** True for a call that the client must answer. */
   readonly isTool: boolean

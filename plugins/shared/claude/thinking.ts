@@ -15,12 +15,14 @@ import type { Block } from './blocks.ts'
 /** Marks reasoning details whose signature only this wire can read. */
 export const FORMAT = 'anthropic-claude-v1'
 
+/** The smallest `budget_tokens` that the wire accepts. */
 export const MIN_BUDGET = 1024
 const MAX_BUDGET = 128_000
 /** Tokens left for the answer by a budget, if the limit has room for both. */
 const ANSWER_TOKENS = 1000
 const DEFAULT_MAX_TOKENS = 4096
 
+/** How a request lets its model think, and the token limit that leaves room for it. */
 export interface Thinking {
   /** True while the model thinks: the wire then rejects sampling parameters, forced tools and prefill. */
   readonly on: boolean

@@ -5,7 +5,7 @@
  */
 import { isObject, type Json } from '../../../src/plugin.ts'
 
-export interface Slice {
+interface Slice {
   /** The array's bytes, a view of the answer's. */
   readonly data: Buffer
   readonly encoding: 'float' | 'base64'

@@ -16,7 +16,7 @@ const ALPHABET = new Uint8Array(256)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') ALPHABET[char.charCodeAt(0)] = 1
 
 /** A body whose long images are cut out: each is `@` and its index in `slices`. */
-export interface CutBody {
+interface CutBody {
   readonly rest: Json
   readonly slices: readonly Base64Slice[]
 }

@@ -26,6 +26,7 @@ import { cutBody, imageIn } from './base64.ts'
 
 const FILTERED = 'The provider left out every image for what it would show.'
 
+/** The decoder of one answer; a stream ends when as many images as requested have come. */
 export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
   mode === 'stream' ? new EventDecoder(target, input.n) : new ImagesDecoder(input.n, frame => read(frame, target))
 
