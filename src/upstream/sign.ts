@@ -5,15 +5,15 @@ import { type Mask, maskOf } from '../lib/mask.ts'
 import { isSecretName } from '../lib/redact.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
+import { foundBy, processSources } from './auth/credential-sources.ts'
 import { findGcpToken } from './auth/gcp-default.ts'
 import { gcpOauth } from './auth/gcp-oauth.ts'
-import { bear, type Clock, type SignedRequest, type Strategy, setHeader } from './auth/strategy.ts'
-import { foundBy, ownSurroundings } from './auth/surroundings.ts'
+import { type Clock, type SignedRequest, type Strategy, setBearer, setHeader } from './auth/strategy.ts'
 import { type Content, JSON_TYPE, sizeOf } from './content.ts'
 
 const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
   none: out => out,
-  bearer: (out, _auth, { secret }) => bear(out, secret),
+  bearer: (out, _auth, { secret }) => setBearer(out, secret),
   header: (out, auth, { secret }) => {
     setHeader(out.headers, auth.header, auth.prefix === undefined ? secret : auth.prefix + secret)
     out.secret = secret
@@ -26,12 +26,12 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
     return out
   },
   'aws-sigv4': foundBy<'aws-sigv4'>(
-    ({ region, profile }, now) => findAwsKeys({ region, profile, now }, ownSurroundings),
+    ({ region, profile }, now) => findAwsKeys({ region, profile, now }, processSources),
     { given: awsSigv4, found: awsSigv4 },
   ),
-  'gcp-oauth': foundBy<'gcp-oauth'>(({ scope }, now) => findGcpToken({ scope, now }, ownSurroundings), {
+  'gcp-oauth': foundBy<'gcp-oauth'>(({ scope }, now) => findGcpToken({ scope, now }, processSources), {
     given: gcpOauth,
-    found: (out, _auth, { secret }) => bear(out, secret),
+    found: (out, _auth, { secret }) => setBearer(out, secret),
   }),
 }
 

@@ -3,10 +3,10 @@ import t from 'tap'
 import type { Auth } from '../../src/core/catalog.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import { findAwsKeys } from '../../src/upstream/auth/aws-default.ts'
-import type { Answer, Question } from '../../src/upstream/auth/endpoint.ts'
+import { type CredentialSources, foundBy } from '../../src/upstream/auth/credential-sources.ts'
+import type { EndpointAnswer, EndpointRequest } from '../../src/upstream/auth/endpoint.ts'
 import { findGcpToken } from '../../src/upstream/auth/gcp-default.ts'
 import type { SignedRequest } from '../../src/upstream/auth/strategy.ts'
-import { foundBy, type Surroundings } from '../../src/upstream/auth/surroundings.ts'
 import { account, tokenEndpoint } from './token-endpoint.ts'
 
 const NOW = Date.UTC(2026, 10, 20)
@@ -16,22 +16,22 @@ interface Place {
   env?: Record<string, string>
   files?: Record<string, string>
   /** Answers by method and address; what has none cannot be reached. */
-  answers?: Record<string, string | Answer>
+  answers?: Record<string, string | EndpointAnswer>
 }
-interface Asked extends Question {
+interface Asked extends EndpointRequest {
   readonly url: string
 }
 
-function place({ env = {}, files = {}, answers = {} }: Place): Surroundings & { readonly asked: Asked[] } {
+function place({ env = {}, files = {}, answers = {} }: Place): CredentialSources & { readonly asked: Asked[] } {
   const asked: Asked[] = []
   return {
     asked,
     env,
     home: '/home/me',
     read: async path => files[path],
-    async ask(url, question) {
-      asked.push({ url, ...question })
-      const answer = answers[`${question.method ?? 'GET'} ${url}`]
+    async call(url, request) {
+      asked.push({ url, ...request })
+      const answer = answers[`${request.method ?? 'GET'} ${url}`]
       if (answer === undefined)
         throw new GatewayError({ status: 502, type: 'upstream_error', code: null, message: url })
       return typeof answer === 'string' ? { status: 200, text: answer } : answer
@@ -96,7 +96,7 @@ region = eu-west-1
 const files = { [CREDENTIALS]: profiles, [CONFIG]: roles }
 const STS = 'POST https://sts.eu-west-1.amazonaws.com/'
 
-const aws = (at: Surroundings, profile?: string) => findAwsKeys({ region: 'eu-west-1', profile, now: NOW }, at)
+const aws = (at: CredentialSources, profile?: string) => findAwsKeys({ region: 'eu-west-1', profile, now: NOW }, at)
 const refusal = (promise: Promise<unknown>): Promise<GatewayError> =>
   promise.then(
     () => {
@@ -293,7 +293,7 @@ t.test('what is missing is named, and no key is shown', async t => {
   }
 })
 
-const gcp = (at: Surroundings) => findGcpToken({ scope: 'all', now: NOW }, at)
+const gcp = (at: CredentialSources) => findGcpToken({ scope: 'all', now: NOW }, at)
 const GCLOUD = '/home/me/.config/gcloud/application_default_credentials.json'
 const user = { type: 'authorized_user', client_id: 'c', client_secret: 'user-secret', refresh_token: 'user-refresh' }
 const TOKEN = JSON.stringify({ access_token: 'ya29.token', expires_in: 3599, token_type: 'Bearer' })

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import type { Auth } from '../../core/catalog.ts'
 import type { Grant } from './access-token.ts'
 import { awsSigv4 } from './aws-sigv4.ts'
-import { type Answer, fieldsOf, formOf } from './endpoint.ts'
-import { missing, type Surroundings } from './surroundings.ts'
+import { type CredentialSources, missing } from './credential-sources.ts'
+import { type EndpointAnswer, fieldsOf, formRequest } from './endpoint.ts'
 
 type AwsAuth = Extract<Auth, { scheme: 'aws-sigv4' }>
 
@@ -22,17 +22,17 @@ const READ_AGAIN_S = 300
 const MAX_DEPTH = 4
 
 /** Whose keys are looked for, and in which region a role is assumed; without `profile`, as the SDKs' default chain. */
-interface AwsQuestion extends Pick<AwsAuth, 'region' | 'profile'> {
+interface AwsKeysRequest extends Pick<AwsAuth, 'region' | 'profile'> {
   /** Unix milliseconds. */
   readonly now: number
 }
 
 /** `ID:SECRET[:SESSION]`. Rejects with a GatewayError that names what is missing, and shows nothing of a key. */
-export async function findAwsKeys(question: AwsQuestion, at: Surroundings): Promise<Grant> {
+export async function findAwsKeys(request: AwsKeysRequest, at: CredentialSources): Promise<Grant> {
   const { env } = at
-  const profile = question.profile ?? (env.AWS_PROFILE || undefined)
-  if (profile !== undefined) return new Search(question, at).profile(profile)
-  const search = new Search(question, at)
+  const profile = request.profile ?? (env.AWS_PROFILE || undefined)
+  if (profile !== undefined) return new Search(request, at).profile(profile)
+  const search = new Search(request, at)
   const given = search.environment()
   if (given) return given
   if (await search.has('default')) return search.profile('default')
@@ -43,12 +43,12 @@ export async function findAwsKeys(question: AwsQuestion, at: Surroundings): Prom
 }
 
 class Search {
-  readonly #question: AwsQuestion
-  readonly #at: Surroundings
+  readonly #request: AwsKeysRequest
+  readonly #at: CredentialSources
   #profiles: Promise<ReadonlyMap<string, Profile>> | undefined
 
-  constructor(question: AwsQuestion, at: Surroundings) {
-    this.#question = question
+  constructor(request: AwsKeysRequest, at: CredentialSources) {
+    this.#request = request
     this.#at = at
   }
 
@@ -104,44 +104,44 @@ class Search {
     const file = env.AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE
     const token = file ? (await this.#at.read(file))?.trim() : env.AWS_CONTAINER_AUTHORIZATION_TOKEN
     const headers = token ? { authorization: token } : {}
-    const answer = await this.#at.ask(full || `${CONTAINER}${relative}`, { headers, deadlineMs: METADATA_MS })
+    const answer = await this.#at.call(full || `${CONTAINER}${relative}`, { headers, deadlineMs: METADATA_MS })
     return this.#keysOf(answer, "the container's role")
   }
 
   async machine(): Promise<Grant> {
-    const { env, ask } = this.#at
+    const { env, call } = this.#at
     const nowhere = 'none in AWS_ACCESS_KEY_ID, ~/.aws or the role of this machine'
     if (env.AWS_EC2_METADATA_DISABLED === 'true') throw missing(nowhere)
     const base = `${env.AWS_EC2_METADATA_SERVICE_ENDPOINT || MACHINE}/latest`.replace(/([^:/])\/+/g, '$1/')
-    const askFor = async (path: string, token: string) =>
-      ask(`${base}${path}`, { headers: { 'x-aws-ec2-metadata-token': token }, deadlineMs: METADATA_MS })
-    const opened = await ask(`${base}/api/token`, {
+    const read = async (path: string, token: string) =>
+      call(`${base}${path}`, { headers: { 'x-aws-ec2-metadata-token': token }, deadlineMs: METADATA_MS })
+    const opened = await call(`${base}/api/token`, {
       method: 'PUT',
       headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '60' },
       deadlineMs: METADATA_MS,
     }).catch(() => undefined)
     if (opened?.status !== 200) throw missing(nowhere)
     const roles = '/meta-data/iam/security-credentials/'
-    const [role = ''] = (await askFor(roles, opened.text)).text.trim().split('\n')
+    const [role = ''] = (await read(roles, opened.text)).text.trim().split('\n')
     if (!/^[\w+=,.@-]{1,128}$/.test(role)) throw missing('this machine has no role')
-    return this.#keysOf(await askFor(roles + role, opened.text), "the machine's role")
+    return this.#keysOf(await read(roles + role, opened.text), "the machine's role")
   }
 
   async webIdentity(role: string, file: string): Promise<Grant> {
     const token = (await this.#at.read(file))?.trim()
     if (!token) throw missing(`the file "${file}" holds no token`)
-    return this.#askSts({ Action: 'AssumeRoleWithWebIdentity', RoleArn: role, WebIdentityToken: token })
+    return this.#callSts({ Action: 'AssumeRoleWithWebIdentity', RoleArn: role, WebIdentityToken: token })
   }
 
   #assume(role: string, by: Grant, externalId: string | undefined): Promise<Grant> {
-    return this.#askSts({ Action: 'AssumeRole', RoleArn: role, ...(externalId && { ExternalId: externalId }) }, by)
+    return this.#callSts({ Action: 'AssumeRole', RoleArn: role, ...(externalId && { ExternalId: externalId }) }, by)
   }
 
-  async #askSts(fields: Readonly<Record<string, string>>, by?: Grant): Promise<Grant> {
-    const { region, now } = this.#question
-    const { env, ask } = this.#at
+  async #callSts(fields: Readonly<Record<string, string>>, by?: Grant): Promise<Grant> {
+    const { region, now } = this.#request
+    const { env, call } = this.#at
     const base = env.AWS_ENDPOINT_URL_STS || `https://sts.${region}.amazonaws.com`
-    const form = formOf({ Version: '2011-06-15', RoleSessionName: 'model-gateway', ...fields })
+    const form = formRequest({ Version: '2011-06-15', RoleSessionName: 'model-gateway', ...fields })
     const headers = Object.entries(form.headers ?? {}).flat()
     const method = 'POST' as const
     const out = { method, baseUrl: base.replace(/\/$/, ''), path: '/', headers, body: form.body ?? '' }
@@ -151,7 +151,7 @@ class Search {
     }
     const pairs = headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1]!] as const] : []))
     const url = `${out.baseUrl}/`
-    const { status, text } = await ask(url, { ...form, headers: Object.fromEntries(pairs), deadlineMs: STS_MS })
+    const { status, text } = await call(url, { ...form, headers: Object.fromEntries(pairs), deadlineMs: STS_MS })
     const [id, secret, session, end] = ['AccessKeyId', 'SecretAccessKey', 'SessionToken', 'Expiration'].map(name =>
       within(text, name),
     )
@@ -161,7 +161,7 @@ class Search {
     return keys({ id, secret, session, seconds: this.#left(end) })
   }
 
-  #keysOf({ status, text }: Answer, whose: string): Grant {
+  #keysOf({ status, text }: EndpointAnswer, whose: string): Grant {
     const { AccessKeyId: id, SecretAccessKey: secret, Token: session, Expiration: end } = fieldsOf(text)
     if (status !== 200 || typeof id !== 'string' || typeof secret !== 'string') {
       throw missing(`${whose} gave no keys (status ${status})`)
@@ -172,7 +172,7 @@ class Search {
   /** Seconds until that date. */
   #left(end: string | undefined): number {
     const at = Date.parse(end ?? '')
-    return Number.isNaN(at) ? READ_AGAIN_S : Math.max(0, (at - this.#question.now) / 1000)
+    return Number.isNaN(at) ? READ_AGAIN_S : Math.max(0, (at - this.#request.now) / 1000)
   }
 
   #read(): Promise<ReadonlyMap<string, Profile>> {
@@ -184,7 +184,7 @@ class Search {
 type Profile = Readonly<Record<string, string | undefined>>
 
 /** Both files; of a key that stands in both, the one among the credentials counts. */
-async function readProfiles({ env, home, read }: Surroundings): Promise<ReadonlyMap<string, Profile>> {
+async function readProfiles({ env, home, read }: CredentialSources): Promise<ReadonlyMap<string, Profile>> {
   const config = await read(env.AWS_CONFIG_FILE || join(home, '.aws', 'config'))
   const credentials = await read(env.AWS_SHARED_CREDENTIALS_FILE || join(home, '.aws', 'credentials'))
   const profiles = new Map<string, Profile>()

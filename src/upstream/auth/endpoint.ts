@@ -16,8 +16,8 @@ const dispatcher = new Agent({
   maxHeaderSize: 16 * 1024,
 })
 
-/** One request of `askEndpoint`; a GET without headers and body by default. */
-export interface Question {
+/** One request of `callEndpoint`; a GET without headers and body by default. */
+export interface EndpointRequest {
   readonly method?: 'GET' | 'PUT' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -25,16 +25,16 @@ export interface Question {
 }
 
 /** An answer of any status; its body is at most 64 KiB. */
-export interface Answer {
+export interface EndpointAnswer {
   readonly status: number
   readonly text: string
 }
 
 /** Rejects with a GatewayError that may fail over. */
-export async function askEndpoint(
+export async function callEndpoint(
   url: string,
-  { method = 'GET', headers, body, deadlineMs }: Question,
-): Promise<Answer> {
+  { method = 'GET', headers, body, deadlineMs }: EndpointRequest,
+): Promise<EndpointAnswer> {
   const deadline = new Deadline(deadlineMs)
   try {
     const { origin, pathname, search } = new URL(url)
@@ -58,14 +58,16 @@ export async function askEndpoint(
 }
 
 /** The request of an OAuth token endpoint: a POST of the fields as a URL-encoded form (RFC 6749). */
-export const formOf = (fields: Readonly<Record<string, string>>): Pick<Question, 'method' | 'headers' | 'body'> => ({
+export const formRequest = (
+  fields: Readonly<Record<string, string>>,
+): Pick<EndpointRequest, 'method' | 'headers' | 'body'> => ({
   method: 'POST',
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
   body: new URLSearchParams(fields).toString(),
 })
 
 /** The token of an OAuth answer. Throws a GatewayError that does not contain `secret`. */
-export function grantIn({ status, text }: Answer, secret: string): Grant {
+export function grantIn({ status, text }: EndpointAnswer, secret: string): Grant {
   const answer = fieldsOf(text)
   if (status >= 400) throw refusal(status, answer, secret)
   const { access_token: token, expires_in: seconds } = answer

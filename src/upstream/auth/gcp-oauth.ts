@@ -5,13 +5,13 @@ import { serviceAccount } from '../../core/secret.ts'
 import { upstreamError } from '../../core/upstream-error.ts'
 import { AccessToken } from './access-token.ts'
 import { requestToken } from './service-account.ts'
-import { bear, type Strategy } from './strategy.ts'
+import { type Strategy, setBearer } from './strategy.ts'
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 const MAX_TOKENS = 1000
 
-/** The strategy over one way to ask for tokens. Synchronous while a token lasts. */
-export function oauth(ask: typeof requestToken): Strategy<'gcp-oauth'> {
+/** The strategy over one token endpoint. Synchronous while a token lasts. */
+export function oauth(request: typeof requestToken): Strategy<'gcp-oauth'> {
   /** By what makes them: tokens outlive the credentials of a configuration that is replaced. */
   const tokens = new LRUCache<string, AccessToken>({ max: MAX_TOKENS })
   /** A credential belongs to one provider, and so to one scope. */
@@ -21,7 +21,7 @@ export function oauth(ask: typeof requestToken): Strategy<'gcp-oauth'> {
     let token = byCredential.get(credential)
     if (!token) {
       const name = `${credential.source} ${scope} ${credential.secret}`
-      token = tokens.get(name) ?? accessToken(credential, scope, ask)
+      token = tokens.get(name) ?? accessToken(credential, scope, request)
       tokens.set(name, token)
       byCredential.set(credential, token)
     }
@@ -30,18 +30,18 @@ export function oauth(ask: typeof requestToken): Strategy<'gcp-oauth'> {
 
   return (out, { scope }, credential, clock) => {
     const token = tokenOf(credential, scope).take(clock)
-    return typeof token === 'string' ? bear(out, token) : token.then(fetched => bear(out, fetched))
+    return typeof token === 'string' ? setBearer(out, token) : token.then(fetched => setBearer(out, fetched))
   }
 }
 
 /** The strategy over Google's token endpoint, with one cache of tokens for the process. */
 export const gcpOauth = oauth(requestToken)
 
-function accessToken({ source, secret }: Credential, scope: string, ask: typeof requestToken): AccessToken {
+function accessToken({ source, secret }: Credential, scope: string, request: typeof requestToken): AccessToken {
   const parsed = serviceAccount(secret)
   if ('issue' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.issue}.` })
   const account = parsed.value
   // An address that a customer names is not ours to call.
   const tokenUri = (source === 'platform' && account.tokenUri) || TOKEN_URI
-  return new AccessToken(now => ask(account, { scope, tokenUri, now }))
+  return new AccessToken(now => request(account, { scope, tokenUri, now }))
 }

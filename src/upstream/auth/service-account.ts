@@ -2,7 +2,7 @@
 import { sign } from 'node:crypto'
 import type { ServiceAccount } from '../../core/secret.ts'
 import type { Grant } from './access-token.ts'
-import { askEndpoint, formOf, grantIn } from './endpoint.ts'
+import { callEndpoint, formRequest, grantIn } from './endpoint.ts'
 
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const LIFETIME_S = 3600
@@ -25,7 +25,7 @@ export async function requestToken(
   const iat = Math.floor(now / 1000)
   const claims = { iss: account.email, scope, aud: tokenUri, iat, exp: iat + LIFETIME_S }
   const assertion = jwt({ alg: 'RS256', typ: 'JWT', kid: account.keyId }, claims, account)
-  const answer = await askEndpoint(tokenUri, { ...formOf({ grant_type: GRANT_TYPE, assertion }), deadlineMs })
+  const answer = await callEndpoint(tokenUri, { ...formRequest({ grant_type: GRANT_TYPE, assertion }), deadlineMs })
   return grantIn(answer, assertion)
 }
 

@@ -26,7 +26,7 @@ export function setHeader(headers: string[], name: string, value: string): void 
 }
 
 /** Sets `authorization: Bearer …` and marks the token as the secret of the request; returns `out`. */
-export function bear(out: SignedRequest, token: string): SignedRequest {
+export function setBearer(out: SignedRequest, token: string): SignedRequest {
   setHeader(out.headers, 'authorization', `Bearer ${token}`)
   out.secret = token
   return out

@@ -5,25 +5,23 @@ import { LRUCache } from 'lru-cache'
 import type { Auth } from '../../core/catalog.ts'
 import { upstreamError } from '../../core/upstream-error.ts'
 import { AccessToken, type Grant } from './access-token.ts'
-import { askEndpoint } from './endpoint.ts'
+import { callEndpoint } from './endpoint.ts'
 import type { Strategy } from './strategy.ts'
 
 const MAX_FILE_BYTES = 256 * 1024
 const MAX_KEPT = 100
 
-/**
- * The environment, home folder, files and HTTP endpoints that default credentials are read from; tests replace them.
- */
-export interface Surroundings {
+/** The environment, home folder, files and HTTP endpoints that default credentials are read from. */
+export interface CredentialSources {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string
   /** Undefined for a file that is not there. */
   read(path: string): Promise<string | undefined>
-  readonly ask: typeof askEndpoint
+  readonly call: typeof callEndpoint
 }
 
 /** Those of this process. `read` rejects with a GatewayError for files that are too large or unreadable. */
-export const ownSurroundings: Surroundings = {
+export const processSources: CredentialSources = {
   env: process.env,
   home: homedir(),
   async read(path) {
@@ -36,7 +34,7 @@ export const ownSurroundings: Surroundings = {
       throw code === undefined ? thrown : missing(`the file "${path}" cannot be read: ${code}`)
     }
   },
-  ask: askEndpoint,
+  call: callEndpoint,
 }
 
 /** Credentials that are not there, or not of a known kind: another provider may answer. */
