@@ -5,7 +5,7 @@ import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import { offerOf } from '../core/offer.ts'
-import { resolve, type Wanted } from '../routing/resolve.ts'
+import { type ModelReference, resolve } from '../routing/resolve.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { shownMappings, today, viewOf, wantedOf } from './model-view.ts'
 
@@ -38,7 +38,7 @@ export function found(ex: Exchange, name: string): Reply {
   return reply
 }
 
-function meantBy(name: string, catalog: Exchange['catalog']): Extract<Wanted, { kind: 'model' }> {
+function meantBy(name: string, catalog: Exchange['catalog']): Extract<ModelReference, { kind: 'model' }> {
   try {
     const meant = resolve(catalog, name)
     if (meant.kind === 'model') return meant

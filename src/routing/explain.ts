@@ -49,9 +49,9 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
 
 /** The operation of the endpoint that serves a model, with the options of its `route` filter. */
 function routeFor(snapshot: Snapshot, name: string): { operation: Operation; settings: Settings } {
-  const wanted = resolve(snapshot.catalog, withoutSuffix(name).name)
+  const reference = resolve(snapshot.catalog, withoutSuffix(name).name)
   const isAbout = ({ operation }: Route['endpoint']) =>
-    operation && (wanted.kind !== 'model' || serves(wanted.model, operation.name))
+    operation && (reference.kind !== 'model' || serves(reference.model, operation.name))
   const route = snapshot.routes().find(({ endpoint }) => isAbout(endpoint))
   const operation = route?.endpoint.operation
   const link = route?.chain.links.find(({ factory }) => factory.name === 'route')
@@ -117,9 +117,9 @@ const circuitOf = (key: string, circuits: Circuits) => ({
 
 /** Why each other offer of the requested model cannot serve this request. */
 function excludedOf(query: RoutingQuery, candidates: readonly Ranked[]): ExplainedRoute['excluded'] {
-  const wanted = resolve(query.catalog, query.request.model)
-  if (wanted.kind !== 'model') return []
-  const left = wanted.model.mappings.filter(mapping =>
+  const reference = resolve(query.catalog, query.request.model)
+  if (reference.kind !== 'model') return []
+  const left = reference.model.mappings.filter(mapping =>
     candidates.every(({ candidate }) => candidate.mapping !== mapping),
   )
   return left.map(mapping => ({ offer: offerOf(mapping), reason: whyNot(query, mapping) }))

@@ -9,7 +9,7 @@ import { type Credentials, credentialsFor, isByok, type Payer, permitted, uncred
 import { preferred } from './preferences.ts'
 import type { RoutedRequest, RoutingQuery } from './query.ts'
 import { capable } from './requirements.ts'
-import { resolve, type Wanted } from './resolve.ts'
+import { type ModelReference, resolve } from './resolve.ts'
 
 const DAY_MS = 86_400_000
 const NEVER = '9999-12-31'
@@ -27,7 +27,7 @@ export interface PlanOptions {
 
 /** What the model string of a query means. */
 export interface Requested {
-  readonly wanted: Wanted
+  readonly reference: ModelReference
   /** The model as the request names it, without a provider. */
   readonly requestedModel: string
   /** Its canonical id, or `auto`. */
@@ -48,21 +48,21 @@ interface Named extends Pick<RoutingQuery, 'catalog'> {
 
 /** Throws as `resolve` does. */
 export function requestedBy({ catalog, request }: Named): Requested {
-  const wanted = resolve(catalog, request.model)
-  const isModel = wanted.kind === 'model'
+  const reference = resolve(catalog, request.model)
+  const isModel = reference.kind === 'model'
   return {
-    wanted,
-    requestedModel: isModel ? wanted.name : 'auto',
-    requestedId: isModel ? wanted.model.id : 'auto',
-    requestedProvider: (isModel && wanted.provider?.id) || null,
+    reference,
+    requestedModel: isModel ? reference.name : 'auto',
+    requestedId: isModel ? reference.model.id : 'auto',
+    requestedProvider: (isModel && reference.provider?.id) || null,
   }
 }
 
 /** Changes nothing, and depends on nothing else. Throws the 4xx that says why no target can serve the request. */
 export function plan(query: RoutingQuery, options: PlanOptions, requested = requestedBy(query)): RoutePlan {
   const { request, operation } = query
-  const { wanted } = requested
-  const named = wanted.kind === 'model' ? wanted.provider : undefined
+  const { reference } = requested
+  const named = reference.kind === 'model' ? reference.provider : undefined
   const provider = options.unpinned ? undefined : named
   if (named && request.routing && request.routing !== 'auto') {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
@@ -70,16 +70,16 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
 
   const op = operation.name
   const today = Math.floor(query.at / DAY_MS)
-  const isListed = wanted.kind === 'auto' && operation.autoOption !== undefined
-  const candidates = isListed ? [firstAble(query, options)] : models(query, wanted, options)
-  const free = wanted.kind === 'auto' && request.free_models_only
+  const isListed = reference.kind === 'auto' && operation.autoOption !== undefined
+  const candidates = isListed ? [firstAble(query, options)] : models(query, reference, options)
+  const free = reference.kind === 'auto' && request.free_models_only
   const offered: Mapping[] = []
   for (const model of candidates) {
     for (const mapping of offers(model, op, today)) {
       if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
     }
   }
-  if (offered.length === 0) throw unserved(query.snapshot, request.model, wanted, op, dateOf(today))
+  if (offered.length === 0) throw unserved(query.snapshot, request.model, reference, op, dateOf(today))
 
   const wished = preferred(query, offered)
   const { mappings, error } = capable(permitted(query, wished, request.model), operation, request, {
@@ -96,7 +96,7 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
   return {
-    wanted,
+    reference,
     requestedModel: requested.requestedModel,
     requestedId: requested.requestedId,
     requestedProvider: requested.requestedProvider,
@@ -131,8 +131,8 @@ export function isCallable(payer: Payer, mapping: Mapping): boolean {
   }
 }
 
-function models(query: RoutingQuery, wanted: Wanted, options: PlanOptions): Model[] {
-  if (wanted.kind === 'model') return [wanted.model]
+function models(query: RoutingQuery, reference: ModelReference, options: PlanOptions): Model[] {
+  if (reference.kind === 'model') return [reference.model]
   const { request, catalog } = query
   const chosen = options.auto.flatMap(id => catalog.models.get(id) ?? [])
   const isServed = ({ provider }: Mapping) => credentialsFor(query, provider).some(list => list.length > 0)
@@ -146,7 +146,7 @@ function models(query: RoutingQuery, wanted: Wanted, options: PlanOptions): Mode
   return left
 }
 
-/** Of an operation's own list, the first live model that can do what is wanted; else the first live one. */
+/** Of an operation's own list, the first live model that can serve the query; else the first live one. */
 function firstAble(query: RoutingQuery, options: PlanOptions): Model {
   const { operation, request } = query
   const option = operation.autoOption as 'auto_images'
@@ -195,9 +195,9 @@ function offersOn(model: Model, op: Op, date: string): Mapping[] {
 
 const dateOf = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
 
-function unserved(snapshot: RoutingQuery['snapshot'], name: string, wanted: Wanted, op: Op, today: string) {
-  if (wanted.kind === 'model') {
-    const { model, provider } = wanted
+function unserved(snapshot: RoutingQuery['snapshot'], name: string, reference: ModelReference, op: Op, today: string) {
+  if (reference.kind === 'model') {
+    const { model, provider } = reference
     const offered = model.mappings.filter(mapping => !provider || mapping.provider === provider)
     const ends = offered.map(mapping => mapping.deactivatedAt ?? NEVER).sort()
     const end = [model.deactivatedAt ?? NEVER, ends.at(-1) ?? NEVER].sort()[0]!

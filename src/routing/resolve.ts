@@ -8,7 +8,7 @@ import { anyOf, similar } from '../lib/nearest.ts'
 const MAX_NEAR = 3
 
 /** What a model string names; `provider` is undefined where any may serve the model. */
-export type Wanted =
+export type ModelReference =
   | { readonly kind: 'auto' }
   | {
       readonly kind: 'model'
@@ -19,7 +19,7 @@ export type Wanted =
     }
 
 /** Throws 404 for what is unknown, and 400 for a provider's own name without its prefix, naming the right form. */
-export function resolve(catalog: Catalog, name: string): Wanted {
+export function resolve(catalog: Catalog, name: string): ModelReference {
   if (name === 'auto') return { kind: 'auto' }
   const model = find(catalog, name)
   if (model) return { kind: 'model', model, provider: undefined, name }
