@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Delivered, Delivery, Job } from '../core/ports.ts'
 import { callbackGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
-import { shown } from './view.ts'
+import { jobObject } from './view.ts'
 
 /** Claimed and not delivered yet: of this process, of one organization, and to one host. */
 const AT_ONCE = 100
@@ -99,7 +99,7 @@ export class Callbacks {
     const { poster, options } = this.#context
     const { callback_to: allowed, callback_timeout: ms } = options()
     const timestamp = Math.floor(at / 1000)
-    const data = shown(job, this.#context)
+    const data = jobObject(job, this.#context)
     const body = JSON.stringify({ object: 'event', id: eventId, type, created_at: timestamp, data })
     const headers = {
       'content-type': 'application/json',

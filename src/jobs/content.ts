@@ -105,7 +105,7 @@ async function found(
 ): Promise<Remote | undefined> {
   const late = errors.upstreamTimeout('how the result is')
   try {
-    const { report, inline } = await within(pollMs(context), signal, late, signal => provider.ask(job, signal))
+    const { report, inline } = await within(pollMs(context), signal, late, signal => provider.poll(job, signal))
     await provider.results.discard(inline)
     if (report.state !== 'completed' || report.result?.kind === 'inline') return undefined
     return report.result ?? { kind: 'own' }

@@ -30,7 +30,7 @@ export function afterFailure(
   if (isUnknown && now - job.createdAt < UNKNOWN_MS) return { nextAt: soon, failures: 0 }
   const failures = job.failures + (status === 429 || status === 503 ? 0 : 1)
   if (failures >= (isUnknown ? MAX_UNKNOWN : MAX_FAILURES)) {
-    const details = { reason: 'poll_error_limit', error_count: failures, last_error: saidBy(error) }
+    const details = { reason: 'poll_error_limit', error_count: failures, last_error: shownMessage(error) }
     return { error: { code: 'poll_error', message: 'Polls of the job failed too often at its provider.', details } }
   }
   const gap = failureGap(Math.max(1, failures), error.retryAfterMs, chance)
@@ -44,4 +44,4 @@ export const isOurs = ({ upstreamStatus, status }: GatewayError): boolean =>
 const latest = ({ deadlineAt }: Pick<Job, 'deadlineAt'>, now: number): number => Math.max(deadlineAt, now + 1)
 
 /** The error's message without secrets, at most 500 characters, for the job's client. */
-export const saidBy = ({ message }: GatewayError): string => redactText(message).slice(0, MAX_TEXT)
+export const shownMessage = ({ message }: GatewayError): string => redactText(message).slice(0, MAX_TEXT)

@@ -8,9 +8,9 @@ import { redactText } from '../lib/redact.ts'
 import { failureGap, pollGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { type Ending, endJob } from './ending.ts'
-import { afterFailure, isOurs, MAX_FAILURES, saidBy } from './failures.ts'
+import { afterFailure, isOurs, MAX_FAILURES, shownMessage } from './failures.ts'
 import { renewing } from './lease.ts'
-import type { Answer, JobProvider } from './provider.ts'
+import type { JobProvider, PollAnswer } from './provider.ts'
 
 /** A provider that keeps results for less than this has them copied. */
 const SHORT_LIFE_MS = 86_400_000
@@ -41,9 +41,9 @@ export class Poller {
   async #poll(job: Job, signal: Cancellation): Promise<void> {
     const { metrics, now } = this.#context
     const isLate = now() >= job.deadlineAt
-    let answer: Answer
+    let answer: PollAnswer
     try {
-      answer = await this.#provider.ask(job, signal)
+      answer = await this.#provider.poll(job, signal)
     } catch (thrown) {
       if (signal.aborted) return
       metrics.poll(job.provider, 'failed')
@@ -60,7 +60,7 @@ export class Poller {
   }
 
   /** By a report that is final. A result that cannot be kept now leaves the job as it is, for a later poll. */
-  async end(job: Job, answer: Answer, signal: Cancellation): Promise<void> {
+  async end(job: Job, answer: PollAnswer, signal: Cancellation): Promise<void> {
     const { target, report } = answer
     const state = report.state as FinalState
     if (state !== 'completed') {
@@ -92,7 +92,7 @@ export class Poller {
   }
 
   /** Kept where the provider would not keep it, or where all are; what stood in the answer is kept already. */
-  async #resultOf(job: Job, { target, report, inline }: Answer, signal: Cancellation): Promise<JobResult> {
+  async #resultOf(job: Job, { target, report, inline }: PollAnswer, signal: Cancellation): Promise<JobResult> {
     const { results } = this.#context.options()
     const { lifeMs = Number.POSITIVE_INFINITY } = target.translator.job!
     const found = report.result ?? { kind: 'own' }
@@ -129,7 +129,7 @@ export class Poller {
       return
     }
     log.warn({ job: job.id, code: error.code }, 'job result not stored')
-    const message = redactText(saidBy(error), credential?.secret)
+    const message = redactText(shownMessage(error), credential?.secret)
     await endJob(job, { state: 'failed', error: { code: 'upstream_error', message } }, this.#context)
   }
 

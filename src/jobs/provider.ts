@@ -15,7 +15,7 @@ const HEAD_MS = 30_000
 const IDLE_MS = 60_000
 
 /** What a poll has found, and the target that answered it. */
-export interface Answer {
+export interface PollAnswer {
   readonly target: Target
   readonly report: JobReport
   /** The result contained in the answer. The receiver removes it when no row names it. */
@@ -36,14 +36,14 @@ export class JobProvider {
   }
 
   /** Polls the provider of a claimed job. Throws a GatewayError. */
-  async ask(job: Job, parent: Cancellation): Promise<Answer> {
+  async poll(job: Job, parent: Cancellation): Promise<PollAnswer> {
     const isLong = this.#context.wires.get(job.wire)?.job?.inlineResult !== undefined
-    const ask = (signal: Cancellation) => this.#ask(job, signal)
-    if (isLong) return renewing(job, parent, this.#context, ask)
-    return within(pollMs(this.#context), parent, errors.upstreamTimeout('its answer takes too long'), ask)
+    const poll = (signal: Cancellation) => this.#pollTargets(job, signal)
+    if (isLong) return renewing(job, parent, this.#context, poll)
+    return within(pollMs(this.#context), parent, errors.upstreamTimeout('its answer takes too long'), poll)
   }
 
-  async #ask(job: Job, signal: Cancellation): Promise<Answer> {
+  async #pollTargets(job: Job, signal: Cancellation): Promise<PollAnswer> {
     const targets = await targetsOf(job, this.#context)
     if (targets.length === 0) throw errors.unreachable('the provider of the job is not configured any more')
     let failure: GatewayError | undefined
@@ -95,7 +95,7 @@ export class JobProvider {
     return caller.own(target, request, options)
   }
 
-  async #report(job: Job, target: Target, signal: Cancellation): Promise<Answer> {
+  async #report(job: Job, target: Target, signal: Cancellation): Promise<PollAnswer> {
     const form = target.translator.job!
     const answer = await this.#call(job, target, form.poll(upstreamOf(job), target), signal)
     try {

@@ -9,9 +9,9 @@ import type { JobsContext } from './context.ts'
 import { endJob } from './ending.ts'
 import { Engine } from './engine.ts'
 import { renewing } from './lease.ts'
-import { type Answer, JobProvider } from './provider.ts'
+import { JobProvider, type PollAnswer } from './provider.ts'
 import { isValidToken } from './token.ts'
-import { shown } from './view.ts'
+import { jobObject } from './view.ts'
 
 /** How long a cancel waits for a poll that runs. */
 const CANCEL_MS = 5_000
@@ -50,7 +50,7 @@ export class Jobs implements JobRunner {
   }
 
   show(job: Job): object {
-    return shown(job, this.#context)
+    return jobObject(job, this.#context)
   }
 
   async byToken(token: string, logId: string): Promise<Job | undefined> {
@@ -91,8 +91,8 @@ export class Jobs implements JobRunner {
   }
 
   /** Undefined for a job that goes on, and where its provider says nothing of it. */
-  async #finalAnswer(job: Job, signal: Cancellation): Promise<Answer | undefined> {
-    const answer = await this.#provider.ask(job, signal).catch(() => undefined)
+  async #finalAnswer(job: Job, signal: Cancellation): Promise<PollAnswer | undefined> {
+    const answer = await this.#provider.poll(job, signal).catch(() => undefined)
     if (answer?.report.state && isFinal(answer.report.state)) return answer
     await this.#provider.results.discard(answer?.inline)
     return undefined

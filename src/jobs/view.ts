@@ -4,7 +4,7 @@ import type { JobsContext } from './context.ts'
 import { tokenFor } from './token.ts'
 
 /** The object of the job's operation, such as a `video`. */
-export function shown(job: Job, context: JobsContext): object {
+export function jobObject(job: Job, context: JobsContext): object {
   return context.kinds.get(job.kind)!.show(job, addressOf(job, context))
 }
 
