@@ -30,7 +30,7 @@ export interface ListedModel {
   readonly mappings: readonly Mapping[]
 }
 /** Which models a list includes. */
-interface ListWanted {
+interface ModelFilter {
   readonly include_deactivated: boolean
   readonly exclude_deprecated: boolean
 }
@@ -43,7 +43,7 @@ export interface ToolContext {
   /** Memory of the answer, until it is sent. */
   readonly lease: MemoryLease
   /** What `GET /v1/models` would list for the same caller. */
-  models(wanted: ListWanted): readonly ListedModel[]
+  models(wanted: ModelFilter): readonly ListedModel[]
 }
 
 /** A row of `tools/list`, and how `tools/call` runs it. */
