@@ -29,17 +29,17 @@ export function leadingProcess(components: Components, { count, config, demo }: 
       storesIdentity: stores.identity,
     }),
     onReady: configVersion => {
-      void pool.ask('found', found.all())
+      void pool.callAll('found', found.all())
       // The worker may have replaced one whose reload failed.
       const settled = configVersion === manager.current.version && reloads.last.ok
       if (pool.ready && !settled) void reload().catch(() => undefined)
     },
     onEnd: pid => sums.retire(pid),
   })
-  found.onChange = lists => void pool.ask('found', lists)
+  found.onChange = lists => void pool.callAll('found', lists)
   const scrape = async () => {
     const own = await metrics.families()
-    const { answers } = await pool.ask('metrics', null)
+    const { answers } = await pool.callAll('metrics', null)
     return { own, workers: answers as ReadonlyMap<number, MetricFamily[]> }
   }
   const sums = new Sums(scrape, pid => pool.has(pid))
@@ -48,7 +48,7 @@ export function leadingProcess(components: Components, { count, config, demo }: 
   const reload: ServingMode['reload'] = async () => {
     const result = await manager.reload()
     for (let round = 1; ; round++) {
-      const { answers, refusals } = await pool.ask('reload', null)
+      const { answers, refusals } = await pool.callAll('reload', null)
       const { version } = manager.current
       const others = [
         ...[...refusals].map(([pid, { message }]) => ({ pid, says: message })),
@@ -85,7 +85,7 @@ export function leadingProcess(components: Components, { count, config, demo }: 
         workers,
       }
     },
-    explainRoute: question => pool.askOne('explain', question),
+    explainRoute: question => pool.callOne('explain', question),
     async drain() {
       const { delay, drain } = drainTimes(components)
       await pool.drain(delay + drain + CLOSING_MS)

@@ -54,8 +54,8 @@ const primary: Channel<PrimaryCalls> = new Channel(
   } satisfies WorkerCalls,
 )
 const counters = new LeasedCounters({
-  take: ask => primary.call('take', ask, Number.POSITIVE_INFINITY),
-  peek: asked => primary.call('peek', asked, Number.POSITIVE_INFINITY),
+  take: request => primary.call('take', request, Number.POSITIVE_INFINITY),
+  peek: request => primary.call('peek', request, Number.POSITIVE_INFINITY),
   giveBack: (key, windowMs, unused) => primary.tell('giveBack', { key, windowMs, unused }),
   enter: (key, limit) => primary.call('enter', { key, limit }, Number.POSITIVE_INFINITY),
   leave: key => primary.tell('leave', key),

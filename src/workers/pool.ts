@@ -102,7 +102,7 @@ export class Pool {
   }
 
   /** Calls every serving worker. Refusals and timeouts are logged. */
-  async ask<N extends keyof WorkerCalls>(
+  async callAll<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
     patienceMs?: number,
@@ -110,7 +110,7 @@ export class Pool {
     const running = this.#slots.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
     const refusals = new Map<number, Error>()
-    const ask = async (slot: WorkerSlot) => {
+    const call = async (slot: WorkerSlot) => {
       const { pid } = slot
       try {
         answers.set(pid, await slot.call(name, argument, patienceMs))
@@ -119,12 +119,12 @@ export class Pool {
         refusals.set(pid, err as Error)
       }
     }
-    await Promise.all(running.map(ask))
+    await Promise.all(running.map(call))
     return { answers, refusals }
   }
 
   /** Calls one serving worker. Rejects when there is none. */
-  askOne<N extends keyof WorkerCalls>(
+  callOne<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
   ): Promise<Awaited<ReturnType<WorkerCalls[N]>>> {
@@ -134,7 +134,7 @@ export class Pool {
 
   /** One state per worker, including those that are starting or do not answer. */
   async states(): Promise<WorkerState[]> {
-    const { answers: known } = await this.ask('state', null, GLANCE_MS)
+    const { answers: known } = await this.callAll('state', null, GLANCE_MS)
     return this.#slots.map(({ pid, uptimeMs }) => {
       return known.get(pid) ?? { pid, ready: false, inFlight: 0, configVersion: '', uptimeMs }
     })

@@ -4,7 +4,7 @@ import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
-import type { Ask, Lease, Remainder, Unused } from '../stores/workers/lease.ts'
+import type { Lease, LeaseRequest, Remainder, Unused } from '../stores/workers/lease.ts'
 import type { KeptTurn } from '../stores/workers/turns.ts'
 
 /** Initial state of a worker. */
@@ -33,32 +33,32 @@ export interface WorkerState {
 
 /** Calls that each worker serves. */
 export type WorkerCalls = {
-  state(asked: null): WorkerState
+  state(argument: null): WorkerState
   /** In prom-client's JSON form. */
-  metrics(asked: null): Promise<object[]>
+  metrics(argument: null): Promise<object[]>
   /** → the version in force. Rejects when the new configuration is rejected. */
-  reload(asked: null): Promise<string>
+  reload(argument: null): Promise<string>
   explain(question: RouteQuestion): ExplainedRoute
   /** Returns the unused part of a key's quota to the primary. */
-  recall(asked: { key: string; windowMs: number }): Unused | undefined
+  recall(argument: { key: string; windowMs: number }): Unused | undefined
   affinity(entries: readonly AffinityEntry[]): void
   /** Models that providers list now. */
   found(lists: ModelLists): void
   cool(circuit: OpenedCircuit): void
-  drain(asked: null): void
+  drain(argument: null): void
   /** Ends a drain without waiting for clients. */
-  abortDrain(asked: null): void
+  abortDrain(argument: null): void
 }
 
 /** Calls that the primary serves. */
 export type PrimaryCalls = {
-  begin(asked: null): WorkerInit
+  begin(argument: null): WorkerInit
   /** The worker serves at `host:port`. */
   ready(at: { listen: string; configVersion: string }): void
   /** The worker cannot start and ends. */
   failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
-  take(ask: Ask): Lease | Promise<Lease>
-  peek(asked: Pick<Ask, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
+  take(request: LeaseRequest): Lease | Promise<Lease>
+  peek(request: Pick<LeaseRequest, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
   leave(key: string): void

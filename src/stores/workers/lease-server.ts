@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'
 import { bucketMs, SlidingWindow } from '../memory/window.ts'
-import { type Ask, type Lease, type LeaseClient, type Remainder, systemClock, type Unused } from './lease.ts'
+import { type Lease, type LeaseClient, type LeaseRequest, type Remainder, systemClock, type Unused } from './lease.ts'
 
 const MAX_KEYS = 10_000
 /** Beyond its need a worker gets its share of the rest, divided by this, so that little stays unused. */
@@ -39,11 +39,11 @@ export class LeaseServer {
     }
     this.#borrowers++
     return {
-      take: ask => {
-        const quota = this.#quota(ask.key, ask.windowMs)
-        if (ask.unused) quota.giveBack(ask.unused)
+      take: request => {
+        const quota = this.#quota(request.key, request.windowMs)
+        if (request.unused) quota.giveBack(request.unused)
         quota.holders.delete(recall)
-        return this.#lend(quota, ask, recall)
+        return this.#lend(quota, request, recall)
       },
       peek: ({ key, limit, windowMs }) => this.#left(this.#quota(key, windowMs), limit),
       giveBack: (key, windowMs, unused) => this.#quota(key, windowMs).giveBack(unused),
@@ -61,18 +61,18 @@ export class LeaseServer {
     }
   }
 
-  #lend(quota: SharedQuota, ask: Ask, recall: Recall): Lease | Promise<Lease> {
-    const { limit, need, more } = ask
+  #lend(quota: SharedQuota, request: LeaseRequest, recall: Recall): Lease | Promise<Lease> {
+    const { limit, need, more } = request
     const { window } = quota
     const now = this.#now()
     const bucket = window.advance(now)
     const free = Math.max(0, limit - window.sum)
     const recalled = free < need && quota.recall(bucket)
-    if (recalled) return recalled.then(() => this.#lend(quota, ask, recall))
+    if (recalled) return recalled.then(() => this.#lend(quota, request, recall))
     const spare = Math.min(more, Math.floor((free - need) / (CAUTION * this.#borrowers)))
     const units = free < need ? free : need + spare
     // Spare units may be used until the end of their bucket.
-    window.add(bucket, units, units > need ? (bucket + 1) * bucketMs(ask.windowMs) : now)
+    window.add(bucket, units, units > need ? (bucket + 1) * bucketMs(request.windowMs) : now)
     if (units > need) quota.holders.add(recall)
     else if (quota.isBack(bucket)) window.settle(bucket, now)
     return { units, bucket, free: free - units, leavesAt: window.leavesAt }

@@ -1,10 +1,10 @@
-/** What a worker borrows, and from whom. */
+/** Quota leases: what a worker requests, and what the lease server grants. */
 
 /**
  * A worker's request for units of `limit` per `windowMs`. Times are of `systemClock`, common to all processes of a
  * machine.
  */
-export interface Ask {
+export interface LeaseRequest {
   readonly key: string
   readonly limit: number
   readonly windowMs: number
@@ -21,14 +21,14 @@ export interface Unused {
   readonly units: number
 }
 
-/** The answer to an `Ask`. */
+/** The answer to a `LeaseRequest`. */
 export interface Lease {
   /** The needed ones count as used now; the rest may be used while the clock is in `bucket`. */
   readonly units: number
   readonly bucket: number
   /** Units left for other workers. */
   readonly free: number
-  /** When the oldest unit leaves the window: a refused worker need not ask before. */
+  /** When the oldest unit leaves the window: a refused worker need not try before. */
   readonly leavesAt: number
 }
 
@@ -41,8 +41,8 @@ export interface Remainder {
 
 /** Calls of a worker to the lease server. */
 export interface LeaseClient {
-  take(ask: Ask): Lease | Promise<Lease>
-  peek(asked: Pick<Ask, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
+  take(request: LeaseRequest): Lease | Promise<Lease>
+  peek(request: Pick<LeaseRequest, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
   giveBack(key: string, windowMs: number, unused: Unused): void
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void

@@ -47,7 +47,7 @@ export class LeasedQuota {
         return this.#refuse()
       default:
         return new Promise((resolve, reject) => {
-          if (this.#waiting.push({ limit, resolve, reject }) === 1) void this.#ask()
+          if (this.#waiting.push({ limit, resolve, reject }) === 1) void this.#renew()
         })
     }
   }
@@ -83,7 +83,7 @@ export class LeasedQuota {
     return unused
   }
 
-  async #ask(): Promise<void> {
+  async #renew(): Promise<void> {
     const waiting = this.#waiting
     try {
       while (waiting.length > 0) {
