@@ -4,7 +4,7 @@
  * caller with its own key is not limited.
  */
 import { errors, isObject, type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
-import { fits, saysAnything } from '../shared/operator-pays.ts'
+import { fits, isPresent } from '../shared/operator-pays.ts'
 
 /** Fields of the body. Fields that only the gateway uses are not sent at all. */
 const FIELDS: ReadonlySet<string> = new Set([
@@ -64,7 +64,7 @@ export function onOperator(sent: Json, target: Target): Json {
   const allowed = { ...sent }
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
-    if (saysAnything(value)) throw errors.ownKeyOnly(name)
+    if (isPresent(value)) throw errors.ownKeyOnly(name)
     delete allowed[name]
   }
   const types = [...TOOLS, ...nativeTools]

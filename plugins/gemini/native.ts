@@ -15,7 +15,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { fits, paysItself, saysAnything } from '../shared/operator-pays.ts'
+import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { encode } from './encode.ts'
 import type { Part } from './parts.ts'
 import { markUnsigned, NATIVE_FIELDS } from './signatures.ts'
@@ -119,7 +119,7 @@ function checkPaid(
 ): void {
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
-    if (saysAnything(value)) throw errors.ownKeyOnly(name)
+    if (isPresent(value)) throw errors.ownKeyOnly(name)
     delete sent[name]
   }
   const config = isObject(sent.generationConfig) ? sent.generationConfig : {}

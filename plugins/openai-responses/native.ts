@@ -13,7 +13,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { fits, paysItself, saysAnything } from '../shared/operator-pays.ts'
+import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
 import { replayed } from './replay.ts'
 
@@ -101,7 +101,7 @@ export function native(
 function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): void {
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
-    if (saysAnything(value)) throw errors.ownKeyOnly(name)
+    if (isPresent(value)) throw errors.ownKeyOnly(name)
     delete sent[name]
   }
   if (nativeFields.includes(FILE_ID)) return

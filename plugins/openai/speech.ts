@@ -23,7 +23,7 @@ const USUAL_FORMAT = 'mp3'
 const PLAIN = /^tts-1/
 
 /** Only events report tokens; a model charged by characters needs none. */
-const tells = ({ mapping: { model, supports } }: Target): boolean =>
+const reportsUsage = ({ mapping: { model, supports } }: Target): boolean =>
   supports.has('streaming') && model.tokenizer !== CHARACTERS
 
 function encode(request: Readonly<SpeechRequest>, target: Target): WireRequest {
@@ -38,7 +38,7 @@ function encode(request: Readonly<SpeechRequest>, target: Target): WireRequest {
       ...(response_format !== undefined && { response_format }),
       ...(speed !== undefined && { speed }),
       ...(instructions !== undefined && !PLAIN.test(mapping.externalId) && { instructions }),
-      ...(tells(target) && { stream_format: 'sse' }),
+      ...(reportsUsage(target) && { stream_format: 'sse' }),
     },
   }
 }

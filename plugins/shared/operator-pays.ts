@@ -10,4 +10,4 @@ export const fits = (entry: string, name: string): boolean =>
   entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry
 
 /** False for null, undefined and an empty list, which no provider charges for. */
-export const saysAnything = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)
+export const isPresent = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)
