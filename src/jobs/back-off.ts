@@ -23,7 +23,7 @@ export function pollGap(
   return Math.max(poll, jittered(Math.max(gap, poll), chance), Math.min(afterMs ?? 0, MAX_RETRY_AFTER_MS))
 }
 
-/** After so many failures in a row, the last of which may say itself when to come back. */
+/** After so many failures in a row. `retryAfterMs`: the least wait, as the provider's last answer has it. */
 export function failureGap(failures: number, retryAfterMs: number | undefined, chance: number): number {
   const gap = Math.min(FAILURE.most, FAILURE.first * 2 ** Math.min(failures - 1, 20))
   return Math.max(jittered(gap, chance), Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS))

@@ -13,7 +13,7 @@ const AT_ONE_HOST = 4
 const POSTPONED_MS = 1_000
 const GONE = 410
 
-/** Keys by which a secret may be understood: of `whsec_` what stands behind it as base64 first, then the text itself. */
+/** One signature for each reading of the secret: the base64 after `whsec_`, if it begins so, and its whole text. */
 export function signaturesOf(secret: string, id: string, timestamp: number, body: string): string {
   const keys = [Buffer.from(secret, 'utf8')]
   if (secret.startsWith('whsec_')) keys.unshift(Buffer.from(secret.slice('whsec_'.length), 'base64'))
@@ -32,7 +32,7 @@ export class Callbacks {
     this.#owner = owner
   }
 
-  /** Begins what is due; how many. */
+  /** Begins the deliveries that are due; resolves with their number. */
   async run(): Promise<number> {
     const { store, now, options } = this.#context
     const limit = AT_ONCE - this.#open.size
@@ -80,9 +80,9 @@ export class Callbacks {
     const triedAt = now()
     const sent = await this.#attempt(delivery, job, triedAt)
     const { status } = sent
-    const isHeard = status !== null && status >= 200 && status < 300
+    const isAccepted = status !== null && status >= 200 && status < 300
     const isOver = status === GONE || delivery.attempt >= callback_attempts || !job?.callback
-    const state = isHeard ? 'delivered' : isOver ? 'failed' : 'retrying'
+    const state = isAccepted ? 'delivered' : isOver ? 'failed' : 'retrying'
     metrics.callback(state)
     const nextAt = now() + callbackGap(callback_retry, delivery.attempt, random())
     await store.deliver(delivery, { ...sent, state, triedAt, nextAt })

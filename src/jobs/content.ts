@@ -62,7 +62,7 @@ async function proxied(
   provider: JobProvider,
 ): Promise<ContentAnswer> {
   const [target] = await targetsOf(job, context)
-  if (!target) throw errors.unreachable('the provider of the video is not configured any more')
+  if (!target) throw errors.unreachable('the provider of the job is not configured any more')
   let answer = await open(job, target, result, request, provider)
   let place = result
   if (GONE.includes(answer.status)) {
@@ -103,7 +103,7 @@ async function found(
   context: JobsContext,
   provider: JobProvider,
 ): Promise<Remote | undefined> {
-  const late = errors.upstreamTimeout('how the result is')
+  const late = errors.upstreamTimeout('where the result is')
   try {
     const { report, inline } = await within(pollMs(context), signal, late, signal => provider.poll(job, signal))
     await provider.results.discard(inline)
@@ -124,7 +124,7 @@ function open(job: Job, target: Target, result: Remote, request: ContentRequest,
   return provider.open(job, target, result, signal, headers)
 }
 
-/** What lies outside is for the provider to refuse; what is no range at all is not passed on. */
+/** A header that is no range is not passed on; the provider refuses a range outside of its result. */
 function isOneRange(range: string | undefined): range is string {
   const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(range?.trim() ?? '') ?? []
   if (first === undefined || (first === '' && last === '')) return false
@@ -133,7 +133,7 @@ function isOneRange(range: string | undefined): range is string {
 
 const validatorsOf = (answer: OpenAnswer) => [answer.header('etag'), answer.header('last-modified')] as const
 
-/** Where the provider ignores ranges, they are cut while they pass, if the length is known. */
+/** A range that the provider ignores is cut out of the whole result as it passes, if its length is known. */
 function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
   const [etag, modified] = validatorsOf(answer)
   const said = answer.header('content-type')?.toLowerCase() ?? ''
@@ -146,7 +146,7 @@ function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
     const isWanted = request.range !== undefined && isCurrent(request.ifRange, [etag, modified])
     if (range === undefined || !isPart(range) || !isWanted) {
       answer.destroy()
-      throw errors.invalidAnswer('the part of its result is not one that was asked for')
+      throw errors.invalidAnswer('the part of its result is not the requested one')
     }
     headers.push('content-range', range, ...(length === undefined ? [] : ['content-length', length]))
     return { status: 206, type, headers, chunks }

@@ -83,7 +83,7 @@ interface BlobStore {
     maxBytes: number,
     tooLarge: () => Error,
   ): Promise<{ readonly blob: string; readonly bytes: number; readonly etag: string; readonly head: Buffer }>
-  /** From `start` to `end`, both of it; undefined where it is not there. */
+  /** Bytes from `start` to `end`, inclusive; undefined where the file is missing. */
   read(blob: string, start: number, end: number): Promise<AsyncIterable<Buffer> | undefined>
   remove(blob: string): Promise<void>
 }

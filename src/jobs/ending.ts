@@ -50,7 +50,7 @@ export async function endJob(job: Job, ending: Ending, context: JobsContext): Pr
     event: eventFor(operation, ending.state),
   }
   const row = rowOf(job, ending, operation, now)
-  // What a provider said is written under its fence once the store can be written, not asked for again.
+  // A write that fails is repeated under the same fence, so that the provider is not polled again.
   const done = await persistently(() => context.store.end(job.id, job.fence, ended, row), context.options().lease)
   if (done) {
     const { provider, model } = job

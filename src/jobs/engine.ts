@@ -1,4 +1,4 @@
-/** Moves jobs on: claims what is due, polls it, tells ends, and removes results. One for each process. */
+/** Moves jobs on: claims what is due, polls it, delivers ends, and removes results. One for each process. */
 import { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
 import type { Job, Lease } from '../core/ports.ts'
@@ -105,7 +105,7 @@ export class Engine {
     this.#timer.unref()
   }
 
-  /** Leases are long against steps of the clock, but not against any. */
+  /** After a jump of the clock by more than a lease, other processes may have claimed the jobs: all polls end. */
   #dropAfterJump(): void {
     const now = [this.#context.now(), performance.now()] as const
     const jump = this.#clock ? now[0] - this.#clock[0] - (now[1] - this.#clock[1]) : 0

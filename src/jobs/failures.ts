@@ -37,7 +37,7 @@ export function afterFailure(
   return { nextAt: Math.min(now + gap, latest(job, now)), failures }
 }
 
-/** What keeps the gateway itself from calling says nothing of the job. A defect in reading an answer does. */
+/** Failures of the gateway to call a provider at all do not count against a job. A defect in reading an answer does. */
 export const isOurs = ({ upstreamStatus, status }: GatewayError): boolean =>
   upstreamStatus === undefined && status !== 500
 

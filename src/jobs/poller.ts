@@ -15,7 +15,7 @@ import type { JobProvider, PollAnswer } from './provider.ts'
 /** A provider that keeps results for less than this has them copied. */
 const SHORT_LIFE_MS = 86_400_000
 const MAX_MESSAGE = 1000
-const DEFAULT_MESSAGE = 'The provider says that the job has failed.'
+const DEFAULT_MESSAGE = 'The job failed at its provider, which gave no reason.'
 
 /** One step of a claimed job at a time; a step that fails to be written is repeated when the lease ends. */
 export class Poller {
@@ -91,7 +91,7 @@ export class Poller {
     }
   }
 
-  /** Kept where the provider would not keep it, or where all are; what stood in the answer is kept already. */
+  /** Copied where the provider keeps it for a short time only, or where all are; one in the answer is copied already. */
   async #resultOf(job: Job, { target, report, inline }: PollAnswer, signal: Cancellation): Promise<JobResult> {
     const { results } = this.#context.options()
     const { lifeMs = Number.POSITIVE_INFINITY } = target.translator.job!
@@ -114,7 +114,7 @@ export class Poller {
     })
   }
 
-  /** What is not there yet, or cannot be read now, is tried again; what is no result, never. */
+  /** A result that is not there yet, or cannot be read now, is tried again; one of the wrong type ends the job. */
   async #withoutResult(job: Job, error: GatewayError, { credential }: Target): Promise<void> {
     const { now, log, random } = this.#context
     const at = now()
@@ -165,6 +165,6 @@ export class Poller {
 
 function errorOf({ error }: JobReport, state: FinalState, { credential }: Target): JobError {
   const code = state === 'failed' ? (error?.code === 'content_filter' ? 'content_filter' : 'upstream_error') : state
-  const said = error?.message ?? (state === 'failed' ? DEFAULT_MESSAGE : `The provider says that the job is ${state}.`)
+  const said = error?.message ?? (state === 'failed' ? DEFAULT_MESSAGE : `The provider reports the job as ${state}.`)
   return { code, message: redactText(said, credential?.secret).slice(0, MAX_MESSAGE) }
 }

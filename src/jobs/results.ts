@@ -40,7 +40,7 @@ export class ResultKeeper {
       if (thrown === full) return undefined
       throw thrown
     }
-    throw errors.invalidAnswer('its result is not of the type that was asked for')
+    throw errors.invalidAnswer('its result is not of the requested type')
   }
 
   /** Text in whose field `name` a result may stand as base64: without it, and the result as it is kept. */

@@ -90,7 +90,7 @@ export class Jobs implements JobRunner {
     await endJob(job, { state: 'canceled', error }, this.#context)
   }
 
-  /** Undefined for a job that goes on, and where its provider says nothing of it. */
+  /** Undefined for a job that goes on, and where its provider does not report it. */
   async #finalAnswer(job: Job, signal: Cancellation): Promise<PollAnswer | undefined> {
     const answer = await this.#provider.poll(job, signal).catch(() => undefined)
     if (answer?.report.state && isFinal(answer.report.state)) return answer

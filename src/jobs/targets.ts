@@ -1,4 +1,4 @@
-/** Finds what a job was created at, in the configuration of today. */
+/** Finds the targets of a job in the configuration that is in force now. */
 import { type Credential, REGION } from '../core/catalog.ts'
 import { credentialName } from '../core/job.ts'
 import type { Job } from '../core/ports.ts'
