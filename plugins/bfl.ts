@@ -54,7 +54,7 @@ function imagesOf({ images, mask }: Readonly<ImageEditRequest>, id: string): Jso
   )
 }
 
-/** Made once for each job: it remembers where the state stands. */
+/** Made once for each job, since only the first answer has the address of its states. */
 function reader(target: Target): (frame: Frame) => FoundImages | UnfinishedJob {
   let url: string | undefined
   let afterMs = FIRST_WAIT_MS / WAIT_FACTOR

@@ -50,7 +50,7 @@ function encode(request: Readonly<VideoRequest>, { mapping }: Target, surface: S
   return { path, body: { instances: [instance], parameters } }
 }
 
-/** What both surfaces say alike; undefined for an answer whose result is there. */
+/** The state of a job without a result, which both surfaces report alike; undefined where the result is there. */
 function endedOtherwise({ done, error, response }: Json): JobReport | undefined {
   if (done !== true) return { state: 'in_progress' }
   if (isObject(error)) return { state: 'failed', error: jobError(error) }

@@ -21,7 +21,7 @@ const GPT_IMAGE = /^(?:chat)?gpt-image/
 /** These take any size whose sides are multiples of 16. */
 const ANY_SIZE = /^gpt-image-2/
 const SIZES: readonly string[] = ['1024x1024', '1536x1024', '1024x1536']
-/** Pixels of an image whose size only its proportions tell. */
+/** Pixels of an image of which only the proportions are given. */
 const PIXELS = 1_500_000
 const SIDE = 16
 
@@ -94,6 +94,6 @@ function sizeFor({ size, aspect_ratio: ratio }: Readonly<ImageRequest>, id: stri
   return `${width}x${height}`
 }
 
-/** A class that stands in no list is left to the provider to know; the smallest is the usual square. */
+/** A class that no list holds is sent as it is; the smallest ones become the usual square. */
 const classSize = (size: string, sizes: readonly string[]): string =>
   sizes.includes(size) || !/^(?:512|1K)$/.test(size) ? size : SIZES[0]!

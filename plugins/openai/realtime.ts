@@ -14,7 +14,7 @@ import {
 import { plainError } from '../shared/error.ts'
 
 const SECONDS_PER_HOUR = 3600
-/** No session uses more of anything at once; above it stands what a broken provider says. */
+/** No session uses more of anything at once: a larger count is a provider's defect. */
 const MOST = 1e9
 
 function encode({ transcribes }: Readonly<RealtimeRequest>, { mapping }: Target): WireRequest {

@@ -15,7 +15,7 @@ import { plainError } from '../shared/error.ts'
 import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
 import { fileOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
 
-/** Times where the client's format needs them, or the price is for hours, which only this form tells. */
+/** Times where the client's format needs them, or the price is by the hour: only this form has the length. */
 function formatOf(request: Readonly<TranscriptionRequest>, { mapping, price }: Target): string {
   if (needsSpeakers(request)) return 'diarized_json'
   const isTimed = mapping.supports.has('timestamps')

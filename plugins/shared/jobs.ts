@@ -1,4 +1,4 @@
-/** What wires of jobs have in common: the words of their states, and the decoder of the answer to a create. */
+/** What wires of jobs have in common: the names of their states, and the decoder of the answer to a create. */
 import {
   type Decoder,
   type Frame,
@@ -80,6 +80,6 @@ const MODERATED = /content.?filter|content.?policy|moderat|safety|sensitive|proh
 export function jobError(error: unknown): NonNullable<JobReport['error']> | undefined {
   if (!isObject(error)) return undefined
   const code = textIn(error.code) ?? String(error.code ?? '')
-  const message = textIn(error.message) ?? (code || 'The provider says nothing of why it failed.')
+  const message = textIn(error.message) ?? (code || 'The provider gave no reason.')
   return { code: MODERATED.test(`${code} ${message}`) ? 'content_filter' : code, message }
 }

@@ -13,7 +13,7 @@ import {
 import { errorIn } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
-/** A wire that asks in its own way; `read` makes a result of each entry of `results`. */
+/** A moderation wire; `read` makes a result of each entry of `results`. */
 export const moderationWire = (
   wire: string,
   encode: Translator<'moderations'>['encode'],
@@ -35,7 +35,7 @@ const decoder = (read: (entry: Json) => ModerationResult, target: Target, input:
     const wanted = resultsWanted(input)
     if (list.length !== wanted) throw errors.invalidAnswer(`it holds ${list.length} results for ${wanted} inputs`)
     const results = list.map(entry => {
-      // Without categories it would read as a text that nothing speaks against.
+      // Without categories a client would take the text for harmless.
       if (!isObject(entry) || !isObject(entry.categories)) throw errors.invalidAnswer('a result has no categories')
       return read(entry)
     })

@@ -25,7 +25,7 @@ export function tokensIn(tokens: unknown): Ranking['usage'] {
   return prompt === undefined ? {} : { prompt }
 }
 
-/** A wire that asks and is answered in a form of its own. `read` gets the parsed body and the number of documents. */
+/** A rerank wire. `read` gets the parsed body and the number of documents. */
 export const rerankWire = (
   wire: string,
   encode: Translator<'rerank'>['encode'],

@@ -16,7 +16,7 @@ import {
 import { errorIn } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
-/** The provider's voice for what a client says; `usual` where neither the client nor the mapping names one. */
+/** The provider's voice for the one that a client names; `usual` where neither the client nor the mapping names one. */
 export function voiceOf({ voice }: Readonly<SpeechRequest>, { voices = {} }: Mapping, usual: string): string {
   const name = voice ?? 'default'
   if (name !== ANY_VOICE && Object.hasOwn(voices, name)) return voices[name]!
@@ -30,7 +30,7 @@ export function countedOf({ characters }: Readonly<SpeechRequest>, { mapping }: 
   return [{ type: 'usage', usage }]
 }
 
-/** Clients get the type of the format that they named, else what the provider says, and MP3 where it says none. */
+/** Clients get the type of the format that they named, else the provider's, and MP3 where it has none. */
 function typeOf({ response_format: format }: Readonly<SpeechRequest>, said: string): string {
   if (format !== undefined) return speechFormats[format]
   const type = said.replace(/;.*/s, '').trim().toLowerCase()
@@ -38,7 +38,7 @@ function typeOf({ response_format: format }: Readonly<SpeechRequest>, said: stri
 }
 const AUDIO_TYPE = /^audio\/[a-z0-9.+-]{1,40}$/
 
-/** Audio of an event. Throws for text that is no base64, of which Node would leave out what it does not know. */
+/** Audio of an event. Throws for text that is not base64, whose other characters Node would skip. */
 export function audioBytes(base64: string): Buffer {
   const bytes = Buffer.from(base64, 'base64')
   const isWhole = (text: string) => bytes.length === Buffer.byteLength(text, 'base64')
@@ -71,7 +71,7 @@ class AudioDecoder implements Decoder {
   }
 }
 
-/** Answers that are audio. Without parameters a type says nothing that the request has not said. */
+/** Answers that are audio. A type without parameters adds nothing to the request's format. */
 export const audioForm: NonNullable<Translator<'speech'>['bytes']> = {
   types: ['audio/', 'application/octet-stream'],
   decoder: (contentType, target, input) => new AudioDecoder(typeOf(input!, contentType), countedOf(input!, target)),

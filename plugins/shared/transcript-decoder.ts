@@ -19,14 +19,14 @@ import { parsed, WholeDecoder } from './whole.ts'
 /** An answer, or the event that ends a stream, which holds all of the text. */
 export type Spoken = Json & { readonly text: string }
 
-/** How a wire names its events, and what it says in them. */
+/** How a wire names its events, and their fields. */
 export interface TranscriptForm {
   readonly delta: string
   /** The field of a delta that holds its text. */
   readonly deltaText: string
   readonly segment: string
   readonly done: string
-  /** Event that says the language before the text, for wires that have one. */
+  /** Event that holds the language, before the text, for wires that have one. */
   readonly language?: string
   transcriptOf(answer: Spoken): Transcript
   /** Tokens that an answer reports; none for wires that count time alone. */

@@ -64,8 +64,8 @@ const speakerOf = (speaker: unknown): string | undefined =>
   typeof speaker === 'string' || typeof speaker === 'number' ? String(speaker) : undefined
 
 /**
- * What an answer used. Where hours have the price they are as long as the provider says, as the file's head says, as
- * the last word ends, else as the bytes let expect, which is an estimate (docs/contract.md#length-of-audio).
+ * What an answer used. Where the price is by the hour, the length is the provider's, else that of the file's head, else
+ * the end of the last word, else an estimate by the file's size (docs/contract.md#length-of-audio).
  */
 function usageEvent(
   transcript: Transcript,

@@ -77,7 +77,7 @@ export class Choice {
     this.#finish ??= REASONS.get(reason.toLowerCase()) ?? 'stop'
   }
 
-  /** The provider filtered its content, whatever its reason says. */
+  /** The provider filtered its content, whatever the finish reason is. */
   filter(): void {
     this.#filtered = true
   }

@@ -27,7 +27,7 @@ export function plainText(content: Content, at: string, role: Message['role']): 
   return wellFormed(text)
 }
 
-/** One string, if that says all (edge case C8). */
+/** One string, if that loses nothing (edge case C8). */
 export function joined(content: string | Json[]): string | Json[] {
   if (typeof content === 'string' || content.some(chunk => chunk.type !== 'text')) return content
   return content.map(chunk => chunk.text).join('')

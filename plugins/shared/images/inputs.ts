@@ -3,7 +3,7 @@ import { errors, type ImageInput, parseDataUrl, type WireRequest } from '../../.
 
 type FilePart = NonNullable<WireRequest['files']>[number]
 
-/** Without its type. Addresses were fetched before: a wire that sends images as data says `inlineMedia`. */
+/** Without its type. Addresses were fetched before: a wire that sends images as data has `inlineMedia`. */
 export function base64Of({ file, url = '' }: ImageInput): string {
   if (file) return file.base64()
   const data = parseDataUrl(url)
