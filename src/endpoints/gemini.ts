@@ -6,7 +6,7 @@ import { type Endpoint, type Method, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import { chat } from '../operations/chat/index.ts'
 import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
-import { found } from './model.ts'
+import { modelReply } from './model.ts'
 import { today, viewOf, wantedOf } from './model-view.ts'
 import { list } from './models.ts'
 import { estimated } from './token-estimate.ts'
@@ -48,7 +48,7 @@ const catalogue: readonly Endpoint[] = [
       return value(pageOf(ex, list(viewOf(ex, wanted), wanted, day), query, day))
     },
   },
-  { ...local, path: '/v1beta/models/{+model}', serve: async ex => found(ex, ex.params.model!) },
+  { ...local, path: '/v1beta/models/{+model}', serve: async ex => modelReply(ex, ex.params.model!) },
 ]
 
 /** Any other path: clients of this wire read errors only in its own form. */

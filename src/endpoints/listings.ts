@@ -15,11 +15,11 @@ const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
  * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate.
  * Listings of earlier days are dropped.
  */
-export function listing({ catalog, seer, name }: View, kind: string, day: string, make: () => object): Buffer {
-  let byCatalog = listings.get(seer)
+export function listing({ catalog, audience, name }: View, kind: string, day: string, make: () => object): Buffer {
+  let byCatalog = listings.get(audience)
   if (!byCatalog) {
     byCatalog = new WeakMap()
-    listings.set(seer, byCatalog)
+    listings.set(audience, byCatalog)
   }
   const found = [...(catalog.open?.values() ?? [])].map(({ listed }) => listed)
   let known = byCatalog.get(catalog)

@@ -24,26 +24,26 @@ export const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 export interface View {
   readonly catalog: Catalog
   /** Callers with the same view share one object. */
-  readonly seer: object
+  readonly audience: object
   readonly name: string
   shows(mapping: Mapping): boolean
 }
 
 /** Callers without restrictions who use only the operator's credentials. */
-const everybody = {}
+const unrestricted = {}
 
 /** With a key: what the key could call now. Without one, or with `include_restricted`: the public catalogue. */
 export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
   const { access, policy, principal, catalog, snapshot } = ex
   if (all || !access || !policy || !principal) {
-    return { catalog: snapshot.catalog, seer: everybody, name: 'public', shows: () => true }
+    return { catalog: snapshot.catalog, audience: unrestricted, name: 'public', shows: () => true }
   }
   const { mode } = principal
   const isShared = mode === 'credits' && catalog === snapshot.catalog
   return {
     catalog,
     // Accesses belong to one policy object; changed keys come with a new one.
-    seer: access.restricted ? access : isShared ? everybody : policy,
+    audience: access.restricted ? access : isShared ? unrestricted : policy,
     name: mode,
     shows: mapping => access.issue(mapping) === undefined && isCallable(ex, mapping),
   }

@@ -16,11 +16,11 @@ export const model: Endpoint = {
   chain: 'local',
   codec: modelForms,
   bodyLimit: 0,
-  serve: async ex => found(ex, ex.params.model!),
+  serve: async ex => modelReply(ex, ex.params.model!),
 }
 
 /** An alias gives its model; a name with a provider gives the offer of that provider. Throws a 404. */
-export function found(ex: Exchange, name: string): Reply {
+export function modelReply(ex: Exchange, name: string): Reply {
   const wanted = wantedOf(new URLSearchParams(ex.query))
   const view = viewOf(ex, wanted)
   const day = today(ex.at)

@@ -8,7 +8,7 @@ import type { Meter } from './meter.ts'
 type Batch = IteratorResult<readonly Event[]>
 
 /** What the end of an answer does with its hold. */
-export interface Conclusion {
+interface Conclusion {
   /** `isWhole`: all that the provider says of the answer was read, also where its client has left. */
   settle(outcome: Outcome, isWhole: boolean): Promise<void>
   release(): Promise<void>

@@ -5,7 +5,7 @@ import { FairSlots } from '../core/fair-slots.ts'
 import type { HealingSkipped } from '../core/ports.ts'
 
 /** Texts that are healed together, one after the other, in one thread. */
-export interface HealThread {
+interface HealThread {
   /** Rejects when the thread has broken. */
   run(texts: readonly string[]): Promise<readonly string[]>
   stop(): void

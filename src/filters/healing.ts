@@ -46,7 +46,7 @@ export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   return (format === 'json_object' || format === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
-export interface Needed {
+export interface HealingServices {
   readonly memory: MemoryBudget
   readonly metrics: Pick<Metrics, 'unhealed'>
   readonly log: Pick<Log, 'warn'>
@@ -56,7 +56,7 @@ export interface Needed {
 export async function* healed(
   ex: Exchange,
   events: Reply['events'],
-  { memory, metrics, log }: Needed,
+  { memory, metrics, log }: HealingServices,
   aside: HealThreads = threads,
 ): AsyncGenerator<readonly Event[]> {
   const tenant = ex.principal?.orgId ?? ''

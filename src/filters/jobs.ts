@@ -35,7 +35,7 @@ export class JobAdmission {
     return this.#accepted.has(ex)
   }
 
-  async handle(ex: Exchange, asked: HoldRequest, next: () => Promise<Reply>): Promise<Reply> {
+  async handle(ex: Exchange, wanted: HoldRequest, next: () => Promise<Reply>): Promise<Reply> {
     const { jobs, jobRunner } = this.#services
     const operation = ex.operation.job!
     // A job, and what it makes, is kept until it is read.
@@ -43,7 +43,7 @@ export class JobAdmission {
       throw errors.forbidden('The organization keeps no data (zero data retention): what this endpoint makes is kept.')
     }
     const job = await this.#jobFor(ex, operation)
-    const begun = await jobs.begin(job, targetOf(ex), { ...asked, least: undefined })
+    const begun = await jobs.begin(job, targetOf(ex), { ...wanted, least: undefined })
     if ('existing' in begun) return this.#replay(ex, begun.existing, job)
     if ('exhausted' in begun) throw refusal(begun, 0)
     let started: Job
@@ -92,15 +92,15 @@ export class JobAdmission {
 
   async #started(id: string, reply: Reply): Promise<Job> {
     const { jobs, jobRunner, now } = this.#services
-    let told: Extract<Event, { type: 'job' }> | undefined
+    let reported: Extract<Event, { type: 'job' }> | undefined
     for await (const batch of reply.events) {
       for (const event of batch) {
         if (event.type === 'error') throw event.error
-        if (event.type === 'job') told = event
+        if (event.type === 'job') reported = event
       }
     }
-    if (!told) throw errors.invalidAnswer('it names no job')
-    const { upstreamId, state, progress = null } = told
+    if (!reported) throw errors.invalidAnswer('it names no job')
+    const { upstreamId, state, progress = null } = reported
     const begun = { upstreamId, state, progress, nextAt: jobRunner.firstPoll(now()) }
     const started = await persistently(() => jobs.start(id, begun), START_MS).catch((thrown: unknown) => {
       // The provider has it.

@@ -6,7 +6,7 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { heal } from '../../src/filters/heal.ts'
 import { HealThreads, type HealThreadsOptions } from '../../src/filters/heal-threads.ts'
-import { healed, healing, type Needed } from '../../src/filters/healing.ts'
+import { type HealingServices, healed, healing } from '../../src/filters/healing.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 
 t.test('JSON is found and repaired, and nothing else is touched', async t => {
@@ -68,7 +68,7 @@ function services(bytes = 1024 * 1024 * 1024) {
   const memory = new MemoryBudget(bytes, { memory: () => 0 })
   const log = { warn: (fields: object) => void logged.push(fields) }
   const metrics = { unhealed: (reason: string) => void unhealed.push(reason) }
-  const given: Needed = { memory, log, metrics }
+  const given: HealingServices = { memory, log, metrics }
   return { given, memory, unhealed, logged }
 }
 
