@@ -10,10 +10,9 @@ import { formatMoney } from '../core/money.ts'
 import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
 import { chat } from '../operations/chat/index.ts'
 import { listing } from './listings.ts'
-import { type Flags, flags, shownMappings, today, type View, viewOf } from './model-view.ts'
+import { noFlags, shownMappings, today, type View, viewOf } from './model-view.ts'
 
 const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
-const everything = Object.fromEntries(flags.map(flag => [flag, false])) as Flags
 const local = { chain: 'local', codec: aiSdkValue, bodyLimit: 0 } as const
 
 const credits = (path: string): Endpoint => ({
@@ -67,7 +66,7 @@ const at = (prefix: string): Endpoint[] => [
 
 /** One entry per chat offer that the key could call now, as JSON. */
 function listOf(ex: Exchange): Buffer {
-  const view = viewOf(ex, everything)
+  const view = viewOf(ex, noFlags)
   const day = today(ex.at)
   const version = `v${versionOfPath(ex.endpoint.path).number}`
   return listing(view, `ai-sdk ${version}`, day, () => ({ models: modelsOf(view, day, version) }))
@@ -76,7 +75,7 @@ function listOf(ex: Exchange): Buffer {
 function modelsOf(view: View, day: string, version: string): object[] {
   const { catalog } = view
   const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
-  const mappings = models.flatMap(model => shownMappings(model, view, everything, day))
+  const mappings = models.flatMap(model => shownMappings(model, view, noFlags, day))
   const shown = new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))
   return [...shown].map(([id, mapping]) => entryOf(id, mapping, version))
 }

@@ -12,6 +12,9 @@ export const flags = [
 ] as const
 export type Flags = Record<(typeof flags)[number], boolean>
 
+/** No flag is on. */
+export const noFlags = Object.fromEntries(flags.map(flag => [flag, false])) as Flags
+
 /** Flags of a query. */
 export const wantedOf = (query: URLSearchParams): Flags =>
   Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags

@@ -6,9 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
 import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
-import { type Flags, flags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
-
-const none = Object.fromEntries(flags.map(flag => [flag, false])) as Flags
+import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
 
 export const models: Endpoint = {
   name: 'models',
@@ -45,7 +43,7 @@ interface Listed {
 
 /** The caller's view of the catalogue, with some flags set. */
 export function listedModels(ex: Exchange, wanted: Partial<Flags>): Listed[] {
-  const all = { ...none, ...wanted }
+  const all = { ...noFlags, ...wanted }
   return shownModels(viewOf(ex, all), all, today(ex.at))
 }
 
