@@ -11,7 +11,7 @@ interface Status {
   readonly oldest: string | null
   readonly callbacks: number
 }
-interface Told {
+interface ShownDelivery {
   readonly event: string
   readonly attempt: number
   readonly state: string
@@ -40,13 +40,13 @@ export function addJobs(program: Command, open: Open): void {
       const { admin, print } = open(command)
       print(await admin.command<ShownJob[]>('videos.list', { organization, project }), showJobs)
     })
-  for (const [name, says] of [
+  for (const [name, description] of [
     ['show', 'show a video'],
     ['cancel', 'cancel a running video'],
   ] as const) {
     videos
       .command(name)
-      .description(says)
+      .description(description)
       .argument('<id>', 'id of the video: video_…')
       .action(async (id: string, _, command) => {
         const { admin, print } = open(command)
@@ -76,7 +76,7 @@ export function addJobs(program: Command, open: Open): void {
     .argument('<id>', 'id of the job')
     .action(async (id: string, _, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<Told[]>('jobs.events', { id }), all =>
+      print(await admin.command<ShownDelivery[]>('jobs.events', { id }), all =>
         table(
           ['event', 'attempt', 'state', 'status', 'error'],
           all.map(({ event, attempt, state, status, error }) => [event, attempt, state, status, error]),

@@ -1,4 +1,4 @@
-/** `POST /v1/videos`, and what reads, ends and plays the jobs that it makes. */
+/** `POST /v1/videos`, and the endpoints that read, cancel, remove and download videos (docs/jobs.md). */
 import { BytesEncoder } from '../codecs/bytes-encoder.ts'
 import { json } from '../codecs/json.ts'
 import { videos as codec } from '../codecs/videos.ts'
@@ -78,7 +78,7 @@ async function byLogId(ex: Exchange, services: Services): Promise<Job> {
   return job
 }
 
-/** Of a HEAD the first bytes, which are not sent: they send the head, with the length that it names. */
+/** For HEAD, one batch is enough: it makes the encoder write the head, and its bytes are not sent. */
 async function* bytesOf(chunks: AsyncIterable<Buffer>, contentType: string, isHead: boolean): AsyncGenerator<Event[]> {
   for await (const bytes of chunks) {
     yield [{ type: 'bytes', bytes, contentType }]
@@ -86,7 +86,7 @@ async function* bytesOf(chunks: AsyncIterable<Buffer>, contentType: string, isHe
   }
 }
 
-const film: Codec<never> = {
+const contentCodec: Codec<never> = {
   wire: 'video',
   decode: json.decode,
   encoder: () => new BytesEncoder('video/mp4'),
@@ -117,14 +117,14 @@ export const videos: readonly Endpoint[] = [
     ...reads,
     method: 'GET',
     path: '/v1/videos/{id}/content',
-    codec: film,
+    codec: contentCodec,
     serve: async (ex, services) => content(ex, await own(ex, services), services),
   },
   {
     ...reads,
     method: 'GET',
     path: '/v1/videos/logs/{log_id}/content',
-    codec: film,
+    codec: contentCodec,
     serve: async (ex, services) => content(ex, await byLogId(ex, services), services),
   },
 ]

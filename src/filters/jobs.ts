@@ -16,7 +16,7 @@ import { sourceOf } from './source.ts'
 
 const ID_LENGTH = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
-/** How long it is tried to note that a provider has a job. */
+/** For so many milliseconds a failing write of a started job is repeated. */
 const START_MS = 20_000
 const INTERRUPTED = { code: 'interrupted', message: 'The provider was lost while the job was being created.' }
 
@@ -30,7 +30,7 @@ export class JobAdmission {
     this.#services = services
   }
 
-  /** Whether the request of this exchange has become a job, so that the row of it comes with the end of that. */
+  /** Whether this exchange has a job: its request row is written when the job ends. */
   has(ex: Exchange): boolean {
     return this.#accepted.has(ex)
   }
@@ -38,7 +38,7 @@ export class JobAdmission {
   async handle(ex: Exchange, wanted: HoldRequest, next: () => Promise<Reply>): Promise<Reply> {
     const { jobs, jobRunner } = this.#services
     const operation = ex.operation.job!
-    // A job, and what it makes, is kept until it is read.
+    // The row of a job and its result are stored.
     if (ex.policy?.keepsReplies === false) {
       throw errors.forbidden('The organization keeps no data (zero data retention): what this endpoint makes is kept.')
     }
@@ -103,10 +103,10 @@ export class JobAdmission {
     const { upstreamId, state, progress = null } = reported
     const begun = { upstreamId, state, progress, nextAt: jobRunner.firstPoll(now()) }
     const started = await persistently(() => jobs.start(id, begun), START_MS).catch((thrown: unknown) => {
-      // The provider has it.
+      // The provider has the job: no other one may be called.
       throw asError(thrown).with({ sent: true })
     })
-    if (!started) throw errors.internal(new Error(`the job ${id} was taken for lost while it was created`))
+    if (!started) throw errors.internal(new Error(`the job ${id} was failed as lost while it was being created`))
     return started
   }
 
