@@ -103,6 +103,7 @@ const notYet = (method: 'GET' | 'POST'): Endpoint => ({
   },
 })
 
+/** Paths of the protocol that the gateway does not serve get a 404 in the protocol's form. */
 export const aiSdkEndpoints: readonly Endpoint[] = [
   ...PREFIXES.flatMap(at),
   notYet('GET'),

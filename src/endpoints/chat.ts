@@ -3,6 +3,7 @@ import { openAiChat } from '../codecs/openai-chat.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { chat as chatOperation } from '../operations/chat/index.ts'
 
+/** OpenAI's chat completions, streamed or whole. */
 export const chat: Endpoint = {
   name: 'chat',
   method: 'POST',

@@ -3,6 +3,7 @@ import { completions as codec } from '../codecs/completions.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from '../operations/chat/index.ts'
 
+/** OpenAI's legacy completions, served as chat. */
 export const completions: Endpoint = {
   name: 'completions',
   method: 'POST',

@@ -4,6 +4,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from '../operations/chat/index.ts'
 import { estimated } from './token-estimate.ts'
 
+/** Anthropic's token count. Costs nothing; the gateway's estimate replaces a provider's failure. */
 export const countTokens: Endpoint = {
   name: 'count_tokens',
   method: 'POST',

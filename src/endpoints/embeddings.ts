@@ -3,6 +3,7 @@ import { openAiEmbeddings } from '../codecs/openai-embeddings.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
 
+/** OpenAI's embeddings. */
 export const embeddings: Endpoint = {
   name: 'embeddings',
   method: 'POST',

@@ -60,6 +60,7 @@ const nothing = (method: Method, path: string): Endpoint => ({
   serve: () => Promise.reject(errors.notFound(`${method} is not served at this path.`)),
 })
 
+/** Generation, token counts, embeddings and the catalogue; other paths get a 404 in Google's form. */
 export const gemini: readonly Endpoint[] = [
   ...methods,
   ...catalogue,

@@ -12,6 +12,7 @@ interface State {
   error?: string
 }
 
+/** Open to all. 503 when a configured store fails, or does not answer in 900 ms; `skip` leaves stores out. */
 export const health: Endpoint = {
   name: 'health',
   method: 'GET',

@@ -5,6 +5,7 @@ import { imageEdits, images as imagesOperation } from '../operations/images/inde
 
 const row = { name: 'images', method: 'POST', chain: 'inference', serve: 'upstream' } as const
 
+/** OpenAI's image generation and edits; edits are JSON or a form. */
 export const images: readonly Endpoint[] = [
   {
     ...row,

@@ -26,6 +26,7 @@ import { systemone } from './systemone.ts'
 import { transcriptions } from './transcriptions.ts'
 import { videos } from './videos.ts'
 
+/** Of several templates that fit a path the first serves it; a literal path precedes them all. */
 export const endpoints: readonly Endpoint[] = [
   health,
   models,

@@ -9,6 +9,7 @@ import type { KeyStatus, PlanState } from '../core/ports.ts'
 
 const CENT = 10_000_000n
 
+/** Only for regular keys. Amounts are USD as decimal strings. */
 export const key: Endpoint = {
   name: 'key',
   method: 'GET',

@@ -3,6 +3,7 @@ import { errors } from '../core/error.ts'
 
 const LIMIT = { usual: 20, most: 100 }
 
+/** `after`: id of the entry before the first that is listed; undefined from the start. */
 export interface ListQuery {
   readonly limit: number
   readonly order: 'asc' | 'desc'

@@ -33,6 +33,7 @@ const row = {
   refusal,
 } as const
 
+/** `check` compares Host and Origin before the credential is read. */
 export const mcp: readonly Endpoint[] = [
   { ...row, method: 'GET', bodyLimit: 0, body: 'none', open: ex => viewOf(ex) !== 'older stream', serve: show },
   { ...row, method: 'POST', bodyLimit: BODY_LIMIT, serve: post },

@@ -3,6 +3,7 @@ import { anthropicMessages } from '../codecs/anthropic-messages.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from '../operations/chat/index.ts'
 
+/** Anthropic's messages, streamed or whole. */
 export const messages: Endpoint = {
   name: 'messages',
   method: 'POST',

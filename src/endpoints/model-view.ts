@@ -3,6 +3,7 @@ import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isCallable } from '../routing/plan.ts'
 
+/** Query parameters of a listing, all off by default (docs/contract.md#catalogue). */
 export const flags = [
   'include_restricted',
   'include_deactivated',
@@ -10,6 +11,7 @@ export const flags = [
   'no_training',
   'mapped',
 ] as const
+/** Which of the flags are on. */
 export type Flags = Record<(typeof flags)[number], boolean>
 
 /** No flag is on. */
@@ -21,6 +23,7 @@ export const wantedOf = (query: URLSearchParams): Flags =>
 
 /** A present flag is on unless it is `false` or `0`. */
 const isOn = (text: string | null) => text !== null && text !== 'false' && text !== '0'
+/** `YYYY-MM-DD` in UTC; `at` is Unix milliseconds. */
 export const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 
 /** The contents and the audience of a listing. */

@@ -9,6 +9,7 @@ import { type ModelReference, resolve } from '../routing/resolve.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { shownMappings, today, viewOf, wantedOf } from './model-view.ts'
 
+/** A name without a visible model is a 404. */
 export const model: Endpoint = {
   name: 'models',
   method: 'GET',

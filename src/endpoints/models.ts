@@ -8,6 +8,7 @@ import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
 
+/** The form is that of the client's wire: OpenAI, Anthropic or Google. */
 export const models: Endpoint = {
   name: 'models',
   method: 'GET',

@@ -3,6 +3,7 @@ import { moderations as codec } from '../codecs/moderations.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { moderations as operation } from '../operations/moderations/index.ts'
 
+/** OpenAI's moderations. */
 export const moderations: Endpoint = {
   name: 'moderations',
   method: 'POST',

@@ -87,6 +87,7 @@ const page =
 
 const forPages = { ...reading, method: 'OPTIONS', serve: preflight('POST, OPTIONS', corsOf), refusal: asJson } as const
 
+/** RFC 6749 with PKCE, RFC 7591, RFC 7009, RFC 8414 and RFC 9728. All but registration are open. */
 export const oauth: readonly Endpoint[] = [
   ...document('/.well-known/oauth-protected-resource', protectedResource),
   ...document('/.well-known/oauth-authorization-server', authorizationServer),

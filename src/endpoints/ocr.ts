@@ -3,6 +3,7 @@ import { ocr as codec } from '../codecs/ocr.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { ocr as operation } from '../operations/ocr/index.ts'
 
+/** Mistral's OCR of documents. */
 export const ocr: Endpoint = {
   name: 'ocr',
   method: 'POST',

@@ -24,6 +24,7 @@ const QUERY_CREDENTIALS = ['token', 'api_key', 'client_secret', 'key']
 
 const row = { name: 'realtime', operation } as const
 
+/** OpenAI's realtime API. Client secrets live 10 to 300 seconds. */
 export const realtime: readonly Endpoint[] = [
   {
     ...row,

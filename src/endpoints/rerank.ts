@@ -13,6 +13,7 @@ const row = {
   bodyLimit: 32 * 1024 * 1024,
 } as const
 
+/** Both paths take and answer the same. */
 export const rerank: readonly Endpoint[] = [
   { ...row, path: '/v1/rerank' },
   { ...row, path: '/v2/rerank' },

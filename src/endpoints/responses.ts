@@ -3,6 +3,7 @@ import { openAiResponses } from '../codecs/openai-responses.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from '../operations/chat/index.ts'
 
+/** OpenAI's responses, streamed or whole. What the project stores, `storedResponses` reads. */
 export const responses: Endpoint = {
   name: 'responses',
   method: 'POST',

@@ -25,6 +25,7 @@ const request = s.open({
 })
 const validate = validator(request)
 
+/** Only for regular keys. A session lives for `ttlSeconds`, 15 minutes if absent, and no longer than its key. */
 export const sessions: Endpoint = {
   name: 'sessions',
   method: 'POST',

@@ -3,6 +3,7 @@ import { speech as codec } from '../codecs/speech.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { speech as operation } from '../operations/speech/index.ts'
 
+/** OpenAI's text to speech; answers audio bytes or a stream of events. */
 export const speech: Endpoint = {
   name: 'speech',
   method: 'POST',

@@ -104,6 +104,7 @@ async function cancel(ex: Exchange, services: Services): Promise<Reply> {
 
 const reads = { name: 'response-reads', chain: 'local', codec: json, bodyLimit: 0, body: 'none' } as const
 
+/** 404 for what is not stored, or is another project's or session's; `cancel` always refuses. */
 export const storedResponses: readonly Endpoint[] = [
   { ...reads, method: 'GET', path: '/v1/responses/{id}', serve: read },
   { ...reads, method: 'DELETE', path: '/v1/responses/{id}', serve: remove },

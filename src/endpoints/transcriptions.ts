@@ -12,6 +12,7 @@ const row = {
   bodyLimit: 64 * 1024 * 1024,
 } as const
 
+/** OpenAI's transcriptions and translations of audio. */
 export const transcriptions: readonly Endpoint[] = [
   { ...row, path: '/v1/audio/transcriptions', operation: transcription, codec: transcriptionCodec },
   { ...row, path: '/v1/audio/translations', operation: translation, codec: translationCodec },

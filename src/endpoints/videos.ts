@@ -93,6 +93,7 @@ const contentCodec: Codec<never> = {
   error: errorBody,
 }
 
+/** 404 for videos of other projects. DELETE cancels a video that is being made, and removes one that has ended. */
 export const videos: readonly Endpoint[] = [
   {
     name: 'videos',
