@@ -24,6 +24,7 @@ const options = s.object({
   memory: s.default(s.number({ minimum: 0.01, maximum: 1 }), 0.95),
 })
 
+/** Throws 529 while the process is overloaded, or its places and the queue for them are full. */
 export const admission: FilterFactory<Infer<typeof options>> = {
   name: 'admission',
   options,

@@ -19,6 +19,7 @@ const options = s.object({
 /** Nothing longer can be a key; hashing it would be work for the sender's benefit. */
 const MAX_KEY_LENGTH = 256
 
+/** Throws 401 without a valid credential, and 403 or 410 for a principal that may not make the request. */
 export const auth: FilterFactory<Infer<typeof options>> = {
   name: 'auth',
   options,

@@ -36,6 +36,7 @@ const TOKEN_PLACES = 6
 /** A hold older than the request's total timeout plus this is orphaned and will be released. */
 const GRACE_MS = 60_000
 
+/** Repeated by `route`: each attempt has a hold of its own. `finish` writes the request's row where no charge did. */
 export const billing: FilterFactory<Options> = {
   name: 'billing',
   options,

@@ -14,6 +14,7 @@ const options = s.object({
   max_entry: s.default(s.size(), '1MiB'),
 })
 
+/** Keyed by tenant, configuration and all of the request but `stream`. `x-no-cache: true` skips it. */
 export const cache: FilterFactory<Infer<typeof options>> = {
   name: 'cache',
   options,

@@ -3,6 +3,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
 import type { Axis, Usage } from '../core/usage.ts'
 
+/** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
 export interface Estimate {
   /** Cost of the prompt and of everything except tokens of the answer; nano-USD. */
   readonly base: Money

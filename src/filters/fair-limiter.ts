@@ -5,6 +5,7 @@ import { FairSlots } from '../core/fair-slots.ts'
 import type { Metrics } from '../core/ports.ts'
 import { timerMs } from '../lib/timer.ts'
 
+/** What bounds a `FairLimiter`; `waitMs` is in milliseconds. */
 export interface FairLimits {
   /** Requests at work at the same time. */
   readonly inFlight: number

@@ -11,6 +11,7 @@ interface HealThread {
   stop(): void
 }
 
+/** Tests replace `start`; the defaults of the rest are those of the constructor. */
 export interface HealThreadsOptions {
   /** Undefined where there is no thread to start. */
   readonly start?: (() => HealThread) | undefined
@@ -26,6 +27,9 @@ export interface HealThreadsOptions {
 const FILE = new URL('./heal-thread.js', import.meta.url)
 const startHere = existsSync(FILE) ? () => new FileThread() : undefined
 
+/**
+ * Starts a thread when one is first needed, and keeps it for the next answers. A thread that takes too long is stopped.
+ */
 export class HealThreads {
   readonly #start: (() => HealThread) | undefined
   readonly #slots: FairSlots

@@ -110,6 +110,7 @@ function closing(text: string, from: number): number {
   return -1
 }
 
+/** Whether `text` is one JSON value and nothing else. */
 export function isJson(text: string): boolean {
   try {
     JSON.parse(text)

@@ -20,6 +20,7 @@ const CHARACTER = 2
 /** Of the process, whichever filters use them. */
 const threads = new HealThreads()
 
+/** Replaces the text of answers that `isHealed` is true for. */
 export const healing: FilterFactory<object> = {
   name: 'healing',
   options: s.object({}),
@@ -46,6 +47,7 @@ export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   return (format === 'json_object' || format === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
+/** What `healed` needs of `Services`. */
 export interface HealingServices {
   readonly memory: MemoryBudget
   readonly metrics: Pick<Metrics, 'unhealed'>

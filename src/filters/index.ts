@@ -12,6 +12,7 @@ import { route } from './route.ts'
 import { telemetry } from './telemetry.ts'
 import { translate } from './translate.ts'
 
+/** Every shipped filter; the registry adds those of plugins. */
 export const filters = [
   admission,
   auth,

@@ -7,6 +7,7 @@ import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 /** At the same time for one request; each fetch listens to the signal. */
 const MAX_FETCHES = 20
 
+/** Memory of fetched files. The caller must `release` it at the end of the exchange. */
 export class MediaLease {
   /** Whose share of memory and of fetches it is. */
   readonly tenant: string

@@ -37,6 +37,7 @@ const options = s.object({
   rules: s.default(s.array(rule), []),
 })
 
+/** Throws 429. `Exchange.replyHeaders` show the state of the rate limit. */
 export const ratelimit: FilterFactory<Infer<typeof options>> = {
   name: 'ratelimit',
   options,

@@ -18,6 +18,7 @@ const options = s.object({
   keep: s.default(s.duration(), '1h'),
 })
 
+/** Only for client wires whose codec has `dropsReasoning`, and requests with tools. */
 export const reasoning: FilterFactory<Infer<typeof options>> = {
   name: 'reasoning',
   options,

@@ -19,6 +19,7 @@ const options = s.object({
   max_chain: s.default(s.integer({ minimum: 1, maximum: 10_000, description: 'a count from 1 to 10000' }), 1000),
 })
 
+/** Sets `Exchange.stored` where the project stores responses and its policy allows it. */
 export const responses: FilterFactory<Infer<typeof options>> = {
   name: 'responses',
   options,

@@ -18,6 +18,7 @@ import { TargetQueue } from '../routing/target-queue.ts'
 import { TargetSelector } from '../routing/target-selector.ts'
 import { ExchangeQuery } from './routing-query.ts'
 
+/** Runs the filters below it once per attempt. Rejects with the error of the last attempt, or one for all of them. */
 export const route: FilterFactory<Settings> = {
   name: 'route',
   options: settings,

@@ -3,6 +3,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { RequestQuery } from '../routing/query.ts'
 import { sessionName } from '../routing/session-affinity.ts'
 
+/** Its session is that of the headers or of the request; `x-no-fallback: true` forbids other targets. */
 export class ExchangeQuery extends RequestQuery {
   constructor(ex: Exchange) {
     const request = ex.request!

@@ -14,6 +14,7 @@ import {
 } from '../core/stored-responses.ts'
 import type { Turns } from '../lib/turns.ts'
 
+/** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
 export interface StoredBounds {
   /** Of one response. */
   readonly maxBytes: number
@@ -40,6 +41,7 @@ interface TurnText {
   readonly output: readonly unknown[]
 }
 
+/** Leases memory for the turns that it reads; the filter releases it at the end of the exchange. */
 export class ExchangeResponses implements StoredResponses {
   previousId: string | null = null
   isStored = false

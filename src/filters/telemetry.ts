@@ -10,6 +10,7 @@ const options = s.object({
   log: s.default(s.enum('none', 'errors', 'all'), 'errors'),
 })
 
+/** Metrics of every request, and a log line for those that `log` selects. */
 export const telemetry: FilterFactory<Infer<typeof options>> = {
   name: 'telemetry',
   options,

@@ -10,6 +10,7 @@ import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
 
+/** Sets `Exchange.outbound`, or `outboundParts` for a fan-out. Throws 400 for what the target's wire cannot carry. */
 export const translate: FilterFactory<object> = {
   name: 'translate',
   options: s.object({}),
