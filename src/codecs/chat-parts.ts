@@ -2,7 +2,7 @@
 import type { ContentPart, Message } from '../core/ops.ts'
 
 type Mark = Extract<ContentPart, { type: 'text' }>['cache_control']
-export type AudioFormat = Extract<ContentPart, { type: 'input_audio' }>['input_audio']['format']
+type AudioFormat = Extract<ContentPart, { type: 'input_audio' }>['input_audio']['format']
 
 export const textPart = (text: string, mark?: Mark): ContentPart =>
   mark ? { type: 'text', text, cache_control: mark } : { type: 'text', text }

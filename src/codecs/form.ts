@@ -3,7 +3,7 @@ import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 
-export interface FormBody {
+interface FormBody {
   /** Not validated: a text that its schema cannot convert stays a text, which the validator rejects. */
   readonly fields: Record<string, unknown>
   /** By name, without `[]`. */

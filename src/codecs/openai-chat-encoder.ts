@@ -1,14 +1,14 @@
 /** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
 import type { Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
-import type { Event, FinishReason, LogprobsEvent, ToolEvent } from '../core/event.ts'
+import type { ChoiceEvent, Event, FinishReason, LogprobsEvent, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Choice, Fold } from '../core/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
-import { annotation, type ChoiceEvent, StreamedChoice } from './streamed-choice.ts'
+import { annotation, StreamedChoice } from './streamed-choice.ts'
 
 /** Common beginning of chunks and whole answers. Known from the first visible event on. */
 const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({

@@ -1,8 +1,6 @@
 /** One choice of a streamed chat answer: its emitted content, and content held until its end. */
-import type { Event, SourceEvent } from '../core/event.ts'
+import type { ChoiceEvent, SourceEvent } from '../core/event.ts'
 import { addDetail, type PhasedItem, type ReasoningDetail } from '../core/fold.ts'
-
-export type ChoiceEvent = Extract<Event, { choice: number }>
 
 /**
  * Lists are emitted whole, once, at the end of their choice: clients that add up deltas keep the last list, or reject a

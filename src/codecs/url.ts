@@ -12,7 +12,7 @@ const IMAGE_DATA =
 const MAX_LOOK = MAX_DATA_HEAD + 100
 
 /** Throws for a data URL with an overlong media type and parameters; ignores other text. */
-export function assertDataHead(url: string, param: string): void {
+function assertDataHead(url: string, param: string): void {
   if (!/^data:/i.test(url)) return
   const head = url.slice(0, MAX_DATA_HEAD)
   if (head.includes(',') || url.length < MAX_DATA_HEAD) return

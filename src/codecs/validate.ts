@@ -4,7 +4,7 @@ import type { Schema } from '../core/schema.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 
 /** An invalid value and its place; an empty path is the whole value. */
-export interface Issue {
+interface Issue {
   readonly path: string
   readonly message: string
 }

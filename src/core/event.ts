@@ -117,6 +117,9 @@ export type Event =
   | { type: 'job'; upstreamId: string; state: 'queued' | 'in_progress'; progress?: number }
   | { type: 'error'; error: GatewayError }
 
+/** An event of one choice of an answer. */
+export type ChoiceEvent = Extract<Event, { choice: number }>
+
 /** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */
 export const isContent = (event: Event): boolean =>
   event.type !== 'start' &&

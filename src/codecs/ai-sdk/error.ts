@@ -14,7 +14,7 @@ const TYPES: Readonly<Record<number, string>> = {
 
 const isModelMissing = ({ status, code }: GatewayError) => status === 404 && code === 'model_not_found'
 
-export function typeOf(error: GatewayError): string {
+function typeOf(error: GatewayError): string {
   if (isModelMissing(error)) return 'model_not_found'
   return TYPES[error.status] ?? (error.status >= 500 ? 'internal_server_error' : 'invalid_request_error')
 }

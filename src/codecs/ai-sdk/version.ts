@@ -68,13 +68,13 @@ function outputOf({ completion: total = 0, internal_reasoning: reasoning = 0 }: 
   return { total, text: Math.max(0, total - reasoning), reasoning }
 }
 
-export const versions: Readonly<Record<string, Version>> = {
+const versions: Readonly<Record<string, Version>> = {
   2: { ...flat, number: 2 },
   3: { ...nested, number: 3 },
   4: { ...nested, number: 4, fileData: data => ({ type: 'data', data }) },
 }
 
-export const VERSION_HEADER = 'ai-language-model-specification-version'
+const VERSION_HEADER = 'ai-language-model-specification-version'
 
 /** Of the prefix: `/v1/ai` and `/v2/ai` are spoken by clients of version 2. */
 export const versionOfPath = (path: string): Version => versions[/^\/v([34])\/ai\//.exec(path)?.[1] ?? '2']!

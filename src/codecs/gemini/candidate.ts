@@ -1,5 +1,5 @@
 /** One candidate of an answer: events in, parts out. Calls are emitted whole, as clients of this wire expect. */
-import type { Event, FinishReason, ToolEvent } from '../../core/event.ts'
+import type { ChoiceEvent, FinishReason, ToolEvent } from '../../core/event.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { parseLossless } from '../../core/lossless-json.ts'
@@ -10,7 +10,7 @@ import { Grounding } from './grounding.ts'
 import { WIRE } from './native.ts'
 
 /** A part of an answer. */
-export interface AnswerPart {
+interface AnswerPart {
   text?: string
   thought?: true
   thoughtSignature?: string
@@ -19,8 +19,6 @@ export interface AnswerPart {
   fileData?: { mimeType: string; fileUri: string }
   [field: string]: unknown
 }
-
-type ChoiceEvent = Extract<Event, { choice: number }>
 
 /** Limit of reasoning that waits for a part, in characters. */
 const MAX_WAITING = 4 * 1024 * 1024

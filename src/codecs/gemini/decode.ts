@@ -15,7 +15,7 @@ import { toolsOf } from './tools.ts'
 export const validate = validator(generateRequest)
 
 /** The decoded parts of a body. */
-export interface Decoded {
+interface Decoded {
   readonly request: ChatRequest
   readonly showsThoughts: boolean
   /** The body in camelCase. */

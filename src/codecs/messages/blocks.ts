@@ -1,12 +1,11 @@
 /** Converts events of an answer to consecutive content blocks, as clients of this wire read them. */
-import type { Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
+import type { ChoiceEvent, Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
 import { carry, NATIVE_FORMAT } from './carried.ts'
 import { HiddenReasoning } from './hidden-reasoning.ts'
 import { PendingTool } from './pending-tool.ts'
 import { type BlockSink, WIRE } from './sink.ts'
 import { WebResults } from './web-results.ts'
 
-type ChoiceEvent = Extract<Event, { choice: number }>
 /** Neither a piece of a call nor the end. */
 type BlockEvent = Exclude<ChoiceEvent, { type: 'tool' | 'finish' }>
 interface Thinking {

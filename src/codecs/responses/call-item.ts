@@ -1,8 +1,8 @@
 /** A call of a function or custom tool, under the client's name of the tool. */
-import type { ToolEvent } from '../../core/event.ts'
+import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { Shape } from '../../core/shape.ts'
-import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
+import type { OpenItem, Place, Status } from './open-item.ts'
 import type { Known, ToolNames } from './tool-names.ts'
 
 /** The item of one call, written while its arguments arrive. */

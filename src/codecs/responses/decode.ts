@@ -13,7 +13,7 @@ import { SEARCHES, ToolNames } from './tool-names.ts'
 export const validate = validator(responsesRequest)
 
 /** A decoded body. */
-export interface Decoded {
+interface Decoded {
   readonly request: ChatRequest
   readonly names: ToolNames
   /** Path of a field that providers of other wires cannot serve. */

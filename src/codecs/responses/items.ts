@@ -1,10 +1,10 @@
 /** Output items, one open at a time: events of other items wait until an open call ends. */
-import type { ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
+import type { ChoiceEvent, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import { CallItem } from './call-item.ts'
 import { itemId } from './ids.ts'
 import { MessageItem } from './message-item.ts'
-import type { ChoiceEvent, Emit, OpenItem, Place, Status } from './open-item.ts'
+import type { Emit, OpenItem, Place, Status } from './open-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
 import type { ToolNames } from './tool-names.ts'
 import { WaitingEvents } from './waiting-events.ts'

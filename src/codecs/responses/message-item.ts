@@ -1,7 +1,7 @@
 /** The text of an answer, with its citations. */
-import type { LogprobsEvent, SourceEvent } from '../../core/event.ts'
+import type { ChoiceEvent, LogprobsEvent, SourceEvent } from '../../core/event.ts'
 import type { Json } from '../../core/json.ts'
-import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
+import type { OpenItem, Place, Status } from './open-item.ts'
 
 /** The item of one message: its text, refusal and citations. */
 export class MessageItem implements OpenItem {

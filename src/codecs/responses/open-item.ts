@@ -1,9 +1,7 @@
 /** An output item while it is being written. */
-import type { Event } from '../../core/event.ts'
+import type { ChoiceEvent } from '../../core/event.ts'
 import type { Json } from '../../core/json.ts'
 
-/** An event of one choice. */
-export type ChoiceEvent = Extract<Event, { choice: number }>
 /** Writes an event of the stream, at once; `type` is without its `response.`. */
 export type Emit = (type: string, fields: Json) => void
 

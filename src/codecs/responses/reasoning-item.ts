@@ -1,9 +1,9 @@
 /** Reasoning: a readable summary, and encrypted content for its provider. */
-import type { ReasoningEvent } from '../../core/event.ts'
+import type { ChoiceEvent, ReasoningEvent } from '../../core/event.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
 import type { Json } from '../../core/json.ts'
 import { carry } from '../carried-reasoning.ts'
-import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
+import type { OpenItem, Place, Status } from './open-item.ts'
 
 /** Stays open until the next item begins: its signature arrives last. */
 export class ReasoningItem implements OpenItem {

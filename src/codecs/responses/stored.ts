@@ -103,7 +103,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
 }
 
 /** An item of a request's own input. */
-export interface InputItem {
+interface InputItem {
   /** The id that was made here, or a new one. */
   readonly id: string
   readonly item: Json

@@ -29,7 +29,7 @@ const CUSTOM = {
 
 const QUERY = { type: 'object', properties: { query: { type: 'string' } }, required: ['query'] }
 /** A search for tools that the client runs. */
-export const isOwnSearch = ({ type, execution }: Json): boolean => type === 'tool_search' && execution === 'client'
+const isOwnSearch = ({ type, execution }: Json): boolean => type === 'tool_search' && execution === 'client'
 
 const noted = new WeakMap<Exchange, ToolNames>()
 

@@ -1,6 +1,5 @@
 /** Events that wait while another item is open. */
-import type { ToolEvent } from '../../core/event.ts'
-import type { ChoiceEvent } from './open-item.ts'
+import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
 
 /** First in, first out. Joins the pieces of a call at its start, and adjacent pieces of a text. */
 export class WaitingEvents {

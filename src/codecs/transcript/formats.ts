@@ -2,7 +2,7 @@
 import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
 import { clock, rounded, segmentsOf } from './times.ts'
 
-export interface Written {
+interface Written {
   readonly contentType: string
   readonly body: string
 }
