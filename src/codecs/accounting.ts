@@ -62,6 +62,7 @@ function savingOf({ usage, target, terms }: Exchange, cost: Cost): bigint {
   return (costOf(plain, target?.price, terms)?.total ?? cost.total) - cost.total
 }
 
+/** The `cost_details` object, in USD. Costs are null where the price is unknown. */
 export function costDetails(cost: Cost | null, ex: Exchange): object {
   const { cached, storage, autoCached } = ex
   const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))

@@ -9,6 +9,7 @@ import { json } from './json.ts'
 import { LargeImages } from './large-images.ts'
 import { openAiChat } from './openai-chat.ts'
 
+/** Versions 2 to 4 of the protocol; `versionOf` finds the one of a request. */
 export const aiSdk = {
   wire: 'ai-sdk.language-model',
   decode,

@@ -6,6 +6,7 @@ type Choice = NonNullable<ChatBody['tool_choice']>
 type AllowedTools = Extract<Choice, { type: 'allowed_tools' }>
 type Named = AllowedTools['allowed_tools']['tools'][number]
 
+/** Whether a choice names the tools that it allows. */
 export const isAllowedTools = (choice: ChatBody['tool_choice']): choice is AllowedTools =>
   typeof choice === 'object' && choice?.type === 'allowed_tools'
 

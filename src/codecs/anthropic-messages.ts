@@ -14,6 +14,7 @@ import { unsealedBody } from './messages/unsealed.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
 import { unsealed } from './unsealed.ts'
 
+/** Blocks and events as Anthropic's clients read them. */
 export const anthropicMessages = {
   wire: WIRE,
   /** Arguments of calls are for tools only, which may need every digit. */

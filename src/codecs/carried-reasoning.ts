@@ -23,6 +23,7 @@ export interface Carried {
   readonly signature?: string | undefined
 }
 
+/** The opaque text; `carried` reads it. */
 export const carry = ({ text, details, native, signature }: Carried): string =>
   Buffer.from(JSON.stringify({ mgw: 1, text, details, native, signature })).toString('base64')
 

@@ -4,6 +4,7 @@ import type { ContentPart, Message } from '../core/ops.ts'
 type Mark = Extract<ContentPart, { type: 'text' }>['cache_control']
 type AudioFormat = Extract<ContentPart, { type: 'input_audio' }>['input_audio']['format']
 
+/** A text part; with `mark`, a cache mark. */
 export const textPart = (text: string, mark?: Mark): ContentPart =>
   mark ? { type: 'text', text, cache_control: mark } : { type: 'text', text }
 
@@ -36,6 +37,7 @@ const FORMATS: Readonly<Record<string, AudioFormat>> = {
   l16: 'pcm',
   webm: 'webm',
 }
+/** What may stand after `audio/` in a media type of chat requests. */
 export const audioSubtypes = Object.keys(FORMATS)
 
 /** Undefined for a media type of no format that chat requests know. */

@@ -24,6 +24,7 @@ function echoes(ex: Exchange): (choice: number) => string {
   return choice => (messages[Math.floor(choice / each)]?.content as string | undefined) ?? ''
 }
 
+/** Chunks of `text_completion`; the last one, with usage, precedes `[DONE]`. */
 export class StreamEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
@@ -90,6 +91,7 @@ interface Choice {
   finish: FinishReason | undefined
 }
 
+/** One `text_completion` object with all choices. */
 export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange

@@ -42,6 +42,7 @@ const validate = validator(request)
 /** Parameters that chat models do not support. */
 const REFUSED = ['suffix', 'best_of', 'logprobs'] as const
 
+/** Shows no reasoning. Refuses parameters that chat models do not support with 400. */
 export const completions = {
   wire: 'openai.completions',
   decode(body, ex) {

@@ -5,6 +5,7 @@ import type { TokenCount } from '../core/translator.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
 import { WholeEncoder } from './whole.ts'
 
+/** Answers `{ input_tokens }`. */
 export const countTokens = {
   wire: anthropicMessages.wire,
   parse: anthropicMessages.parse,

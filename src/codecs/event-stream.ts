@@ -2,11 +2,13 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 
+/** The content type of server-sent events. */
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** An SSE comment while no event is sent. */
 export const typedHeartbeat: NonNullable<Codec['heartbeat']> = { contentType: EVENT_STREAM, text: ':\n\n' }
 
+/** An SSE event whose data is a JSON object with its type and `fields`. */
 export const typedEvent = (type: string, fields: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 

@@ -3,6 +3,7 @@ import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 
+/** A form in two parts: a JSON body, and files. */
 interface FormBody {
   /** Not validated: a text that its schema cannot convert stays a text, which the validator rejects. */
   readonly fields: Record<string, unknown>

@@ -127,9 +127,11 @@ const codec = (wire: string, decode: (body: unknown, ex: Exchange) => EmbeddingR
     },
   }) satisfies Codec<'embeddings'>
 
+/** One text; answers one embedding. */
 export const embedContent = codec(
   'gemini.embed',
   (body, ex) => canonical([wantedOf(validateOne(normalized(body)), '')], ex),
   false,
 )
+/** Up to 2,048 texts with the same settings; answers a list. */
 export const batchEmbedContents = codec('gemini.batch-embed', batchOf, true)

@@ -35,6 +35,7 @@ class Pieces {
   }
 }
 
+/** One JSON object with the images in base64, which are not copied. */
 export class WholeImages implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange
@@ -73,6 +74,7 @@ export class WholeImages implements Encoder {
   fail(): undefined {}
 }
 
+/** Typed events `<prefix>.partial_image` and `<prefix>.completed`, the last one with usage. */
 export class StreamedImages implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange

@@ -18,6 +18,7 @@ import { validator } from './validate.ts'
 const validate = validator(imageBody)
 const validateEdit = validator(imageEditBody)
 
+/** A JSON body; an absent model is `auto`. */
 export const images = {
   wire: 'openai.images',
   decode: (body, ex) => canonical(validate(body), ex),
@@ -27,6 +28,7 @@ export const images = {
   prepare: validate.prepare,
 } satisfies Codec<'images'>
 
+/** A JSON body or a form, with files or addresses of images. */
 export const imageEdits = {
   wire: 'openai.image-edits',
   decode: (body, ex) => canonicalEdit(body, ex),

@@ -10,6 +10,7 @@ const SERVER = -32_000
 const UNAUTHORIZED = -32_001
 const INTERNAL = -32_603
 
+/** Has no request decoding: the endpoint parses messages by itself. */
 export const jsonRpc: Codec<never> = {
   wire: 'json-rpc',
   decode() {

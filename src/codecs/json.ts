@@ -3,6 +3,7 @@ import type { Codec, Encoder } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 
+/** An answer of JSON bytes passes unchanged. */
 export const json: Codec<never> = {
   wire: 'json',
   decode() {

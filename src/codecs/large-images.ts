@@ -23,6 +23,7 @@ export interface TextEncoder extends Omit<Encoder, 'conclude' | 'headers'> {
   fail(error: GatewayError): string | undefined
 }
 
+/** Keeps images of 16,384 characters and more out of `inner`'s texts. */
 export class LargeImages implements Encoder {
   readonly #inner: TextEncoder
   /** Base64; made with the first of them. */

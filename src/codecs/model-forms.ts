@@ -51,6 +51,7 @@ export function pageOf(ex: Asked, listing: Buffer, query: URLSearchParams, today
   return isMessagesClient(ex.headers) ? messagesPage(listing, query, today) : undefined
 }
 
+/** One entry of the catalogue, in the client's form; `today` is a date such as `2026-01-31`. */
 export function entryIn(ex: Asked, entry: CatalogEntry, today: string): object {
   if (isGemini(ex)) return geminiModel(entry)
   return isMessagesClient(ex.headers) ? messagesModel(entry, today) : entry

@@ -19,6 +19,7 @@ import { WholeEncoder } from './whole.ts'
 const DEFAULT_MODEL = 'omni-moderation-latest'
 const validate = validator(moderationBody)
 
+/** An absent model is OpenAI's default. Images are `https:` or `data:` addresses. */
 export const moderations = {
   wire: 'openai.moderations',
   decode(body): ModerationRequest {

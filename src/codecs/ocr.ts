@@ -10,6 +10,7 @@ import { WholeEncoder } from './whole.ts'
 
 const validate = validator(ocrBody)
 
+/** Keeps known fields only. */
 export const ocr = {
   wire: 'mistral.ocr',
   decode(body): OcrRequest {

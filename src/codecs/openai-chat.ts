@@ -36,6 +36,7 @@ const codecFor = (compat: ChatCompat) =>
     compat: { options: chatCompat, create: (options: ChatCompat): Codec<'chat'> => codecFor(options) },
   }) satisfies Codec<'chat'>
 
+/** Without `compat` in gateway.yaml, reasoning has both of its names. */
 export const openAiChat = codecFor({ reasoning_content: true })
 
 /** Fields accepted under another name, dependent on others, or ignored (`onboarding`). */

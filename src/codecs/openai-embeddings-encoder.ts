@@ -12,6 +12,7 @@ import { toBase64, toNumbers } from './vectors.ts'
 
 type Result = Extract<Event, { type: 'result' }>
 
+/** Passes the provider's bytes through where their encoding is the requested one. */
 export class EmbeddingsEncoder implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange

@@ -9,6 +9,7 @@ import { validator } from './validate.ts'
 
 const validate = validator(embeddingRequest)
 
+/** Takes texts and token ids; vectors as numbers or base64. */
 export const openAiEmbeddings = {
   wire: 'openai.embeddings',
   decode: (body, ex) => canonical(validate(body), ex),

@@ -15,6 +15,7 @@ import { validator } from './validate.ts'
 const SECRET_PROTOCOL = 'openai-insecure-api-key.'
 const MAX_MODEL = 256
 
+/** Client secrets among the offered subprotocols; empty without one. */
 export function secretsOf(headers: Headers): string[] {
   const offered = headers['sec-websocket-protocol']
   if (typeof offered !== 'string') return []

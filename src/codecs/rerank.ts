@@ -10,6 +10,7 @@ import { WholeEncoder } from './whole.ts'
 
 const validate = validator(rerankBody)
 
+/** Answers at most `top_n` results, the best first. */
 export const rerank = {
   wire: 'rerank',
   decode: body => canonical(validate(body)),

@@ -21,6 +21,7 @@ const UNKNOWN_TYPE = 'application/octet-stream'
 const isTyped = ({ request }: Pick<Exchange, 'request'>): boolean =>
   (request as SpeechRequest | undefined)?.stream_format === 'sse'
 
+/** Bytes unless `stream_format` is `sse`. */
 export const speech = {
   wire: 'openai.speech',
   decode: body => canonical(validate(body)),

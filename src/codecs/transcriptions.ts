@@ -53,12 +53,14 @@ const codec = (
   prepare,
 })
 
+/** A form with a file, or JSON with an address. */
 export const transcriptions = codec(
   'openai.transcriptions',
   'transcribe',
   validate,
   validate.prepare,
 ) satisfies Codec<'transcriptions'>
+/** The same with fewer fields; the answer is English. */
 export const translations = codec(
   'openai.translations',
   'translate',

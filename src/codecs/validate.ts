@@ -9,6 +9,7 @@ interface Issue {
   readonly message: string
 }
 
+/** Checks a body, and returns it as `T`. */
 export interface Validator<T> {
   /** Throws a 400 `invalid_parameters` whose `param` is the path of the first issue. */
   (body: unknown): T
@@ -18,6 +19,7 @@ export interface Validator<T> {
   prepare(): void
 }
 
+/** Compiles on the first call, or in `prepare`. */
 export function validator<T>(schema: Schema<T>): Validator<T> {
   let check: Check | undefined
   const prepare = () => {

@@ -2,6 +2,7 @@
 
 const BYTES = 4
 
+/** Rounds each number to float32. */
 export function toBase64(vector: readonly number[]): string {
   const bytes = Buffer.allocUnsafe(vector.length * BYTES)
   for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at]!, at * BYTES)

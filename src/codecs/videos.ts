@@ -13,6 +13,7 @@ import { targetHeaders, WholeEncoder } from './whole.ts'
 const validate = validator(videoBody)
 const MAX_REFERENCES = 9
 
+/** Answers the job. `callback_url` and `callback_secret` go together. */
 export const videos: Codec<'videos'> = {
   wire: 'openai.videos',
   decode(body): VideoRequest {

@@ -12,6 +12,7 @@ export interface SearchTool {
   readonly query: string
 }
 
+/** Noted when the request is decoded, for the encoder of its answer. */
 export interface ProtocolCall {
   readonly version: Version
   readonly warnings: readonly Json[]
@@ -30,6 +31,7 @@ export interface ProtocolCall {
 
 const calls = new WeakMap<Exchange, ProtocolCall>()
 
+/** For `callOf`; a later note replaces the earlier one. */
 export const noteCall = (ex: Exchange, call: ProtocolCall): void => void calls.set(ex, call)
 /** Without warnings for a request that could not be decoded. */
 export const callOf = (ex: Exchange): ProtocolCall => calls.get(ex) ?? { version: versionOf(ex), warnings: [] }

@@ -22,6 +22,7 @@ const rawParts = (chunks = ''): string =>
 
 const line = (part: Json | object): string => `data: ${JSON.stringify(part)}\n\n`
 
+/** An SSE stream of parts: `stream-start` first, `finish` and `[DONE]` last, after a failure too. */
 export class StreamEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
@@ -95,6 +96,7 @@ export class StreamEncoder implements Encoder {
   }
 }
 
+/** The JSON object of a `doGenerate` call. Failures are refusals, in `aiSdkError`'s form. */
 export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange

@@ -2,6 +2,7 @@
 import { errors, type GatewayError } from '../../core/error.ts'
 import type { Headers } from '../../core/exchange.ts'
 
+/** The header in which the protocol names the model. */
 export const MODEL_HEADER = 'ai-language-model-id'
 
 const TYPES: Readonly<Record<number, string>> = {
@@ -14,13 +15,16 @@ const TYPES: Readonly<Record<number, string>> = {
 
 const isModelMissing = ({ status, code }: GatewayError) => status === 404 && code === 'model_not_found'
 
+/** The `error.type` from which the SDK chooses its class. */
 function typeOf(error: GatewayError): string {
   if (isModelMissing(error)) return 'model_not_found'
   return TYPES[error.status] ?? (error.status >= 500 ? 'internal_server_error' : 'invalid_request_error')
 }
 
+/** The id of an answer in this protocol. */
 export const generationIdOf = (logId: string): string => `gen_${logId}`
 
+/** The body of a refusal; `generationId` is null where no log id is given. */
 export function aiSdkError(error: GatewayError, headers: Headers = {}, logId?: string): object {
   const { message, code } = error
   const param = isModelMissing(error) ? { modelId: headers[MODEL_HEADER] } : error.param
@@ -56,6 +60,7 @@ export function notServed(path: string): GatewayError {
   return errors.notFound(`"${path.slice(0, 100)}" is not served here: ${hint}`)
 }
 
+/** A 404 for a prefix of an unknown version of the protocol. */
 export const notAVersion = (prefix: string): GatewayError =>
   errors.notFound(
     `"${prefix}" is no version of the AI SDK protocol that is served here: use /v1/ai, /v3/ai or /v4/ai, for AI SDK 5, 6 or 7.`,

@@ -5,6 +5,7 @@ import { formatMoney } from '../../core/money.ts'
 import { answererOf, answerIdOf, answerModelOf } from '../accounting.ts'
 import { generationIdOf } from './error.ts'
 
+/** Undefined members are left out of the JSON; `cost` is USD as a decimal string. */
 export function metadataOf(ex: Exchange): Json {
   const finalProvider = answererOf(ex)
   return {

@@ -6,6 +6,7 @@ type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }
 /** The gateway's own options in a request, and its provider metadata in answers. */
 export const OWN = 'gateway'
 
+/** Options by namespace; empty where they are missing or not an object. */
 export const optionsIn = ({ providerOptions: options }: Json): Json => (isObject(options) ? options : {})
 
 /** What an earlier answer left on its part. */
@@ -14,6 +15,7 @@ export function ownOf(holder: Json): Json {
   return isObject(own) ? own : {}
 }
 
+/** Anthropic's cache mark; undefined where there is none, or one of another type. */
 export function cacheControlOf(holder: Json): CacheControl | undefined {
   const { anthropic } = optionsIn(holder)
   const control = isObject(anthropic) ? (anthropic.cacheControl ?? anthropic.cache_control) : undefined

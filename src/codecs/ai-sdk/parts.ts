@@ -35,6 +35,7 @@ interface Open {
   signature?: string | undefined
 }
 
+/** Parts of one answer: `add` every event, then `end`, or `cut` after a failure; then read `finish`. */
 export class PartWriter {
   readonly #ex: Exchange
   readonly #call: ProtocolCall

@@ -6,6 +6,7 @@ import type { SearchTool } from './call.ts'
 const SEARCHES =
   /^(?:openai\.web_search(?:_preview)?|anthropic\.web_search_\d+|google\.(?:google_search|enterprise_web_search)|xai\.web_search|groq\.browser_search|gateway\.(?:perplexity|exa|tako|deepseek|browserbase|parallel)_search)$/
 
+/** Whether a provider tool of this id is a web search. */
 export const isSearch = (id: unknown): id is string => typeof id === 'string' && SEARCHES.test(id)
 
 /** The tool of a chat request, by the arguments of any of them. */
@@ -40,6 +41,7 @@ function locationOf(place: unknown): Json | undefined {
   return named.length > 0 ? Object.fromEntries(named.map(name => [name, place[name]])) : undefined
 }
 
+/** An address that a search has found. */
 export interface Found {
   readonly url: string
   readonly title: string

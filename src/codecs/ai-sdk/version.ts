@@ -5,8 +5,10 @@ import { weigh } from '../../core/stringify-steps.ts'
 import type { Usage } from '../../core/usage.ts'
 import { usageOf } from '../accounting.ts'
 
+/** Reasons of `finish` in all versions of the protocol. */
 export type Reason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other'
 
+/** How one version writes what differs between versions. */
 export interface Version {
   readonly number: 2 | 3 | 4
   finish(reason: Reason, raw: string | undefined): unknown
@@ -68,12 +70,14 @@ function outputOf({ completion: total = 0, internal_reasoning: reasoning = 0 }: 
   return { total, text: Math.max(0, total - reasoning), reasoning }
 }
 
+/** By the number that clients send. */
 const versions: Readonly<Record<string, Version>> = {
   2: { ...flat, number: 2 },
   3: { ...nested, number: 3 },
   4: { ...nested, number: 4, fileData: data => ({ type: 'data', data }) },
 }
 
+/** The header in which clients name their version. */
 const VERSION_HEADER = 'ai-language-model-specification-version'
 
 /** Of the prefix: `/v1/ai` and `/v2/ai` are spoken by clients of version 2. */

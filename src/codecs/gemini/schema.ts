@@ -80,6 +80,9 @@ export const generateRequest = s.open({
 
 /** A body that matches the schema. */
 export type GenerateRequest = Infer<typeof generateRequest>
+/** A turn of a conversation. */
 export type Content = GenerateRequest['contents'][number]
+/** A part of a turn: text, data, a call or its result. */
 export type Part = NonNullable<Content['parts']>[number]
+/** Settings of the answer. */
 export type GenerationConfig = NonNullable<GenerateRequest['generationConfig']>

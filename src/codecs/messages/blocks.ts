@@ -17,6 +17,7 @@ interface Thinking {
 /** The open block, as far as the next event depends on it. */
 type Open = { readonly type: 'text' } | Thinking | { readonly type: 'tool'; readonly tool: PendingTool }
 
+/** Blocks of one answer: `add` every event of it, then `end` once. Only choice 0 is written. */
 export class Blocks {
   readonly #sink: BlockSink
   readonly #id: string

@@ -11,6 +11,7 @@ export const NATIVE_FORMAT = 'anthropic-claude-v1'
 const START = 'bWd3'
 const PATTERN = /^mgw\|(text|signature|data|call)\|([^|]*)\|([^|]*)\|/
 
+/** What a signature made here carries. */
 export interface Carried {
   /**
    * The subject of the seal: the block's text; nothing in the block, with a signature or with ciphertext; or a call of
@@ -25,6 +26,7 @@ export interface Carried {
   readonly sealed: string
 }
 
+/** The signature, in base64. */
 export function carry({ what, format = '', place, sealed }: Carried): string {
   const text = `mgw|${what}|${encoded(format)}|${encoded(place)}|${sealed}`
   return Buffer.from(text, 'utf8').toString('base64')

@@ -15,6 +15,7 @@ const TYPES: Readonly<Record<number, string>> = {
 
 const typeOf = (status: number): string => TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 
+/** The body of a refusal. */
 export const messagesError = ({ status, message, details }: GatewayError) => ({
   type: 'error',
   error: { type: typeOf(status), message, ...(details && { details }) },
@@ -26,6 +27,7 @@ const IN_STREAM: Readonly<Record<string, string>> = {
   upstream_rate_limited: 'rate_limit_error',
 }
 
+/** The data of an `error` event. */
 export const streamError = ({ status, code, message }: GatewayError) => ({
   type: 'error',
   error: { type: IN_STREAM[code ?? ''] ?? typeOf(status), message },

@@ -41,6 +41,7 @@ export function modelPage(listing: Buffer, query: URLSearchParams, today: string
   return { data, has_more, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
 }
 
+/** One entry in the form of Anthropic's models API; `today` as for `modelPage`. */
 export function modelInfo(entry: CatalogEntry, today: string): ModelInfo {
   const { id, display_name, created, context_length, max_output, deprecated_at: old, deactivated_at: gone } = entry
   const isOver = (date: string | undefined) => date !== undefined && date <= today

@@ -3,6 +3,7 @@ import type { ToolEvent, WireFields } from '../../core/event.ts'
 import { Shape } from '../../core/shape.ts'
 import { type OpenBlock, WIRE } from './sink.ts'
 
+/** Collects the pieces of a call. An id that the provider sends replaces the given one. */
 export class PendingTool {
   #id: string
   #name = ''

@@ -56,10 +56,12 @@ const blocks = {
 
 /** A content block with a chat form, identified by `type`. */
 export type Block = Infer<(typeof blocks)[keyof typeof blocks]>
+/** By the `type` of the block. */
 export const blockSchemas: ReadonlyMap<string, Schema<Block>> = new Map(Object.entries(blocks))
 /** Any other block: a server tool's, or one added to the wire later. */
 export const anyBlock = s.open({ type: s.string({ minLength: 1 }) })
 
+/** A turn; its blocks have schemas of their own. */
 export const message = s.open({
   role: s.enum('user', 'assistant', 'system', 'developer', 'tool', 'function'),
   content,
@@ -70,6 +72,7 @@ export const message = s.open({
 /** A message without content: it changes settings from its place on. */
 export const setting = s.open({ role: s.enum('system'), output_config: s.open({}) })
 
+/** A client tool or a provider tool. */
 export const tool = s.open({
   /** Unset or `custom` for a client tool; a versioned name for a provider tool. */
   type: maybe(s.string()),
@@ -128,13 +131,17 @@ export const fields = {
   service_tier: maybe(s.string()),
 } as const
 
+/** A cache mark; undefined or null without one. */
 export type CacheControl = Infer<typeof cacheControl> | undefined
+/** Where an image is: in the body, at an address, or a file at the provider. */
 export type ImageSource = Infer<typeof imageSource>
+/** A tool that has passed its schema; client tools have an `input_schema`. */
 export type MessagesTool = Infer<typeof tool> & { input_schema?: Record<string, unknown> }
 /** A turn whose blocks have passed their schemas. */
 export type MessageTurn = Omit<Infer<typeof message>, 'content'> & { content: string | Block[] }
 
 const body = s.open(fields)
+/** A body that has passed all schemas. */
 export type MessagesRequest = Omit<Infer<typeof body>, 'messages' | 'system' | 'tools'> & {
   messages: MessageTurn[]
   system?: string | Block[] | null | undefined

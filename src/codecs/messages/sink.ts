@@ -17,6 +17,7 @@ export interface BlockSink {
   whole(block: Record<string, unknown>): void
 }
 
+/** The block as its start event has it, before any content. */
 export type OpenBlock =
   | { type: 'text'; text: '' }
   | { type: 'thinking'; thinking: ''; signature: '' }

@@ -8,6 +8,7 @@ type Source = Extract<Event, { type: 'source' }>
 /** Block types of this wire; others are marked with their provider, the only reader. */
 const OWN_TYPES = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|.+_tool_result)$/
 
+/** Collects sources, and the results that are shown already, over one answer. */
 export class WebResults {
   readonly #id: string
   readonly #sources = new Map<string, string>()

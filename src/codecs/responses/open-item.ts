@@ -15,6 +15,7 @@ export interface OpenItem {
   /** Its end is still to come: no other item may begin. */
   readonly isPartial: boolean
 }
+/** `incomplete`: the answer ended before the item did. */
 export type Status = 'completed' | 'incomplete'
 
 /** Position of the open item. */

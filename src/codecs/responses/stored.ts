@@ -109,6 +109,7 @@ interface InputItem {
   readonly item: Json
 }
 
+/** Objects of the input in order, each with an id that is unique in the list. */
 export function inputItems({ id: response, input }: Pick<StoredTurn, 'id' | 'input'>): InputItem[] {
   const seen = new Set<string>()
   return input.filter(isObject).map((item, index) => {

@@ -35,6 +35,7 @@ const noted = new WeakMap<Exchange, ToolNames>()
 
 /** For the answer of the exchange. */
 export const noteToolNames = (ex: Exchange, names: ToolNames): void => void noted.set(ex, names)
+/** The noted names; the request of the exchange must have been decoded. */
 export const toolNamesOf = (ex: Exchange): ToolNames => noted.get(ex)!
 
 /** The tools of one request, under the names that providers receive. */

@@ -2,6 +2,7 @@
 import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
 import { clock, rounded, segmentsOf } from './times.ts'
 
+/** A transcript as text of its content type. */
 interface Written {
   readonly contentType: string
   readonly body: string
