@@ -10,8 +10,8 @@ export const organization = s.string({ minLength: 1, description: 'the id or the
 export const project = s.string({ minLength: 1, description: 'the id or the name of a project' })
 export const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
 export const keyId = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
-export const period = s.enum(...periods)
-export const zone = s.string({ minLength: 1, maxLength: 64, description: 'an IANA time zone such as "Europe/Berlin"' })
+const period = s.enum(...periods)
+const zone = s.string({ minLength: 1, maxLength: 64, description: 'an IANA time zone such as "Europe/Berlin"' })
 
 const AMOUNT = '\\d{1,9}(\\.\\d{1,9})?'
 const MOST = 'at most 999999999.999999999'

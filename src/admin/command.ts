@@ -5,7 +5,7 @@ import type { Schema } from '../core/schema.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import type { AdminContext } from './context.ts'
 
-export interface Command {
+interface Command {
   readonly args: Schema<unknown>
   /** Called only with arguments that `args` accepts. The result is sent as JSON; money in it is a decimal string. */
   run(args: never, context: AdminContext, actor: Actor): unknown

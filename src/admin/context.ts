@@ -11,7 +11,7 @@ import type {
 } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
-export interface GatewayState {
+interface GatewayState {
   /** Of the package. */
   readonly version: string
   readonly uptimeMs: number

@@ -12,7 +12,7 @@ import { type Answer, json, routes } from './routes.ts'
 const BODY_LIMIT = 1024 * 1024
 const COMMANDS = '/commands/'
 
-export interface AdminOptions {
+interface AdminOptions {
   readonly context: AdminContext
   readonly token: string
   /** `host:port`; port 0 takes a free port. */
@@ -20,7 +20,7 @@ export interface AdminOptions {
   readonly log: Log
 }
 
-export interface AdminListener {
+interface AdminListener {
   /** `host:port` in use. */
   readonly address: string
   close(): Promise<void>

@@ -1,6 +1,6 @@
 /** Reads Prometheus' text format. Source: "Exposition formats" of the Prometheus documentation. */
 
-export interface Sample {
+interface Sample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   /** A string for values that JSON cannot represent: `NaN`, `+Inf`, `-Inf`. */

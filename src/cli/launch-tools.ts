@@ -1,6 +1,6 @@
 /** Tools that `gatewayctl launch` starts, with the settings each needs to use the gateway. */
 
-export interface Place {
+interface Place {
   /** Address of the public listener, without a trailing slash. */
   readonly url: string
   readonly key: string

@@ -19,7 +19,7 @@ export async function remarkWhile<T>(what: string, io: Io | undefined, work: () 
 }
 
 /** Provider, model and cost from the head of an answer; the cost is absent when known only at its end. */
-export interface Served {
+interface Served {
   readonly provider: string | undefined
   readonly model: string | undefined
   readonly cost: string | undefined

@@ -13,7 +13,7 @@ export interface TokenPlaces {
 }
 
 /** `from`: where the token was found; `looked`: the places searched without success. */
-export type FoundToken =
+type FoundToken =
   | { readonly token: string; readonly from: string }
   | { readonly token: undefined; readonly looked: readonly string[] }
 

@@ -22,7 +22,7 @@ interface Written {
 /** Names with another meaning in requests. */
 const RESERVED = ['auto']
 
-export interface Aliases {
+interface Aliases {
   /** Aliases by model id. */
   readonly byModel: ReadonlyMap<string, readonly string[]>
   /** Aliases of single offers. */

@@ -11,7 +11,7 @@ const BRACKETS = /^\[|\]$/g
 const DIGITS = /^\d{1,5}$/
 const MAX_PORT = 65_535
 
-export interface Overrides {
+interface Overrides {
   /** As part of an address: IPv6 in brackets. */
   readonly host: string | undefined
   readonly port: number | undefined

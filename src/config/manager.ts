@@ -12,7 +12,7 @@ type Outcome =
 /** Result of a reload. `version` is the one in force, `at` is Unix milliseconds. */
 export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
 
-export interface Reloaded {
+interface Reloaded {
   readonly changed: boolean
   readonly version: string
   readonly previous: string
@@ -20,7 +20,7 @@ export interface Reloaded {
   readonly restartNeeded: readonly string[]
 }
 
-export interface ManagerOptions extends LoadOptions {
+interface ManagerOptions extends LoadOptions {
   /** Of `gateway.yaml`. */
   readonly path: string
   /** Read at every reload, so that names added by plugins are known. */

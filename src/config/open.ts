@@ -10,7 +10,7 @@ const MAX_LENGTH = 128
 const MAX_KEPT = 256
 
 /** Whether a text is a valid name of a model that no file lists. */
-export const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH && NAME.test(name)
+const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH && NAME.test(name)
 
 export class OpenCatalog implements OpenModels {
   readonly #template: Mapping

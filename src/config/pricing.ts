@@ -18,7 +18,7 @@ type Key = (typeof tokenPriceKeys)[number] | (typeof unitPriceKeys)[number]
 type Written = Readonly<Partial<Record<Key, string | undefined>>>
 
 /** `price` is undefined when the configured rates do not determine the cost of a request. */
-export type LinkedPricing = Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>
+type LinkedPricing = Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>
 
 /**
  * `isEnough`: whether a price covers everything that answers are charged for. `fail` takes paths within the mapping.

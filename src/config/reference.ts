@@ -5,7 +5,7 @@ import { didYouMean } from '../lib/nearest.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 /** Value of a reference, or why it has none; `unset` marks an unset variable. */
-export type Resolved = { readonly value: string } | { readonly issue: () => string; readonly unset: boolean }
+type Resolved = { readonly value: string } | { readonly issue: () => string; readonly unset: boolean }
 /** References by the text between the braces. */
 export type References = ReadonlyMap<string, Resolved>
 

@@ -7,7 +7,7 @@ import { examples, type Unit } from '../validation/units.ts'
 import { type Path, samePath } from './source.ts'
 
 /** An invalid value within a validated whole. */
-export interface Issue {
+interface Issue {
   readonly path: Path
   /** Whether the issue concerns the value at `path` or its key. */
   readonly at: 'key' | 'value'

@@ -13,7 +13,7 @@ export interface Expanded {
   readonly text: string
 }
 
-export interface YamlValue {
+interface YamlValue {
   readonly value: unknown
   readonly expanded: readonly Expanded[]
 }

@@ -4,7 +4,7 @@ import { foundOffers, isAbsent, isLive } from '../../core/offer.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 
-export type ProviderStatus = 'live' | 'no credential' | 'no answer'
+type ProviderStatus = 'live' | 'no credential' | 'no answer'
 
 export function providerStatus(provider: Provider, catalog: Catalog): ProviderStatus {
   if (!isLive(provider)) return 'no credential'

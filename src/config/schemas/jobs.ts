@@ -1,5 +1,5 @@
 /** `jobs:` of `gateway.yaml`: polling, retention and callbacks of jobs. */
-import { type Infer, s } from '../../core/schema.ts'
+import { s } from '../../core/schema.ts'
 import { called, text } from './terms.ts'
 
 const origin = s.string({
@@ -33,4 +33,3 @@ export const jobsEntry = s.object({
   /** Origins to which callbacks may go although they are private or plain http. */
   callback_to: s.default(s.array(origin), []),
 })
-export type JobsEntry = Infer<typeof jobsEntry>
