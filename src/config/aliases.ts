@@ -22,6 +22,7 @@ interface Written {
 /** Names with another meaning in requests. */
 const RESERVED = ['auto']
 
+/** All aliases of the models files. */
 interface Aliases {
   /** Aliases by model id. */
   readonly byModel: ReadonlyMap<string, readonly string[]>

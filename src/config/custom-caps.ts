@@ -16,6 +16,7 @@ export const customProvidersEntry = s.default(
   {},
 )
 
+/** The caps in milliseconds and calls. */
 export const linkCaps = ({ max_timeout, max_concurrency }: Infer<typeof customProvidersEntry>): CustomCaps => ({
   timeoutMs: max_timeout,
   concurrency: max_concurrency,
@@ -47,6 +48,7 @@ export function refuseBeyond(value: ProviderFile, keys: readonly Path[], caps: C
   }
 }
 
+/** A copy of `provider` with its timeouts and concurrency lowered to the caps. */
 export function capped(provider: Provider, { timeoutMs, concurrency }: CustomCaps): Provider {
   const { connect, firstEvent, idle, total } = provider.timeouts
   const within = (ms: number) => Math.min(ms, timeoutMs)

@@ -13,6 +13,7 @@ import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
 import { parseYamlFile } from './yaml.ts'
 
+/** What custom providers may use and reach. */
 export interface CustomOptions extends WireRegistries {
   /** Allows private addresses: for local engines and tests. */
   readonly allowPrivate: boolean

@@ -4,6 +4,7 @@ import { parseAddress } from '../core/address.ts'
 import type { Env } from './reference.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
 
+/** `host:port` of the public listener where neither the file nor the environment names one. */
 export const DEFAULT_LISTEN = '127.0.0.1:8080'
 
 const NAME = /^[A-Za-z0-9._-]+$/
@@ -11,6 +12,7 @@ const BRACKETS = /^\[|\]$/g
 const DIGITS = /^\d{1,5}$/
 const MAX_PORT = 65_535
 
+/** Undefined for what the environment leaves to the file. */
 interface Overrides {
   /** As part of an address: IPv6 in brackets. */
   readonly host: string | undefined

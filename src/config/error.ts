@@ -14,6 +14,7 @@ export interface Sought {
   find(): Position
 }
 
+/** Its text is `file:line:column: message`; the position is found on demand. */
 export class ConfigError extends Error {
   /** Relative to the parent of the configuration folder. */
   readonly file: string

@@ -27,6 +27,7 @@ const AT_ONCE = 10_000
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
 const ADDRESS: Path = ['base_url']
 
+/** One file that has been read, validated and expanded. */
 export interface ConfigFile<T> {
   readonly source: Source
   /** Deeply frozen. */
@@ -66,12 +67,14 @@ function replaced<T>(value: T, places: readonly { path: Path; by: (text: string)
   return copy
 }
 
+/** Where references find their values. */
 export interface LoadOptions {
   readonly env: Env
   /** Variables whose values change with every start: digests and versions exclude the values. */
   readonly own?: ReadonlySet<string>
 }
 
+/** Caches files by path and content; `keep` drops those that are gone. */
 export class FileReader<T> {
   readonly #schema: Schema<T>
   readonly #env: Env
@@ -143,6 +146,7 @@ export class FileReader<T> {
 const variablesAt = (at: Path, expanded: readonly Expanded[]): string[] =>
   expanded.filter(({ path }) => samePath(path, at)).flatMap(({ text }) => variablesIn(text))
 
+/** SHA-256 of the text in UTF-8, as hex. */
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 async function readText(path: string, name: string): Promise<string> {

@@ -11,6 +11,7 @@ import { type ModelsFile, modelsFile } from './schemas/models.ts'
 import { type ProviderFile, providerFile } from './schemas/provider.ts'
 import { Source } from './source.ts'
 
+/** All files of one configuration, before they are linked. */
 export interface ConfigFiles {
   /** Base of the relative paths in `gateway.yaml`; absolute. */
   readonly folder: string

@@ -9,6 +9,7 @@ export const PACKAGE = fileURLToPath(new URL('../../', import.meta.url))
 /** Path below the package and below the working folder. */
 export const CONFIG_FILE = 'config/gateway.yaml'
 
+/** The file that was found. */
 export interface Located {
   /** As given or found, for messages. */
   readonly path: string

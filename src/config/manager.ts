@@ -12,6 +12,7 @@ type Outcome =
 /** Result of a reload. `version` is the one in force, `at` is Unix milliseconds. */
 export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
 
+/** A reload that succeeded. */
 interface Reloaded {
   readonly changed: boolean
   readonly version: string
@@ -20,6 +21,7 @@ interface Reloaded {
   readonly restartNeeded: readonly string[]
 }
 
+/** What a `ConfigManager` loads and calls. */
 interface ManagerOptions extends LoadOptions {
   /** Of `gateway.yaml`. */
   readonly path: string
@@ -33,6 +35,7 @@ interface ManagerOptions extends LoadOptions {
   readonly onResult?: (result: ReloadResult) => void
 }
 
+/** `start` must resolve before `current` is read. A failed reload leaves the snapshot as it is. */
 export class ConfigManager {
   readonly #options: ManagerOptions
   readonly #loader: Loader

@@ -19,6 +19,7 @@ const scheme = s.string({
 })
 const attempts = s.integer({ minimum: 1 })
 
+/** The section; lifetimes are milliseconds once parsed. */
 export const mcpEntry = s.default(
   s.object({
     /** Additional host names of this server. */

@@ -12,6 +12,7 @@ const MAX_KEPT = 256
 /** Whether a text is a valid name of a model that no file lists. */
 const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH && NAME.test(name)
 
+/** Offers of one provider for models that no file lists. `find` makes one for every valid name. */
 export class OpenCatalog implements OpenModels {
   readonly #template: Mapping
   readonly #mapped: ReadonlySet<string>

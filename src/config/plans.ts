@@ -38,6 +38,7 @@ export const plansEntry = s.default(
   usual,
 )
 
+/** Only the plans that are declared. */
 export function linkPlans(entries: Infer<typeof plansEntry>): Plans {
   const plans = new Map<PlanName, Plan>()
   for (const name of planNames) {

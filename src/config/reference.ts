@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { didYouMean } from '../lib/nearest.ts'
 
+/** Environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>
 /** Value of a reference, or why it has none; `unset` marks an unset variable. */
 type Resolved = { readonly value: string } | { readonly issue: () => string; readonly unset: boolean }

@@ -9,6 +9,7 @@ import { Router } from '../core/router.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { ConfigFiles } from './load.ts'
 
+/** Each `retain` needs one `release`. After `retire`, the last release disposes the filters. */
 export class ConfigSnapshot implements Snapshot {
   readonly version: string
   readonly catalog: Catalog

@@ -4,6 +4,7 @@ import { ConfigError, type Position } from './error.ts'
 
 /** Keys and indexes from the root of a file to one value. */
 export type Path = readonly (string | number)[]
+/** Whether two paths lead to one value. */
 export const samePath = (a: Path, b: Path): boolean => a.join('\0') === b.join('\0')
 
 /** Parses values and positions. `parseYamlFile` finds duplicate keys: here that would be quadratic. */
@@ -15,6 +16,7 @@ export const parseYaml = (text: string): Document.Parsed =>
     resolveKnownTags: false,
   })
 
+/** Makes errors with positions; `name` is the file as errors show it. */
 export class Source {
   readonly name: string
   readonly text: string

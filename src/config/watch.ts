@@ -4,6 +4,7 @@ import { readlink, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 
+/** What is watched, and when changes are reported. */
 export interface WatchOptions {
   /** Absolute paths of files and folders; called again after every `onChange`. */
   readonly paths: () => readonly string[]

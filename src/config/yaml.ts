@@ -13,6 +13,7 @@ export interface Expanded {
   readonly text: string
 }
 
+/** The values of a file, and the references that were expanded in them. */
 interface YamlValue {
   readonly value: unknown
   readonly expanded: readonly Expanded[]

@@ -29,6 +29,7 @@ const filterEntry = called(
   s.either(s.string(), s.record(options)),
 )
 const chain = s.array(filterEntry, { minItems: 1 })
+/** A filter of a chain: its name, or its name with options. */
 export type ChainEntry = Infer<typeof filterEntry>
 
 const someWorkers = 'a number of processes from 1 to 256, or "auto"'
@@ -69,4 +70,5 @@ export const gatewayFile = s.object({
   mcp: mcpEntry,
   realtime: realtimeEntry,
 })
+/** A valid `gateway.yaml`, with defaults; times are milliseconds, sizes bytes. */
 export type GatewayFile = Infer<typeof gatewayFile>

@@ -8,6 +8,7 @@ const origin = s.string({
 })
 const some = called('a number from 1 to 1000', s.integer({ minimum: 1, maximum: 1000 }))
 
+/** The section; times are milliseconds, sizes bytes. */
 export const jobsEntry = s.object({
   /** First delay between polls of a running job, and its maximum. */
   poll: s.default(s.duration(), '5s'),

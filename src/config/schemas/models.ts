@@ -28,5 +28,7 @@ export const modelsFile = s.object({
   models: s.default(s.array(model), []),
   aliases: s.default(s.record(called('the id of a model, or "<provider>/<model>"', text)), {}),
 })
+/** A valid models file, with defaults. */
 export type ModelsFile = Infer<typeof modelsFile>
+/** A model, without its offers. */
 export type ModelEntry = ModelsFile['models'][number]

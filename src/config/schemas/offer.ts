@@ -64,6 +64,7 @@ const offer = {
   cancellable: s.optional(s.boolean()),
   ...lifecycle,
 }
+/** An offer of a model of the catalogue; `id` is the provider's name for it, by default the model's. */
 export const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })
 
 /** Capabilities assumed of models that no file lists: the provider rejects what it does not support. */
@@ -78,9 +79,12 @@ const openSupports = [
   'audio_input',
   'file_input',
 ]
+/** Properties of the offers of models that no file lists. */
 export const openEntry = s.object({ ...offer, supports: s.default(s.array(s.enum(...capabilities)), openSupports) })
+/** A valid `open` of a manifest. */
 export type OpenEntry = Infer<typeof openEntry>
 
+/** A valid entry of `models` in a manifest. */
 export type MappingEntry = Infer<typeof mapping>
 /** Properties of an offer without its model. */
 export type OfferEntry = Omit<MappingEntry, 'model'>

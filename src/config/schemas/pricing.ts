@@ -35,10 +35,12 @@ const prices = <K extends string>(keys: readonly K[]) =>
     K,
     Schema<string> & { readonly optional: true }
   >
+/** Prices of an offer, in USD as quoted decimals. */
 export const pricing = s.object({
   ...prices(tokenPriceKeys),
   ...prices(unitPriceKeys),
   per_second: s.optional(s.record(decimal)),
   per_image: s.optional(s.record(decimal)),
 })
+/** Prices that replace others for longer prompts. */
 export const tier = s.object({ above_prompt_tokens: s.integer({ minimum: 1 }), ...prices(tokenPriceKeys) })

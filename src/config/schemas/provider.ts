@@ -23,6 +23,7 @@ const auth = s.object({
   source: s.optional(s.enum('default')),
   profile: s.optional(text),
 })
+/** A valid `auth` of a manifest; references in it are expanded. */
 export type AuthEntry = Infer<typeof auth>
 
 const passed = s.string({
@@ -100,6 +101,7 @@ export const providerFile = s.object({
   /** Reads its model list at intervals and adds it to the catalogue: for engines that come and go. */
   discover: s.default(s.boolean(), false),
 })
+/** A valid manifest, with defaults; times are milliseconds. */
 export type ProviderFile = Infer<typeof providerFile>
 
 /** Models of the catalogue that a provider serves. */

@@ -5,6 +5,7 @@ import { type Infer, s } from '../../core/schema.ts'
 
 const count = s.integer({ minimum: 1, maximum: 1_000_000 })
 
+/** The section; times are milliseconds, sizes bytes. */
 export const realtimeEntry = s.default(
   s.object({
     enabled: s.default(s.boolean(), true),
@@ -23,6 +24,7 @@ export const realtimeEntry = s.default(
   {},
 )
 
+/** The options of sessions, with `spend` in nano-USD. */
 export const realtimeOptions = (entry: Infer<typeof realtimeEntry>): RealtimeOptions => ({
   enabled: entry.enabled,
   session: entry.session,

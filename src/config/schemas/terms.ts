@@ -3,19 +3,25 @@ import { type Schema, s } from '../../core/schema.ts'
 
 /** A valid model id or alias. */
 export const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
+/** Matches `MODEL_ID`. */
 export const modelId = s.string({
   pattern: MODEL_ID.source,
   description: 'a model id of letters, digits and ".", "_", ":", "-", such as "acme-large"',
 })
+/** `YYYY-MM-DD`. */
 export const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
+/** An http or https address. */
 export const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
+/** Not empty. */
 export const text = s.string({ minLength: 1 })
 
 /** The schema with a name for error messages. */
 export const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })
 
 const stability = s.enum('stable', 'beta', 'experimental', 'unstable')
+/** Optional; from 1. */
 export const count = s.optional(s.integer({ minimum: 1 }))
+/** Fields of models and of offers; a date is the first day of the state. */
 export const lifecycle = {
   stability: s.optional(stability),
   deprecated_at: s.optional(date),
