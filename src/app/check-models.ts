@@ -3,6 +3,7 @@ import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 
 const DAY_MS = 86_400_000
 
+/** One entry of the catalogue that needs attention. */
 export interface ModelWarning {
   readonly model: string
   /** Absent when the remark concerns the model itself. */
@@ -13,6 +14,7 @@ export interface ModelWarning {
   readonly since?: string
 }
 
+/** Counts of the catalogue, and its warnings. */
 export interface ModelsCheck {
   /** Date from which ages are counted. */
   readonly today: string

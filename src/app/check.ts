@@ -8,6 +8,7 @@ import type { Snapshot } from '../core/snapshot.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
+/** What a valid configuration has, in counts. */
 export interface CheckSummary {
   readonly version: string
   readonly models: number

@@ -78,6 +78,7 @@ export async function withCleanup<T>(assemble: (cleanup: CleanupStack) => Promis
   }
 }
 
+/** What differs between processes of a gateway: the configuration's place, and what they share. */
 export interface ComponentsOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string
@@ -92,6 +93,7 @@ export interface ComponentsOptions {
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity' | 'turns'>>
 }
 
+/** What every process of a gateway is made of, whether it serves requests or leads workers. */
 export interface Components {
   readonly file: GatewayFile
   readonly log: Log
@@ -255,6 +257,7 @@ export function warmUp({ registry, lag }: Components): void {
   lag.forget()
 }
 
+/** Milliseconds, as `Listener.drain` takes them. */
 export const drainTimes = ({ file: { server } }: Components) => ({
   delay: server.drain_delay,
   drain: server.drain ?? DEFAULT_DRAIN_MS,

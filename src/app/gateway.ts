@@ -31,6 +31,7 @@ const PRUNE_MS = 600_000
 /** Time for polls of jobs to end, before client requests are drained. */
 const POLL_GRACE_MS = 2_000
 
+/** A gateway that has started. */
 export interface Gateway {
   /** `host:port` in use. */
   readonly listen: string
@@ -51,6 +52,7 @@ export interface Gateway {
   abortDrain(): void
 }
 
+/** What a gateway is started with. */
 export interface GatewayOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string

@@ -13,6 +13,7 @@ import { Seals } from '../core/seals.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { type Keyring, placeOf } from '../stores/keyring.ts'
 
+/** What policies are assembled from. */
 export interface PolicyContext extends CustomOptions {
   readonly stores: PolicyStores
   readonly keyring: Keyring

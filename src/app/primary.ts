@@ -12,6 +12,7 @@ const CLOSING_MS = 20_000
 /** How often files may change while processes reload. */
 const ROUNDS = 3
 
+/** What workers are started with; `count` is how many. */
 export interface PrimaryOptions {
   readonly count: number
   /** Path of `gateway.yaml`. */
@@ -20,6 +21,7 @@ export interface PrimaryOptions {
   readonly demo: string
 }
 
+/** Serves by workers: metrics, state and reloads are those of all processes together. */
 export function leadingProcess(components: Components, { count, config, demo }: PrimaryOptions): ServingMode {
   const { manager, metrics, log, registry, reloads, stores, found } = components
   const pool: Pool = new Pool({

@@ -4,6 +4,7 @@ import { explainRoute } from '../routing/explain.ts'
 import { type Components, drainTimes, listenerOf, warmUp } from './components.ts'
 import { version } from './version.ts'
 
+/** Serves the public port; the same for one process and for a primary with workers. */
 export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {
   /** `host:port` in use; empty until `listen` has resolved. */
   readonly address: string
@@ -20,6 +21,7 @@ export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metric
   abortDrain(): void
 }
 
+/** Serves by this process alone. */
 export function singleProcess(components: Components): ServingMode {
   const { manager, metrics, services } = components
   const listener = listenerOf(components)
