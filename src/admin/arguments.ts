@@ -5,17 +5,26 @@ import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.t
 import { s } from '../core/schema.ts'
 import { periods } from '../lib/period.ts'
 
+/** A new name; the store checks that it is free. */
 export const name = s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' })
+/** The store resolves it, as it does a project and a member. */
 export const organization = s.string({ minLength: 1, description: 'the id or the name of an organization' })
+/** A name that several projects have is a 404 that lists their ids. */
 export const project = s.string({ minLength: 1, description: 'the id or the name of a project' })
+/** Of the organization that the command names. */
 export const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
+/** Of an API key of any status. */
 export const keyId = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
+/** The period of a recurring limit. */
 const period = s.enum(...periods)
+/** Where the periods of a limit begin. */
 const zone = s.string({ minLength: 1, maxLength: 64, description: 'an IANA time zone such as "Europe/Berlin"' })
 
 const AMOUNT = '\\d{1,9}(\\.\\d{1,9})?'
 const MOST = 'at most 999999999.999999999'
+/** USD as a decimal string, zero included; `parseMoney` reads it. */
 export const amount = s.string({ pattern: `^${AMOUNT}$`, description: `an amount of USD such as "12.50", ${MOST}` })
+/** The same, or `none`, which removes a limit. */
 export const amountOrNone = s.string({
   pattern: `^(none|${AMOUNT})$`,
   description: `an amount of USD such as "12.50", ${MOST}, or "none"`,
@@ -27,8 +36,11 @@ const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_00
 export function durationOf(text: string): number {
   return Number(text.slice(0, -1)) * UNIT_MS[text.at(-1) as keyof typeof UNIT_MS]
 }
+/** A time that `durationOf` reads, in minutes or more. */
 export const lifetime = s.string({ pattern: '^[1-9]\\d{0,4}[mhdw]$', description: 'a time such as 12h, 30d or 52w' })
+/** A time that `durationOf` reads, in seconds or more. */
 export const cacheTtl = s.string({ pattern: '^[1-9]\\d{0,7}[smhd]$', description: 'a time such as 60s, 10m or 12h' })
+/** A time that `durationOf` reads, in hours or days; or `off`. */
 export const responsesTime = s.string({
   pattern: '^(off|[1-9]\\d{0,3}[hd])$',
   description: '"off", or a time such as 12h or 30d',
@@ -46,16 +58,19 @@ export function paid(text: string): Money {
  * received.
  */
 const MAX_RECORDS = 500
+/** Arguments of lists by id; `pageOf` reads them. */
 export const pageArguments = {
   after: s.optional(s.string({ minLength: 1, description: 'the id of a record' })),
   limit: s.optional(s.integer({ minimum: 1, maximum: MAX_RECORDS, description: `a count from 1 to ${MAX_RECORDS}` })),
 }
+/** At most 500 records, also where no limit is given. */
 export const pageOf = ({ after, limit = MAX_RECORDS }: Page): Page => ({ after, limit })
 /** The same for lists without ids. */
 export const partArguments = {
   limit: pageArguments.limit,
   offset: s.optional(s.integer({ minimum: 0, description: 'the number of entries to skip' })),
 }
+/** `[limit, offset]`: at most 500 entries, from the first. */
 export const partOf = ({
   limit = MAX_RECORDS,
   offset = 0,
@@ -69,11 +84,13 @@ interface LimitArguments {
   limitPeriod?: (typeof periods)[number] | undefined
   limitZone?: string | undefined
 }
+/** Arguments of a recurring limit; the amount is the command's own `limit`. */
 export const limitArguments = {
   limitPeriod: s.optional(period),
   limitZone: s.optional(zone),
 }
 
+/** Undefined without a limit. Throws a GatewayError 400 for a period or a zone without an amount. */
 export function limitInput({ limit, limitPeriod, limitZone }: LimitArguments): LimitInput | undefined {
   if (limit !== undefined) return { amount: parseMoney(limit), period: limitPeriod, zone: limitZone }
   if (limitPeriod === undefined && limitZone === undefined) return undefined
@@ -87,6 +104,7 @@ export function limitChange(given: LimitArguments): LimitChange | undefined {
   return set && { set }
 }
 
+/** With amounts as decimal strings in USD. */
 export const shownLimit = ({ limit, spent, ...rest }: LimitRecord) => ({
   ...rest,
   limit: formatMoney(limit),

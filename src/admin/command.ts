@@ -5,11 +5,13 @@ import type { Schema } from '../core/schema.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import type { AdminContext } from './context.ts'
 
+/** A command, with the schema of its arguments. */
 interface Command {
   readonly args: Schema<unknown>
   /** Called only with arguments that `args` accepts. The result is sent as JSON; money in it is a decimal string. */
   run(args: never, context: AdminContext, actor: Actor): unknown
 }
+/** Commands by name. */
 export type CommandTable = Readonly<Record<string, Command>>
 
 /** Infers the type of `run`'s arguments from their schema. */

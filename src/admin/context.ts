@@ -11,6 +11,7 @@ import type {
 } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
+/** The state of the process, or of all processes together. */
 interface GatewayState {
   /** Of the package. */
   readonly version: string
@@ -36,6 +37,7 @@ interface GatewayState {
   readonly lastReload: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }
 }
 
+/** What commands and routes of the admin listener may use. */
 export interface AdminContext extends AccountStores {
   snapshot(): Snapshot
   /**

@@ -3,12 +3,14 @@ import { errors } from '../core/error.ts'
 import { databaseStatus } from './commands/status.ts'
 import type { AdminContext } from './context.ts'
 
+/** A whole answer of the admin listener. */
 export interface Answer {
   readonly status: number
   readonly contentType: string
   readonly body: string
 }
 
+/** The value as JSON with a line end. */
 export const json = (value: unknown, status = 200): Answer => ({
   status,
   contentType: 'application/json',
@@ -42,6 +44,7 @@ async function reload(context: AdminContext): Promise<Answer> {
 const reason = (thrown: unknown): string =>
   thrown instanceof Error && thrown.name !== 'ConfigError' ? thrown.message : String(thrown)
 
+/** By path. */
 export const routes: Readonly<Record<string, Route>> = {
   '/live': { method: 'GET', open: true, answer: () => json({ status: 'live' }) },
   '/ready': { method: 'GET', open: true, answer: ready },

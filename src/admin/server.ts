@@ -12,6 +12,7 @@ import { type Answer, json, routes } from './routes.ts'
 const BODY_LIMIT = 1024 * 1024
 const COMMANDS = '/commands/'
 
+/** What the admin listener is created with. */
 interface AdminOptions {
   readonly context: AdminContext
   readonly token: string
@@ -20,12 +21,14 @@ interface AdminOptions {
   readonly log: Log
 }
 
+/** A listener that accepts requests. */
 interface AdminListener {
   /** `host:port` in use. */
   readonly address: string
   close(): Promise<void>
 }
 
+/** Resolves once it listens. Rejects with the listen error, or a RangeError for an invalid address. */
 export async function adminListener(options: AdminOptions): Promise<AdminListener> {
   const { host, port } = parseAddress(options.listen)
   const checkToken = tokenCheck(options.token)

@@ -5,6 +5,7 @@ import { type CommandTable, command } from '../command.ts'
 
 const USUAL = 50
 
+/** `audit`. */
 export const auditCommands: CommandTable = {
   /**
    * → `{id, at, actor, action, organization, subject, before, after}`, newest first; `beforeId` requests the next page.

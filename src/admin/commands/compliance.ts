@@ -13,6 +13,7 @@ export interface ShownCompliance {
 /** → with `unknown`: names of models and providers that the organization does not have yet. */
 export type SetCompliance = ShownCompliance & { readonly unknown: readonly string[] }
 
+/** `compliance.*`: what organizations demand of providers. */
 export const complianceCommands: CommandTable = {
   'compliance.show': command(
     s.object({ organization }),

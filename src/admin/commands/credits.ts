@@ -18,9 +18,11 @@ const percent = s.string({ pattern: '^\\d{1,3}(\\.\\d{1,4})?$', description: 'a 
 const PERCENT_PLACES = 4
 const WHOLE = 1_000_000
 
+/** A ledger entry with its amount as a decimal string in USD. */
 export type ShownEntry = ReturnType<typeof shown>
 const shown = ({ amount, ...rest }: LedgerEntry) => ({ ...rest, amount: formatMoney(amount) })
 
+/** A discount in percent, as a decimal string. */
 export type ShownDiscount = ReturnType<typeof shownDiscount>
 /** → with `unknown`: names of models and providers that none of the organizations concerned has yet. */
 export type GivenDiscount = ShownDiscount & { readonly unknown: readonly string[] }
@@ -31,6 +33,7 @@ const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
 
 const booking = s.object({ organization, amount, reference: s.optional(reference), note: s.optional(note) })
 
+/** `credits.*`: payments, refunds and discounts. */
 export const creditCommands: CommandTable = {
   /** Books a reference once, however often the command runs → the ledger entry. */
   'credits.add': command(booking, async (args, { credits }, actor) =>

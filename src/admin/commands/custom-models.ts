@@ -14,6 +14,7 @@ export interface ShownManifest {
   readonly createdAt: string
 }
 
+/** `models.custom.*`: providers that organizations declare. */
 export const customModelCommands: CommandTable = {
   /** → `{organization, provider, models}`. Replaces a provider with the same id. */
   'models.custom.add': command(

@@ -27,6 +27,7 @@ function explainLinks(links: readonly Link[]): ExplainedFilter[] {
   })
 }
 
+/** An endpoint with the filters of its chain, in order. */
 export type ExplainedChain = ReturnType<typeof explain>
 const explain = ({ endpoint, chain, compat }: Route) => ({
   endpoint: endpoint.name,
@@ -38,6 +39,7 @@ const explain = ({ endpoint, chain, compat }: Route) => ({
   end: endpoint.serve === 'upstream' ? 'provider' : 'local',
 })
 
+/** `explain`, by the name or the path of an endpoint. */
 export const explainCommands: CommandTable = {
   /** → `{endpoint, method, path, compat, chain, filters, end}` of the first endpoint with this name. */
   explain: command(s.object({ endpoint }), (args, context) => {

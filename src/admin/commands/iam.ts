@@ -11,6 +11,7 @@ const price = s.string({ description: 'a price in USD per million tokens, such a
 /** → with `unknown`: names of models and providers that the organization does not have yet. */
 export type AddedRule = RuleRecord & { readonly unknown: readonly string[] }
 
+/** `iam.*`: access rules. */
 export const iamCommands: CommandTable = {
   'iam.add': command(
     s.object({

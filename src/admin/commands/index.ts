@@ -20,6 +20,7 @@ import { sessionCommands } from './sessions.ts'
 import { statusCommands } from './status.ts'
 import { usageCommands } from './usage.ts'
 
+/** All commands, each served at `POST /commands/<name>`. */
 export const commands: CommandTable = {
   ...organizationCommands,
   ...memberCommands,

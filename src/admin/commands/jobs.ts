@@ -12,7 +12,9 @@ const event = s.string({ minLength: 1, maxLength: 100, description: 'the id of a
 const limit = s.optional(s.integer({ minimum: 1, maximum: 1000 }))
 const USUAL = 100
 
+/** A job with times in ISO 8601 and amounts as decimal strings in USD. */
 export type ShownJob = ReturnType<typeof shown>
+/** `address` is signed and reads the video without a key; null while there is none. */
 export type ShownVideo = ShownJob & { readonly address: string | null }
 /** Omits the prompt, addresses and the secret. */
 const shown = (job: Job) => ({
@@ -38,6 +40,7 @@ async function found(jobs: JobStore, id: string): Promise<Job> {
   return job
 }
 
+/** `videos.*` and `jobs.*`. */
 export const jobCommands: CommandTable = {
   'videos.list': command(
     s.object({ organization: s.optional(organization), project: s.optional(project), limit }),

@@ -28,6 +28,7 @@ const lifetimeOrNever = s.string({
 
 const expiry = (after: string): number => Date.now() + durationOf(after)
 
+/** A key record with amounts as decimal strings in USD. */
 export type ShownKey = ReturnType<typeof shown>
 const shown = <T extends KeyRecord>({ limits, spent, ...rest }: T) => ({
   ...rest,
@@ -35,6 +36,7 @@ const shown = <T extends KeyRecord>({ limits, spent, ...rest }: T) => ({
   spent: formatMoney(spent),
 })
 
+/** `keys.*`. */
 export const keyCommands: CommandTable = {
   /** → the record, and `key`: the secret, which is never shown again. */
   'keys.create': command(

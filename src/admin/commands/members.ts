@@ -22,12 +22,14 @@ const email = s.string({
 const role = s.enum('owner', 'admin', 'developer')
 const projects = s.either(s.enum('all'), s.array(s.string({ minLength: 1 })))
 
+/** A member record with limits as `shownLimit` shows them. */
 export type ShownMember = ReturnType<typeof shown>
 const shown = ({ limits, ...rest }: MemberRecord) => ({ ...rest, limits: limits.map(shownLimit) })
 
 const accessOf = (given: string | string[] | undefined): readonly string[] | null | undefined =>
   typeof given === 'string' ? null : given
 
+/** `members.*`, except `members.login-link`. */
 export const memberCommands: CommandTable = {
   /** Access to all projects unless some are named → the record. */
   'members.add': command(

@@ -27,6 +27,7 @@ const describeMapping = (mapping: Mapping) => ({
   maxOutput: mapping.maxOutput ?? mapping.model.maxOutput ?? null,
 })
 
+/** A model with its offers; null for a limit or a date that no file states. */
 export type ListedModel = ReturnType<typeof describe>
 const describe = (model: Model) => ({
   id: model.open ? offerOf(model.mappings[0]!) : model.id,
@@ -48,6 +49,7 @@ function matches(model: Model, query: string): boolean {
   return names.some(name => name.toLowerCase().includes(query))
 }
 
+/** `models.list`. */
 export const modelCommands: CommandTable = {
   /** → the models with `query` as part of a name, or all; then those listed by providers. */
   'models.list': command(s.object({ query: s.optional(s.string()) }), ({ query = '' }, context) => {

@@ -23,6 +23,7 @@ async function setupUrl({ state }: AdminContext): Promise<string> {
   return `${(publicUrl ?? `http://${listen}`).replace(/\/$/, '')}/mcp`
 }
 
+/** `oauth.*` and `members.login-link`. */
 export const oauthCommands: CommandTable = {
   /** → the code, once. Its `url` is the set-up page, and never holds the code. */
   'members.login-link': command(

@@ -41,6 +41,7 @@ const projectArguments = {
   responses: s.optional(responsesTime),
 }
 
+/** `orgs.*` and `projects.*`. */
 export const organizationCommands: CommandTable = {
   /** Prepaid, without credits → the record. */
   'orgs.create': command(

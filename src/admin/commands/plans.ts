@@ -10,6 +10,7 @@ import type { AdminContext } from '../context.ts'
 /** Pico-USD per token with 6 decimals is USD per million tokens. */
 const TOKEN_PLACES = 6
 
+/** A plan of the configuration; amounts in USD, prices in USD per million tokens. */
 export type DeclaredPlan = ReturnType<typeof declared>[number]
 const declared = (context: AdminContext) =>
   [...context.snapshot().plans].map(([plan, { monthly, weeklyPremium, premiumFrom }]) => ({
@@ -20,6 +21,7 @@ const declared = (context: AdminContext) =>
     premiumFromOutput: formatDecimal(premiumFrom.completion, TOKEN_PLACES),
   }))
 
+/** An organization's plan with what was used of it; `{ plan: 'none' }` without one. */
 export type ShownPlan = ReturnType<typeof shown>
 function shown(state: PlanState | null, context: AdminContext) {
   if (!state) return { plan: 'none' as const }
@@ -37,6 +39,7 @@ function shown(state: PlanState | null, context: AdminContext) {
   }
 }
 
+/** `plans.*`: coding plans. */
 export const planCommands: CommandTable = {
   /** → the plans that the configuration declares. */
   'plans.list': command(s.object({}), (_, context) => declared(context)),

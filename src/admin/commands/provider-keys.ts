@@ -20,6 +20,7 @@ import { id, names, provider } from './policy-args.ts'
 const label = s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' })
 const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the secret that the provider gave' })
 
+/** A record without the secret, with limits as `shownLimit` shows them. */
 export type ShownProviderKey = ReturnType<typeof shown>
 const shown = ({ limits, ...rest }: ProviderKeyRecord) => ({ ...rest, limits: limits.map(shownLimit) })
 
@@ -30,6 +31,7 @@ async function changed(record: ProviderKeyRecord, { policies }: AdminContext): P
   return { ...shown(record), unknown }
 }
 
+/** `provider-keys.*`. */
 export const providerKeyCommands: CommandTable = {
   /** → the record, without the secret. */
   'provider-keys.add': command(

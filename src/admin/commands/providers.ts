@@ -4,8 +4,10 @@ import { foundOffers, isAbsent, isLive } from '../../core/offer.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 
+/** `no answer`: a provider that is to list its models has listed none. */
 type ProviderStatus = 'live' | 'no credential' | 'no answer'
 
+/** `no credential` comes before `no answer`. */
 export function providerStatus(provider: Provider, catalog: Catalog): ProviderStatus {
   if (!isLive(provider)) return 'no credential'
   return isAbsent(provider, catalog) ? 'no answer' : 'live'
@@ -22,6 +24,7 @@ function countModels(catalog: Catalog): ReadonlyMap<string, number> {
   return counts
 }
 
+/** A provider with its count of models; credentials are fingerprints. */
 export type ListedProvider = ReturnType<typeof describe>
 const describe = (provider: Provider, catalog: Catalog, models: number) => ({
   id: provider.id,
@@ -33,6 +36,7 @@ const describe = (provider: Provider, catalog: Catalog, models: number) => ({
   credentials: provider.credentials.map(({ source, fingerprint }) => ({ source, fingerprint })),
 })
 
+/** `providers.list`. */
 export const providerCommands: CommandTable = {
   /** Wires by operation; credentials as fingerprints. */
   'providers.list': command(s.object({}), (_, context) => {

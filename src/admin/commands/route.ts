@@ -10,6 +10,7 @@ const question = s.object({
   session: s.optional(s.string({ minLength: 1, maxLength: 256 })),
 })
 
+/** `route.explain`. */
 export const routeCommands: CommandTable = {
   /** → the candidates with their measurements and all terms of their scores, the selection and its reason. */
   'route.explain': command(question, (args, context) => context.explainRoute(args)),

@@ -5,6 +5,7 @@ import { type CommandTable, command } from '../command.ts'
 
 const id = s.string({ minLength: 1, description: 'the id of a session, as sessions.begin answers it' })
 
+/** `sessions.*`: the operator's own sessions, by which `gatewayctl` calls the public listener. */
 export const sessionCommands: CommandTable = {
   /** → `{id, key, expiresAt}`: `key` is the secret, which is never shown again. */
   'sessions.begin': command(s.object({ project }), ({ project }, { operatorSessions }, actor) =>

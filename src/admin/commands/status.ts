@@ -14,6 +14,7 @@ export async function databaseStatus(context: AdminContext): Promise<string> {
   }
 }
 
+/** What `gatewayctl status` shows. */
 export type Status = Awaited<ReturnType<typeof status>>
 async function status(context: AdminContext) {
   const { version: configVersion, catalog } = context.snapshot()
@@ -28,6 +29,7 @@ async function status(context: AdminContext) {
   }
 }
 
+/** `status`. */
 export const statusCommands: CommandTable = {
   status: command(s.object({}), (_, context) => status(context)),
 }

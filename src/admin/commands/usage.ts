@@ -53,6 +53,7 @@ const shown = <T extends UsageTotals>(totals: T) => ({
   storageCost: formatMoney(totals.storageCost),
 })
 
+/** `usage` and `usage.check`. */
 export const usageCommands: CommandTable = {
   /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. `groups` are paged. */
   usage: command(
