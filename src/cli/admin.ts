@@ -5,6 +5,7 @@ import { findToken, type TokenPlaces } from './token.ts'
 
 const DEFAULT_ADMIN = 'http://127.0.0.1:9901'
 
+/** Requests to the admin listener, with its token. */
 export interface Admin {
   readonly url: URL
   /** Body of the answer as text; throws a Failure for any error status. */
@@ -14,6 +15,7 @@ export interface Admin {
   command<T>(name: string, args?: object): Promise<T>
 }
 
+/** The address is `--admin`, `GATEWAY_ADMIN`, or the default. Throws a Failure for one that is no URL. */
 export function connect(options: TokenPlaces & { admin?: string | undefined }, io: Io): Admin {
   const url = parseUrl(options.admin ?? (io.env.GATEWAY_ADMIN || DEFAULT_ADMIN), DEFAULT_ADMIN)
 

@@ -40,6 +40,7 @@ function whole(text: string): number {
   throw new InvalidArgumentError(`"${text}" is not a whole number above zero`)
 }
 
+/** Adds `audit`. */
 export function addAudit(program: Command, open: Open): void {
   program
     .command('audit')

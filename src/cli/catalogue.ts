@@ -77,6 +77,7 @@ function showCheck({ models, providers, offers, warnings }: ModelsCheck): string
   return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
 }
 
+/** Adds `providers list`, `models list`, `models check` and `explain`. */
 export function addCatalogue(program: Command, open: Open): void {
   program
     .command('providers')

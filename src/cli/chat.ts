@@ -30,6 +30,7 @@ interface ChatOptions extends PublicOptions {
   readonly stream?: boolean
 }
 
+/** Adds `chat`, which calls `POST /v1/chat/completions`. */
 export function addChat(program: Command, open: Open): void {
   const chat = program
     .command('chat')

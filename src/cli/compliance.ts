@@ -30,6 +30,7 @@ const toggle = (flag: string, description: string): Option =>
 const isOn = (value: 'on' | 'off' | undefined): boolean | undefined =>
   value === undefined ? undefined : value === 'on'
 
+/** Adds `compliance show`, `set` and `clear`. */
 export function addCompliance(program: Command, open: Open): void {
   const compliance = program.command('compliance').description('requirements of organizations for providers')
 

@@ -50,6 +50,7 @@ function showPlan(state: ShownPlan): string {
   ])
 }
 
+/** Adds `credits` and its subcommands. */
 export function addCredits(program: Command, open: Open): void {
   const credits = program.command('credits').description('payments of organizations')
 
@@ -118,6 +119,7 @@ export function addCredits(program: Command, open: Open): void {
     })
 }
 
+/** Adds `plans list`, `show`, `set` and `reset`. */
 export function addPlans(program: Command, open: Open): void {
   const plans = program.command('plans').description('coding plans')
 

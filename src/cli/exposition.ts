@@ -1,5 +1,6 @@
 /** Reads Prometheus' text format. Source: "Exposition formats" of the Prometheus documentation. */
 
+/** One line of the text. */
 interface Sample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
@@ -10,6 +11,7 @@ interface Sample {
 const LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? +(\S+)/
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g
 
+/** Samples in their order; comments and unreadable lines are skipped. */
 export function parseExposition(text: string): Sample[] {
   const samples: Sample[] = []
   for (const line of text.split('\n')) {

@@ -12,6 +12,7 @@ export interface FormContent {
   pieces(): AsyncIterable<Buffer>
 }
 
+/** A request; `body` and `form` exclude each other. */
 export interface HttpCall {
   readonly method: 'GET' | 'POST'
   readonly headers?: Record<string, string>
@@ -61,6 +62,7 @@ function sendForm(form: FormContent, outgoing: ClientRequest): void {
   pieces.pipe(outgoing)
 }
 
+/** The body to its end, as UTF-8; rejects when the connection breaks. */
 export async function readText(response: IncomingMessage): Promise<string> {
   response.setEncoding('utf8')
   let text = ''

@@ -36,6 +36,7 @@ const showRules = (rules: readonly RuleRecord[]): string =>
         ]),
       )
 
+/** Adds `iam add`, `list`, `update` and `remove`. */
 export function addIam(program: Command, open: Open): void {
   const iam = program.command('iam').description('access rules of organizations, members and keys')
 

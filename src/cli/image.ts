@@ -23,6 +23,7 @@ interface Answer {
   readonly data?: readonly { readonly b64_json?: string }[]
 }
 
+/** Adds `image`, which calls `POST /v1/images/generations`. */
 export function addImage(program: Command, open: Open): void {
   const image = program
     .command('image')

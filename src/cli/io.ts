@@ -1,6 +1,7 @@
 /** Input and output of the command line, so that tests can replace the terminal. */
 import { ConfigError } from '../config/error.ts'
 
+/** The terminal, the environment and the working folder of a command. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string

@@ -29,6 +29,7 @@ const counts = (all: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${count} ${name}`)
     .join(', ') || 'none'
 
+/** Adds `videos` and `jobs`; `video`, which makes one, is in `video.ts`. */
 export function addJobs(program: Command, open: Open): void {
   const videos = program.command('videos').description('videos')
   videos

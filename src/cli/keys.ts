@@ -36,6 +36,7 @@ const showList = (keys: readonly ShownKey[]): string =>
         ]),
       )
 
+/** Adds `keys create`, `list`, `update`, `revoke` and `roll`. */
 export function addKeys(program: Command, open: Open): void {
   const keys = program.command('keys').description('API keys')
 

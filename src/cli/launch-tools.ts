@@ -9,6 +9,7 @@ interface Place {
   readonly lacksSearch: boolean
 }
 
+/** The command line that starts a tool. */
 export interface Launch {
   readonly command: string
   /** Placed before the caller's arguments. */
@@ -27,6 +28,7 @@ interface Tool {
 /** Variable from which codex and opencode read the key. */
 const KEY = 'MODEL_GATEWAY_API_KEY'
 
+/** By the name that `launch` takes. */
 export const tools = {
   codex: {
     npm: '@openai/codex',
@@ -94,4 +96,5 @@ export const tools = {
   },
 } as const satisfies Record<string, Tool>
 
+/** A tool that `launch` can start. */
 export type ToolName = keyof typeof tools

@@ -23,6 +23,7 @@ type NewKey = ShownKey & { readonly key: string }
 /** Placeholder: only a tool that is started gets a key. */
 const NO_KEY = 'mgw_YOUR_KEY'
 
+/** Adds `launch`, which exits with the code of the tool. */
 export function addLaunch(program: Command, open: Open): void {
   program
     .command('launch')

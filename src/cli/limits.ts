@@ -8,6 +8,7 @@ interface ShownLimit {
   readonly spent: string
 }
 
+/** Adds `--limit`, `--limit-period` and `--limit-zone`; `amount` describes the first. */
 export const addLimitOptions = (command: Command, amount = 'amount in USD'): Command =>
   command
     .option('--limit <usd>', `spending limit: ${amount}`)

@@ -23,6 +23,7 @@ const showMembers = (members: readonly ShownMember[]): string =>
     ]),
   )
 
+/** Adds `members add`, `list`, `update`, `remove` and `login-link`. */
 export function addMembers(program: Command, open: Open): void {
   const members = program.command('members').description('members of organizations')
   const one = (member: ShownMember) => showMembers([member])

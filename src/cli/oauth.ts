@@ -57,6 +57,7 @@ const showLogin = ({ code, url, member, project, expiresAt }: Login): string =>
     ['how to connect', url],
   ])}The code is shown only this once, and good for one sign-in. It is pasted into the page that the program opens.\n`
 
+/** Adds `login-link` to `members`. */
 export function addLoginLink(members: Command, open: Open): void {
   members
     .command('login-link')
@@ -71,6 +72,7 @@ export function addLoginLink(members: Command, open: Open): void {
     })
 }
 
+/** Adds `oauth clients` and `oauth grants`. */
 export function addOAuth(program: Command, open: Open): void {
   const oauth = program.command('oauth').description('programs that act for the holder of a key')
   const clients = oauth.command('clients').description('clients that registered, and those that the operator made')

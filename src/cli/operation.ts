@@ -57,6 +57,7 @@ interface Reloaded {
   restartNeeded: string[]
 }
 
+/** `check` reads files only; all others call the admin listener. */
 export function addOperation(program: Command, open: Open): void {
   program
     .command('status')

@@ -66,6 +66,7 @@ const addProjectOptions = (command: Command): Command =>
     )
     .option('--responses <time>', 'how long responses are stored: 12h, 30d; off stores none')
 
+/** Adds `orgs create`, `list` and `update`. */
 export function addOrganizations(program: Command, open: Open): void {
   const organizations = program.command('orgs').description('organizations')
   const one = (organization: OrganizationRecord) => showOrganizations([organization])
@@ -100,6 +101,7 @@ export function addOrganizations(program: Command, open: Open): void {
   })
 }
 
+/** Adds `projects create`, `list`, `update`, `archive` and `restore`. */
 export function addProjects(program: Command, open: Open): void {
   const projects = program.command('projects').description('projects of organizations')
   const one = (project: ProjectRecord) => showProjects([project])

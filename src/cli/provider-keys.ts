@@ -45,6 +45,7 @@ const showReencryption = ({ reencrypted, unreadable, keyVersion, kinds }: Reencr
     ['unreadable', unreadable.join(', ')],
   ])
 
+/** Adds `provider-keys`; secrets come by standard input alone. */
 export function addProviderKeys(program: Command, open: Open): void {
   const keys = program.command('provider-keys').description("organizations' own keys for providers")
 

@@ -14,6 +14,7 @@ const SILENCE_MS = 900_000
 
 const PUBLIC_EXAMPLE = 'http://127.0.0.1:8080'
 
+/** Options that `addPublicOptions` adds. */
 export interface PublicOptions {
   readonly keyStdin?: boolean
   readonly project: string
@@ -22,6 +23,7 @@ export interface PublicOptions {
 
 type Content = Pick<HttpCall, 'body' | 'form'>
 
+/** Adds `--key-stdin`, `--project` and `--url`; refuses `--key`, because arguments are visible in the process list. */
 export function addPublicOptions(command: Command): void {
   command
     .option(

@@ -25,6 +25,7 @@ interface Served {
   readonly cost: string | undefined
 }
 
+/** Undefined for headers that the answer does not have. */
 export function servedOf(headers: IncomingHttpHeaders): Served {
   const text = (name: string) => headers[name]?.toString()
   return { provider: text('x-gateway-provider'), model: text('x-gateway-model'), cost: text('x-gateway-cost') }

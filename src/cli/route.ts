@@ -57,6 +57,7 @@ function show({ model, reason, choice, candidates, excluded }: ExplainedRoute): 
   return `${model}: ${choice} (${reason})\n\n${measurements(candidates)}\n${scores(candidates)}${left}`
 }
 
+/** Adds `route explain`. */
 export function addRoute(program: Command, open: Open): void {
   program
     .command('route')

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { type Admin, connect } from './admin.ts'
 import type { Io } from './io.ts'
 
+/** What a command uses; the admin listener is called only on demand. */
 export interface Session {
   readonly io: Io
   readonly json: boolean
@@ -20,8 +21,10 @@ interface GlobalOptions {
   readonly json?: boolean
 }
 
+/** Reads the global options of a command. */
 export type Open = (command: Command) => Session
 
+/** Sessions on this terminal. */
 export const openSession =
   (io: Io): Open =>
   command => {

@@ -21,6 +21,7 @@ interface SpeakOptions extends PublicOptions {
 /** Receives audio pieces in order. Rejects with a Failure that says why it cannot. */
 type Sink = (piece: Buffer) => void | Promise<void>
 
+/** Adds `speak`, which calls `POST /v1/audio/speech`. */
 export function addSpeak(program: Command, open: Open): void {
   const speak = program
     .command('speak')

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Io } from './io.ts'
 
+/** Resolves with the exit code, 128 and the signal's number for a signal; rejects when it cannot start. */
 export const startTool: NonNullable<Io['run']> = (command, args, env) =>
   new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit', env })

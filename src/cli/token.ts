@@ -7,6 +7,7 @@ import { errorCode, Failure, type Io } from './io.ts'
 
 const TOKEN_FILE = 'admin.token'
 
+/** Paths that options name; `config` is that of `gateway.yaml`. */
 export interface TokenPlaces {
   readonly tokenFile?: string | undefined
   readonly config?: string | undefined

@@ -19,6 +19,7 @@ interface TranscribeOptions extends PublicOptions {
   readonly format: (typeof transcriptFormats)[number]
 }
 
+/** Adds `transcribe`, which calls `POST /v1/audio/transcriptions`. */
 export function addTranscribe(program: Command, open: Open): void {
   const transcribe = program
     .command('transcribe')

@@ -36,6 +36,7 @@ function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
   return `${summary}\n${table([groupBy ?? '', 'requests', 'failed', 'input', 'output', 'cost USD'], rows)}`
 }
 
+/** Adds `usage` and `usage check`. */
 export function addUsage(program: Command, open: Open): void {
   const usage = program
     .command('usage')

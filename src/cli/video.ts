@@ -18,6 +18,7 @@ interface VideoOptions extends PublicOptions {
   readonly seconds?: string
 }
 
+/** Adds `video`, which calls `POST /v1/videos` and polls the admin listener. */
 export function addVideo(program: Command, open: Open): void {
   const video = program
     .command('video')
