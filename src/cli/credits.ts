@@ -54,13 +54,13 @@ function showPlan(state: ShownPlan): string {
 export function addCredits(program: Command, open: Open): void {
   const credits = program.command('credits').description('payments of organizations')
 
-  for (const [name, says] of [
+  for (const [name, description] of [
     ['add', 'book a payment'],
     ['refund', 'refund a payment'],
   ] as const) {
     credits
       .command(name)
-      .description(says)
+      .description(description)
       .requiredOption('--org <org>', 'id or name of the organization')
       .requiredOption('--amount <usd>', 'amount in USD: 12.50')
       .option('--reference <text>', 'reference of the payment; one reference is booked once')
@@ -149,13 +149,13 @@ export function addPlans(program: Command, open: Open): void {
       print(await admin.command<ShownPlan>('plans.set', { organization, ...options }), showPlan)
     })
 
-  for (const [name, says] of [
+  for (const [name, description] of [
     ['show', 'show the used part of a plan'],
     ['reset', 'restart the week of premium models'],
   ] as const) {
     plans
       .command(name)
-      .description(says)
+      .description(description)
       .requiredOption('--org <org>', 'id or name of the organization')
       .action(async ({ org: organization }, command) => {
         const { admin, print } = open(command)

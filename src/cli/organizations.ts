@@ -36,7 +36,8 @@ const showProjects = (projects: readonly ProjectRecord[]): string =>
     ]),
   )
 
-const choice = (flags: string, says: string, ...choices: string[]) => new Option(flags, says).choices(choices)
+const choice = (flags: string, description: string, ...choices: string[]) =>
+  new Option(flags, description).choices(choices)
 
 const addOrganizationOptions = (command: Command): Command =>
   command
@@ -137,13 +138,13 @@ export function addProjects(program: Command, open: Open): void {
     print(await admin.command<ProjectRecord>('projects.update', { project, ...options }), one)
   })
 
-  for (const [name, says] of [
+  for (const [name, description] of [
     ['archive', 'archive a project: its requests get 410'],
     ['restore', 'restore an archived project'],
   ] as const) {
     projects
       .command(name)
-      .description(says)
+      .description(description)
       .argument('<project>', 'id or name of the project')
       .action(async (project, _, command) => {
         const { admin, print } = open(command)
