@@ -8,7 +8,7 @@ export interface SearchTool {
   readonly id: string
   /** The caller's name for it, which every answer uses. */
   readonly name: string
-  /** For tools that providers do not tell the query of. */
+  /** What the answer shows as the query where the provider reports none. */
   readonly query: string
 }
 
@@ -19,12 +19,12 @@ export interface ProtocolCall {
   readonly search?: SearchTool | undefined
   /** The answer must hold a call of the search tool. */
   readonly mustSearch?: boolean
-  /** Search tools were sent, with the choice to use none. */
+  /** The request has search tools, and the choice to use none. */
   readonly hidesSearch?: boolean
   readonly raw?: boolean
   /** Fields of the chat request that the gateway's own namespace sets. */
   readonly own?: ReadonlySet<string>
-  /** By the index of a chat message or tool, the one that it was in the call. */
+  /** The index in the call of each chat message and of each tool. */
   readonly origins?: readonly number[]
   readonly places?: readonly number[]
 }

@@ -16,7 +16,7 @@ import { versionOf } from './version.ts'
 
 const UNSUPPORTED = ['stopSequences', 'seed', 'topK'] as const
 const MAX_QUERY = 400
-/** A call with more to warn of is warned of these. */
+/** Warnings of one answer; further ones are left out. */
 const MAX_WARNINGS = 100
 
 /** Throws the 400 that names what is wrong. Notes on `ex` what its answer needs. */
@@ -78,10 +78,10 @@ interface Tools {
   /** The index of each in the call. */
   readonly places: readonly number[]
   readonly choice: unknown
-  /** Tools of providers that nothing here stands for. */
+  /** Provider tools without an equivalent here. */
   readonly unmapped: readonly Json[]
   readonly search: SearchTool | undefined
-  /** Nothing is searched, by the caller's choice. */
+  /** The caller chose to use no tool. */
   readonly isHidden: boolean
   readonly mustSearch: boolean
 }
@@ -110,7 +110,7 @@ function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[
   const isNamed = named !== undefined && named === search?.name
   const isAlone = tools.length === 1 && search !== undefined && !isHidden
   const isForced = isNamed || (isAlone && choice.type === 'required')
-  // Of a tool that is left out with a warning no choice is left.
+  // A choice of a tool that was left out with a warning is dropped.
   const isLost = named !== undefined && !isNamed && unmapped.some(({ name }) => name === named)
   return {
     tools,
@@ -139,7 +139,7 @@ function functionOf(tool: Json): Json {
     : { type: 'function', function: called }
 }
 
-/** The last words of the user. */
+/** The last message of the user, as text. */
 function queryOf(messages: readonly Message[]): string {
   const last = messages.findLast(({ role }) => role === 'user')
   return last ? resultText(last.content).trim().slice(0, MAX_QUERY) : ''

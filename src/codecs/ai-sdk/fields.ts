@@ -1,4 +1,4 @@
-/** Fields of the chat request that a call becomes, as the protocol calls them: errors name what their caller wrote. */
+/** Names of chat fields in this protocol, so that errors name what the caller wrote. */
 import type { Exchange } from '../../core/exchange.ts'
 import { callOf } from './call.ts'
 import { MODEL_HEADER } from './error.ts'
@@ -23,7 +23,7 @@ const NAMES: Readonly<Record<string, string>> = {
   stream: 'ai-language-model-streaming',
 }
 
-/** `messages[2].content[0].text` is `prompt[1].content[0].text`; what the gateway's own namespace sets stands there. */
+/** `messages[2].content[0].text` is `prompt[1].content[0].text`; what the gateway's own namespace set is named there. */
 export function fieldOf(path: string, ex: Exchange): string {
   const { own, origins, places } = callOf(ex)
   const [root = ''] = /^\w+/.exec(path) ?? []

@@ -88,7 +88,7 @@ export class PartWriter {
     }
   }
 
-  /** What waits for the last event. */
+  /** What can be written only after the last event. */
   *end(): Generator<Json> {
     yield* this.#close()
     for (const { id, name, args, signature, begun } of this.#tools.values()) {
@@ -201,7 +201,7 @@ export class PartWriter {
     yield { type: 'source', sourceType: 'url', id, url, title: title === '' ? undefined : title }
   }
 
-  /** Some providers tell what they searched for. */
+  /** Some providers report their query. */
   #native({ provider, block }: Extract<Event, { type: 'native' }>): void {
     const { type, input } = block
     if (type === 'server_tool_use' && isObject(input) && typeof input.query === 'string') this.#query ??= input.query
@@ -210,7 +210,7 @@ export class PartWriter {
     if (this.#keptSize <= MAX_KEPT) this.#kept.push(kept)
   }
 
-  /** What the next request gives back of such blocks. */
+  /** The native blocks so far, for the next request to return. */
   #carried(): string | undefined {
     if (this.#kept.length === 0) return undefined
     const native = this.#kept
@@ -239,7 +239,7 @@ export class PartWriter {
   }
 }
 
-/** The provider's own word, where its wire tells it. */
+/** The provider's own stop reason, where its wire has one. */
 function rawOf(fields: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const raw = fields?.stop_reason ?? fields?.finishReason
   return typeof raw === 'string' ? raw : undefined

@@ -13,8 +13,8 @@ type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?
 type Note = (message: string) => void
 
 /**
- * The messages, each with the index of the one in the prompt that it comes of. Throws a 400 that names what cannot be
- * read. `note` gets a line about each part that no chat message can carry; `count` is of the values of the body.
+ * The messages, and for each its index in the prompt. Throws a 400 that names what cannot be read. `note` is called for
+ * each part that no chat message can carry; `count` counts the values of the body.
  */
 export function messagesOf(prompt: unknown, count: Count, note: Note): { messages: Message[]; origins: number[] } {
   const json = new ToolJson()
