@@ -35,7 +35,6 @@ export const idOf = (ex: Exchange): string => (ex.stored?.isStored ? ex.logId : 
 /** How a response ends. */
 export interface Ending {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
-  readonly output: readonly Json[]
   readonly reason?: 'max_output_tokens' | 'content_filter' | undefined
   readonly error?: GatewayError | undefined
 }
@@ -51,11 +50,11 @@ export class ResponseObject {
     this.#repeated = repeatedOf(ex.native?.body ?? {})
   }
 
-  /** JSON text. */
-  at({ status, output, reason, error }: Ending): string {
+  /** JSON text. `output`: that of the list of items. */
+  at({ status, reason, error }: Ending, output = '[]'): string {
     const ex = this.#ex
     const isOver = status !== 'in_progress'
-    const own = JSON.stringify({
+    const head = JSON.stringify({
       id: responseId(idOf(ex)),
       object: 'response',
       created_at: Math.floor(ex.at / 1000),
@@ -65,14 +64,15 @@ export class ResponseObject {
       error: error ? errorOf(error) : null,
       incomplete_details: reason ? { reason } : null,
       model: answerModelOf(ex),
-      output,
+    })
+    const rest = JSON.stringify({
       previous_response_id: ex.stored?.previousId ?? null,
       service_tier: ex.servedTier ?? ex.native?.body.service_tier ?? 'auto',
       store: ex.stored?.isStored ?? false,
       usage: isOver ? usageOf(ex) : null,
       gateway: isOver ? metadataOf(ex) : undefined,
     })
-    return `${own.slice(0, -1)},${this.#repeated.slice(1)}`
+    return `${head.slice(0, -1)},"output":${output},${rest.slice(1, -1)},${this.#repeated.slice(1)}`
   }
 }
 

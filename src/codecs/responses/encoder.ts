@@ -41,17 +41,15 @@ class Answer {
   /** Ends the answer after its last event, and stores it. */
   async conclude(stored: StoredResponses, whole: Restore, error?: GatewayError): Promise<void> {
     const ending = this.#close(error)
-    const texts = {
-      output: await whole(JSON.stringify(ending.output)),
-      answer: this.#response.at({ ...ending, output: [] }),
-    }
+    const output = JSON.stringify(this.#items.output)
+    const texts = { output: await whole(output), answer: this.#response.at(ending) }
     await stored.store(responseId(this.#id), texts)
-    this.#ended = this.#endedBy(ending)
+    this.#ended = this.#endedBy(ending, output)
   }
 
   /** Ends the items and the response. Call it after the last event. */
   end(error?: GatewayError): Ended {
-    return this.#ended ?? this.#endedBy(this.#close(error))
+    return this.#ended ?? this.#endedBy(this.#close(error), JSON.stringify(this.#items.output))
   }
 
   #close(error: GatewayError | undefined): Ending {
@@ -59,11 +57,11 @@ class Answer {
     const reason = error ? undefined : this.#reason
     const status = error ? 'failed' : reason ? 'incomplete' : 'completed'
     this.#items.end(status === 'completed' ? 'completed' : 'incomplete')
-    return { status, output: this.#items.output, reason, error }
+    return { status, reason, error }
   }
 
-  #endedBy(ending: Ending): Ended {
-    return { status: ending.status, response: this.#response.at(ending) }
+  #endedBy(ending: Ending, output: string): Ended {
+    return { status: ending.status, response: this.#response.at(ending, output) }
   }
 }
 
@@ -140,7 +138,7 @@ export class StreamEncoder implements TextEncoder {
   #begun(): Answer {
     if (this.#answer) return this.#answer
     const object = new ResponseObject(this.#ex)
-    const response = object.at({ status: 'in_progress', output: [] })
+    const response = object.at({ status: 'in_progress' })
     this.#emitResponse({ status: 'created', response })
     this.#emitResponse({ status: 'in_progress', response })
     this.#answer = new Answer(this.#ex, object, (type, fields) => {
