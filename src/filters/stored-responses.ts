@@ -12,6 +12,7 @@ import {
   type StoredTurn,
   turnText,
 } from '../core/stored-responses.ts'
+import { weigh } from '../core/stringify-steps.ts'
 import type { Turns } from '../lib/turns.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
@@ -30,7 +31,7 @@ interface Needs extends Pick<Services, 'responses' | 'memory' | 'log' | 'now'> {
 const COPIES = 2
 /** Characters parsed before the event loop takes a turn. */
 const REST = 512 * 1024
-/** Characters of a response that is parsed in steps. */
+/** Characters of a response that is parsed, or stored, in steps. */
 const LARGE = 64 * 1024
 /** Finding and opening one response takes as long as parsing so many characters. */
 const FOUND = 4096
@@ -145,18 +146,25 @@ export class ExchangeResponses implements StoredResponses {
     return { turn: { id, input, output }, previousId: found.previousId }
   }
 
+  /** Whether it is stored. Others go on while a large one is prepared. */
   async #stored(id: string, output: string, answer: string): Promise<boolean> {
-    const { responses, log, now } = this.#services
+    const { responses, log, now, turns } = this.#services
     const { maxBytes, share } = this.#options
-    if (output.length + answer.length > maxBytes) return false
+    const least = weigh(this.#input, 1) + output.length + answer.length
+    if (least > maxBytes || !this.#lease.grow(least * COPIES)) return false
+    const turnIfLarge = async () => void (least > LARGE && (await turns.next(this.#owner.orgId)))
+    await turnIfLarge()
     const input = JSON.stringify(this.#input)
     const length = input.length + output.length + answer.length
-    if (length > maxBytes || !this.#lease.grow(length * COPIES)) return false
+    if (length > maxBytes || !this.#lease.grow((length - least) * COPIES)) return false
     const count = new Count()
     const shape = new Shape({ values: MAX_VALUES }, count)
-    shape.add(input)
-    shape.add(output)
+    for (const text of [input, output]) {
+      await turnIfLarge()
+      shape.add(text)
+    }
     if (shape.excess) return false
+    await turnIfLarge()
     const turn = turnText(count.values, { input, output })
     const record = { id, previousId: this.previousId, createdAt: now(), turn, answer }
     try {

@@ -136,6 +136,37 @@ t.test('a request goes on from so many responses, characters and values, and mem
   refusal(t, await short.ask({ input: items }), { status: 400, message: /items of more than 2 responses/ })
 })
 
+t.test('an input that is too large to be stored is not written', async t => {
+  const own = project()
+  let written = 0
+  const toJSON = () => {
+    written++
+    return {}
+  }
+  const item = (text: string) => ({ role: 'user', content: text, extra: { toJSON } })
+  t.equal((await own.ask({ input: [item('a')] })).response.store, true)
+  t.equal(written, 1)
+  t.equal((await own.ask({ input: [item('a'.repeat(4 * MIB))] })).response.store, false)
+  t.equal(written, 1)
+})
+
+t.test('others go on while large responses are stored, one in a turn of the loop', async t => {
+  const own = project()
+  await inLoop(async turn => {
+    const stored: number[] = []
+    own.state.onAdd = () => void stored.push(turn())
+    const input = Array.from({ length: 2000 }, () => ({ role: 'user', content: 'x'.repeat(100) }))
+    await Promise.all(Array.from({ length: 4 }, () => own.ask({ input })))
+    t.equal(new Set(stored).size, 4, `in turns ${stored}`)
+    t.ok(stored[0]! >= 4, 'the first one takes some turns')
+    stored.length = own.log.length = 0
+    const began = turn()
+    await own.ask({})
+    t.strictSame(stored, [began], 'a small one waits for none')
+  })
+  t.strictSame(own.log, [])
+})
+
 t.test('others go on while a long conversation of short responses is read', async t => {
   const own = project()
   const first = own.records.get(await conversation(own, 1))!
