@@ -1,11 +1,12 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
+import { believed, type Expected } from './believed-usage.ts'
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { IMAGE_PROMPT_TOKENS } from './media.ts'
 import { type Cost, costOf, noCost } from './money.ts'
-import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
+import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
 /** Tokens per second, at most, at which hidden thinking is estimated: an answer sent in one burst measures far more. */
 const MAX_THINKING_SPEED = 2000
@@ -51,16 +52,28 @@ export class AnswerUsage {
     this.#images++
   }
 
-  reported({ usage, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
+  /** What is not believed of a report is estimated, as what is missing from one. */
+  reported({ usage: said, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
+    const usage = believed(said, this.#expected)
     mergeUsage(sum, usage)
-    this.#billed = billed
+    this.#billed = billed && believed(billed, this.#expected)
     if (estimated) this.#ex.estimated = true
     if (usage.completion !== undefined && this.#unreported > 0) {
       this.#told = sum.completion ?? 0
       this.#unreported = 0
     }
     this.reprice()
+  }
+
+  readonly #expected = (): Expected => {
+    const { target, request, operation } = this.#ex
+    const usage = this.prompt
+    const extras = request && target && operation.extras?.(request, target.mapping.model)
+    if (extras) mergeUsage(usage, extras)
+    const output = request && operation.output?.(request)
+    const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
+    return { usage, longest, written: output ? maxOutput * output.choices : 0 }
   }
 
   /** What the price depends on has changed. */

@@ -50,6 +50,8 @@ export function mergeUsage(into: Usage, report: Partial<Usage>): void {
   }
 }
 
+/** Tokens of one answer, where nothing is known of its model. */
+export const MOST_OUTPUT = 1_000_000
 /** The tokenizer of models whose prompt is counted and charged in code points (docs/contract.md#media-prices). */
 export const CHARACTERS = 'characters'
 /** As many as a token has on average. */

@@ -1,7 +1,7 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../core/exchange.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
-import type { Axis, Usage } from '../core/usage.ts'
+import { type Axis, MOST_OUTPUT, type Usage } from '../core/usage.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
 export interface Estimate {
@@ -14,8 +14,6 @@ export interface Estimate {
   readonly most: number
 }
 
-/** Tokens of one answer, where nothing is known of its model. */
-const MOST_OUTPUT = 1_000_000
 /** Of the best image that any model makes (docs/contract.md#media-prices). */
 const MOST_IMAGE_TOKENS = 25_000
 /** Of an image in an answer; Gemini's smallest has so many. */

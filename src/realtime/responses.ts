@@ -1,4 +1,5 @@
 /** The responses of a session: each passes the money gate before its provider has it, and is settled before its end is shown. */
+import { believed } from '../core/believed-usage.ts'
 import type { Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
@@ -141,7 +142,8 @@ export class Responses {
 
   /**
    * Charges a response that has ended, durably. `duplicate`: it was charged before; `unrequested`: it has no request;
-   * `unreadable`: it had output, and its usage cannot be read, so that our estimate was charged. Rejects when the ledger fails.
+   * `unreadable`: it had output, and its usage cannot be read or believed, so that our estimate was charged. Rejects when
+   * the ledger fails.
    */
   async done(response: Readonly<Json>): Promise<Usage | 'duplicate' | 'unrequested' | 'unreadable'> {
     const running = this.#running
@@ -151,7 +153,7 @@ export class Responses {
     running.id ??= this.#idOf(id, 'response')
     this.#running = undefined
     this.#end(`response ${running.id}`)
-    const usage = this.#options.form.usage(response)
+    const usage = credible(this.#options.form.usage(response), running.output.usage(running.expected))
     if (usage) {
       await this.#settle(running.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
       return usage
@@ -194,8 +196,8 @@ export class Responses {
   async transcriptCompleted(event: Readonly<Json>, mapping: Mapping | undefined): Promise<void> {
     const id = this.#idOf(event.item_id, 'transcript')
     if (this.#ended.has(`transcript ${id}`)) return
-    const reported = this.#options.form.transcriptUsage(event)
     const held = this.#pendingTranscripts.get(id)
+    const reported = credible(this.#options.form.transcriptUsage(event), held?.expected ?? {})
     if (!held && !mapping) return
     const hold = held?.hold ?? (await this.#options.charges.hold(reported ?? {}, mapping))
     this.#pendingTranscripts.delete(id)
@@ -230,6 +232,11 @@ export class Responses {
     const [oldest] = this.#ended
     if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest)
   }
+}
+
+/** A report that is believed as a whole: all that a response writes is seen. */
+function credible(usage: Usage | undefined, expected: Usage): Usage | undefined {
+  return usage && believed(usage, () => ({ usage: expected, longest: 0, written: 0 })) === usage ? usage : undefined
 }
 
 const partOf = ({ id, at, firstMs, eventId }: Running) => ({ id: id ?? eventId, at, firstMs })

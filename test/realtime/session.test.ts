@@ -121,6 +121,28 @@ t.test('a transcript is charged whatever the settings are when it comes', async 
   ])
 })
 
+t.test('a report that no response or transcript can have caused is not charged', async t => {
+  const { client, provider, charges } = await opened({ balance: 20_000 })
+  client.message(transcribing)
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  await settle()
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+  await settle()
+  provider.message(transcript('i1', 1e9))
+  client.message(create)
+  await settle()
+  provider.message(created('r1'))
+  provider.message(audio(1))
+  provider.message(done('r1', 1e9, 1e9))
+  await settle()
+  t.match(charges.settled, [
+    { id: 'transcript:i1', cost: 14, estimated: true, outcome: 'ok' },
+    { id: 'r1', estimated: true, outcome: 'error' },
+  ])
+  t.ok(charges.left > 0)
+  t.strictSame(client.closes, [1011], 'its provider has failed')
+})
+
 t.test('a refused change of the settings takes no later one with it', async t => {
   const { client, provider, charges, lastUpdate } = await opened()
   client.message({ type: 'session.update', session: { audio: { output: { voice: 'none' } } } })

@@ -1,0 +1,51 @@
+/** What a provider may report of an answer and be believed: beyond it stands a mistake, or a lie that its payer would pay. */
+import { type Axis, axes, type Usage } from './usage.ts'
+
+/** What a report is compared with: of the request, not of what the provider says. */
+export interface Expected {
+  /** Of the prompt with its media, and of what else the request may cause. */
+  readonly usage: Usage
+  /** Tokens of the longest prompt that the model reads; 0 where that is unknown. */
+  readonly longest: number
+  /** Tokens that all choices together may have; 0 where answers have no limit in tokens. */
+  readonly written: number
+}
+
+/** By how much an estimate may be too low: rare scripts, the images of some models, rounds of a search. */
+const TIMES = 32
+/** Tokens that need no reason: providers add to prompts, and think. */
+const SMALL = 32_768
+
+const read = ['prompt', 'input_cache_read', 'input_cache_write', 'input_cache_write_1h', 'image_input'] as const
+const heard = ['input_audio', 'input_audio_cache_read', 'input_video'] as const
+const written = ['completion', 'internal_reasoning', 'image_output', 'output_audio'] as const
+const counted = ['request', 'web_search', 'image', 'output_images'] as const
+
+/** Beyond this an axis is looked at closely. Pages and seconds are bounded where they are decoded. */
+const small: Usage = {}
+for (const axis of [...read, ...heard, ...written]) small[axis] = SMALL
+for (const axis of counted) small[axis] = TIMES
+small.input_audio_hour = 1
+
+/** A report without what is not believed of it; the same one where all is. */
+export function believed(report: Partial<Usage>, expect: () => Expected): Partial<Usage> {
+  for (const axis in report) {
+    if (report[axis as Axis]! > (small[axis as Axis] ?? Number.POSITIVE_INFINITY)) return within(report, expect())
+  }
+  return report
+}
+
+function within(report: Partial<Usage>, { usage, longest, written: limit }: Expected): Partial<Usage> {
+  const rounds = (usage.web_search ?? 0) > 0 ? TIMES : 1
+  const most: Usage = {}
+  for (const axis of counted) most[axis] = TIMES * Math.max(1, usage[axis] ?? 0)
+  most.input_audio_hour = Math.max(1, TIMES * (usage.input_audio_hour ?? 0))
+  const prompt = rounds * Math.max(SMALL, longest, TIMES * (usage.prompt ?? 0))
+  for (const axis of [...read, ...heard]) most[axis] = prompt
+  const completion = Math.max(SMALL * (1 + (usage.output_images ?? 0)), limit, TIMES * (usage.completion ?? 0))
+  for (const axis of written) most[axis] = completion
+  if (!axes.some(axis => report[axis]! > (most[axis] ?? Number.POSITIVE_INFINITY))) return report
+  const kept: Usage = {}
+  for (const axis of axes) if (report[axis]! <= (most[axis] ?? Number.POSITIVE_INFINITY)) kept[axis] = report[axis]!
+  return kept
+}

@@ -1,0 +1,87 @@
+/** Reports of usage that no request can have caused: an estimate is charged in their place. */
+import t from 'tap'
+import { believed, type Expected } from '../../src/core/believed-usage.ts'
+import { formatMoney } from '../../src/core/money.ts'
+import type { Usage } from '../../src/core/usage.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { exchange, text } from './kit.ts'
+import { base, flat } from './prices.ts'
+
+const short = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(40) }] }
+const searching = { ...short, web_search: true }
+const long = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(800_000) }] }
+/** The short prompt has 10 tokens, and the answer 1. */
+const rows: readonly [says: string, request: object, mapping: object, reported: Usage, kept: Usage][] = [
+  ['a usual report', short, {}, { prompt: 9, completion: 5000 }, { prompt: 9, completion: 5000 }],
+  ['a long prompt', long, {}, { prompt: 800_000, completion: 1 }, { prompt: 800_000, completion: 1 }],
+  ['an endless prompt', short, {}, { prompt: 40_000, completion: 1 }, { prompt: 10, completion: 1 }],
+  [
+    'a prompt that the model can read',
+    short,
+    { contextLength: 50_000 },
+    { prompt: 40_000, completion: 1 },
+    { prompt: 40_000, completion: 1 },
+  ],
+  ['an endless answer', short, {}, { prompt: 9, completion: 1e9 }, { prompt: 9, completion: 1 }],
+  [
+    'more than the model writes',
+    short,
+    { maxOutput: 64_000 },
+    { prompt: 9, completion: 64_001 },
+    { prompt: 9, completion: 1 },
+  ],
+  [
+    'each of two choices as long as it can be',
+    { ...short, n: 2 },
+    { maxOutput: 64_000 },
+    { prompt: 9, completion: 128_000 },
+    { prompt: 9, completion: 128_000 },
+  ],
+  [
+    'parts of what there is',
+    short,
+    {},
+    { prompt: 9, completion: 1, input_cache_read: 1e6, image_output: 1e7, request: 33, web_search: 33 },
+    { prompt: 9, completion: 1 },
+  ],
+  ['a search', searching, {}, { prompt: 500_000, completion: 1 }, { prompt: 500_000, completion: 1 }],
+]
+
+for (const [says, request, mapping, reported, kept] of rows) {
+  t.test(`${says}: what is not believed is estimated`, async t => {
+    const ex = exchange({ request, target: target({ mapping }) })
+    ex.observe([text('abc'), { type: 'usage', usage: reported }])
+    ex.completeUsage(false)
+    t.strictSame(ex.usage, kept)
+    t.equal(ex.estimated, reported.prompt !== kept.prompt || reported.completion !== kept.completion)
+  })
+}
+
+t.test('what is billed is believed no more than what is used', async t => {
+  for (const [billed, cost] of [
+    [{ prompt: 100, completion: 50 }, '0.00075'],
+    [{ prompt: 1e9, completion: 50 }, '0.003'],
+  ] as const) {
+    const ex = exchange({ request: short, target: target({ mapping: { price: flat(base) } }) })
+    ex.observe([text('abc'), { type: 'usage', usage: { prompt: 1000, completion: 500 }, billed }])
+    t.equal(formatMoney(ex.cost!.total), cost)
+  }
+})
+
+t.test('units are compared with what the request may cause, and small reports with nothing', async t => {
+  const expected = (usage: Usage): Expected => ({ usage, longest: 0, written: 0 })
+  const all = { request: 64, input_audio_hour: 3 }
+  t.strictSame(
+    believed(all, () => expected({ request: 2, input_audio_hour: 0.1 })),
+    all,
+  )
+  t.strictSame(
+    believed(all, () => expected({ request: 1, input_audio_hour: 0.01 })),
+    {},
+  )
+  const small = { prompt: 32_768, completion: 32_768, request: 32, ocr_page: 1000 }
+  const none = (): Expected => {
+    throw new Error('an estimate is made')
+  }
+  t.equal(believed(small, none), small)
+})
