@@ -4,7 +4,7 @@ import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 const DAY_MS = 86_400_000
 
 /** One entry of the catalogue that needs attention. */
-export interface ModelWarning {
+interface ModelWarning {
   readonly model: string
   /** Absent when the remark concerns the model itself. */
   readonly provider?: string

@@ -9,7 +9,7 @@ import { DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
 /** What a valid configuration has, in counts. */
-export interface CheckSummary {
+interface CheckSummary {
   readonly version: string
   readonly models: number
   readonly providers: number

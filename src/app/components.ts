@@ -79,7 +79,7 @@ export async function withCleanup<T>(assemble: (cleanup: CleanupStack) => Promis
 }
 
 /** What differs between processes of a gateway: the configuration's place, and what they share. */
-export interface ComponentsOptions {
+interface ComponentsOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string
   /** Includes the address of the simulated provider. */
@@ -279,7 +279,7 @@ export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup:
 }
 
 /** Records the result of the last load of the configuration, in metrics and log. */
-export class Reloads {
+class Reloads {
   readonly #metrics: PrometheusMetrics
   readonly #log: Log
   readonly startedAt = Date.now()

@@ -53,7 +53,7 @@ export interface Gateway {
 }
 
 /** What a gateway is started with. */
-export interface GatewayOptions {
+interface GatewayOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string
   readonly env: Readonly<Record<string, string | undefined>>

@@ -22,7 +22,7 @@ const TOKEN_PURPOSE = 'video-content/v1'
 const SWEEP_MS = 3_600_000
 
 /** What the job engine is made of. */
-export interface JobParts {
+interface JobParts {
   readonly file: GatewayFile
   /** Path of `gateway.yaml`. */
   readonly config: string

@@ -20,7 +20,7 @@ export interface CustomOptions extends WireRegistries {
 }
 
 /** A valid manifest. */
-export interface Declaration {
+interface Declaration {
   readonly provider: string
   readonly models: readonly string[]
   /** The manifest to store, as JSON. */

@@ -5,7 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 
 /** What is watched, and when changes are reported. */
-export interface WatchOptions {
+interface WatchOptions {
   /** Absolute paths of files and folders; called again after every `onChange`. */
   readonly paths: () => readonly string[]
   /**
