@@ -21,6 +21,10 @@ const CLOSE_OBJECT = 0x7d
 
 /** Digits that a double always holds. */
 const SAFE_DIGITS = 15
+/** Digits in a row that are parsed in one step. */
+const MAX_DIGITS = 1024 * 1024
+/** Characters that are scanned in one step, where no comma ends it before. */
+const SCAN = 256 * 1024
 
 /** As `JSON.parse`, for a piece; `hasLong`: there may be a whole number in it that a double does not hold. */
 export type ReadPiece = (json: string, hasLong: boolean) => unknown
@@ -61,17 +65,25 @@ export function* parseSteps(
   let stringFrom = 0
   let stringTo = 0
   let digits = 0
+  let rested = 0
   while (at < text.length) {
+    if (at - rested >= SCAN) {
+      rested = at
+      yield
+    }
     const code = text.charCodeAt(at)
     if (code >= ZERO && code <= NINE) {
       if (++digits > SAFE_DIGITS) pieces.hasLong = true
+      if (digits > MAX_DIGITS) throw new SyntaxError('a number has too many digits')
       at++
       continue
     }
     digits = 0
     if (code === QUOTE) {
       stringFrom = at
-      at = stringTo = afterString(text, at + 1)
+      at = afterString(text, at + 1, at + piece)
+      if (at < 0) at = yield* afterLongString(text, stringFrom + 1)
+      stringTo = at
       if (at - stringFrom > piece) {
         bounds?.long(text, stringFrom, at)
         pieces.string(stringFrom, at, yield* stringSteps(text, stringFrom, at, piece))
@@ -85,7 +97,7 @@ export function* parseSteps(
       const cuts = at - cut >= piece
       pieces.comma(at, cuts)
       if (cuts) {
-        cut = at
+        cut = rested = at
         yield
       }
     }
@@ -286,12 +298,32 @@ function pieceEnd(text: string, from: number, to: number): number {
   return to
 }
 
-/** Behind the string whose text begins at this place. Throws a SyntaxError where it does not end. */
-function afterString(text: string, from: number): number {
+/**
+ * Behind the string whose text begins at this place; negative where it goes on behind `last`. Throws a SyntaxError where
+ * it does not end.
+ */
+function afterString(text: string, from: number, last = text.length): number {
   for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    if (quote > last) return -1
     let backslashes = 0
     while (quote - 1 - backslashes >= from && text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++
     if (backslashes % 2 === 0) return quote + 1
+  }
+  throw new SyntaxError('a string does not end')
+}
+
+/** The same in steps, for any length and any number of escapes. */
+function* afterLongString(text: string, from: number): Generator<undefined, number> {
+  let at = from
+  let rested = from
+  for (let quote = text.indexOf('"', at); quote >= 0; ) {
+    const before = text.slice(at, quote).indexOf('\\')
+    if (before < 0) return quote + 1
+    at += before + 2
+    if (at > quote) quote = text.indexOf('"', at)
+    if (at - rested < SCAN) continue
+    rested = at
+    yield
   }
   throw new SyntaxError('a string does not end')
 }

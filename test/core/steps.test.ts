@@ -61,6 +61,42 @@ t.test('what is no JSON is refused, also within a long string', async t => {
   }
 })
 
+t.test('what has no commas is scanned in steps, whatever it is', async t => {
+  const size = 4 * 1024 * 1024
+  const most = 256 * 1024
+  const scanned = (text: string): number => {
+    const steps = parseSteps(text, json => JSON.parse(json))
+    for (let count = 1; ; count++) {
+      try {
+        if (steps.next().done) return count
+      } catch {
+        return count
+      }
+    }
+  }
+  for (const [unit, before, behind] of [
+    [' ', '[', '1]'],
+    [':', '{"a"', '}'],
+    ['"', '[', ']'],
+    ['true', '[', ']'],
+    ['\\"', '["', '"]'],
+    ['\\\\', '["', '"]'],
+  ] as const) {
+    const count = scanned(before + unit.repeat(size / unit.length) + behind)
+    // A long string is scanned, and then parsed.
+    const times = before === '["' ? 1.8 : 1
+    t.ok(count > (times * size) / most, `${unit}: ${count} steps`)
+  }
+})
+
+t.test('a number with more than a million digits is refused before it is read', async t => {
+  const read = (json: string): unknown => t.ok(json.length < 2_000_000) && JSON.parse(json)
+  for (const begin of ['', '1.', '1e', '-']) {
+    const steps = parseSteps(`[${begin}${'1'.repeat(2_000_000)}]`, read)
+    t.throws(() => all(steps), { name: 'SyntaxError', message: 'a number has too many digits' })
+  }
+})
+
 t.test('what is written in steps is what JSON.stringify writes', async t => {
   const holds = fc.property(values, value => asText(value) === Buffer.from(JSON.stringify(value)).toString())
   t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(30) }))
