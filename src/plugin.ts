@@ -1,5 +1,7 @@
 /** The façade: the only module that plugins import. */
 export {
+  ANSWER_BOUNDS,
+  type AnswerBounds,
   checkAnswer,
   entriesIn,
   excessive,
@@ -26,6 +28,7 @@ export type {
   WireFields,
 } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
+export { valueSteps } from './core/frame-steps.ts'
 export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image-size.ts'
 export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
@@ -70,6 +73,7 @@ export {
   toolArguments,
   turnOf,
 } from './core/wire.ts'
+export { atOnce } from './lib/in-turns.ts'
 export { wavHead } from './lib/wav.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'

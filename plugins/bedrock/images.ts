@@ -4,6 +4,7 @@
 import {
   aspectOf,
   errors,
+  type FoundImage,
   type FoundImages,
   type Frame,
   type ImageEditRequest,
@@ -20,10 +21,9 @@ import {
   textIn,
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
-import { imageIn } from '../shared/images/base64.ts'
+import { imageIn, parsedImages } from '../shared/images/base64.ts'
 import { base64Of } from '../shared/images/inputs.ts'
 import { pixelsFor, ratioFor } from '../shared/images/proportions.ts'
-import { parsed } from '../shared/whole.ts'
 
 const STABILITY = /(?:^|\.)stability\./
 const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']
@@ -101,8 +101,8 @@ function encodeEdit(request: Readonly<ImageEditRequest>, target: Target) {
 }
 
 /** Stability reports a reason per omitted image, Nova one for all. */
-function read(frame: Frame, target: Target): FoundImages {
-  const answer = parsed(frame)
+function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
+  const answer = yield* parsedImages(frame)
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
   const { images, error, status, details, finish_reasons } = answer
   const reasons = listIn(finish_reasons).map(textIn)
@@ -110,8 +110,10 @@ function read(frame: Frame, target: Target): FoundImages {
   const moderated = status === 'Request Moderated' ? (textIn(details) ?? status) : undefined
   const refused = textIn(error) ?? moderated ?? reason
   if (!Array.isArray(images) && refused === undefined) throw errorIn(answer, 'list of images', target)
-  const found = listIn(images).filter((image, index) => typeof image === 'string' && reasons[index] === undefined)
-  return { images: found.map(image => ({ b64: imageIn(image as string) })), refused }
+  const found: FoundImage[] = []
+  for (const [index, image] of listIn(images).entries())
+    if (typeof image === 'string' && reasons[index] === undefined) found.push({ b64: yield* imageIn(image) })
+  return { images: found, refused }
 }
 
 /** Both wires, with the errors of the provider. */

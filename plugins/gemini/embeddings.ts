@@ -13,9 +13,9 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
+import { boundsOf, textsOf, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
-import { parsed, WholeDecoder } from '../shared/whole.ts'
+import { parsedInSteps, SteppedDecoder } from '../shared/whole.ts'
 import { errorOf } from './error.ts'
 import { studio, vertex } from './surface.ts'
 
@@ -106,14 +106,13 @@ export const methods: readonly Method[] = [batch, predict, embedContent]
 
 /** Vectors of numbers are scaled to the length 1. Throws a GatewayError for other answers. */
 export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
-  new WholeDecoder((frame): Event[] => {
-    const answer = parsed(frame, valuesWanted(input))
+  new SteppedDecoder(function* (frame): Generator<undefined, Event[]> {
+    const answer = yield* parsedInSteps(frame, boundsOf(input))
     const reported = errorOf(answer, target)
     if (reported) throw reported
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
-    const { encoding, vectors: found = [] } = embeddingsOf(vectors(answer), vectorsWanted(input))
-    const units = found.map(vector => (typeof vector === 'string' ? vector : unit(vector)))
-    return [...promptTokens(tokens(answer)), { type: 'result', value: { encoding, vectors: units } }]
+    const value = yield* embeddingsOf(vectors(answer), vectorsWanted(input), unit)
+    return [...promptTokens(tokens(answer)), { type: 'result', value }]
   })
 
 /** Rounding error allowed in the square of a unit length. */

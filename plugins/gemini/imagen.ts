@@ -15,9 +15,8 @@ import {
   textIn,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { cutBody, imageIn } from '../shared/images/base64.ts'
+import { imageAnswer, imageIn } from '../shared/images/base64.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
-import { parsed } from '../shared/whole.ts'
 import { errorOf } from './error.ts'
 import { vertex } from './surface.ts'
 
@@ -46,16 +45,15 @@ function encode(request: Readonly<ImageRequest>, { mapping }: Target): WireReque
 }
 
 /** A prediction that was left out has a reason in the place of its image. */
-function read(frame: Frame, target: Target): FoundImages {
-  const cut = frame.bytes && cutBody(frame.bytes, 'bytesBase64Encoded')
-  const answer = cut ? cut.rest : parsed(frame)
+function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
+  const { answer, slices } = yield* imageAnswer(frame, 'bytesBase64Encoded')
   const reported = errorOf(answer, target)
   if (reported) throw reported
   const images: FoundImage[] = []
   let refused: string | undefined
   for (const one of listIn(isObject(answer) ? answer.predictions : undefined).filter(isObject)) {
     const b64 = textIn(one.bytesBase64Encoded)
-    if (b64 !== undefined) images.push({ b64: imageIn(b64, cut?.slices), revised_prompt: textIn(one.prompt) })
+    if (b64 !== undefined) images.push({ b64: yield* imageIn(b64, slices), revised_prompt: textIn(one.prompt) })
     else refused ??= textIn(one.raiFilteredReason)
   }
   return { images, refused }

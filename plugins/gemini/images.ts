@@ -19,10 +19,9 @@ import {
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { cutBody, imageIn } from '../shared/images/base64.ts'
+import { imageAnswer, imageIn } from '../shared/images/base64.ts'
 import { base64Of, typeOf } from '../shared/images/inputs.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
-import { parsed } from '../shared/whole.ts'
 import { errorOf } from './error.ts'
 import { blockedBy, filteredBy } from './filtered.ts'
 import { type Surface, vertex } from './surface.ts'
@@ -68,9 +67,8 @@ function encode(
 const partsOf = ({ images }: Readonly<ImageEditRequest>): Json[] =>
   images.map(image => ({ inlineData: { mimeType: typeOf(image), data: base64Of(image) } }))
 
-function read(frame: Frame, target: Target): FoundImages {
-  const cut = frame.bytes && cutBody(frame.bytes, 'data')
-  const answer = cut ? cut.rest : parsed(frame)
+function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
+  const { answer, slices } = yield* imageAnswer(frame, 'data')
   const reported = errorOf(answer, target)
   if (reported) throw reported
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
@@ -82,7 +80,7 @@ function read(frame: Frame, target: Target): FoundImages {
     for (const part of listIn(content.parts).filter(isObject)) {
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
       if (part.thought === true || typeof data !== 'string' || !String(mimeType).startsWith('image/')) continue
-      images.push({ b64: imageIn(data, cut?.slices) })
+      images.push({ b64: yield* imageIn(data, slices) })
     }
   }
   return { images, refused, usage: usageOf(answer.usageMetadata) }

@@ -1,5 +1,7 @@
-/** Decoder of an unstreamed answer. */
+/** Decoders of an unstreamed answer. */
 import {
+  type AnswerBounds,
+  atOnce,
   type Decoder,
   type Event,
   errors,
@@ -7,6 +9,7 @@ import {
   GatewayError,
   parseAnswer,
   plainValue,
+  valueSteps,
 } from '../../src/plugin.ts'
 
 /** `read` converts the body; a GatewayError that it throws is the answer's error. */
@@ -37,14 +40,55 @@ export class WholeDecoder implements Decoder {
   }
 }
 
-/** The body as JSON, with at most `most` values. Throws the error of an answer that is not JSON, or exceeds them. */
-export function parsed(frame: Frame, most?: number): unknown {
-  try {
-    return frame.parsed
-      ? plainValue(frame.parsed)
-      : parseAnswer(frame.data, most === undefined ? undefined : { values: most })
-  } catch (thrown) {
-    if (thrown instanceof SyntaxError) throw errors.invalidAnswer('it is not JSON')
-    throw thrown
+/** The same where `read` takes steps: for bodies with bounds of their own, or that pass without being parsed. */
+export class SteppedDecoder implements Decoder {
+  readonly #read: (frame: Frame) => Generator<undefined, Event[]>
+  #done = false
+
+  constructor(read: (frame: Frame) => Generator<undefined, Event[]>) {
+    this.#read = read
+  }
+
+  get done(): boolean {
+    return this.#done
+  }
+
+  frame(frame: Frame): Event[] {
+    return atOnce(this.steps(frame))
+  }
+
+  *steps(frame: Frame): Generator<undefined, Event[]> {
+    this.#done = true
+    try {
+      return yield* this.#read(frame)
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      return [{ type: 'error', error: thrown }]
+    }
+  }
+
+  end(): Event[] {
+    return this.#done ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
   }
 }
+
+/** The body as JSON. Throws the error of an answer that is not JSON, or beyond the bounds of any answer. */
+export function parsed(frame: Frame): unknown {
+  try {
+    return frame.parsed ? plainValue(frame.parsed) : parseAnswer(frame.data)
+  } catch (thrown) {
+    throw notJson(thrown)
+  }
+}
+
+/** The same, in steps where the body is large. */
+export function* parsedInSteps(frame: Frame, bounds?: AnswerBounds): Generator<undefined, unknown> {
+  try {
+    return yield* valueSteps(frame, bounds)
+  } catch (thrown) {
+    throw notJson(thrown)
+  }
+}
+
+const notJson = (thrown: unknown): unknown =>
+  thrown instanceof SyntaxError ? errors.invalidAnswer('it is not JSON') : thrown

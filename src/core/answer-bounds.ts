@@ -1,12 +1,11 @@
 /** What the answer of a provider may hold. One that holds more is a failure of its provider, and no real one does. */
 import { errors, type GatewayError } from './error.ts'
-import { parseSteps, type ReadPiece, type StringBounds } from './json-steps.ts'
+import { type ContentBounds, parseSteps, type ReadPiece } from './json-steps.ts'
 import { type Bounds, MAX_LEVELS, Shape } from './shape.ts'
 
 const MAX_ANSWER_VALUES = 500_000
 /** That differ. Those of log probabilities, of which there may be more, are the same for each token. */
 const MAX_ANSWER_NAMES = 65_536
-const ANSWER_BOUNDS: Bounds = { values: MAX_ANSWER_VALUES }
 /** Digits of all whole numbers that a double cannot hold, which are read as text. */
 export const MAX_LONG_DIGITS = 1024 * 1024
 /** Of text and reasoning that is held until the answer is whole. */
@@ -15,6 +14,14 @@ export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
 export const MAX_FRAME_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
 /** Of one string that has escapes, with them. */
 const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
+/** Of any answer, unless its operation has others. */
+export const ANSWER_BOUNDS: AnswerBounds = { values: MAX_ANSWER_VALUES }
+
+/** What an answer may hold. */
+export interface AnswerBounds extends Bounds {
+  /** Characters of one string that has escapes, with them; those of text where it is left out. */
+  readonly escaped?: number
+}
 /** In the arguments of all calls, which come back in a request and are bounded there. */
 export const MAX_CALL_CHARACTERS = 4 * 1024 * 1024
 /** Tool calls of one answer. */
@@ -53,7 +60,7 @@ export const tooLongCalls = (): GatewayError =>
   errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`)
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
-export function checkAnswer(json: string, bounds = ANSWER_BOUNDS): void {
+export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void {
   if (json.length <= SHORT) return
   const shape = new Shape(bounds)
   shape.add(json)
@@ -78,23 +85,40 @@ export function parseAnswer(json: string, bounds?: Bounds): unknown {
 const STEP = 256 * 1024
 
 /** The same in steps; `read` parses pieces. */
-export function* answerSteps(json: string, read: ReadPiece): Generator<undefined, unknown> {
-  const shape = new Shape(ANSWER_BOUNDS)
+export function* answerSteps(json: string, read: ReadPiece, bounds = ANSWER_BOUNDS): Generator<undefined, unknown> {
+  const shape = new Shape(bounds)
   for (let at = 0; at < json.length; at += STEP) {
     shape.add(json.slice(at, at + STEP))
     if (shape.excess !== undefined) throw excessive(shape)
     yield
   }
-  return yield* parseSteps(json, read, new AnswerStrings())
+  return yield* parseSteps(json, read, new AnswerContent(bounds.escaped))
 }
 
 /** Of names that came last, most of which come again. A power of two. */
 const SLOTS = 256
 
-/** Bounds the names that differ, each of which costs its object much more, and texts that are dear to read. */
-class AnswerStrings implements StringBounds {
+/**
+ * Bounds the names that differ, each of which costs its object much more, and texts that are dear to read; of an answer
+ * that may have more values, also the lists and objects, and the entries of a list, which moves as it grows.
+ */
+class AnswerContent implements ContentBounds {
   readonly #last: string[] = Array.from({ length: SLOTS }, () => '')
   readonly #names = new Set<string>()
+  readonly #escaped: number
+  #opened = 0
+
+  constructor(escaped = MAX_ESCAPED) {
+    this.#escaped = escaped
+  }
+
+  open(): void {
+    if (++this.#opened > MAX_ANSWER_VALUES) throw tooMany(MAX_ANSWER_VALUES, 'lists and objects')
+  }
+
+  entries(count: number): void {
+    if (count > MAX_ANSWER_VALUES) throw tooMany(MAX_ANSWER_VALUES, 'entries in one list')
+  }
 
   name(text: string, from: number, to: number): void {
     const ends = text.charCodeAt(from + 1) * 31 + text.charCodeAt(to - 2)
@@ -109,7 +133,7 @@ class AnswerStrings implements StringBounds {
 
   /** Base64 has no escapes, text has, and takes five times as long. */
   long(text: string, from: number, to: number): void {
-    if (to - from <= MAX_ESCAPED) return
+    if (to - from <= this.#escaped) return
     const backslash = text.indexOf('\\', from)
     if (backslash >= 0 && backslash < to) throw tooLongText()
   }

@@ -29,8 +29,12 @@ const SCAN = 256 * 1024
 /** As `JSON.parse`, for a piece; `hasLong`: there may be a whole number in it that a double does not hold. */
 export type ReadPiece = (json: string, hasLong: boolean) => unknown
 
-/** Bounds the strings of a text; each stands from its first quote to behind its last one. */
-export interface StringBounds {
+/** Bounds what a text holds; each string stands from its first quote to behind its last one. */
+export interface ContentBounds {
+  /** A list or an object begins. */
+  open(): void
+  /** So many entries of a list were parsed. */
+  entries(count: number): void
   name(text: string, from: number, to: number): void
   /** A string that is longer than a piece. */
   long(text: string, from: number, to: number): void
@@ -56,7 +60,7 @@ interface Open {
 export function* parseSteps(
   text: string,
   read: ReadPiece,
-  bounds?: StringBounds,
+  bounds?: ContentBounds,
   piece = PIECE,
 ): Generator<undefined, unknown> {
   const pieces = new Pieces(text, read, bounds)
@@ -118,14 +122,14 @@ class Pieces {
   /** In their order, from the first one that is in no piece yet. */
   #long: LongString[] = []
   readonly #parsePiece: ReadPiece
-  readonly #bounds: StringBounds | undefined
+  readonly #bounds: ContentBounds | undefined
   readonly #open: Open[] = []
   #root: unknown[] | Json | undefined
   #rootEnd = 0
   /** A long number was seen: from there on any piece may hold one. */
   hasLong = false
 
-  constructor(text: string, read: ReadPiece, bounds: StringBounds | undefined) {
+  constructor(text: string, read: ReadPiece, bounds: ContentBounds | undefined) {
     this.#text = text
     this.#parsePiece = read
     this.#bounds = bounds
@@ -135,6 +139,7 @@ class Pieces {
     if (this.#open.length === 0 && !isBlank(this.#text, this.#rootEnd, at))
       throw new SyntaxError('it has two beginnings')
     if (this.#root) throw new SyntaxError('something follows behind its end')
+    this.#bounds?.open()
     this.#open.push({ isList, at, value: undefined, from: at + 1, closed: false, nameFrom: 0, nameTo: 0 })
   }
 
@@ -215,6 +220,7 @@ class Pieces {
   #parse(open: Open, to: number): void {
     if (isBlank(this.#text, open.from, to)) throw new SyntaxError('a member is missing')
     extend(open.value!, open.isList ? this.#read('[', open.from, to, ']') : this.#read('{', open.from, to, '}'))
+    if (open.isList) this.#bounds?.entries((open.value as unknown[]).length)
   }
 
   /** The value of the text between these places, with `before` and `behind` around it. */

@@ -52,8 +52,6 @@ export interface Operation<O extends Op = Op> {
   readonly autoOption?: string
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */
   readonly tuning: Readonly<Partial<Record<keyof Ops[O], string>>>
-  /** Decoders pass most of a large answer on without parsing it: it is not parsed ahead of them. */
-  readonly passesAnswers?: true
   /** An organization's rules of models and prices do not apply: those of providers and addresses do. */
   readonly ignoresModelRules?: true
   /** Its requests open sessions over a WebSocket, each part of which is paid for by itself. */

@@ -65,6 +65,8 @@ export interface Target {
 export interface Decoder {
   /** The events of one frame; an in-band error comes as an `error` event. */
   frame(frame: Frame): Event[]
+  /** The same of a large frame, in steps. Without it `frame` gets what was parsed ahead, within the bounds of any answer. */
+  steps?(frame: Frame): Generator<undefined, Event[]>
   /** Called once at the end of the bytes; must add an `error` event when the answer was cut short. */
   end(): Event[]
   /** True once the wire's own terminator was seen; what follows is ignored. */

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import type { Body } from '../core/raw-strings.ts'
-import { inTurns } from '../lib/in-turns.ts'
+import { atOnce, inTurns } from '../lib/in-turns.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
@@ -38,18 +38,11 @@ export async function readJson(
   values?: number,
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
-  return body.length > LARGE ? await inTurns(parsing(body, read, values)) : parse(body, read, values)
+  const steps = parsing(body, read, values)
+  return body.length > LARGE ? await inTurns(steps) : atOnce(steps)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
-
-function parse(body: Buffer, read: Read, values?: number): Body {
-  const steps = parsing(body, read, values)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-  }
-}
 
 /** Yields wherever others may go on. */
 function* parsing(body: Buffer, read: Read, values?: number): Generator<undefined, Body> {

@@ -1,7 +1,7 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
 import { asError, errors } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
-import { parsedAhead } from '../core/lossless-json.ts'
+import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Seals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
@@ -9,7 +9,6 @@ import type { Mask } from '../lib/mask.ts'
 import type { Turns } from '../lib/turns.ts'
 import type { Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
-import { textSteps } from './framing/json.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally } from './tally.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -22,8 +21,6 @@ const SMALL_HELD_BYTES = 64 * 1024
 const COPIES = 2
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
-/** Characters from which a frame is parsed in steps. */
-const LARGE_FRAME = 256 * 1024
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
 
@@ -38,7 +35,7 @@ interface Reading {
   readonly lease: MemoryLease
   /** All of the answer is held until its end. */
   readonly isHeld: boolean
-  /** Where large frames are parsed without keeping others waiting; undefined where they are not parsed at all. */
+  /** Where large frames are decoded without keeping others waiting; undefined where each is a chunk as it came. */
   readonly inTurn: { readonly turns: Turns; readonly tenant: string } | undefined
   /** Of the request's credential. */
   readonly mask: Mask | undefined
@@ -163,7 +160,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return events
   }
 
-  /** The same from `frames` on, the large ones of which are parsed in turns with others. */
+  /** The same from `frames` on, the large ones of which are decoded in turns with others. */
   async #decodeLarge(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
     try {
       await this.#addLarge(frames, events)
@@ -179,10 +176,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     for (const frame of frames) {
       if (isLarge(frame) && !this.#decoder.done) {
         const { turns, tenant } = this.#inTurn!
-        const whole = await turns.run(tenant, parsed(frame))
-        // To decode it takes long too, and so does what is done with its events.
+        this.#reading = true
+        const told = await turns.run(tenant, decodeSteps(this.#decoder, frame))
+        // What is done with the events takes long, too.
         await turns.next(tenant)
-        this.#add(whole, events)
+        this.#told(told, sizeOf(frame), events)
         await turns.next(tenant)
       } else this.#add(frame, events)
     }
@@ -214,7 +212,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #add(frame: Frame, events: Event[]): void {
     if (this.#decoder.done) return
     this.#reading = true
-    this.#told(this.#decoder.frame(frame), frame.bytes?.length ?? frame.data.length, events)
+    this.#told(this.#decoder.frame(frame), sizeOf(frame), events)
   }
 
   #told(told: readonly Event[], characters: number, events: Event[]): void {
@@ -228,15 +226,4 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#seals?.apply(event)
     events.push(event)
   }
-}
-
-/** By its bytes, where it has any: decoding the text is slow. */
-const isLarge = (frame: Frame): boolean => (frame.bytes?.length ?? frame.data.length) >= LARGE_FRAME
-
-/** The frame with what it says. */
-function* parsed(frame: Frame): Generator<undefined, Frame> {
-  const { name, bytes } = frame
-  const data = bytes ? yield* textSteps(bytes) : frame.data
-  const value = yield* parsedAhead(data)
-  return bytes ? { data, name, bytes, parsed: value } : { data, name, parsed: value }
 }

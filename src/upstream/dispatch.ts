@@ -75,9 +75,7 @@ export function dispatch(
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const source = decoded(incoming, incoming.header('content-encoding'))
       const reading = readingOf(incoming, call, target)
-      // Only what is parsed is worth a turn of its own; most of a large answer may pass as it is.
-      const isParsed = reading.kind !== 'bytes' && !ex.operation.passesAnswers
-      const inTurn = isParsed ? { turns, tenant } : undefined
+      const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant }
       const { framing, decoder } = reading
       const answer = new Answer({
         incoming,

@@ -1,6 +1,7 @@
 /** JSON that is parsed and written in steps means what `JSON.parse` and `JSON.stringify` mean. */
 import fc from 'fast-check'
 import t from 'tap'
+import { textSteps } from '../../src/core/frame-steps.ts'
 import { parseSteps } from '../../src/core/json-steps.ts'
 import { isLongNumber, parseLossless } from '../../src/core/lossless-json.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
@@ -59,6 +60,19 @@ t.test('what is no JSON is refused, also within a long string', async t => {
   ]) {
     t.throws(() => all(parse(wrong)), SyntaxError)
   }
+})
+
+t.test('the text of bytes is the same in steps, whatever character stands where they are cut', async t => {
+  for (const unit of ['a', 'é', '€', '𝄞', '\ufffd']) {
+    for (let before = 0; before < 4; before++) {
+      const bytes = Buffer.from('x'.repeat(before) + unit.repeat(2 ** 20))
+      const { value, count } = all(textSteps(bytes))
+      t.ok(value === bytes.toString(), `${unit} behind ${before}`)
+      t.ok(count >= bytes.length / 2 ** 20, `${unit}: ${count} steps`)
+    }
+  }
+  const wrong = Buffer.alloc(3 * 2 ** 20, 0x80)
+  t.ok(all(textSteps(wrong)).value === wrong.toString(), 'no text')
 })
 
 t.test('what has no commas is scanned in steps, whatever it is', async t => {

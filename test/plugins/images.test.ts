@@ -4,10 +4,12 @@ import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as bfl } from '../../plugins/bfl.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
 import { plugin as openai } from '../../plugins/openai.ts'
+import { imageIn } from '../../plugins/shared/images/base64.ts'
 import { plugin as xai } from '../../plugins/xai.ts'
 import { Upload } from '../../src/core/body.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Target, Translator } from '../../src/core/translator.ts'
+import { atOnce } from '../../src/lib/in-turns.ts'
 import type {
   Base64Slice,
   GeneratedImages,
@@ -476,4 +478,21 @@ t.test('a job is waited for with more and more time, until it has ended', async 
     other({ id: '7', polling_url: `${poll}?id=7` })
     t.match(other(answer), [{ type: 'error', error: { code } }], JSON.stringify(answer))
   }
+})
+
+t.test('base64 is read in steps, wherever white space and padding stand', async t => {
+  const long = 'A'.repeat(1024 * 1024 - 1)
+  const read = (value: string) => {
+    try {
+      return atOnce(imageIn(value))
+    } catch {
+      return undefined
+    }
+  }
+  for (const end of ['', 'AAA', '=', '==', '=\n=', '=\n', 'A=', '\r\n ', '===', '=A', '==A', '=\nA', '.', '\n.'])
+    for (const begin of ['', 'data:image/png;base64,', `${long}\n`, long, `${long.slice(1)} `]) {
+      const bare = (begin + end).replace('data:image/png;base64,', '').replace(/\s/g, '')
+      const expected = /^A+={0,2}$/.test(bare) ? bare : undefined
+      t.equal(read(begin + end), expected, `${begin.slice(0, 4)} ${begin.length} ${JSON.stringify(end)}`)
+    }
 })

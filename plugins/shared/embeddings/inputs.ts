@@ -1,5 +1,5 @@
 /** Inputs of an embeddings request, for wires that accept only texts. */
-import { type EmbeddingRequest, errors } from '../../../src/plugin.ts'
+import { type AnswerBounds, type EmbeddingRequest, errors } from '../../../src/plugin.ts'
 
 /** Throws 400 for token ids. */
 export function textsOf({ input, model }: Readonly<EmbeddingRequest>): string[] {
@@ -18,11 +18,11 @@ const MAX_DIMENSIONS = 8192
 const ENTRY_VALUES = 16
 const OTHER_VALUES = 1000
 
-/** JSON values allowed in an answer, derived from the request; undefined when the request is unknown. */
-export function valuesWanted(request: Readonly<EmbeddingRequest> | undefined): number | undefined {
+/** What an answer may hold, derived from the request; undefined when the request is unknown. */
+export function boundsOf(request: Readonly<EmbeddingRequest> | undefined): AnswerBounds | undefined {
   const wanted = vectorsWanted(request)
   if (wanted === undefined) return undefined
-  return wanted * ((request?.dimensions ?? MAX_DIMENSIONS) + ENTRY_VALUES) + OTHER_VALUES
+  return { values: wanted * ((request?.dimensions ?? MAX_DIMENSIONS) + ENTRY_VALUES) + OTHER_VALUES }
 }
 
 /** Required number of vectors; any when the request is unknown. */

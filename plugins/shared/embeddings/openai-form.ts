@@ -11,9 +11,9 @@ import {
   type Translator,
 } from '../../../src/plugin.ts'
 import { errorIn, plainError } from '../error.ts'
-import { parsed, WholeDecoder } from '../whole.ts'
-import { valuesWanted, vectorsWanted } from './inputs.ts'
-import { sliceOf } from './slice.ts'
+import { parsedInSteps, SteppedDecoder } from '../whole.ts'
+import { boundsOf, vectorsWanted } from './inputs.ts'
+import { sliceSteps } from './slice.ts'
 
 /** A wire with its own request form, and OpenAI's form of answers and usually of errors. */
 export const openAiFormWire = (
@@ -25,30 +25,53 @@ export const openAiFormWire = (
   wire,
   encode,
   // Large answers pass unchanged; others are parsed and ordered.
-  decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, input)),
+  decoder: (_mode, target, input) => new SteppedDecoder(frame => read(frame, target, input)),
   error,
 })
 
-function read(frame: Frame, target: Target, input: Readonly<EmbeddingRequest> | undefined): Event[] {
+function* read(
+  frame: Frame,
+  target: Target,
+  input: Readonly<EmbeddingRequest> | undefined,
+): Generator<undefined, Event[]> {
   const wanted = vectorsWanted(input)
-  const slice = frame.bytes && sliceOf(frame.bytes)
+  const slice = frame.bytes && (yield* sliceSteps(frame.bytes))
   if (slice) {
     checkCount(slice.count, wanted)
     const value: Embeddings = { encoding: slice.encoding }
     return [...usageIn(slice.envelope), { type: 'result', value, bytes: slice.data }]
   }
-  const answer = parsed(frame, valuesWanted(input))
+  const answer = yield* parsedInSteps(frame, boundsOf(input))
   if (!isObject(answer) || !Array.isArray(answer.data)) throw errorIn(answer, 'vectors', target)
-  return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data), wanted) }]
+  const value = yield* embeddingsOf(inOrder(answer.data), wanted)
+  return [...usageIn(answer), { type: 'result', value }]
 }
 
-/** One encoding for all vectors. Throws the error of an answer with invalid vectors. */
-export function embeddingsOf(vectors: readonly unknown[], wanted?: number): Embeddings {
-  if (vectors.length > 0) checkCount(vectors.length, wanted)
-  if (vectors.length > 0 && vectors.every(isBase64)) return { encoding: 'base64', vectors }
-  if (vectors.length > 0 && vectors.every(isNumbers)) return { encoding: 'float', vectors }
-  throw errors.invalidAnswer('it holds no vectors')
+type Numbers = readonly number[]
+
+/** In steps. One encoding for all vectors; `made` converts numbers. Throws the error of an answer with invalid vectors. */
+export function* embeddingsOf(
+  vectors: readonly unknown[],
+  wanted?: number,
+  made = (vector: Numbers): Numbers => vector,
+): Generator<undefined, Embeddings> {
+  if (vectors.length === 0) throw noVectors()
+  checkCount(vectors.length, wanted)
+  if (vectors.every(isBase64)) return { encoding: 'base64', vectors }
+  const numbers: Numbers[] = []
+  let looked = 0
+  for (const vector of vectors) {
+    if (!isNumbers(vector)) throw noVectors()
+    numbers.push(made(vector))
+    looked += vector.length
+    if (looked < STEP) continue
+    looked = 0
+    yield
+  }
+  return { encoding: 'float', vectors: numbers }
 }
+/** Numbers that are looked at in one step. */
+const STEP = 256 * 1024
 
 /** One per input: callers match them by position. */
 function checkCount(count: number, wanted: number | undefined): void {
@@ -56,6 +79,7 @@ function checkCount(count: number, wanted: number | undefined): void {
   throw errors.invalidAnswer(`it holds ${count} vectors for ${wanted} inputs`)
 }
 
+const noVectors = () => errors.invalidAnswer('it holds no vectors')
 const isBase64 = (vector: unknown): vector is string => typeof vector === 'string' && vector !== ''
 const isNumbers = (vector: unknown): vector is number[] =>
   Array.isArray(vector) && vector.length > 0 && vector.every(value => typeof value === 'number')

@@ -1,5 +1,14 @@
 /** Base64 of images in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
-import { Base64Slice, errors, hasSpace, isObject, type Json } from '../../../src/plugin.ts'
+import {
+  ANSWER_BOUNDS,
+  type AnswerBounds,
+  Base64Slice,
+  errors,
+  type Frame,
+  hasSpace,
+  isObject,
+} from '../../../src/plugin.ts'
+import { parsedInSteps } from '../whole.ts'
 
 const QUOTE = 0x22
 const COLON = 0x3a
@@ -15,26 +24,46 @@ const MARK = '@'
 const ALPHABET = new Uint8Array(256)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') ALPHABET[char.charCodeAt(0)] = 1
 
-/** A body whose long images are cut out: each is `@` and its index in `slices`. */
-interface CutBody {
-  readonly rest: Json
+/** Bytes, or characters, that are looked at in one step. */
+const STEP = 1024 * 1024
+/** Base64 that has line breaks is longer than any text. */
+const BOUNDS: AnswerBounds = { values: ANSWER_BOUNDS.values, escaped: Number.POSITIVE_INFINITY }
+
+/** What an answer says. */
+interface ImageAnswer {
+  readonly answer: unknown
+  /** Long images that were cut out of it; in their places stand `@` and an index of these. */
   readonly slices: readonly Base64Slice[]
 }
 
+/** Reads a body in steps; images are the values of `name` in it. Throws the error of an answer that is not JSON. */
+export function* imageAnswer(frame: Frame, name: string): Generator<undefined, ImageAnswer> {
+  const cut = frame.bytes && (yield* cutSteps(frame.bytes, name))
+  return cut ?? { answer: yield* parsedImages(frame), slices: [] }
+}
+
+/** The same where nothing is cut out. */
+export const parsedImages = (frame: Frame): Generator<undefined, unknown> => parsedInSteps(frame, BOUNDS)
+
 /** Cuts the values of `name` out. Undefined for a body that is better parsed as a whole. */
-export function cutBody(body: Buffer, name: string): CutBody | undefined {
+function* cutSteps(body: Buffer, name: string): Generator<undefined, ImageAnswer | undefined> {
   const key = `"${name}"`
   const slices: Base64Slice[] = []
   let rest = ''
   let done = 0
+  let rested = 0
   for (let at = body.indexOf(key); at >= 0; at = body.indexOf(key, at)) {
+    if (at - rested >= STEP) {
+      rested = at
+      yield
+    }
     at = afterSpace(body, at + key.length)
     if (body[at] !== COLON) continue
     at = afterSpace(body, at + 1)
     const end = body[at] === QUOTE ? body.indexOf(QUOTE, at + 1) : -1
     if (end - at < LONG) continue
     const bytes = body.subarray(at + 1, end)
-    if (!isPlain(bytes)) return undefined
+    if (!(yield* isPlain(bytes))) return undefined
     rest += `${body.toString('utf8', done, at + 1)}${MARK}${slices.length}`
     slices.push(new Base64Slice(bytes))
     done = end
@@ -42,8 +71,8 @@ export function cutBody(body: Buffer, name: string): CutBody | undefined {
   }
   if (slices.length === 0 || body.length - done + rest.length > MAX_REST) return undefined
   try {
-    const parsed: unknown = JSON.parse(rest + body.toString('utf8', done))
-    return isObject(parsed) ? { rest: parsed, slices } : undefined
+    const answer: unknown = JSON.parse(rest + body.toString('utf8', done))
+    return isObject(answer) ? { answer, slices } : undefined
   } catch {
     return undefined
   }
@@ -55,26 +84,51 @@ function afterSpace(bytes: Buffer, from: number): number {
   return at
 }
 
-function isPlain(bytes: Buffer): boolean {
+function* isPlain(bytes: Buffer): Generator<undefined, boolean> {
   let end = bytes.length
   while (end > 0 && bytes[end - 1] === 0x3d) end--
   if (bytes.length - end > 2) return false
-  for (let at = 0; at < end; at++) if (ALPHABET[bytes[at]!] === 0) return false
+  for (let at = 0; at < end; at += STEP) {
+    if (at > 0) yield
+    if (!isAlphabet(bytes, at, Math.min(at + STEP, end))) return false
+  }
+  return true
+}
+
+function isAlphabet(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (ALPHABET[bytes[at]!] === 0) return false
   return true
 }
 
 /**
- * The image that a value of an answer holds: a mark of `slices`, or base64 that may have line breaks or the head of a
- * data URL. Throws the error of an answer for what is none.
+ * The image that a value of an answer holds, in steps: a mark of `slices`, or base64 that may have line breaks or the
+ * head of a data URL. Throws the error of an answer for what is none.
  */
-export function imageIn(value: string, slices: readonly Base64Slice[] = []): string | Base64Slice {
+export function* imageIn(
+  value: string,
+  slices: readonly Base64Slice[] = [],
+): Generator<undefined, string | Base64Slice> {
   if (value.startsWith(MARK)) {
     const slice = slices[Number(value.slice(1))]
     if (slice) return slice
   }
-  const given = value.replace(/^data:[^,]{0,250},/, '')
-  const bare = hasSpace(given) ? given.replaceAll('\n', '').replaceAll('\r', '').replace(/\s+/g, '') : given
-  if (bare === '' || !PLAIN.test(bare)) throw errors.invalidAnswer('an image of it is not base64')
-  return bare
+  const head = HEAD.exec(value.slice(0, MAX_HEAD))?.[0].length ?? 0
+  let base64 = ''
+  /** Padding may be cut, and ends all. */
+  let last = ''
+  for (let at = head; at < value.length; at += STEP) {
+    if (at > head) yield
+    const given = value.slice(at, at + STEP)
+    const bare = hasSpace(given) ? given.replaceAll('\n', '').replace(/\s+/g, '') : given
+    if (bare === '') continue
+    if (!PLAIN.test(last + bare)) throw notBase64()
+    last = (last + bare).slice(-2)
+    base64 += bare
+  }
+  if (base64 === '') throw notBase64()
+  return base64
 }
+const MAX_HEAD = 256
+const HEAD = /^data:[^,]{0,250},/
 const PLAIN = /^[A-Za-z0-9+/]+={0,2}$/
+const notBase64 = () => errors.invalidAnswer('an image of it is not base64')

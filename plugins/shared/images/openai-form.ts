@@ -1,5 +1,6 @@
 /** Answers in the form of OpenAI's images, whole and as events, which others give too (docs/contract.md#images). */
 import {
+  atOnce,
   countIn,
   type Decoder,
   type Event,
@@ -21,8 +22,7 @@ import {
   type Usage,
 } from '../../../src/plugin.ts'
 import { errorIn } from '../error.ts'
-import { parsed } from '../whole.ts'
-import { cutBody, imageIn } from './base64.ts'
+import { imageAnswer, imageIn, parsedImages } from './base64.ts'
 
 const FILTERED = 'The provider left out every image for what it would show.'
 
@@ -30,9 +30,8 @@ const FILTERED = 'The provider left out every image for what it would show.'
 export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
   mode === 'stream' ? new EventDecoder(target, input.n) : new ImagesDecoder(input.n, frame => read(frame, target))
 
-function read(frame: Frame, target: Target): FoundImages {
-  const cut = frame.bytes && cutBody(frame.bytes, 'b64_json')
-  const answer = cut ? cut.rest : parsed(frame)
+function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
+  const { answer, slices } = yield* imageAnswer(frame, 'b64_json')
   if (!isObject(answer) || !Array.isArray(answer.data)) {
     throw errorIn(answer, 'list of images', target)
   }
@@ -43,7 +42,7 @@ function read(frame: Frame, target: Target): FoundImages {
     const url = textIn(entry.url)
     const revised_prompt = textIn(entry.revised_prompt)
     if (entry.respect_moderation === false) refused = FILTERED
-    else if (b64 !== undefined) images.push({ b64: imageIn(b64, cut?.slices), revised_prompt })
+    else if (b64 !== undefined) images.push({ b64: yield* imageIn(b64, slices), revised_prompt })
     else if (url !== undefined) images.push({ url, revised_prompt })
   }
   const created = Number.isInteger(answer.created) ? (answer.created as number) : undefined
@@ -93,9 +92,13 @@ class EventDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
+    return atOnce(this.steps(frame))
+  }
+
+  *steps(frame: Frame): Generator<undefined, Event[]> {
     if (frame.data === '[DONE]') return []
     try {
-      return this.#read(parsed(frame))
+      return yield* this.#read(yield* parsedImages(frame))
     } catch (thrown) {
       if (!(thrown instanceof GatewayError)) throw thrown
       this.#failed = true
@@ -109,14 +112,14 @@ class EventDecoder implements Decoder {
     return imageEvents({ ...this.#about, images: this.#images.slice(0, this.#wanted), usage: this.#usage })
   }
 
-  #read(event: unknown): Event[] {
+  *#read(event: unknown): Generator<undefined, Event[]> {
     const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
       if (readProviderError(event)) throw errorIn(event, 'image', this.#target)
       return []
     }
-    const image = imageIn(textIn(b64) ?? '') as string
+    const image = (yield* imageIn(textIn(b64) ?? '')) as string
     const description = descriptionOf(event)
     if (kind === 'partial_image') {
       // None of it counts as an image, whatever becomes of the answer.

@@ -1,6 +1,7 @@
 /** Images from chat wires, and chat from images wires (docs/contract.md#bridges). */
 import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
+import { decodeSteps } from '../../core/frame-steps.ts'
 import type { ChatRequest, ContentPart, Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
 import { mergeUsage, type Usage } from '../../core/usage.ts'
@@ -216,6 +217,10 @@ class ImagesChatDecoder implements Decoder {
 
   frame(frame: Frame): Event[] {
     return this.#images.frame(frame).flatMap(chatEvents)
+  }
+
+  *steps(frame: Frame): Generator<undefined, Event[]> {
+    return (yield* decodeSteps(this.#images, frame)).flatMap(chatEvents)
   }
 
   end(): Event[] {

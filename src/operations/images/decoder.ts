@@ -4,6 +4,7 @@ import type { Event } from '../../core/event.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sniffImage } from '../../core/wire.ts'
+import { atOnce } from '../../lib/in-turns.ts'
 import type { GeneratedImage, GeneratedImages, ImageRequest } from './request.ts'
 
 /** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */
@@ -24,9 +25,11 @@ export interface UnfinishedJob {
   readonly afterMs: number
 }
 
-/** Reads whole bodies with `read`; a GatewayError that it throws is the answer's error. */
+type ReadImages = (frame: Frame) => Generator<undefined, FoundImages | UnfinishedJob>
+
+/** Reads whole bodies with `read`, in steps; a GatewayError that it throws is the answer's error. */
 export class ImagesDecoder implements Decoder {
-  readonly #read: (frame: Frame) => FoundImages | UnfinishedJob
+  readonly #read: ReadImages
   readonly #wanted: number
   #found: Omit<FoundImages, 'images'> | undefined
   /** Those that are here stand before those that are still fetched. */
@@ -35,7 +38,7 @@ export class ImagesDecoder implements Decoder {
   #done = false
 
   /** More images than `wanted` are cut. */
-  constructor(wanted: number, read: (frame: Frame) => FoundImages | UnfinishedJob) {
+  constructor(wanted: number, read: ReadImages) {
     this.#wanted = wanted
     this.#read = read
   }
@@ -45,9 +48,13 @@ export class ImagesDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
+    return atOnce(this.steps(frame))
+  }
+
+  *steps(frame: Frame): Generator<undefined, Event[]> {
     try {
       if (this.#found) return this.#fetched(frame)
-      const read = this.#read(frame)
+      const read = yield* this.#read(frame)
       if ('images' in read) return this.found(read)
       this.#waits = true
       return [{ type: 'wait', url: read.url, afterMs: read.afterMs }]

@@ -71,7 +71,6 @@ export const images: Operation<'images'> = {
   terms,
   bridge: (wires, model) => bridge('images', wires, model),
   tuning: { ...tuning, style: 'style' },
-  passesAnswers: true,
   demo,
 }
 
@@ -88,7 +87,6 @@ export const imageEdits: Operation<'image_edits'> = {
   terms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },
-  passesAnswers: true,
 }
 
 const imagesIn = ({ images, mask }: Readonly<ImageEditRequest>): number => images.length + (mask ? 1 : 0)

@@ -1,5 +1,4 @@
 /** One whole JSON body as one frame. */
-import { StringDecoder } from 'node:string_decoder'
 import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'
 import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
@@ -43,20 +42,6 @@ class WholeBody implements Frame {
     this.#text ??= this.bytes.toString('utf8').trim()
     return this.#text
   }
-}
-
-/** Bytes whose text is made in one step: where it is not ASCII a byte takes up to 10 ns. */
-const STEP = 1024 * 1024
-
-/** The text of such a body, in steps. */
-export function* textSteps(bytes: Buffer): Generator<undefined, string> {
-  const decoder = new StringDecoder('utf8')
-  let text = ''
-  for (let at = 0; at < bytes.length; at += STEP) {
-    text += decoder.write(bytes.subarray(at, at + STEP))
-    yield
-  }
-  return (text + decoder.end()).trim()
 }
 
 function isBlank(bytes: Buffer): boolean {
