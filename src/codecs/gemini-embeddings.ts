@@ -1,18 +1,19 @@
 /** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (docs/wire-sources.md#gemini). */
-import type { Codec, Encoded, Encoder } from '../core/codec.ts'
+import type { Codec, Encoder } from '../core/codec.ts'
 import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { stringifyInSteps } from '../core/stringify-steps.ts'
+import { type ByteSteps, listSteps } from '../core/stringify-steps.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 import { metadataOf } from './accounting.ts'
-import { vectorsOf } from './embedding-vectors.ts'
+import { givenVectors, type Vector } from './embedding-vectors.ts'
 import { credentials } from './gemini/credentials.ts'
 import { geminiError } from './gemini/error.ts'
 import { normalized } from './gemini/names.ts'
 import { usageOf } from './gemini/usage.ts'
 import { validator } from './validate.ts'
+import { toNumbers } from './vectors.ts'
 
 /** OpenAI's limit per request. */
 const MAX_REQUESTS = 2048
@@ -103,16 +104,19 @@ class VectorsEncoder implements Encoder {
     for (const event of batch) if (event.type === 'result') this.#result = event
   }
 
-  end(): Encoded {
+  *end(): ByteSteps {
     const ex = this.#ex
     ex.completeUsage(false)
-    const embeddings = vectorsOf(this.#result!).map(values => ({ values }))
-    const made = this.#isBatch ? { embeddings } : { embedding: embeddings[0] }
-    return stringifyInSteps({ ...made, usageMetadata: usageOf(ex), gateway: metadataOf(ex) })
+    const vectors = yield* givenVectors(this.#result!)
+    const tail = JSON.stringify({ usageMetadata: usageOf(ex), gateway: metadataOf(ex) }).slice(1)
+    if (!this.#isBatch) return [Buffer.from(`{"embedding":${JSON.stringify(valuesOf(vectors[0]!))},${tail}`)]
+    return [Buffer.from('{"embeddings":'), ...(yield* listSteps(vectors, valuesOf)), Buffer.from(`,${tail}`)]
   }
 
   fail(): undefined {}
 }
+
+const valuesOf = (vector: Vector) => ({ values: typeof vector === 'string' ? toNumbers(vector) : vector })
 
 const codec = (wire: string, decode: (body: unknown, ex: Exchange) => EmbeddingRequest, isBatch: boolean) =>
   ({

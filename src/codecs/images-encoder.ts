@@ -21,11 +21,7 @@ class Pieces {
 
   /** As the content of a JSON string. */
   base64(data: string | Base64Slice): void {
-    if (typeof data === 'string') {
-      this.#text += data
-      return
-    }
-    this.#pieces.push(Buffer.from(this.#text), data.bytes)
+    this.#pieces.push(Buffer.from(this.#text), typeof data === 'string' ? Buffer.from(data, 'latin1') : data.bytes)
     this.#text = ''
   }
 

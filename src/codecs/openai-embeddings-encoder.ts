@@ -4,10 +4,10 @@
 import type { Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { stringifyInSteps } from '../core/stringify-steps.ts'
+import { type ByteSteps, listSteps } from '../core/stringify-steps.ts'
 import type { EmbeddingRequest, Embeddings } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
-import { givenVectors } from './embedding-vectors.ts'
+import { givenVectors, type Vector } from './embedding-vectors.ts'
 import { toBase64, toNumbers } from './vectors.ts'
 
 type Result = Extract<Event, { type: 'result' }>
@@ -38,25 +38,29 @@ export class EmbeddingsEncoder implements Encoder {
       usage: { prompt_tokens: tokens, total_tokens: tokens },
       id: `embd-${answerIdOf(ex)}`,
     }
+    const head = '{"object":"list","data":'
+    const tail = `,${JSON.stringify(about).slice(1)}`
     // The provider's bytes if the encoding matches.
     if (bytes !== undefined && (value as Embeddings).encoding === asked) {
-      const head = '{"object":"list","data":'
-      const tail = `,${JSON.stringify(about).slice(1)}`
       return typeof bytes === 'string' ? head + bytes + tail : [Buffer.from(head), bytes, Buffer.from(tail)]
     }
-    const data = givenVectors(this.#result!).map((vector, index) => ({
+    return this.#written(asked, head, tail)
+  }
+
+  *#written(asked: Embeddings['encoding'], head: string, tail: string): ByteSteps {
+    const vectors = yield* givenVectors(this.#result!)
+    const data = yield* listSteps(vectors, (vector, index) => ({
       object: 'embedding',
       index,
-      embedding: written(vector, asked),
+      embedding: encoded(vector, asked),
     }))
-    const { model, usage, id } = about
-    return stringifyInSteps({ object: 'list', data, model, usage, id })
+    return [Buffer.from(head), ...data, Buffer.from(tail)]
   }
 
   fail(): undefined {}
 }
 
-function written(vector: readonly number[] | string, asked: Embeddings['encoding']): readonly number[] | string {
+function encoded(vector: Vector, asked: Embeddings['encoding']): Vector {
   if (typeof vector === 'string') return asked === 'base64' ? vector : toNumbers(vector)
   return asked === 'float' ? vector : toBase64(vector)
 }

@@ -12,5 +12,7 @@ export function toBase64(vector: readonly number[]): string {
 /** Ignores bytes after the last whole number. */
 export function toNumbers(base64: string): number[] {
   const bytes = Buffer.from(base64, 'base64')
-  return Array.from({ length: Math.floor(bytes.length / BYTES) }, (_, at) => bytes.readFloatLE(at * BYTES))
+  const numbers: number[] = []
+  for (let at = 0; at + BYTES <= bytes.length; at += BYTES) numbers.push(bytes.readFloatLE(at))
+  return numbers
 }

@@ -20,16 +20,53 @@ export function weigh(value: unknown, each = VALUE): number {
   return sum
 }
 
+/** Whether a value is not written at once. Looks no further than it must. */
+const isLarge = (value: unknown): boolean => left(value, PIECE) <= 0
+
+/** What is left of so many characters behind the value, about; nothing, or less, as soon as they are too few. */
+function left(value: unknown, characters: number): number {
+  let rest = characters - VALUE
+  if (typeof value === 'string') return rest - value.length
+  if (typeof value !== 'object' || value === null) return rest
+  if (Array.isArray(value)) for (let at = 0; at < value.length && rest > 0; at++) rest = left(value[at], rest)
+  else
+    for (const name in value) {
+      if (rest <= 0) break
+      rest = left((value as Record<string, unknown>)[name], rest - name.length)
+    }
+  return rest
+}
+
 /** JSON text of a value of plain objects, with numbers in place of their marks: at once, or in steps where it is large. */
 export const stringifyInSteps = (value: object): string | ByteSteps =>
-  weigh(value) < PIECE ? stringifyLossless(JSON.stringify(value)) : stringifySteps(value)
+  isLarge(value) ? stringifySteps(value) : stringifyLossless(JSON.stringify(value))
 
 /** The same in steps. `raw` are long strings that need not be written again. */
 export function* stringifySteps(value: object, raw?: RawStrings): ByteSteps {
-  const out = new Output(value, raw)
-  yield
+  const out = new Output(raw)
   yield* out.value(value)
   return out.end()
+}
+
+/** JSON text of a list whose items are made one by one, since all of them together may take much memory. */
+export function* listSteps<T>(items: readonly T[], made: (item: T, index: number) => object): ByteSteps {
+  const pieces: Buffer[] = []
+  let text = '['
+  for (const [index, item] of items.entries()) {
+    if (index > 0) text += ','
+    const written = stringifyInSteps(made(item, index))
+    if (typeof written === 'string') text += written
+    else {
+      pieces.push(Buffer.from(text), ...(yield* written))
+      text = ''
+    }
+    if (text.length < PIECE) continue
+    pieces.push(Buffer.from(text))
+    text = ''
+    yield
+  }
+  pieces.push(Buffer.from(`${text}]`))
+  return pieces
 }
 
 /** Adds a text to `pieces`, as what stands between the quotes of a JSON string. */
@@ -52,25 +89,12 @@ class Output {
   readonly #pieces: Buffer[] = []
   /** What stands behind the last piece. */
   #text = ''
-  /** Lists and objects that are not written at once. */
-  readonly #large = new Set<object>()
-
   readonly #raw: RawStrings | undefined
   /** Behind the raw string that was found last. */
   #next = 0
 
-  constructor(value: object, raw: RawStrings | undefined) {
+  constructor(raw: RawStrings | undefined) {
     this.#raw = raw
-    this.#weigh(value)
-  }
-
-  #weigh(value: unknown): number {
-    if (typeof value !== 'object' || value === null) return weigh(value)
-    let sum = VALUE
-    if (Array.isArray(value)) for (const item of value) sum += this.#weigh(item)
-    else for (const name in value) sum += name.length + this.#weigh((value as Record<string, unknown>)[name])
-    if (sum >= PIECE) this.#large.add(value)
-    return sum
   }
 
   *value(value: unknown): Generator<undefined, void> {
@@ -125,7 +149,7 @@ class Output {
 
   #isLarge(value: unknown): boolean {
     if (typeof value === 'string') return value.length >= (this.#raw ? LONG : PIECE) && !isLongNumber(value)
-    return typeof value === 'object' && value !== null && this.#large.has(value)
+    return typeof value === 'object' && isLarge(value)
   }
 
   /** True when a piece is full. */
