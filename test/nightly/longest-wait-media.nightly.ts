@@ -284,7 +284,7 @@ const others: Record<string, () => Asked> = {
     ),
 }
 
-const json = (value: unknown) => Buffer.from(JSON.stringify(value))
+const json = (value: unknown, slash = '/') => Buffer.from(JSON.stringify(value).replaceAll('/', slash))
 const segments = many(20_000, id => ({
   id,
   start: id,
@@ -300,6 +300,30 @@ const answers: Record<string, [made: () => Buffer, asked: Asked, type?: string]>
   ],
   'an image with line breaks': [
     () => json({ data: [{ b64_json: large.replace(/.{76}/g, '$&\n') }] }),
+    ask('/v1/images/generations', { model: 'images', prompt: 'a' }),
+  ],
+  'an image with escaped slashes': [
+    () => json({ data: [{ b64_json: large.slice(0, 20 * MB).replaceAll('lp', 'l/') }] }, '\\/'),
+    ask('/v1/images/generations', { model: 'images', prompt: 'a' }),
+  ],
+  'an image in escapes': [
+    () => Buffer.from(`{"data":[{"b64_json":"${large.slice(0, 20)}${'\\u0041'.repeat(4 * MB)}"}]}`),
+    ask('/v1/images/generations', { model: 'images', prompt: 'a' }),
+  ],
+  'an image as a data URL': [
+    () => json({ data: [{ b64_json: url }] }),
+    ask('/v1/images/generations', { model: 'images', prompt: 'a' }),
+  ],
+  'an image with line breaks, streamed': [
+    () => {
+      const event = { type: 'image_generation.completed', b64_json: large.replace(/.{76}/g, '$&\n') }
+      return Buffer.from(`data: ${JSON.stringify(event)}\n\n`)
+    },
+    ask('/v1/images/generations', { model: 'images', prompt: 'a', stream: true }),
+    'text/event-stream',
+  ],
+  'an image that is named two million times': [
+    () => Buffer.from(`{"data":[${'"b64_json",'.repeat(2_500_000)}{"b64_json":"${large.slice(0, MB)}"}]}`),
     ask('/v1/images/generations', { model: 'images', prompt: 'a' }),
   ],
   'an image, streamed': [
@@ -393,6 +417,45 @@ const answers: Record<string, [made: () => Buffer, asked: Asked, type?: string]>
         data: many(2000, index => ({ index, embedding: many(600, () => 0.0123456789) })),
         usage: { prompt_tokens: 1, total_tokens: 1 },
       }),
+    ask('/v1/embeddings', { model: 'embeddings', input: many(2000, () => 'a') }),
+  ],
+  '2,000 embeddings as base64': [
+    () =>
+      json({
+        object: 'list',
+        data: many(2000, index => ({ object: 'embedding', index, embedding: many(1200, () => 0.0123456789) })),
+        usage: { prompt_tokens: 1, total_tokens: 1 },
+      }),
+    ask('/v1/embeddings', { model: 'embeddings', encoding_format: 'base64', input: many(2000, () => 'a') }),
+  ],
+  '2,000 embeddings from base64': [
+    () =>
+      json({
+        object: 'list',
+        data: many(2000, index => ({ object: 'embedding', index, embedding: 'AACAPw'.repeat(2_000) })),
+        usage: { prompt_tokens: 1, total_tokens: 1 },
+      }),
+    ask('/v1/embeddings', { model: 'embeddings', input: many(2000, () => 'a') }),
+  ],
+  '2,000 embeddings of 7,500 digits': [
+    () =>
+      json({
+        data: many(2000, index => ({ index, embedding: many(7500, () => 0) })),
+        usage: { prompt_tokens: 1, total_tokens: 1 },
+      }),
+    ask('/v1/embeddings', { model: 'embeddings', input: many(2000, () => 'a') }),
+  ],
+  'embeddings of 15,000,000 digits': [
+    () => Buffer.from(`{"data":[{"index":0,"embedding":[0${',0'.repeat(15 * MB)}]}]}`),
+    ask('/v1/embeddings', { model: 'embeddings', input: many(2000, () => 'a') }),
+  ],
+  '10,000,000 objects as embeddings': [
+    () => Buffer.from(`{"data":[{}${',{}'.repeat(10 * MB)}]}`),
+    ask('/v1/embeddings', { model: 'embeddings', input: many(2000, () => 'a') }),
+  ],
+  '500,000 short embeddings': [
+    () =>
+      Buffer.from(`{"data":[${many(500_000, index => `{"object":"embedding","index":${index},"embedding":[1]}`)}]}`),
     ask('/v1/embeddings', { model: 'embeddings', input: many(2000, () => 'a') }),
   ],
   '2,000 embeddings, a tool’s form': [
