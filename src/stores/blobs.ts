@@ -8,6 +8,15 @@ const HEAD_BYTES = 64
 const CHUNK_BYTES = 64 * 1024
 /** Age after which a file that no row names is left from a crash. */
 const ABANDONED_MS = 86_400_000
+/** The subfolders of blobs. Others in the folder are not ours. */
+const SUBFOLDER = /^[\da-f]{2}$/
+
+/** Undefined where there is no such file or folder. Rejects with any other error, which does not mean that. */
+const ifThere = <T>(found: Promise<T>): Promise<T | undefined> =>
+  found.catch((thrown: unknown) => {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw thrown
+  })
 
 /** The blobs of jobs under `folder`, in subfolders by the first two digits of their names. */
 export class FileBlobs {
@@ -47,7 +56,7 @@ export class FileBlobs {
 
   /** Bytes from `start` to `end`, inclusive; undefined when the file is missing. */
   async read(blob: string, start: number, end: number): Promise<AsyncIterable<Buffer> | undefined> {
-    const file = await open(this.#pathOf(blob)).catch(() => undefined)
+    const file = await ifThere(open(this.#pathOf(blob)))
     if (!file) return undefined
     return createReadStream('', { fd: file, start, end: Math.max(start, end), highWaterMark: CHUNK_BYTES })
   }
@@ -58,12 +67,13 @@ export class FileBlobs {
 
   /** Removes files older than a day that no row names. `named` returns those of a list that rows name. */
   async sweep(named: (blobs: readonly string[]) => Promise<Set<string>>, now: number): Promise<void> {
-    for (const part of await readdir(this.#folder).catch(() => [])) {
-      const names = await readdir(join(this.#folder, part)).catch(() => [])
+    for (const part of (await ifThere(readdir(this.#folder))) ?? []) {
+      if (!SUBFOLDER.test(part)) continue
+      const names = (await ifThere(readdir(join(this.#folder, part)))) ?? []
       const old: string[] = []
       for (const name of names) {
-        const { mtimeMs } = await stat(join(this.#folder, part, name)).catch(() => ({ mtimeMs: now }))
-        if (mtimeMs < now - ABANDONED_MS) old.push(name)
+        const found = await ifThere(stat(join(this.#folder, part, name)))
+        if (found && found.mtimeMs < now - ABANDONED_MS) old.push(name)
       }
       if (old.length === 0) continue
       const kept = await named(old)
