@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 const MAX_LENGTH = 64
 const SHORT = /^[a-zA-Z0-9]{9}$/
 
-/** At most 64 letters, digits, `_` and `-`; `count` tells calls of one id apart, from 1 on. */
+/** At most 64 letters, digits, `_` and `-`; `count`: which call of this foreign id it is, from 1 on. */
 export function plainId(foreign: string, count: number): string {
   const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
   const suffix = count === 1 ? '' : `_${count}`

@@ -5,7 +5,7 @@ import type { Answer } from './answer.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
 import { sealNamespace } from './replay.ts'
 
-/** Streams arguments once the call has an id and a name. */
+/** Streams arguments once the call has a name, and for a function once they begin like an object. */
 export class CallItem {
   readonly #answer: Answer
   /** Its input is free text. */
