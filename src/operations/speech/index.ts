@@ -40,7 +40,7 @@ const requirements: readonly Requirement<SpeechRequest>[] = [
   },
 ]
 
-/** Priced by characters where the mapping's `tokenizer` says so, else by tokens. */
+/** Priced by characters for models whose `tokenizer` is `CHARACTERS`, else by tokens. */
 export const speech: Operation<'speech'> = {
   name: 'speech',
   impliedBy: ({ output }) => output.length === 1 && output[0] === 'audio',
