@@ -1,8 +1,8 @@
 /** Results as clients read them: kept ones from here, others from their provider, with the client's ranges. */
 import { asError, errors } from '../core/error.ts'
-import type { ContentAnswer, ContentRequest, Job, JobResult } from '../core/ports.ts'
+import type { ContentAnswer, ContentRequest, Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import type { JobsContext, OpenAnswer } from './context.ts'
+import type { JobsContext } from './context.ts'
 import { pollMs, within } from './lease.ts'
 import type { JobProvider } from './provider.ts'
 import { cut, isCurrent, spanOf } from './range.ts'
@@ -131,10 +131,10 @@ function isOneRange(range: string | undefined): range is string {
   return first === '' || last === '' || Number(first) <= Number(last)
 }
 
-const validatorsOf = (answer: OpenAnswer) => [answer.header('etag'), answer.header('last-modified')] as const
+const validatorsOf = (answer: JobAnswer) => [answer.header('etag'), answer.header('last-modified')] as const
 
 /** A range that the provider ignores is cut out of the whole result as it passes, if its length is known. */
-function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
+function passed(answer: JobAnswer, request: ContentRequest): ContentAnswer {
   const [etag, modified] = validatorsOf(answer)
   const said = answer.header('content-type')?.toLowerCase() ?? ''
   const type = said.startsWith('video/') ? said : 'video/mp4'
@@ -173,7 +173,7 @@ function isPart(range: string): boolean {
   return start !== undefined && Number(start) <= Number(end) && (size === '*' || Number(end) < Number(size))
 }
 
-async function* closing(answer: OpenAnswer): AsyncGenerator<Buffer> {
+async function* closing(answer: JobAnswer): AsyncGenerator<Buffer> {
   try {
     yield* answer.chunks
   } finally {

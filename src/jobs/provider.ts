@@ -2,10 +2,10 @@
 import type { Cancellation } from '../core/cancel.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
-import type { Job, JobResult } from '../core/ports.ts'
+import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
-import type { JobsContext, OpenAnswer } from './context.ts'
+import type { JobsContext } from './context.ts'
 import { pollMs, renewing, within } from './lease.ts'
 import { ResultKeeper } from './results.ts'
 import { targetsOf } from './targets.ts'
@@ -86,7 +86,7 @@ export class JobProvider {
     found: Extract<FoundResult, { kind: 'url' | 'own' }>,
     signal: Cancellation,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<OpenAnswer> {
+  ): Promise<JobAnswer> {
     const { caller } = this.#context
     const options = { requestId: job.requestId, tenant: job.orgId, signal, headers, headMs: HEAD_MS, idleMs: IDLE_MS }
     if (found.kind === 'url') return caller.at(target, found.url, options)
@@ -114,7 +114,7 @@ export class JobProvider {
     }
   }
 
-  #call(job: Job, target: Target, request: WireRequest, signal: Cancellation): Promise<OpenAnswer> {
+  #call(job: Job, target: Target, request: WireRequest, signal: Cancellation): Promise<JobAnswer> {
     const ms = pollMs(this.#context)
     const options = { requestId: job.requestId, tenant: job.orgId, signal, headMs: ms, idleMs: ms }
     return this.#context.caller.own(target, request, options)
@@ -126,7 +126,7 @@ const upstreamOf = ({ upstreamId, params }: Job) => ({
   params: JSON.parse(params) as unknown,
 })
 
-async function failureOf(answer: OpenAnswer, target: Target): Promise<GatewayError> {
+async function failureOf(answer: JobAnswer, target: Target): Promise<GatewayError> {
   const { status } = answer
   if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
   const seconds = Number(answer.header('retry-after') ?? Number.NaN)
@@ -134,7 +134,7 @@ async function failureOf(answer: OpenAnswer, target: Target): Promise<GatewayErr
   return Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
 }
 
-async function textOf(answer: OpenAnswer): Promise<string> {
+async function textOf(answer: JobAnswer): Promise<string> {
   const kept = new CoalescedChunks()
   let size = 0
   for await (const chunk of answer.chunks) {

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { BlobStore } from '../core/ports.ts'
 
 const HEAD_BYTES = 64
 const CHUNK_BYTES = 64 * 1024
@@ -19,7 +20,7 @@ const ifThere = <T>(found: Promise<T>): Promise<T | undefined> =>
   })
 
 /** The blobs of jobs under `folder`, in subfolders by the first two digits of their names. */
-export class FileBlobs {
+export class FileBlobs implements BlobStore {
   readonly #folder: string
 
   constructor(folder: string) {

@@ -2,6 +2,7 @@
 import { Client } from 'undici'
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
+import type { CallbackPoster } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { plainConnector } from './paused-answers.ts'
@@ -17,7 +18,7 @@ const FIRST_FREE_PORT = 1024
 const INTERNAL = /(?:^|\.)(?:localhost|local|internal)\.?$/i
 
 /** The `CallbackPoster` of jobs, with a connection of its own for each post. */
-export class HttpCallbackPoster {
+export class HttpCallbackPoster implements CallbackPoster {
   readonly #resolve: Resolve
 
   constructor(resolve: Resolve = nameServers()) {

@@ -1,8 +1,8 @@
 /** Requests about jobs to their providers: answers are read as they come, and no length of time bounds the whole. */
 import { Client, type Dispatcher } from 'undici'
 import { isPublicHost } from '../core/address.ts'
-import type { Cancellation } from '../core/cancel.ts'
 import { errors, GatewayError } from '../core/error.ts'
+import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
 import { inTurns } from '../lib/in-turns.ts'
 import { waitFor } from './auth/wait.ts'
@@ -13,27 +13,8 @@ import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** The context of one request about a job: its caller, cancellation, extra headers and deadlines in milliseconds. */
-interface JobCall {
-  readonly requestId: string
-  readonly tenant: string
-  readonly signal: Cancellation
-  readonly headers?: Readonly<Record<string, string>>
-  /** Until the head is here, and between two chunks. */
-  readonly headMs: number
-  readonly idleMs: number
-}
-
-/** An answer of any status, with its body as it comes; `destroy` must be called to end it early. */
-interface JobAnswer {
-  readonly status: number
-  header(name: string): string | undefined
-  readonly chunks: AsyncIterable<Buffer>
-  destroy(): void
-}
-
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
-export class UpstreamJobCaller {
+export class UpstreamJobCaller implements JobCaller {
   readonly #transport: Transport
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve

@@ -2,9 +2,8 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import type { ContentRequest } from '../../src/core/ports.ts'
+import type { CallbackAnswer, ContentRequest } from '../../src/core/ports.ts'
 import { Callbacks } from '../../src/jobs/callbacks.ts'
-import type { Posted } from '../../src/jobs/context.ts'
 import { isValidToken, tokenFor } from '../../src/jobs/token.ts'
 import { engineKit, FILM, type Said } from './kit.ts'
 
@@ -23,11 +22,11 @@ t.test('a host that does not answer keeps callbacks to others waiting by no more
   }
   const { id } = await kit.create({ callback: to('quick.example') })
   while ((await kit.poll()) > 0) await settled()
-  let release: (posted: Posted) => void = () => undefined
-  const silence = new Promise<Posted>(resolve => {
+  let release: (posted: CallbackAnswer) => void = () => undefined
+  const silence = new Promise<CallbackAnswer>(resolve => {
     release = resolve
   })
-  kit.hear = url => (url.includes('tarpit') ? (silence as unknown as Posted) : { status: 204, text: '' })
+  kit.hear = url => (url.includes('tarpit') ? (silence as unknown as CallbackAnswer) : { status: 204, text: '' })
   const callbacks = new Callbacks(kit.context, 'one')
   for (let turns = 0; turns < 5; turns++) {
     await callbacks.run()

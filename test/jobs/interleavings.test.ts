@@ -4,9 +4,9 @@ import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
 import { isFinal } from '../../src/core/job.ts'
-import type { Job, JobStore } from '../../src/core/ports.ts'
+import type { Job, JobAnswer, JobStore } from '../../src/core/ports.ts'
 import { Callbacks } from '../../src/jobs/callbacks.ts'
-import type { JobsContext, OpenAnswer } from '../../src/jobs/context.ts'
+import type { JobsContext } from '../../src/jobs/context.ts'
 import { Poller } from '../../src/jobs/poller.ts'
 import { JobProvider } from '../../src/jobs/provider.ts'
 import { Jobs } from '../../src/jobs/runner.ts'
@@ -39,7 +39,7 @@ type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 type Kit = Awaited<ReturnType<typeof engineKit>>
 interface Asked {
   readonly method: string
-  readonly resolve: (answer: OpenAnswer) => void
+  readonly resolve: (answer: JobAnswer) => void
 }
 
 /** The newest fence of each job; a write with another one must change nothing. */
@@ -128,7 +128,7 @@ class Holder {
   }
 }
 
-const answerOf = (status: number, body: Buffer): OpenAnswer => ({
+const answerOf = (status: number, body: Buffer): JobAnswer => ({
   status,
   header: () => undefined,
   chunks: (async function* () {

@@ -8,10 +8,10 @@ import type { Catalog, Credential } from '../../src/core/catalog.ts'
 import type { JobOperation } from '../../src/core/job.ts'
 import type { Price } from '../../src/core/money.ts'
 import type { Policies } from '../../src/core/policy.ts'
-import type { Job, JobCallback, Principal } from '../../src/core/ports.ts'
+import type { CallbackAnswer, Job, JobAnswer, JobCall, JobCallback, Principal } from '../../src/core/ports.ts'
 import type { Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { writtenPrice } from '../../src/core/written-price.ts'
-import type { CallOptions, JobOptions, JobsContext, OpenAnswer, Posted } from '../../src/jobs/context.ts'
+import type { JobOptions, JobsContext } from '../../src/jobs/context.ts'
 import { Poller } from '../../src/jobs/poller.ts'
 import { JobProvider } from '../../src/jobs/provider.ts'
 import { Jobs } from '../../src/jobs/runner.ts'
@@ -56,7 +56,7 @@ interface Kit {
   /** Answers to what is asked of the provider. */
   answer: (asked: Asked) => Said
   /** Answers to callbacks. */
-  hear: (url: string) => Posted
+  hear: (url: string) => CallbackAnswer
   /** A job that is being created, and one that its provider has. */
   begin(changes?: JobFacts): Promise<Job>
   create(changes?: JobFacts): Promise<Job>
@@ -108,7 +108,7 @@ export async function engineKit(
   const asked: Asked[] = []
   const posted: Kit['posted'] = []
   const blobs = new Map<string, Buffer>()
-  const answerTo = (path: string, method: string, { signal, headers = {} }: CallOptions): Promise<OpenAnswer> => {
+  const answerTo = (path: string, method: string, { signal, headers = {} }: JobCall): Promise<JobAnswer> => {
     const question = { method, path, headers }
     asked.push(question)
     const { status = 200, headers: names = {}, body = '', hang, error } = kit.answer(question)
