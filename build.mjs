@@ -9,6 +9,12 @@ import { build } from 'esbuild'
 
 /** The sockets of undici without its fetch, its caches and its mocks: a third of all that was loaded at a start. */
 const sockets = fileURLToPath(new URL('build/undici.js', import.meta.url))
+/** Half of what the first call of an MCP tool loaded was a compiler of schemas. */
+const validator = fileURLToPath(new URL('build/mcp-validator.js', import.meta.url))
+const replaced = (filter, path) => ({
+  name: path,
+  setup: build => build.onResolve({ filter }, () => ({ path })),
+})
 
 await rm('dist', { recursive: true, force: true })
 const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'))
@@ -38,7 +44,7 @@ await build({
   platform: 'node',
   target: 'node20',
   external: ['ajv', 'better-sqlite3', 'better-sqlite3-napi'],
-  plugins: [{ name: 'undici', setup: build => build.onResolve({ filter: /^undici$/ }, () => ({ path: sockets })) }],
+  plugins: [replaced(/^undici$/, sockets), replaced(/\/ajv-provider\.js$/, validator)],
   banner: {
     js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
   },

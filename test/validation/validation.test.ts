@@ -1,5 +1,7 @@
 /** Schemas become functions: most at the build, and then they say the same as those that are compiled later. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { commands } from '../../src/admin/commands/index.ts'
 import { gatewayFile } from '../../src/config/schemas/gateway.ts'
@@ -27,6 +29,14 @@ t.test('the build holds the code of all that is checked at a start, in requests 
     t.ok(keyOf(json) in built, JSON.stringify(json).slice(0, 200))
   }
   for (const { name, options } of filters) t.ok(keyOf(options.json) in built, name)
+})
+
+t.test('of what the build made, the build alone loads the compiler of schemas in any case', async t => {
+  const folder = dirname(load.resolve('../../dist/src/validators.cjs'))
+  const loading = readdirSync(folder)
+    .filter(name => name.endsWith('.js'))
+    .filter(name => /(?:from |[rR]equire\()["']ajv\b/.test(readFileSync(join(folder, name), 'utf8')))
+  t.strictSame(loading, ['prebuild.js'])
 })
 
 t.test('what the build made finds the same faults, and changes a request as little', async t => {
