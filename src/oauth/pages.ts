@@ -14,7 +14,7 @@ const MEANING: Readonly<Record<Scope, string>> = {
 export const plainName = (name: string): string => name.replace(/\p{Cf}/gu, '')
 
 /** What the consent page shows. */
-export interface ConsentPage {
+interface ConsentPage {
   readonly client: Pick<KnownClient, 'name' | 'verified' | 'redirectUris'>
   readonly request: ConsentRequest
   /** `request`, signed, for the hidden field. */
