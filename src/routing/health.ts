@@ -12,10 +12,10 @@ import { type RoutingQuery, tenantOf } from './query.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
 
 /** The caller of an attempt, and whether it streams. */
-export type AttemptContext = Pick<RoutingQuery, 'principal' | 'streaming'>
+type AttemptContext = Pick<RoutingQuery, 'principal' | 'streaming'>
 
 /** How an answer has ended, and when. */
-export interface EndedAnswer extends AttemptContext {
+interface EndedAnswer extends AttemptContext {
   readonly outcome: Outcome | undefined
   readonly failure: GatewayError | undefined
   readonly timings: Readonly<Timings>
