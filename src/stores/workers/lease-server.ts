@@ -14,7 +14,7 @@ const CAUTION = 4
 const RECALL_MS = 250
 
 /** Recalls the unused units of a worker; empty when it has none. Rejects when the worker has ended. */
-export type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
+type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
 
 /** The counters of the primary; each worker has one `borrower`. */
 export class LeaseServer {

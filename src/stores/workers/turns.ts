@@ -13,7 +13,7 @@ const MAX_BYTES = 64 * MIB
 export type KeptTurn = readonly [key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string]
 
 /** Calls of a worker to the primary. */
-export interface TurnPort {
+interface TurnPort {
   keep(turn: KeptTurn): void
   find(keys: readonly string[]): Promise<readonly KeptTurn[]>
 }

@@ -27,7 +27,7 @@ import { Tables } from './tables.ts'
 import { usageStore } from './usage.ts'
 
 /** All are optional. */
-export interface MemoryOptions {
+interface MemoryOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
   /** Receives the errors of spooled rows that cannot be entered. */

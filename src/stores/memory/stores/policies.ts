@@ -63,7 +63,7 @@ export function policyFacts(tables: Tables, limits: Limits): (orgId: string) => 
 }
 
 /** Also moves the rules of a key to its successor, within a transaction. */
-export interface MemoryRules extends RuleStore {
+interface MemoryRules extends RuleStore {
   move(from: string, to: string): void
 }
 
