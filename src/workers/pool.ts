@@ -11,7 +11,7 @@ import { WorkerSlot } from './worker-slot.ts'
 const GLANCE_MS = 500
 
 /** What workers are started with, and callbacks for their life. */
-export interface PoolOptions {
+interface PoolOptions {
   /** Module that a worker runs. */
   readonly entry: string
   readonly count: number

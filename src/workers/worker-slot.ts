@@ -15,7 +15,7 @@ const MAX_DELAY_MS = 30_000
 export type End = number | string
 
 /** What a slot needs of its pool. */
-export interface WorkerSlotOptions {
+interface WorkerSlotOptions {
   begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void
   onEnd(pid: number): void
