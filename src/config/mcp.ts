@@ -45,6 +45,8 @@ export const mcpEntry = s.default(
     ),
     /** The model of the tool `generate-nano-banana`. */
     nano_banana: s.default(s.string({ minLength: 1, maxLength: 256 }), 'gemini-3-pro-image'),
+    /** Bytes of all files in the folder that generated images are saved to. */
+    max_saved: s.default(s.size(), '10GiB'),
   }),
   {},
 )
@@ -62,6 +64,7 @@ export function linkMcp({ value: { mcp, server }, source }: ConfigFile<GatewayFi
       origins: new Set(mcp.origins.map(name => name.toLowerCase())),
     },
     nanoBanana: mcp.nano_banana,
+    maxSaved: mcp.max_saved,
     oauth: {
       readsDocuments: mcp.client_metadata === 'auto' ? isHttps(url) : mcp.client_metadata === 'on',
       redirectSchemes: new Set(mcp.redirect_schemes),

@@ -6,6 +6,8 @@ export interface McpOptions {
   readonly site: Site
   /** The model of the tool `generate-nano-banana`. */
   readonly nanoBanana: string
+  /** Bytes that the files of `UPLOAD_DIR` may have together. */
+  readonly maxSaved: number
   readonly oauth: OAuthOptions
 }
 

@@ -242,6 +242,7 @@ export function fakeContext(): Fake {
       mcp: {
         site: { publicUrl: undefined, hosts: new Set(), origins: new Set() },
         nanoBanana: '',
+        maxSaved: 1,
         oauth: oauthOptions,
       },
       realtime: {

@@ -1,9 +1,9 @@
 /** The folder that generated images are saved to. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { uploadFolder } from '../../src/mcp/tools/upload.ts'
+import { save, uploadFolder } from '../../src/mcp/tools/upload.ts'
 
 t.test(
   'X16 only an absolute path of a folder that can be written is taken, and an error names the variable',
@@ -12,7 +12,7 @@ t.test(
     t.teardown(() => rm(folder, { recursive: true }))
     const file = join(folder, 'a-file')
     await writeFile(file, '')
-    t.equal(await uploadFolder(folder), folder)
+    t.equal((await uploadFolder(folder))?.path, folder)
     for (const unset of [undefined, '']) t.equal(await uploadFolder(unset), undefined, 'an empty value counts as unset')
     const rows: [given: string, says: string][] = [
       ['images', 'it must be an absolute path'],
@@ -31,3 +31,37 @@ t.test(
     }
   },
 )
+
+const PNG = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(84)])
+const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' } as const
+
+t.test('the files of the folder are bounded, and one organization gets half of what others leave', async t => {
+  const path = t.testdir({ 'from-the-operator.txt': 'x'.repeat(100) })
+  const folder = (await uploadFolder(path))!
+  const most = 10 * PNG.length + 100
+  let names = 0
+  const saves = async (org: string, times: number) => {
+    const saved = await Promise.all(
+      Array.from({ length: times }, () => save(folder, { stem: `${++names}`, extension: '.png' }, [image], org, most)),
+    )
+    return saved.filter(paths => paths !== undefined).length
+  }
+  t.equal(await saves('greedy', 20), 5)
+  t.equal(await saves('other', 20), 2, 'half of the other five')
+  t.equal(await saves('third', 1), 1)
+  t.equal(await saves('greedy', 1), 0)
+  const restarted = (await uploadFolder(path))!
+  t.equal(await save(restarted, { stem: 'a', extension: '.png' }, [image, image], 'greedy', most), undefined)
+  t.equal((await readdir(path)).length, 9, 'what is refused leaves no file')
+  for (const name of await readdir(path)) await rm(`${path}/${name}`)
+  t.equal(await saves('greedy', 1), 1, 'once the operator has removed files')
+})
+
+t.test('an image that cannot be saved leaves no file and takes no room', async t => {
+  const path = t.testdir({ 'cat.png': 'first' })
+  const folder = (await uploadFolder(path))!
+  const names = { stem: 'cat', extension: '.png' }
+  await t.rejects(save(folder, names, [image], 'org', 4 * PNG.length), { code: 'EEXIST' })
+  t.strictSame(await readdir(path), ['cat.png'], 'a file that was there stays')
+  t.ok(await save(folder, { stem: 'dog', extension: '.png' }, [image], 'org', 4 * PNG.length))
+})

@@ -46,6 +46,17 @@ export interface Replayed {
   readonly at: number
 }
 
+/** The folder that generated images are saved to. */
+export interface UploadFolder {
+  /** Absolute. */
+  readonly path: string
+  /**
+   * Calls `write` where the files of the folder and `bytes` more are at most `most` together, and the organization has
+   * its share of them; false where not. One write at a time.
+   */
+  write(org: string, bytes: number, most: number, write: () => Promise<void>): Promise<boolean>
+}
+
 /** An entry of the response cache. */
 export interface CachedReply extends Replayed {
   readonly events: readonly Event[]
@@ -274,8 +285,8 @@ export interface Services {
   readonly measurements: Measurements
   readonly circuits: Circuits
   readonly affinity: AffinityStore
-  /** Absolute path of the folder that generated images may be saved to; undefined for none. */
-  readonly uploads: string | undefined
+  /** Undefined where generated images are not saved. */
+  readonly uploads: UploadFolder | undefined
   /** Chance: uniform, from 0 to below 1. */
   random(): number
   /** Wall clock, Unix milliseconds. */

@@ -58,7 +58,7 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
     const folder = ex.policy?.keepsReplies === false ? undefined : services.uploads
     let names: Names | undefined
     if (folder !== undefined || filename !== undefined) {
-      const found = await namesFor(folder, filename, services.now())
+      const found = await namesFor(folder?.path, filename, services.now())
       if (typeof found === 'string') return toolError(`Invalid arguments for generate-nano-banana: filename ${found}`)
       names = found
     }
@@ -67,7 +67,9 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
     if (folder === undefined || !names) return { content: made.blocks }
     const images = made.blocks.filter(block => block.type === 'image')
     try {
-      const paths = await save(folder, names, images)
+      const { maxSaved } = ex.snapshot.mcp
+      const paths = await save(folder, names, images, ex.principal!.orgId, maxSaved)
+      if (!paths) return { content: [textBlock(noRoom(maxSaved)), ...made.blocks] }
       return { content: [textBlock(`Saved: ${paths.join(', ')}`), ...made.blocks] }
     } catch (err) {
       // The image has been paid for, so that the caller gets it.
@@ -76,6 +78,10 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
     }
   },
 }
+
+const noRoom = (most: number): string =>
+  `The image is not saved: the folder for images holds at most ${most} bytes, and of what others leave of that, half is ` +
+  'for one organization. The operator can remove files from it, or raise mcp.max_saved.'
 
 /** The fields of an images answer that the tools read. */
 interface Answer {

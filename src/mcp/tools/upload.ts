@@ -1,6 +1,7 @@
 /** Saves images in the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
-import { access, constants, lstat, open, stat } from 'node:fs/promises'
+import { access, constants, lstat, open, readdir, stat, unlink } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
+import type { UploadFolder } from '../../core/ports.ts'
 import { imageType } from '../../lib/image-type.ts'
 import type { Block } from '../tool.ts'
 
@@ -22,8 +23,48 @@ export interface Names {
   readonly extension: string | undefined
 }
 
+/** Of what others leave, what one organization may take. */
+const SHARE = 1 / 2
+
+class Folder implements UploadFolder {
+  readonly path: string
+  /** Bytes that this process has saved, by organization. */
+  readonly #saved = new Map<string, number>()
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  write(org: string, bytes: number, most: number, write: () => Promise<void>): Promise<boolean> {
+    const turn = this.#turn.then(() => this.#write(org, bytes, most, write))
+    this.#turn = turn.catch(() => undefined)
+    return turn
+  }
+
+  async #write(org: string, bytes: number, most: number, write: () => Promise<void>): Promise<boolean> {
+    const all = await this.#size()
+    // The operator may have removed files since.
+    const own = Math.min(all, this.#saved.get(org) ?? 0)
+    if (all + bytes > most || own + bytes > SHARE * (most - (all - own))) return false
+    await write()
+    this.#saved.set(org, own + bytes)
+    return true
+  }
+
+  /** Bytes of its files, those of the operator as well. */
+  async #size(): Promise<number> {
+    let size = 0
+    for (const name of await readdir(this.path)) {
+      const file = await lstat(join(this.path, name)).catch(() => undefined)
+      if (file?.isFile()) size += file.size
+    }
+    return size
+  }
+}
+
 /** The folder that the environment names; undefined for none. Rejects with an Error that names the variable. */
-export async function uploadFolder(given: string | undefined): Promise<string | undefined> {
+export async function uploadFolder(given: string | undefined): Promise<UploadFolder | undefined> {
   if (!given) return undefined
   const wrong = (why: string) => new Error(`the environment variable UPLOAD_DIR is "${given}"; ${why}`)
   if (!isAbsolute(given)) throw wrong('it must be an absolute path')
@@ -32,7 +73,7 @@ export async function uploadFolder(given: string | undefined): Promise<string | 
   await access(given, constants.W_OK | constants.X_OK).catch(() => {
     throw wrong('it must be a folder that can be written')
   })
-  return given
+  return new Folder(given)
 }
 
 /** The name of an image's file, or what is wrong with it. Without a folder only the name itself is checked. */
@@ -61,24 +102,42 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Resolves with the paths of the files. Rejects where one cannot be made; those before it stay. */
-export async function save(folder: string, { stem, extension }: Names, images: readonly Block[]): Promise<string[]> {
+/**
+ * Resolves with the paths of the files; undefined where there is no room for them. Rejects where one cannot be made;
+ * then nothing is left of it, and those before it stay.
+ */
+export async function save(
+  folder: UploadFolder,
+  { stem, extension }: Names,
+  images: readonly Block[],
+  org: string,
+  most: number,
+): Promise<string[] | undefined> {
+  const files = images.flatMap(image => (image.type === 'image' ? [Buffer.from(image.data, 'base64')] : []))
   const paths: string[] = []
-  for (const [index, image] of images.entries()) {
-    if (image.type !== 'image') continue
-    const bytes = Buffer.from(image.data, 'base64')
-    const own = extensions[imageType(bytes) ?? '']
-    const end = extension ?? `.${own ?? 'png'}`
-    const number = images.length > 1 ? `-${index + 1}` : ''
-    const path = join(folder, `${stem.slice(0, MAX_NAME_BYTES - SUFFIX_BYTES)}${number}${end}`)
-    const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
-    const file = await open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, MODE)
-    try {
-      await file.writeFile(bytes)
-    } finally {
-      await file.close()
+  const write = async () => {
+    for (const [index, bytes] of files.entries()) {
+      const own = extensions[imageType(bytes) ?? '']
+      const end = extension ?? `.${own ?? 'png'}`
+      const number = files.length > 1 ? `-${index + 1}` : ''
+      const path = join(folder.path, `${stem.slice(0, MAX_NAME_BYTES - SUFFIX_BYTES)}${number}${end}`)
+      await writeNew(path, bytes)
+      paths.push(path)
     }
-    paths.push(path)
   }
-  return paths
+  const size = files.reduce((sum, { length }) => sum + length, 0)
+  return (await folder.write(org, size, most, write)) ? paths : undefined
+}
+
+async function writeNew(path: string, bytes: Buffer): Promise<void> {
+  const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
+  const file = await open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, MODE)
+  try {
+    await file.writeFile(bytes)
+  } catch (thrown) {
+    await unlink(path)
+    throw thrown
+  } finally {
+    await file.close()
+  }
 }
