@@ -342,6 +342,7 @@ t.test('M19 what a request may say is checked', async t => {
     [{ seconds: 5 }, 'seconds'],
     [{ size: '1920x1080' }, 'size'],
     [{ n: 2 }, 'n'],
+    [{ negative_prompt: 'x'.repeat(32_001) }, 'negative_prompt'],
     [{ last_frame: 'data:image/png;base64,iVBORw0KGgo=' }, 'last_frame'],
     [{ callback_url: 'https://a.example/' }, 'callback_secret'],
   ] as const) {

@@ -20,6 +20,9 @@ const videoSizes = [
 ] as const
 type VideoSize = (typeof videoSizes)[number]
 
+/** Characters of a prompt, and of what a film is not to show. */
+const MAX_PROMPT = 32_000
+
 const url = s.string({ minLength: 1 })
 const optional = <S extends Parameters<typeof s.nullable>[0]>(schema: S) => s.optional(s.nullable(schema))
 const image = s.either(url, s.open({ image_url: s.optional(s.nullable(url)) }))
@@ -32,7 +35,7 @@ const referred = <const K extends string>(key: K) =>
 /** A JSON body, or the fields of a form. */
 export const videoBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
-  prompt: s.string({ minLength: 1, maxLength: 32_000 }),
+  prompt: s.string({ minLength: 1, maxLength: MAX_PROMPT }),
   seconds: optional(s.either(s.integer({ minimum: 1, maximum: 3600 }), s.string({ pattern: '^[1-9]\\d{0,3}$' }))),
   size: optional(s.enum(...videoSizes)),
   audio: optional(s.boolean()),
@@ -46,7 +49,7 @@ export const videoBody = s.open({
   callback_secret: optional(s.string({ minLength: 1, maxLength: 256 })),
   n: optional(s.integer({ minimum: 1, maximum: 1 })),
   seed: optional(s.integer()),
-  negative_prompt: optional(s.string()),
+  negative_prompt: optional(s.string({ maxLength: MAX_PROMPT })),
 })
 /** A valid body of `/v1/videos`. */
 export type VideoBody = Infer<typeof videoBody>
