@@ -1,4 +1,5 @@
 /** A client of the admin listener. */
+import { configured } from './config-file.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
 import { Failure, type Io } from './io.ts'
 import { findToken, type TokenPlaces } from './token.ts'
@@ -7,7 +8,7 @@ const DEFAULT_ADMIN = 'http://127.0.0.1:9901'
 
 /** Requests to the admin listener, with its token. */
 export interface Admin {
-  readonly url: URL
+  url(): Promise<URL>
   /** Body of the answer as text; throws a Failure for any error status. */
   text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string>
   /** The same as JSON. Gateway and command line are one package, so `T` is not verified. */
@@ -16,10 +17,36 @@ export interface Admin {
 }
 
 /** The address is `--admin`, `GATEWAY_ADMIN`, or the default. Throws a Failure for one that is no URL. */
-export function connect(options: TokenPlaces & { admin?: string | undefined }, io: Io): Admin {
-  const url = parseUrl(options.admin ?? (io.env.GATEWAY_ADMIN || DEFAULT_ADMIN), DEFAULT_ADMIN)
+type AdminPlaces = TokenPlaces & { readonly admin?: string | undefined }
+
+/** `because`: what names the address, for messages. */
+interface Address {
+  readonly url: URL
+  readonly because: string
+}
+
+/** In order: `--admin`, `GATEWAY_ADMIN`, `server.admin` of the configuration file, the default. */
+async function addressOf({ admin, config }: AdminPlaces, io: Io): Promise<Address> {
+  const given = admin ?? io.env.GATEWAY_ADMIN
+  if (given) return { url: parseUrl(given, DEFAULT_ADMIN), because: '' }
+  const found = await configured(config, io, ['server', 'admin'], '--admin')
+  if (!found) return { url: parseUrl(DEFAULT_ADMIN, DEFAULT_ADMIN), because: '' }
+  const url = parseUrl(found.text, DEFAULT_ADMIN)
+  // A gateway that listens on every address is reached at this machine's own.
+  if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
+  if (url.hostname === '[::]') url.hostname = '[::1]'
+  return { url, because: `, which server.admin in ${found.file} names` }
+}
+
+export function connect(options: AdminPlaces, io: Io): Admin {
+  let found: Promise<Address> | undefined
+  const address = () => {
+    found ??= addressOf(options, io)
+    return found
+  }
 
   async function text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string> {
+    const { url, because } = await address()
     const found = await findToken(options, io)
     const headers: Record<string, string> = { 'x-gateway-actor': actorOf(io) }
     if (found.token !== undefined) headers.authorization = `Bearer ${found.token}`
@@ -32,17 +59,19 @@ export function connect(options: TokenPlaces & { admin?: string | undefined }, i
     } catch (thrown) {
       if (!unreachable(thrown)) throw thrown
       throw new Failure(
-        `cannot reach the gateway at ${url.origin}; start it with \`npx model-gateway\` or pass --admin`,
+        `cannot reach the gateway at ${url.origin}${because}; start it with \`npx model-gateway\` or pass --admin`,
       )
     }
   }
+
+  const url = async () => (await address()).url
 
   async function json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T> {
     const answer = await text(method, path, body)
     try {
       return JSON.parse(answer) as T
     } catch {
-      throw new Failure(notAdmin(url))
+      throw new Failure(notAdmin(await url()))
     }
   }
 

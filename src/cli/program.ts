@@ -30,7 +30,7 @@ function build(io: Io): Command {
   const program = new Command('gatewayctl')
     .description('Operates a running Model Gateway through its admin listener.')
     .version(version)
-    .option('--admin <url>', 'the admin listener (GATEWAY_ADMIN; default http://127.0.0.1:9901)')
+    .option('--admin <url>', 'the admin listener (GATEWAY_ADMIN; default: server.admin of the configuration file)')
     .option(
       '--token-file <file>',
       'the file of the admin token (default: GATEWAY_ADMIN_TOKEN, the one in GATEWAY_DATA or ./data)',

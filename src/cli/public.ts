@@ -91,6 +91,6 @@ export async function publicUrl(given: string | undefined, { admin }: Session): 
   if (given !== undefined) return parseUrl(given, PUBLIC_EXAMPLE)
   const { listen } = await admin.command<Status>('status')
   const url = parseUrl(listen, PUBLIC_EXAMPLE)
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = admin.url.hostname
+  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = (await admin.url()).hostname
   return url
 }

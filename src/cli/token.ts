@@ -1,11 +1,10 @@
 /** Finds the admin token. */
-import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { locateConfig } from '../config/locate.ts'
-import { expand, resolveReferences } from '../config/reference.ts'
-import { errorCode, Failure, type Io } from './io.ts'
+import { configured, readIfThere } from './config-file.ts'
+import { Failure, type Io } from './io.ts'
 
 const TOKEN_FILE = 'admin.token'
+const OPTION = '--token-file'
 
 /** Paths that options name; `config` is that of `gateway.yaml`. */
 export interface TokenPlaces {
@@ -25,7 +24,7 @@ type FoundToken =
 export async function findToken({ tokenFile, config }: TokenPlaces, io: Io): Promise<FoundToken> {
   if (tokenFile !== undefined) {
     const path = resolve(io.cwd, tokenFile)
-    const token = await readIfThere(path)
+    const token = await readIfThere(path, OPTION)
     if (token === undefined) throw new Failure(`there is no token file ${path}; pass the right one as --token-file`)
     return { token: token.trim(), from: path }
   }
@@ -34,39 +33,18 @@ export async function findToken({ tokenFile, config }: TokenPlaces, io: Io): Pro
 
   const local = resolve(io.cwd, data || 'data', TOKEN_FILE)
   const looked = [local]
-  let token = await readIfThere(local)
+  let token = await readIfThere(local, OPTION)
   if (token !== undefined) return { token: token.trim(), from: local }
   const beside = await besideDatabase(config, io)
   if (beside === undefined || beside === local) return { token: undefined, looked }
   looked.push(beside)
-  token = await readIfThere(beside)
+  token = await readIfThere(beside, OPTION)
   return token === undefined ? { token, looked } : { token: token.trim(), from: beside }
 }
 
-/**
- * The token file of the gateway that uses this configuration file; undefined when the file does not determine it or is
- * irrelevant. Other errors in the file are ignored here: `gatewayctl reload` reports their positions.
- */
-async function besideDatabase(option: string | undefined, { env, cwd }: Io): Promise<string | undefined> {
-  if (env.GATEWAY_DATA) return undefined
-  const { path: config, packaged } = locateConfig(option, env, cwd)
-  if (packaged) return undefined
-  const folder = dirname(resolve(cwd, config))
-  const text = await readIfThere(resolve(cwd, config))
-  if (text === undefined) return undefined
-  const { parseDocument } = await import('./yaml.ts')
-  const sqlite = parseDocument(text).getIn(['stores', 'sqlite'])
-  if (typeof sqlite !== 'string') return undefined
-  const path = expand(sqlite, await resolveReferences(sqlite, folder, env), () => '')
-  return join(dirname(resolve(folder, path)), TOKEN_FILE)
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (thrown) {
-    const code = errorCode(thrown)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new Failure(`cannot read ${path} (${code}); run as the user of the gateway, or pass --token-file`)
-  }
+/** The token file of the gateway that uses this configuration file; undefined when the file does not determine it. */
+async function besideDatabase(option: string | undefined, io: Io): Promise<string | undefined> {
+  if (io.env.GATEWAY_DATA) return undefined
+  const sqlite = await configured(option, io, ['stores', 'sqlite'], OPTION)
+  return sqlite && join(dirname(resolve(sqlite.folder, sqlite.text)), TOKEN_FILE)
 }

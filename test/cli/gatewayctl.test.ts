@@ -298,6 +298,29 @@ t.test('the token is looked for in the documented order', async t => {
   t.match((await ctl(['metrics', '--admin', admin], {})).stdout, /^# HELP up/, 'metrics need none')
 })
 
+t.test('the admin listener is the one that the configuration file names', async t => {
+  const { ctl, admin, dir } = await shell(t)
+  const { port } = new URL(admin)
+  mkdirSync(join(dir, 'etc'))
+  const status = (args: string[] = [], env: Record<string, string> = {}) =>
+    ctl(['status', '--json', ...args], { GATEWAY_ADMIN_TOKEN: TOKEN, ...env })
+  const named = ['--config', 'etc/gateway.yaml']
+  for (const address of [`127.0.0.1:${port}`, `0.0.0.0:${port}`, `127.0.0.1:\${PORT}`]) {
+    writeFileSync(join(dir, 'etc/gateway.yaml'), `server: { admin: "${address}" }\n`)
+    t.equal((await status(named, { PORT: port })).code, 0, address)
+  }
+  t.equal((await status([], { GATEWAY_CONFIG: 'etc/gateway.yaml', PORT: port })).code, 0, 'of GATEWAY_CONFIG')
+  const closed = `127.0.0.1:${await closedPort()}`
+  writeFileSync(join(dir, 'etc/gateway.yaml'), `server: { admin: "${closed}" }\n`)
+  t.equal(
+    (await status(named)).stderr,
+    `cannot reach the gateway at http://${closed}, which server.admin in etc/gateway.yaml names; ` +
+      'start it with `npx model-gateway` or pass --admin\n',
+  )
+  t.equal((await status([...named, '--admin', admin])).code, 0, '--admin comes first')
+  t.equal((await status(named, { GATEWAY_ADMIN: admin })).code, 0, 'GATEWAY_ADMIN comes before the file')
+})
+
 t.test('image writes a picture into a file, and never over one that it was not given', async t => {
   const { ctl, admin, dir } = await shell(t)
   const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
