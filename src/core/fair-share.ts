@@ -21,7 +21,7 @@ interface Arrival {
 export class FairShare {
   #limit: number
   readonly #now: () => number
-  readonly #alone: number
+  #alone: number
   #contended: number
   /** Only tenants that hold something. */
   readonly #held = new Map<string, number>()
@@ -45,9 +45,10 @@ export class FairShare {
   }
 
   /** What is held stays held, also beyond a lower limit. */
-  resize(limit: number, contended: number): void {
+  resize(limit: number, contended: number, alone = this.#alone): void {
     this.#limit = limit
     this.#contended = contended
+    this.#alone = alone
   }
 
   /** Takes `amount` until `release`. False, and nothing is taken, when it passes the limit or the tenant's share. */

@@ -49,3 +49,18 @@ t.test('a provider of all organizations keeps its count, and with it the share o
     'b was there just now',
   )
 })
+
+t.test('an organization alone leaves some calls of a large provider to others', async t => {
+  const rows = [
+    ['small', { concurrency: 15, owner: undefined }, 15],
+    ['large', { concurrency: 32, owner: undefined }, 30],
+    ['own', { concurrency: 32, ownerConcurrency: 64 }, 32],
+  ] as const
+  for (const [id, given, most] of rows) {
+    const counts = new InFlightCounts()
+    const open = Array.from({ length: 40 }, () => counts.begin('a', own(id, given))).filter(one => one !== undefined)
+    t.equal(open.length, most, id)
+    const other = counts.begin('b', own(id, given))
+    t.equal(other !== undefined, id === 'large', `${id}: another organization`)
+  }
+})
