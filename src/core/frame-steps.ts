@@ -11,6 +11,7 @@ const STEP = 1024 * 1024
 
 /** In bytes, where a frame has any, else in characters: to make text of bytes takes long. */
 export const sizeOf = (frame: Frame): number => frame.bytes?.length ?? frame.data.length
+/** Whether a frame is read in steps: from 256 KiB on, or as many characters, as `sizeOf` counts. */
 export const isLarge = (frame: Frame): boolean => sizeOf(frame) >= LARGE
 
 /** The events of a frame. */
