@@ -91,7 +91,7 @@ function stopsOf({ stop = [] }: Readonly<ChatRequest>): Json {
   return sequences.length > 0 ? { stop_sequences: sequences } : {}
 }
 
-/** False from the API version on that has no sampling parameters, and where the mapping does not list this one. */
+/** False for the API version that has no sampling parameters, and where the mapping does not list this one. */
 export const acceptsSampling = ({ mapping, provider }: Target, name: 'temperature' | 'top_p'): boolean =>
   headerOf(provider.headers, 'anthropic-version')?.value !== WITHOUT_SAMPLING && mapping.parameters?.has(name) !== false
 

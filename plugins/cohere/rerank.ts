@@ -30,5 +30,5 @@ function read(answer: unknown, documents: number): Ranking {
   return { list: results, usage: prompt === undefined ? { request } : { request, prompt } }
 }
 
-/** The Rerank API. */
+/** Cohere's Rerank API, `POST /rerank`. */
 export const rerank = rerankWire('cohere.rerank', encode, read)
