@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module'
 import type BetterSqlite3 from 'better-sqlite3'
 
-/** An open database. */
+/** An open database, of whichever driver is installed. */
 export type Sqlite = BetterSqlite3.Database
 type Driver = typeof BetterSqlite3
 

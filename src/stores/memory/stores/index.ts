@@ -26,7 +26,6 @@ import { responseStore } from './responses.ts'
 import { Tables } from './tables.ts'
 import { usageStore } from './usage.ts'
 
-/** All are optional. */
 interface MemoryOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
