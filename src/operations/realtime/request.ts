@@ -58,7 +58,7 @@ export const clientSecretBody = s.object({
   ),
   session: s.tagged(realtimeSession, transcriptionSession),
 })
-/** A valid body. */
+/** A valid body of `POST /v1/realtime/client_secrets`. */
 type ClientSecretBody = Infer<typeof clientSecretBody>
 /** The settings of a session as clients write them. */
 export type SessionSettings = ClientSecretBody['session']
