@@ -4,7 +4,7 @@ import { believed, type Expected } from './believed-usage.ts'
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
-import { IMAGE_PROMPT_TOKENS } from './media.ts'
+import { IMAGE_PROMPT_TOKENS, pageTokens } from './media.ts'
 import { type Cost, costOf, noCost } from './money.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
@@ -67,8 +67,9 @@ export class AnswerUsage {
   }
 
   readonly #expected = (): Expected => {
-    const { target, request, operation } = this.#ex
+    const { target, request, operation, native } = this.#ex
     const usage = this.prompt
+    usage.prompt = usage.prompt! + pageTokens(native?.pages)
     const extras = request && target && operation.extras?.(request, target.mapping.model)
     if (extras) mergeUsage(usage, extras)
     const output = request && operation.output?.(request)

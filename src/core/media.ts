@@ -21,6 +21,9 @@ const FILE_BYTES_PER_TOKEN = 16
 const FILE_TOKENS = 24_000
 const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
 
+/** Of pages that a provider's own tools may read. */
+export const pageTokens = (pages = 0): number => pages * FILE_TOKENS
+
 const nothing: Media = { images: 0, audioTokens: 0, fileTokens: 0 }
 
 /** Adds up sizes only, so that it costs the same for small and for large media. */

@@ -81,6 +81,8 @@ export interface NativeRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Path of a field that changes the request, and that no other wire can carry; undefined when there is none. */
   readonly only?: string | undefined
+  /** Pages that tools of the provider may read, which stand nowhere in the body; at least one where a tool reads any. */
+  readonly pages?: number
 }
 
 /** For wires that are also client wires: forwards a client's body unchanged. */

@@ -1,7 +1,9 @@
 /** What holds and charges of other operations than chat come to: characters, pages, requests, hours, sound. */
 import t from 'tap'
+import { nativeOf as geminiNative } from '../../src/codecs/gemini/native.ts'
+import { nativeOf as messagesNative } from '../../src/codecs/messages/native.ts'
 import type { Price } from '../../src/core/money.ts'
-import type { Target } from '../../src/core/translator.ts'
+import type { NativeRequest, Target } from '../../src/core/translator.ts'
 import { moderations } from '../../src/endpoints/moderations.ts'
 import { ocr } from '../../src/endpoints/ocr.ts'
 import { rerank } from '../../src/endpoints/rerank.ts'
@@ -48,6 +50,27 @@ t.test('a hold is the cost of the request: exact where it can be computed before
     ex.target = to
     const held = estimate(ex)
     t.equal(held && costWith(held, 0), nano, says)
+  }
+})
+
+t.test("pages that a provider's tools may read are held for", async t => {
+  const messages = (...tools: object[]) => messagesNative({ messages: [], tools }, exchange())
+  const gemini = (...tools: object[]) => geminiNative({ contents: [], tools }, undefined, 1)
+  const fetches = { type: 'web_fetch_20250910', name: 'web_fetch' }
+  const rows: [says: string, native: NativeRequest, pages: number][] = [
+    ['no tool', messages(), 0],
+    ['a tool of the client', messages({ name: 'web_fetch_mine', input_schema: { type: 'object' } }), 0],
+    ['one page', messages(fetches), 1],
+    ['as many as are allowed', messages({ ...fetches, max_uses: 4 }), 4],
+    ['ten at most', messages({ ...fetches, max_uses: 1e6 }), 10],
+    ['no tool of Gemini', gemini({ functionDeclarations: [] }, { codeExecution: {} }), 0],
+    ['addresses of Gemini', gemini({ urlContext: {} }), 1],
+  ]
+  for (const [says, native, pages] of rows) {
+    const request = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'abcd' }] }
+    const ex = exchange({ request, target: offer(perMillion({ prompt: '1', completion: '2' })) })
+    ex.native = native
+    t.equal(costWith(estimate(ex)!, 0), BigInt(1000 + pages * 24_000_000), says)
   }
 })
 

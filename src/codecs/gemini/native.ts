@@ -35,8 +35,16 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
   listIn(body.contents).forEach((content, i) => {
     if (isObject(content)) turns.add(content, i)
   })
-  return { wire: WIRE, body: Object.assign({}, body, { contents: turns.all() }), only: hostedTool(body) }
+  return {
+    wire: WIRE,
+    body: Object.assign({}, body, { contents: turns.all() }),
+    only: hostedTool(body),
+    pages: pagesOf(body),
+  }
 }
+
+const pagesOf = ({ tools }: Json): number =>
+  listIn(tools).filter(tool => isObject(tool) && isObject(tool.urlContext)).length
 
 /** Undefined for what was not sealed here. */
 type Opens<T> = (sealed: T) => T | undefined
