@@ -9,7 +9,13 @@ import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { AffinityBoard, type AffinityEntry, SharedAffinity } from '../../src/stores/workers/affinity.ts'
 import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
-import type { Lease, LeaseClient, Remainder, Unused } from '../../src/stores/workers/lease.ts'
+import {
+  type Lease,
+  type LeaseClient,
+  type Remainder,
+  systemClock,
+  type Unused,
+} from '../../src/stores/workers/lease.ts'
 import { LeaseServer } from '../../src/stores/workers/lease-server.ts'
 import { SharedTurns, TurnBoard } from '../../src/stores/workers/turns.ts'
 import { countersContract, placesContract } from './contract-memory.ts'
@@ -394,4 +400,17 @@ t.test('a turn that one worker keeps is found by all, within bounds of size and 
   t.ok(many.length > 4 && many.length < 20, `${many.length} in one answer`)
   const alone = new SharedTurns(new MemoryCache(), { keep: () => {}, find: () => Promise.reject(new Error('gone')) })
   t.equal((await alone.find(['a'])).size, 0, 'without the primary')
+})
+
+t.test("processes read one clock, the machine's, so that a limit resets for all of them at one time", async t => {
+  const { hrtime } = process
+  const read = (seconds: number, nanoseconds: number) => {
+    process.hrtime = Object.assign(() => [seconds, nanoseconds] as [number, number], { bigint: hrtime.bigint })
+    try {
+      return systemClock()
+    } finally {
+      process.hrtime = hrtime
+    }
+  }
+  t.strictSame([read(5, 250_000), read(7, 0)], [5000.25, 7000])
 })

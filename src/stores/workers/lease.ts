@@ -48,8 +48,11 @@ export interface LeaseClient {
   leave(key: string): void
 }
 
-const [seconds, nanoseconds] = process.hrtime()
-const OFFSET = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
-
-/** The machine's monotonic clock in milliseconds, the same in all its processes. */
-export const systemClock = (): number => performance.now() + OFFSET
+/**
+ * The machine's monotonic clock in milliseconds, the same in all its processes: a difference of two clocks, read at the
+ * start, would be off by whatever came between the readings.
+ */
+export const systemClock = (): number => {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1e3 + nanoseconds / 1e6
+}
