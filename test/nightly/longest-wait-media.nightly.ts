@@ -471,6 +471,41 @@ const answers: Record<string, [made: () => Buffer, asked: Asked, type?: string]>
   ],
 }
 
+/** Beside what an answer says: what takes long to read for its size. */
+const odd: Record<string, () => string> = {
+  'white space': () => `${' '.repeat(28 * MB)}1`,
+  colons: () => `{"a"${':'.repeat(28 * MB)}1}`,
+  quotes: () => `[${'"'.repeat(28 * MB)}]`,
+  'escaped quotes': () => `"${'\\"'.repeat(14 * MB)}"`,
+  'texts in escapes': () => `[${many(460, () => `"${'\\u0061'.repeat(10_000)}"`)}]`,
+  'nested lists': () => `[${many(3900, () => '['.repeat(120) + ']'.repeat(120))}]`,
+  digits: () => `1.${'1'.repeat(28 * MB)}`,
+  'long numbers': () => `[${many(400_000, () => '0.123456789012345678901234567890e-1')}]`,
+}
+const said = user('Hi')
+const asked: Record<string, Asked> = {
+  chat: ask('/v1/chat/completions', { model: 'chat', messages: said }),
+  claude: ask('/v1/messages', { model: 'claude', max_tokens: 9, messages: said }),
+  gemini: ask('/v1beta/models/gemini:generateContent', { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }),
+  responses: ask('/v1/responses', { model: 'responses', input: 'Hi' }),
+  bedrock: ask('/v1/chat/completions', { model: 'bedrock', messages: said }),
+  embeddings: ask('/v1/embeddings', { model: 'embeddings', input: 'Hi' }),
+  images: ask('/v1/images/generations', { model: 'images', prompt: 'a' }),
+  moderations: ask('/v1/moderations', { model: 'moderations', input: 'Hi' }),
+  rerank: ask('/v1/rerank', { model: 'rerank', query: 'a', documents: ['a'] }),
+  ocr: ask('/v1/ocr', { model: 'ocr', document: { type: 'document_url', document_url: 'https://a.example/a.pdf' } }),
+  transcriptions: ask(
+    '/v1/audio/transcriptions',
+    form({ model: 'transcriptions', response_format: 'verbose_json', file: new Blob([wav.subarray(0, 100_000)]) }),
+  ),
+}
+for (const [says, extra] of Object.entries(odd))
+  for (const [kind, of] of Object.entries(asked))
+    answers[`${says}, ${kind}`] = [
+      () => Buffer.from(`${JSON.stringify(small[kind]).slice(0, -1)},"extra":${extra()}}`),
+      of,
+    ]
+
 async function send({ path, body, headers = {} }: Asked): Promise<number> {
   const isForm = body instanceof FormData
   const response = await fetch(gateway.url + path, {
