@@ -16,7 +16,7 @@ export interface Admin {
   command<T>(name: string, args?: object): Promise<T>
 }
 
-/** The address is `--admin`, `GATEWAY_ADMIN`, or the default. Throws a Failure for one that is no URL. */
+/** Where options say that the admin listener and its token are. */
 type AdminPlaces = TokenPlaces & { readonly admin?: string | undefined }
 
 /** `because`: what names the address, for messages. */
@@ -38,6 +38,7 @@ async function addressOf({ admin, config }: AdminPlaces, io: Io): Promise<Addres
   return { url, because: `, which server.admin in ${found.file} names` }
 }
 
+/** Finds address and token at the first request, which rejects with a Failure where the address is no URL. */
 export function connect(options: AdminPlaces, io: Io): Admin {
   let found: Promise<Address> | undefined
   const address = () => {
