@@ -5,6 +5,7 @@ import t from 'tap'
 import { wavHead } from '../../src/lib/wav.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { unlimited } from '../helpers/rates.ts'
 import { type Answer, scripted } from '../helpers/scripted.ts'
 
 type Tree = Record<string, unknown>
@@ -101,18 +102,7 @@ const offered = ({ url }: { url: string }, name: string, priority: number) =>
       models: [{ id: 'x-1', supports: [], ...mapping, model: id }],
     },
   ])
-const rates = { ratelimit: { rpm: 1_000_000 } }
-const limited = [
-  'chat',
-  'responses',
-  'images',
-  'speech',
-  'transcriptions',
-  'embeddings',
-  'moderations',
-  'rerank',
-  'ocr',
-]
+const media = ['images', 'speech', 'transcriptions', 'embeddings', 'moderations', 'rerank', 'ocr', 'systemone']
 const gateway = await startGateway(t, {
   providers: Object.fromEntries([...offered(cheap, 'cheap', 2), ...offered(dear, 'dear', 1)]) as Record<string, Tree>,
   models: rows.map(([id, , model]) => ({
@@ -123,7 +113,7 @@ const gateway = await startGateway(t, {
     input: ['text'],
     ...model,
   })),
-  config: { endpoints: Object.fromEntries([...limited, 'systemone', 'mcp'].map(name => [name, rates])) },
+  config: { endpoints: unlimited('chat', 'responses', ...media, 'mcp') },
 })
 const command = commandsOf(gateway)
 async function newKey(name: string): Promise<string> {
