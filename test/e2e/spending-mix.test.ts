@@ -12,6 +12,9 @@ import { wavHead } from '../../src/lib/wav.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { random } from '../helpers/random.ts'
+import { unlimited } from '../helpers/rates.ts'
+import { RealtimeClient } from '../helpers/realtime-client.ts'
+import { realtimeProvider, respond, usualTake } from '../helpers/realtime-provider.ts'
 import { runs } from '../helpers/runs.ts'
 
 type Tree = Record<string, unknown>
@@ -24,8 +27,10 @@ const EXTENSION = 256
 /** USD per token, image, character, second, request and page. */
 const PRICE = {
   ...{ prompt: 10e-6, completion: 50e-6, image: 0.004, character: 15e-6, second: 0.36 / 3600 },
-  ...{ moderation: 0.0005, search: 0.001, page: 0.002 },
+  ...{ moderation: 0.0005, search: 0.001, page: 0.002, film: 0.001 },
 }
+/** USD of a response in a realtime session: ten tokens read, five written. */
+const TALK = 10 * PRICE.prompt + 5 * PRICE.completion
 /** Of what was not reported: that an estimate may be lower by. */
 const ESTIMATE_ERROR = 0.2
 const TOKEN = 'abc '
@@ -49,6 +54,8 @@ interface Plan {
   stopped: boolean
   /** Its stream was given up before its end: it has written on while it did not notice. */
   early: boolean
+  /** Of the answer; 0 for none. */
+  status: number
 }
 const plans: Plan[] = []
 
@@ -74,6 +81,7 @@ const exposures: Exposure[] = []
 const sent = new EventEmitter()
 sent.setMaxListeners(0)
 
+const secondsOf = (tokens: number) => (tokens % 2 === 0 ? 4 : 8)
 const quarter = (text: string) => Math.ceil(text.length / 4)
 const planOf = (body: string): [number, Plan] => {
   const number = Number(/request-(\d+)/.exec(body)?.[1])
@@ -89,6 +97,10 @@ async function bytesOf(req: IncomingMessage): Promise<string> {
 /** A provider that bills for what it was sent and what it has written, whoever is there to read it. */
 async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const raw = await bytesOf(req)
+  if (/\/videos\/film-/.test(req.url!)) {
+    res.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"completed","progress":100}')
+    return
+  }
   const [number, plan] = planOf(raw)
   res.on('error', () => undefined)
   const isStream = raw.includes('"stream":true')
@@ -128,7 +140,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
 
 /** What is billed for a request of an operation that answers once, and its answer. */
 function small(operation: string, raw: string): [usd: number, answer: object] {
-  const body = JSON.parse(raw) as Tree
+  const body = (operation === 'videos' ? {} : JSON.parse(raw)) as Tree
   switch (operation) {
     case 'embeddings': {
       const prompt_tokens = quarter(body.input as string)
@@ -145,6 +157,10 @@ function small(operation: string, raw: string): [usd: number, answer: object] {
       const { length } = body.pages as unknown[]
       const pages = Array.from({ length }, (_, index) => ({ index, markdown: 'a', images: [] }))
       return [length * PRICE.page, { pages, usage_info: { pages_processed: length } }]
+    }
+    case 'videos': {
+      const [number, { tokens }] = planOf(raw)
+      return [secondsOf(tokens) * PRICE.film, { id: `film-${number}`, status: 'queued', progress: 0 }]
     }
     default: {
       const input_tokens = quarter(body.state as string)
@@ -247,21 +263,20 @@ const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 // What is thought out of sight costs by the time it takes, which is up to the machine.
 const supports = testMapping.supports.filter(name => name !== 'reasoning')
 const priced = { supports, pricing: { prompt: '10', completion: '50' } }
-const rates = { ratelimit: { rpm: 1_000_000 } }
-const limited = [
-  ...[
-    'images',
-    'speech',
-    'transcriptions',
-    'embeddings',
-    'moderations',
-    'rerank',
-    'ocr',
-    'systemone',
-    'ai-sdk',
-    'gemini',
-  ],
-]
+const held = { billing: { stream_hold: EXTENSION } }
+const limits = unlimited(
+  ...['chat', 'messages', 'responses', 'gemini', 'ai-sdk', 'embeddings', 'moderations', 'rerank', 'ocr', 'systemone'],
+  ...['images', 'speech', 'transcriptions', 'videos', 'realtime'],
+)
+const voices = await realtimeProvider(t)
+voices.take = (session, event) => {
+  if (event.type !== 'response.create') return usualTake(session, event)
+  const [, plan] = planOf(JSON.stringify(event))
+  session.ws.once('close', exposures[plan.org]!.begin(TALK))
+  if (plan.fault === 'refused') return session.ws.close(1011)
+  plan.billed += TALK
+  respond(session)
+}
 const gateway = await startGateway(t, {
   providers: {
     a: {
@@ -276,6 +291,7 @@ const gateway = await startGateway(t, {
         rerank: 'cohere.rerank',
         ocr: 'mistral.ocr',
         decisions: 'typesafe.decisions',
+        videos: 'openai.videos',
       },
       models: [
         { ...priced, model: 'chat', id: 'chat-1' },
@@ -286,6 +302,13 @@ const gateway = await startGateway(t, {
         { model: 'judge', id: 'judge-1', pricing: { request: '0.0005' }, supports: [] },
         { model: 'order', id: 'order-1', pricing: { request: '0.001' }, supports: [] },
         { model: 'read', id: 'read-1', pricing: { ocr_page: '0.002' }, supports: [] },
+        {
+          model: 'film',
+          id: 'film-1',
+          pricing: { per_second: { default: '0.001' } },
+          video_seconds: [4, 8],
+          supports: [],
+        },
         { model: 'decide', id: 'decide-1', pricing: { prompt: '10' }, supports: [] },
       ],
     },
@@ -293,6 +316,11 @@ const gateway = await startGateway(t, {
       base_url: url,
       wires: { chat: 'anthropic.messages' },
       models: [{ ...priced, model: 'claude', id: 'claude-1' }],
+    },
+    c: {
+      base_url: voices.url,
+      wires: { realtime: 'openai.realtime' },
+      models: [{ model: 'voice', id: 'rt-1', pricing: { prompt: '10', completion: '50' }, supports: ['realtime'] }],
     },
   },
   models: [
@@ -304,15 +332,18 @@ const gateway = await startGateway(t, {
     { id: 'judge', input: ['text'], output: ['moderation'] },
     { id: 'order', input: ['text'], output: ['rerank'] },
     { id: 'read', input: ['file'], output: ['text'], operations: ['ocr'] },
+    { id: 'film', input: ['text'], output: ['video'] },
+    { id: 'voice', input: ['text'], output: ['text'], operations: ['realtime'] },
     { id: 'decide', input: ['text'], output: ['decision'] },
   ].map(entry => ({ ...entry, name: entry.id, family: 'test', stability: 'stable' })),
   config: {
     endpoints: {
-      ...Object.fromEntries(limited.map(name => [name, rates])),
-      chat: { ...rates, billing: { stream_hold: EXTENSION } },
-      messages: { ...rates, billing: { stream_hold: EXTENSION } },
-      responses: { ...rates, billing: { stream_hold: EXTENSION } },
+      ...limits,
+      chat: { ...limits.chat, ...held },
+      messages: { ...limits.messages, ...held },
+      responses: { ...limits.responses, ...held },
     },
+    jobs: { poll: '10ms', poll_max: '20ms', results: 'proxy' },
   },
 })
 const command = commandsOf(gateway)
@@ -368,6 +399,8 @@ const kinds: ((text: string, plan: Plan, stream: boolean) => { path: string; bod
     path: '/v1beta/models/chat:generateContent',
     body: { contents: [{ role: 'user', parts: [{ text }] }], generationConfig: { maxOutputTokens: DEFAULT_LIMIT } },
   }),
+  (prompt, { tokens }) => ({ path: '/v1/videos', body: { model: 'film', prompt, seconds: secondsOf(tokens) } }),
+  instructions => ({ path: '/v1/realtime', body: { type: 'response.create', response: { instructions } } }),
   (prompt, { tokens }) => ({ path: '/v1/images/generations', body: { model: 'image', prompt, n: 1 + (tokens % 4) } }),
   input => ({ path: '/v1/audio/speech', body: { model: 'speech', input, voice: 'alloy', response_format: 'wav' } }),
   (prompt, { tokens: seconds }) => {
@@ -379,6 +412,24 @@ const kinds: ((text: string, plan: Plan, stream: boolean) => { path: string; bod
     return { path: '/v1/audio/transcriptions', body }
   },
 ]
+
+/** One response in a session of its own; resolves with the status of its opening, 0 for a session that ends before. */
+async function talks(key: string, event: object): Promise<number> {
+  const client = new RealtimeClient(gateway, '?model=voice', { key })
+  let status = 0
+  client.ws.once('unexpected-response', (_, answer: IncomingMessage) => {
+    status = answer.statusCode!
+    client.ws.terminate()
+  })
+  client.ws.on('message', data => {
+    const { type } = JSON.parse(String(data)) as { type: string }
+    if (type === 'session.created') client.send(event)
+    if (type === 'response.done') status = 200
+    if (type === 'response.done' || type === 'error') client.ws.close()
+  })
+  await client.closed
+  return status
+}
 
 t.test(`charges and balances of random mixes (seed ${SEED})`, async t => {
   const next = random(SEED)
@@ -403,6 +454,7 @@ t.test(`charges and balances of random mixes (seed ${SEED})`, async t => {
       early: false,
       left: false,
       stopped: false,
+      status: 0,
     }
     plans.push(plan)
     const { path, body } = kind(`request-${number} ${'word '.repeat(below(400))}`, plan, below(3) > 0)
@@ -417,6 +469,11 @@ t.test(`charges and balances of random mixes (seed ${SEED})`, async t => {
       })
     }
     const isForm = body instanceof FormData
+    if (path === '/v1/realtime') {
+      plan.status = await talks(orgs[org]!.key, body)
+      statuses.set(plan.status, (statuses.get(plan.status) ?? 0) + 1)
+      return
+    }
     try {
       const response = await fetch(gateway.url + path, {
         method: 'POST',
@@ -427,6 +484,7 @@ t.test(`charges and balances of random mixes (seed ${SEED})`, async t => {
         },
         body: isForm ? body : JSON.stringify(body),
       })
+      plan.status = response.status
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
       const answer = Buffer.from(await response.arrayBuffer()).toString('latin1')
       plan.stopped = /"(?:length|max_tokens|MAX_TOKENS|incomplete)"/.test(answer)
@@ -445,6 +503,9 @@ t.test(`charges and balances of random mixes (seed ${SEED})`, async t => {
     (statuses.get(200) ?? 0) > REQUESTS / 5 && (statuses.get(402) ?? 0) > 0,
     'some are served, some are not paid for',
   )
+  // The last one has what its requests cost, whatever the others do.
+  const able = plans.filter(({ org, fault, left }) => org === orgs.length - 1 && fault === 'none' && !left)
+  t.strictSame(new Set(able.map(({ status }) => status)), new Set([200]), 'who can pay is served')
   for (const [index, org] of orgs.entries()) {
     let shown = await org.show()
     // What was left is read on for two seconds at most.
