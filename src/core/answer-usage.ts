@@ -1,11 +1,11 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
-import { believed, type Expected } from './believed-usage.ts'
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { IMAGE_PROMPT_TOKENS, pageTokens } from './media.ts'
 import { type Cost, costOf, noCost } from './money.ts'
+import { type Expected, plausible } from './plausible-usage.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
 /** Tokens per second, at most, at which hidden thinking is estimated: an answer sent in one burst measures far more. */
@@ -52,12 +52,12 @@ export class AnswerUsage {
     this.#images++
   }
 
-  /** What is not believed of a report is estimated, as what is missing from one. */
+  /** What is not plausible of a report is estimated, as what is missing from one. */
   reported({ usage: said, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
-    const usage = believed(said, this.#expected)
+    const usage = plausible(said, this.#expected)
     mergeUsage(sum, usage)
-    this.#billed = billed && believed(billed, this.#expected)
+    this.#billed = billed && plausible(billed, this.#expected)
     if (estimated) this.#ex.estimated = true
     if (usage.completion !== undefined && this.#unreported > 0) {
       this.#told = sum.completion ?? 0

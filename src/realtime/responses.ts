@@ -1,9 +1,9 @@
 /** The responses of a session: each passes the money gate before its provider has it, and is settled before its end is shown. */
-import { believed } from '../core/believed-usage.ts'
 import type { Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
 import type { Money } from '../core/money.ts'
+import { plausible } from '../core/plausible-usage.ts'
 import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
 import type { Usage } from '../core/usage.ts'
 import { Output, speechUsage } from './conversation.ts'
@@ -142,7 +142,7 @@ export class Responses {
 
   /**
    * Charges a response that has ended, durably. `duplicate`: it was charged before; `unrequested`: it has no request;
-   * `unreadable`: it had output, and its usage cannot be read or believed, so that our estimate was charged. Rejects when
+   * `unreadable`: it had output, and its usage cannot be read or is not plausible, so that our estimate was charged. Rejects when
    * the ledger fails.
    */
   async done(response: Readonly<Json>): Promise<Usage | 'duplicate' | 'unrequested' | 'unreadable'> {
@@ -234,9 +234,9 @@ export class Responses {
   }
 }
 
-/** A report that is believed as a whole: all that a response writes is seen. */
+/** A report that is plausible as a whole: all that a response writes is seen. */
 function credible(usage: Usage | undefined, expected: Usage): Usage | undefined {
-  return usage && believed(usage, () => ({ usage: expected, longest: 0, written: 0 })) === usage ? usage : undefined
+  return usage && plausible(usage, () => ({ usage: expected, longest: 0, written: 0 })) === usage ? usage : undefined
 }
 
 const partOf = ({ id, at, firstMs, eventId }: Running) => ({ id: id ?? eventId, at, firstMs })

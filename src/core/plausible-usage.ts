@@ -1,4 +1,4 @@
-/** What a provider may report of an answer and be believed: beyond it stands a mistake, or a lie that its payer would pay. */
+/** Which reports of usage an answer can have caused: any other is a mistake, or a fraud that its payer would pay. */
 import { type Axis, axes, type Usage } from './usage.ts'
 
 /** What a report is compared with: of the request, not of what the provider says. */
@@ -17,18 +17,18 @@ const TIMES = 32
 const SMALL = 32_768
 
 const read = ['prompt', 'input_cache_read', 'input_cache_write', 'input_cache_write_1h', 'image_input'] as const
-const heard = ['input_audio', 'input_audio_cache_read', 'input_video'] as const
+const recorded = ['input_audio', 'input_audio_cache_read', 'input_video'] as const
 const written = ['completion', 'internal_reasoning', 'image_output', 'output_audio'] as const
 const counted = ['request', 'web_search', 'image', 'output_images'] as const
 
 /** Beyond this an axis is looked at closely. Pages and seconds are bounded where they are decoded. */
 const small: Usage = {}
-for (const axis of [...read, ...heard, ...written]) small[axis] = SMALL
+for (const axis of [...read, ...recorded, ...written]) small[axis] = SMALL
 for (const axis of counted) small[axis] = TIMES
 small.input_audio_hour = 1
 
-/** A report without what is not believed of it; the same one where all is. */
-export function believed(report: Partial<Usage>, expect: () => Expected): Partial<Usage> {
+/** A report without its axes that are not plausible; the same one where all are. */
+export function plausible(report: Partial<Usage>, expect: () => Expected): Partial<Usage> {
   for (const axis in report) {
     if (report[axis as Axis]! > (small[axis as Axis] ?? Number.POSITIVE_INFINITY)) return within(report, expect())
   }
@@ -41,7 +41,7 @@ function within(report: Partial<Usage>, { usage, longest, written: limit }: Expe
   for (const axis of counted) most[axis] = TIMES * Math.max(1, usage[axis] ?? 0)
   most.input_audio_hour = Math.max(1, TIMES * (usage.input_audio_hour ?? 0))
   const prompt = rounds * Math.max(SMALL, longest, TIMES * (usage.prompt ?? 0))
-  for (const axis of [...read, ...heard]) most[axis] = prompt
+  for (const axis of [...read, ...recorded]) most[axis] = prompt
   const completion = Math.max(SMALL * (1 + (usage.output_images ?? 0)), limit, TIMES * (usage.completion ?? 0))
   for (const axis of written) most[axis] = completion
   if (!axes.some(axis => report[axis]! > (most[axis] ?? Number.POSITIVE_INFINITY))) return report

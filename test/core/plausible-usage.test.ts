@@ -1,7 +1,7 @@
 /** Reports of usage that no request can have caused: an estimate is charged in their place. */
 import t from 'tap'
-import { believed, type Expected } from '../../src/core/believed-usage.ts'
 import { formatMoney } from '../../src/core/money.ts'
+import { type Expected, plausible } from '../../src/core/plausible-usage.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
@@ -48,7 +48,7 @@ const rows: readonly [says: string, request: object, mapping: object, reported: 
 ]
 
 for (const [says, request, mapping, reported, kept] of rows) {
-  t.test(`${says}: what is not believed is estimated`, async t => {
+  t.test(`${says}: what is not plausible is estimated`, async t => {
     const ex = exchange({ request, target: target({ mapping }) })
     ex.observe([text('abc'), { type: 'usage', usage: reported }])
     ex.completeUsage(false)
@@ -57,7 +57,7 @@ for (const [says, request, mapping, reported, kept] of rows) {
   })
 }
 
-t.test('what is billed is believed no more than what is used', async t => {
+t.test('what is billed has the bounds of what is used', async t => {
   for (const [billed, cost] of [
     [{ prompt: 100, completion: 50 }, '0.00075'],
     [{ prompt: 1e9, completion: 50 }, '0.003'],
@@ -72,16 +72,16 @@ t.test('units are compared with what the request may cause, and small reports wi
   const expected = (usage: Usage): Expected => ({ usage, longest: 0, written: 0 })
   const all = { request: 64, input_audio_hour: 3 }
   t.strictSame(
-    believed(all, () => expected({ request: 2, input_audio_hour: 0.1 })),
+    plausible(all, () => expected({ request: 2, input_audio_hour: 0.1 })),
     all,
   )
   t.strictSame(
-    believed(all, () => expected({ request: 1, input_audio_hour: 0.01 })),
+    plausible(all, () => expected({ request: 1, input_audio_hour: 0.01 })),
     {},
   )
   const small = { prompt: 32_768, completion: 32_768, request: 32, ocr_page: 1000 }
   const none = (): Expected => {
     throw new Error('an estimate is made')
   }
-  t.equal(believed(small, none), small)
+  t.equal(plausible(small, none), small)
 })
