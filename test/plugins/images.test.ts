@@ -448,7 +448,13 @@ t.test('a picture at an address is fetched, one after the other', async t => {
   t.ok(decoder.done)
   const other = wires.get('openai.images')!.decoder('unary', offer(), request())
   other.frame({ data })
-  t.match(other.frame({ data: '', bytes: Buffer.from('<html>') }), [{ type: 'error', error: { status: 502 } }])
+  const large = Buffer.concat([PNG, Buffer.alloc(1024 * 1024, 'image')])
+  const steps = other.steps!({ data: '', bytes: large })
+  t.notOk(steps.next().done, 'others go on while a large one is encoded')
+  t.strictSame(picturesIn(atOnce(steps)), [large.toString('base64')])
+  const wrong = wires.get('openai.images')!.decoder('unary', offer(), request())
+  wrong.frame({ data })
+  t.match(wrong.frame({ data: '', bytes: Buffer.from('<html>') }), [{ type: 'error', error: { status: 502 } }])
 })
 
 t.test('a job is waited for with more and more time, until it has ended', async t => {

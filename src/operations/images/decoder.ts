@@ -5,7 +5,7 @@ import type { Decoder, Frame, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sniffImage } from '../../core/wire.ts'
 import { atOnce } from '../../lib/in-turns.ts'
-import type { GeneratedImage, GeneratedImages, ImageRequest } from './request.ts'
+import { Base64Slice, type GeneratedImage, type GeneratedImages, type ImageRequest } from './request.ts'
 
 /** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */
 export type FoundImage = GeneratedImage | { readonly url: string; readonly revised_prompt?: string | undefined }
@@ -53,7 +53,7 @@ export class ImagesDecoder implements Decoder {
 
   *steps(frame: Frame): Generator<undefined, Event[]> {
     try {
-      if (this.#found) return this.#fetched(frame)
+      if (this.#found) return yield* this.#fetched(frame)
       const read = yield* this.#read(frame)
       if ('images' in read) return this.found(read)
       this.#waits = true
@@ -80,10 +80,10 @@ export class ImagesDecoder implements Decoder {
     return this.#next()
   }
 
-  #fetched({ bytes }: Frame): Event[] {
+  *#fetched({ bytes }: Frame): Generator<undefined, Event[]> {
     const at = this.#images.findIndex(isElsewhere)
     const { revised_prompt } = this.#images[at]!
-    this.#images[at] = { b64: bytes!.toString('base64'), revised_prompt }
+    this.#images[at] = { b64: yield* base64Steps(bytes!), revised_prompt }
     return this.#next()
   }
 
@@ -103,6 +103,19 @@ export function imageEvents({ usage, ...value }: GeneratedImages & { readonly us
     { type: 'usage', usage: { ...usage, output_images: images.length } },
     { type: 'result', value },
   ]
+}
+
+/** Bytes that are encoded in one step; a multiple of three, so that no step ends with padding but the last. */
+const STEP = 3 * 256 * 1024
+
+function* base64Steps(bytes: Buffer): Generator<undefined, Base64Slice> {
+  const encoded = Buffer.allocUnsafe(Math.ceil(bytes.length / 3) * 4)
+  let written = 0
+  for (let at = 0; at < bytes.length; at += STEP) {
+    if (at > 0) yield
+    written += encoded.write(bytes.toString('base64', at, at + STEP), written, 'latin1')
+  }
+  return new Base64Slice(encoded)
 }
 
 const isElsewhere = (image: FoundImage): image is Extract<FoundImage, { url: string }> => 'url' in image
