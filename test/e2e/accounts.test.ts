@@ -22,7 +22,7 @@ const claims: readonly (Claim | null)[] = [
   { prompt: 5003, completion: 77, cached: 301, written: 499 },
   { prompt: 5003, completion: 77, cached: 301, written: 4001, written1h: 1999 },
   { prompt: 41, completion: 9, reasoning: 9 },
-  { prompt: 123_456_789, completion: 98_765_433, cached: 123_456_787, reasoning: 31 },
+  { prompt: 123_457, completion: 32_765, cached: 123_455, reasoning: 31 },
   null,
 ]
 

@@ -41,9 +41,10 @@ t.test('usage equals what the operator sees, by day, by hour and by every group'
   await upstream.script('a', [{ usage: { prompt: 100, completion: 7, cached: 30, reasoning: 3 } }])
   await ask(as, 'test', { 'x-source': 'my-app' })
   await upstream.reset()
+  // Its row is written soon after its answer, and before that of the next answer.
+  await ask(other.as, 'none')
   await ask(as, 'cheap', { 'x-source': 'open-code' })
   await ask(other.as, 'cheap', { 'x-source': 'opencode' })
-  await ask(other.as, 'none')
 
   const mcp = await read(as, 'get-usage')
   const { totals } = await command<{ totals: Tree }>('usage', { project })
