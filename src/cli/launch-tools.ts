@@ -1,6 +1,7 @@
 /** Tools that `gatewayctl launch` starts, with the settings each needs to use the gateway. */
 
-interface Place {
+/** What a tool connects to. */
+interface Connection {
   /** Address of the public listener, without a trailing slash. */
   readonly url: string
   readonly key: string
@@ -22,7 +23,7 @@ export interface Launch {
 interface Tool {
   /** npm package that installs it. */
   readonly npm: string
-  launch(place: Place): Launch
+  launch(connection: Connection): Launch
 }
 
 /** Variable from which codex and opencode read the key. */

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { Failure, type Io } from './io.ts'
 
-const SEEN = 'everybody on this machine sees the arguments of a process'
+const SEEN = 'every user of this machine can see the arguments of a process'
 
 /** Reads the secret from standard input; throws a Failure that shows `usage` when there is none. */
 export async function readSecret(io: Io, usage: string): Promise<string> {
