@@ -82,7 +82,7 @@ export async function startGateway(stage, config, nodeArgs = [], env = {}) {
 
 const nameOf = row => (typeof row === 'string' ? row : Object.keys(row)[0])
 export const mapValues = (map, change) =>
-  Object.fromEntries(Object.entries(map).map(([name, value]) => [name, change(value)]))
+  Object.fromEntries(Object.entries(map).map(([name, value]) => [name, change(value, name)]))
 
 /** The settings with the options of filters as `change` makes them, wherever a chain or an endpoint sets them. */
 const withOptions = (settings, change) => ({
