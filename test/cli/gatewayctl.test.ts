@@ -236,7 +236,7 @@ t.test('wrong use is exit code 2', async t => {
       ['--token', SECRET, 'status'],
       /--token takes no secret.*; set GATEWAY_ADMIN_TOKEN, or name its file with --token-file$/m,
     ],
-    [['usage', '--key', `mgw_${SECRET}`], /^error: argument 3 is an API key, but everybody .*; name a key by its id/],
+    [['usage', '--key', `mgw_${SECRET}`], /^error: argument 3 is an API key, but every user .*; name a key by its id/],
     [['keys', 'revoke', `mgw_es_${SECRET}`], /argument 3 is an API key/],
     [['iam', 'add', `--key=mgw_${SECRET}`], /argument 3 is an API key/],
   ]
