@@ -25,12 +25,17 @@ const page = (
 ): string => `<!doctype html><video id="v" muted crossorigin src="${address}"></video><script>
   const video = document.getElementById('v')
   const on = name => new Promise(resolve => video.addEventListener(name, resolve, { once: true }))
+  /** Seeking may end before the frame is shown. */
+  const frameFrom = time => new Promise(resolve => {
+    const look = (_, { mediaTime }) => (mediaTime >= time ? resolve() : video.requestVideoFrameCallback(look))
+    video.requestVideoFrameCallback(look)
+  })
   const tell = seen => fetch('/seen', { method: 'POST', body: JSON.stringify(seen) })
   video.addEventListener('error', () => tell({ error: video.error.message }))
   const run = async () => {
     await on('loadeddata')
     const duration = video.duration
-    const sought = on('seeked')
+    const sought = frameFrom(${SOUGHT})
     video.currentTime = ${SOUGHT}.5
     await sought
     const canvas = document.createElement('canvas').getContext('2d')
