@@ -28,8 +28,8 @@ const STDERR = 20_000
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    /** Three to a core: many tests wait for more than half of their time. */
-    jobs: { type: 'string', default: String(3 * availableParallelism()) },
+    /** Two to a core: many tests wait for half of their time. */
+    jobs: { type: 'string', default: String(2 * availableParallelism()) },
     /** Seconds that a file may take. */
     timeout: { type: 'string', default: '300' },
     record: { type: 'boolean', default: false },
