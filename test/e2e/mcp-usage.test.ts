@@ -123,6 +123,8 @@ t.test('X6 names with markup or line breaks come back as they are, as JSON', asy
   const name = '</script><b onclick="x">\n\u2028&amp;\u202e\\'
   const { as } = await keyOf(name)
   await ask(as, '<b>"model"</b>\\', { 'x-title': '<i>app</i>' })
+  // With its row comes that of the refused one before it.
+  await ask(as)
   const call = (tool: string, args: Tree = {}) => ({
     ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
     params: { name: tool, arguments: args },
@@ -182,6 +184,7 @@ t.test(
       const source = oneOf(['', 'cursor', 'my-app', 'open-code'])
       await ask(oneOf(keys).as, oneOf(['test', 'cheap', 'premium', 'none']), source ? { 'x-source': source } : {})
     }
+    await ask(keys[0]!.as)
     await upstream.reset()
     const nano = (usd: unknown) => Math.round(Number(usd) * 1e9)
     type Sums = Tree & { id: string }
