@@ -1,11 +1,10 @@
 /** `JSON.parse` in steps, between which others may go on: a large text is parsed piece by piece, and put together. */
 import type { Json } from './json.ts'
+import { afterLongString, afterString, SCAN, stringSteps } from './json-strings.ts'
 import { markOf, restored } from './string-marks.ts'
 
 /** Characters of a piece; longer strings are parsed by themselves. */
 const PIECE = 64 * 1024
-/** Characters of the longest escape, `\u` and four digits, minus one. */
-const ESCAPE = 5
 
 const QUOTE = 0x22
 const ZERO = 0x30
@@ -13,7 +12,6 @@ const NINE = 0x39
 const COMMA = 0x2c
 const COLON = 0x3a
 const SPACE = 0x20
-const BACKSLASH = 0x5c
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
@@ -23,8 +21,6 @@ const CLOSE_OBJECT = 0x7d
 const SAFE_DIGITS = 15
 /** Digits in a row that are parsed in one step. */
 const MAX_DIGITS = 1024 * 1024
-/** Characters that are scanned in one step, where no comma ends it before. */
-const SCAN = 256 * 1024
 
 /** As `JSON.parse`, for a piece; `hasLong`: there may be a whole number in it that a double does not hold. */
 export type ReadPiece = (json: string, hasLong: boolean) => unknown
@@ -275,61 +271,4 @@ export function afterList(text: string, from: number): number {
     else if ((code === CLOSE_LIST || code === CLOSE_OBJECT) && --depth === 0) return at + 1
   }
   throw new SyntaxError('a list does not end')
-}
-
-/** The text of a string that stands between these places, with its quotes. Throws a SyntaxError for what is none. */
-function* stringSteps(text: string, from: number, to: number, piece: number): Generator<undefined, string> {
-  const size = Math.max(4 * piece, 2 * ESCAPE)
-  const last = to - 1
-  let value = ''
-  for (let at = from + 1; at < last; ) {
-    const end = last - at > size ? pieceEnd(text, at, at + size) : last
-    value += JSON.parse(`"${text.slice(at, end)}"`)
-    at = end
-    yield
-  }
-  // Without escapes it is a part of the text, which is there.
-  return value.length === last - from - 1 ? text.slice(from + 1, last) : value
-}
-
-/** Where a piece of a string may end: at `to`, or before the escape that goes on there. */
-function pieceEnd(text: string, from: number, to: number): number {
-  for (let at = to - 1; at >= to - ESCAPE; at--) {
-    if (text.charCodeAt(at) !== BACKSLASH) continue
-    let first = at
-    while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first--
-    // Of an even number each escapes the next.
-    return (at - first) % 2 === 0 ? at : to
-  }
-  return to
-}
-
-/**
- * Behind the string whose text begins at this place; negative where it goes on behind `last`. Throws a SyntaxError where
- * it does not end.
- */
-function afterString(text: string, from: number, last = text.length): number {
-  for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
-    if (quote > last) return -1
-    let backslashes = 0
-    while (quote - 1 - backslashes >= from && text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++
-    if (backslashes % 2 === 0) return quote + 1
-  }
-  throw new SyntaxError('a string does not end')
-}
-
-/** The same in steps, for any length and any number of escapes. */
-function* afterLongString(text: string, from: number): Generator<undefined, number> {
-  let at = from
-  let rested = from
-  for (let quote = text.indexOf('"', at); quote >= 0; ) {
-    const before = text.slice(at, quote).indexOf('\\')
-    if (before < 0) return quote + 1
-    at += before + 2
-    if (at > quote) quote = text.indexOf('"', at)
-    if (at - rested < SCAN) continue
-    rested = at
-    yield
-  }
-  throw new SyntaxError('a string does not end')
 }
