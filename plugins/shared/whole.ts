@@ -15,61 +15,52 @@ import {
 /** `read` converts the body; a GatewayError that it throws is the answer's error. */
 export class WholeDecoder implements Decoder {
   readonly #read: (frame: Frame) => Event[]
-  #done = false
+  protected isRead = false
 
   constructor(read: (frame: Frame) => Event[]) {
     this.#read = read
   }
 
   get done(): boolean {
-    return this.#done
+    return this.isRead
   }
 
   frame(frame: Frame): Event[] {
-    this.#done = true
+    this.isRead = true
     try {
       return this.#read(frame)
     } catch (thrown) {
-      if (!(thrown instanceof GatewayError)) throw thrown
-      return [{ type: 'error', error: thrown }]
+      return failed(thrown)
     }
   }
 
   end(): Event[] {
-    return this.#done ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
+    return this.isRead ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
   }
 }
 
 /** The same where `read` takes steps: for bodies with bounds of their own, or that pass without being parsed. */
-export class SteppedDecoder implements Decoder {
-  readonly #read: (frame: Frame) => Generator<undefined, Event[]>
-  #done = false
+export class SteppedDecoder extends WholeDecoder {
+  readonly #readSteps: (frame: Frame) => Generator<undefined, Event[]>
 
   constructor(read: (frame: Frame) => Generator<undefined, Event[]>) {
-    this.#read = read
-  }
-
-  get done(): boolean {
-    return this.#done
-  }
-
-  frame(frame: Frame): Event[] {
-    return atOnce(this.steps(frame))
+    super(frame => atOnce(read(frame)))
+    this.#readSteps = read
   }
 
   *steps(frame: Frame): Generator<undefined, Event[]> {
-    this.#done = true
+    this.isRead = true
     try {
-      return yield* this.#read(frame)
+      return yield* this.#readSteps(frame)
     } catch (thrown) {
-      if (!(thrown instanceof GatewayError)) throw thrown
-      return [{ type: 'error', error: thrown }]
+      return failed(thrown)
     }
   }
+}
 
-  end(): Event[] {
-    return this.#done ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
-  }
+function failed(thrown: unknown): Event[] {
+  if (!(thrown instanceof GatewayError)) throw thrown
+  return [{ type: 'error', error: thrown }]
 }
 
 /** The body as JSON. Throws the error of an answer that is not JSON, or beyond the bounds of any answer. */
