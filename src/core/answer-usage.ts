@@ -3,7 +3,7 @@
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
-import { IMAGE_PROMPT_TOKENS, pageTokens } from './media.ts'
+import { addPages, IMAGE_PROMPT_TOKENS } from './media.ts'
 import { type Cost, costOf, noCost } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
@@ -20,7 +20,7 @@ export class AnswerUsage {
   /** Characters delivered since the last report. */
   #unreported = 0
   /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
-  #told = 0
+  #reportedTokens = 0
   #images = 0
   /** Of an answer that is no text, and of what type it says it is. */
   #bytes = 0
@@ -53,14 +53,14 @@ export class AnswerUsage {
   }
 
   /** What is not plausible of a report is estimated, as what is missing from one. */
-  reported({ usage: said, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
+  reported({ usage: report, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
-    const usage = plausible(said, this.#expected)
+    const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
     this.#billed = billed && plausible(billed, this.#expected)
     if (estimated) this.#ex.estimated = true
     if (usage.completion !== undefined && this.#unreported > 0) {
-      this.#told = sum.completion ?? 0
+      this.#reportedTokens = sum.completion ?? 0
       this.#unreported = 0
     }
     this.reprice()
@@ -69,7 +69,7 @@ export class AnswerUsage {
   readonly #expected = (): Expected => {
     const { target, request, operation, native } = this.#ex
     const usage = this.prompt
-    usage.prompt = usage.prompt! + pageTokens(native?.pages)
+    addPages(usage, native?.pages)
     const extras = request && target && operation.extras?.(request, target.mapping.model)
     if (extras) mergeUsage(usage, extras)
     const output = request && operation.output?.(request)
@@ -99,7 +99,10 @@ export class AnswerUsage {
 
   /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
   get tokens(): number {
-    return Math.max(this.#ex.usage.completion ?? 0, this.#told + estimateTokens(this.#unreported) + this.#unseen)
+    return Math.max(
+      this.#ex.usage.completion ?? 0,
+      this.#reportedTokens + estimateTokens(this.#unreported) + this.#unseen,
+    )
   }
 
   /** The prompt with its media, as its target counts them; estimates. */
@@ -119,7 +122,7 @@ export class AnswerUsage {
   /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
   get #unseen(): number {
     const { target, usage, operation, streaming, timings, usualSpeed } = this.#ex
-    if (this.#told > 0 || usage.internal_reasoning !== undefined) return 0
+    if (this.#reportedTokens > 0 || usage.internal_reasoning !== undefined) return 0
     if (!target || !operation.output || (streaming && !target.mapping.supports.has('reasoning'))) return 0
     const { sent, firstToken } = timings
     if (sent === 0) return 0
@@ -158,7 +161,7 @@ export class AnswerUsage {
       }
     }
     const { prompt, completion } = usage
-    const written = this.#told + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
+    const written = this.#reportedTokens + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
     const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.prompt
     if (sent.image !== undefined) usage.image ??= sent.image

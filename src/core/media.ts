@@ -1,5 +1,6 @@
 /** What the media of a request may come to, estimated by their sizes before they are read. */
 import type { ChatRequest, ContentPart } from './ops.ts'
+import type { Usage } from './usage.ts'
 
 /** Estimates, except `images`, which is an exact number. */
 export interface Media {
@@ -21,8 +22,10 @@ const FILE_BYTES_PER_TOKEN = 16
 const FILE_TOKENS = 24_000
 const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
 
-/** Of pages that a provider's own tools may read. */
-export const pageTokens = (pages = 0): number => pages * FILE_TOKENS
+/** Adds pages that a provider's own tools may read to the estimate of a prompt. */
+export function addPages(usage: Usage, pages = 0): void {
+  usage.prompt = (usage.prompt ?? 0) + pages * FILE_TOKENS
+}
 
 const nothing: Media = { images: 0, audioTokens: 0, fileTokens: 0 }
 

@@ -1,6 +1,6 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../core/exchange.ts'
-import { pageTokens } from '../core/media.ts'
+import { addPages } from '../core/media.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../core/usage.ts'
 
@@ -29,7 +29,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const output = operation.output?.(request)
   const extras = operation.extras?.(request, mapping.model)
   const usage: Usage = ex.promptUsage
-  if (ex.native?.pages) usage.prompt = usage.prompt! + pageTokens(ex.native.pages)
+  addPages(usage, ex.native?.pages)
   for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
   const rates = ratesFor(price, usage.prompt ?? 0)
   // Images that cost by their tokens are a part of the answer's.
