@@ -14,7 +14,7 @@ import { filesOf, grouped, named } from './suite.mjs'
 
 const KEPT = fileURLToPath(new URL('../docs/tests.md', import.meta.url))
 const SLOWEST = 15
-const FLAGS = ['--enable-source-maps', '--import', new URL('untracked.mjs', import.meta.url).href]
+const FLAGS = ['--enable-source-maps', '--import', new URL('no-async-hooks.mjs', import.meta.url).href]
 const HEAD = `# How long the tests take
 
 \`node test/run.mjs --record\` writes this page: seconds on two cores, SECONDS in all. An entry without a folder runs the
