@@ -20,7 +20,7 @@ export class Passages {
   say(index: number, text: Event): Event[] {
     const ends = this.#spoke !== undefined && this.#spoke !== index
     this.#spoke = index
-    return this.#told(ends ? [passage([]), text] : [text])
+    return this.#emit(ends ? [passage([]), text] : [text])
   }
 
   cite(citation: unknown): void {
@@ -33,7 +33,7 @@ export class Passages {
     if (citations.length === 0) return []
     this.#citations = []
     this.#spoke = undefined
-    return this.#told([passage(citations)])
+    return this.#emit([passage(citations)])
   }
 
   /** A block of another kind begins, which ends the text by itself. */
@@ -54,7 +54,7 @@ export class Passages {
     return held
   }
 
-  #told(events: Event[]): Event[] {
+  #emit(events: Event[]): Event[] {
     if (this.#held === undefined) return events
     if (this.#held !== 'dropped') this.#held.push(...events)
     return []

@@ -47,7 +47,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const schema = untakenSchema(request, target)
   if (schema) {
     body.response_format = { type: 'json_object' }
-    body.messages = told(body.messages as Json[], toldSchema(schema))
+    body.messages = withSystemText(body.messages as Json[], toldSchema(schema))
   }
 
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
@@ -82,7 +82,7 @@ function untakenSchema({ response_format: format }: Readonly<ChatRequest>, { map
 }
 
 /** Inserted after the leading system messages: some providers accept none further on. */
-function told(messages: readonly Json[], text: string): Json[] {
+function withSystemText(messages: readonly Json[], text: string): Json[] {
   const first = messages.findIndex(({ role }) => role !== 'system')
   return messages.toSpliced(first < 0 ? messages.length : first, 0, { role: 'system', content: text })
 }

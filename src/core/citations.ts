@@ -20,7 +20,7 @@ export function placeIn(start: unknown, end: unknown, offset = 0): Place | undef
 /** The citations of one choice. */
 export class Citations {
   readonly #choice: number
-  readonly #told = new Set<string>()
+  readonly #emitted = new Set<string>()
 
   constructor(choice: number) {
     this.#choice = choice
@@ -29,9 +29,9 @@ export class Citations {
   /** Emits an address without a place once, and only if no place of it was emitted before. */
   add(url: string, title: string | undefined, place: Place | undefined, out: Event[]): void {
     const key = place ? `${place.start} ${place.end} ${url}` : url
-    if (this.#told.has(key) || this.#told.size >= 2 * MAX_PLACES) return
-    this.#told.add(key)
-    if (place) this.#told.add(url)
+    if (this.#emitted.has(key) || this.#emitted.size >= 2 * MAX_PLACES) return
+    this.#emitted.add(key)
+    if (place) this.#emitted.add(url)
     const event: SourceEvent = { type: 'source', choice: this.#choice, url }
     if (title !== undefined) event.title = title
     if (place) {

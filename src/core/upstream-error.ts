@@ -54,8 +54,8 @@ export function redactMessage(message: string, secret?: string): string {
 
 /** What a program reads of an error: a name, never a sentence. */
 const NAME = /^[\w.:/-]{1,64}$/
-const nameIn = (told: string | undefined, secret?: string): string | undefined =>
-  told !== undefined && NAME.test(told) && redactMessage(told, secret) === told ? told : undefined
+const nameIn = (name: string | undefined, secret?: string): string | undefined =>
+  name !== undefined && NAME.test(name) && redactMessage(name, secret) === name ? name : undefined
 const PARAM_LIMIT = 200
 
 const CREDENTIAL =

@@ -94,7 +94,7 @@ class Held {
   }
 
   /** Sources keep their places in the text only where it is as it came. */
-  told(text: string): Event[] {
+  events(text: string): Event[] {
     const sources = text === this.text ? this.sources : this.sources.map(withoutPlace)
     return [{ type: 'text', choice: this.choice, text }, ...sources]
   }
@@ -142,7 +142,7 @@ class HeldAnswer {
       } else if (event.type === 'error') {
         // A broken answer is emitted unrepaired.
         for (const held of [...this.#texts.keys()].flatMap(choice => this.#taken(choice))) {
-          out.push(...held.told(held.text))
+          out.push(...held.events(held.text))
         }
         out.push(event)
       } else if (event.type === 'source' && this.#texts.has(event.choice)) {
@@ -173,7 +173,7 @@ class HeldAnswer {
   }
 
   #original(choice: number): Event[] {
-    return this.#taken(choice).flatMap(held => held.told(held.text))
+    return this.#taken(choice).flatMap(held => held.events(held.text))
   }
 
   /** What is held of a choice, and no longer; none or one. */
@@ -191,7 +191,7 @@ class HeldAnswer {
   #settled(out: readonly (Event | Held)[]): Promise<Event[]> | Event[] {
     const broken = out.filter(one => one instanceof Held && !isJson(one.text)) as Held[]
     const tell = (healed: readonly string[] = []) =>
-      out.flatMap(one => (one instanceof Held ? one.told(healed[broken.indexOf(one)] ?? one.text) : one))
+      out.flatMap(one => (one instanceof Held ? one.events(healed[broken.indexOf(one)] ?? one.text) : one))
     if (broken.length === 0) return tell()
     const texts = broken.map(({ text }) => text)
     const length = texts.reduce((sum, text) => sum + text.length, 0)

@@ -38,11 +38,11 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
   await recall(ex, turns)
   const { status, headers, events } = await next()
   const tenant = ex.principal!.orgId
-  const set = (call: KeptCall, told: readonly Event[], bytes: number) => {
+  const set = (call: KeptCall, reasoning: readonly Event[], bytes: number) => {
     const { provider, model, externalId } = ex.target!.mapping
     const { requestedModel, requestedProvider, logId, at } = ex
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
-    const entry = { events: told, ...answer }
+    const entry = { events: reasoning, ...answer }
     const key = keyOf(tenant, call.id, call.name, call.args)
     turns.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, tenant)
   }

@@ -177,10 +177,10 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
       if (isLarge(frame) && !this.#decoder.done) {
         const { turns, tenant } = this.#inTurn!
         this.#reading = true
-        const told = await turns.run(tenant, decodeSteps(this.#decoder, frame))
+        const decoded = await turns.run(tenant, decodeSteps(this.#decoder, frame))
         // What is done with the events takes long, too.
         await turns.next(tenant)
-        this.#told(told, sizeOf(frame), events)
+        this.#addEvents(decoded, sizeOf(frame), events)
         await turns.next(tenant)
       } else this.#add(frame, events)
     }
@@ -198,30 +198,30 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true
     this.#reading = true
-    this.#told(this.#decoder.end(), 0, events)
+    this.#addEvents(this.#decoder.end(), 0, events)
   }
 
   /** What came before the break is passed on. A socket that breaks after the answer was complete took nothing away. */
   #broken(thrown: unknown, events: Event[]): Event[] {
     this.#ended = true
     this.#incoming.destroy()
-    if (!this.#decoder.done || this.#reading) this.#tell({ type: 'error', error: asError(thrown) }, events)
+    if (!this.#decoder.done || this.#reading) this.#addEvent({ type: 'error', error: asError(thrown) }, events)
     return events
   }
 
   #add(frame: Frame, events: Event[]): void {
     if (this.#decoder.done) return
     this.#reading = true
-    this.#told(this.#decoder.frame(frame), sizeOf(frame), events)
+    this.#addEvents(this.#decoder.frame(frame), sizeOf(frame), events)
   }
 
-  #told(told: readonly Event[], characters: number, events: Event[]): void {
-    this.#tally.add(told, characters)
-    for (let at = 0; at < told.length; at++) this.#tell(told[at]!, events)
+  #addEvents(decoded: readonly Event[], characters: number, events: Event[]): void {
+    this.#tally.add(decoded, characters)
+    for (let at = 0; at < decoded.length; at++) this.#addEvent(decoded[at]!, events)
     this.#reading = false
   }
 
-  #tell(event: Event, events: Event[]): void {
+  #addEvent(event: Event, events: Event[]): void {
     this.#mask?.apply(event)
     this.#seals?.apply(event)
     events.push(event)

@@ -115,9 +115,9 @@ function failure(thrown: unknown): Failure {
   return { ...thrown, name: thrown.name, message, cause: undefined }
 }
 
-const isRefusal = (told: Failure): told is Failure & ErrorInit => told.name === 'GatewayError'
+const isRefusal = (failure: Failure): failure is Failure & ErrorInit => failure.name === 'GatewayError'
 
-function revived(told: Failure): Error {
-  if (isRefusal(told)) return new GatewayError(told)
-  return Object.assign(new Error(told.message), told)
+function revived(failure: Failure): Error {
+  if (isRefusal(failure)) return new GatewayError(failure)
+  return Object.assign(new Error(failure.message), failure)
 }

@@ -64,7 +64,7 @@ export class Choice {
 
   /** Characters of content so far, as the provider counts them. */
   get given(): number {
-    return this.#cited.given
+    return this.#cited.received
   }
 
   /** True once it may end: a reason arrived, or its audio is complete, which has no reason (C33). */
@@ -159,15 +159,15 @@ export class Choice {
 
   #text(text: string, out: Event[]): void {
     this.#details.seal(out)
-    this.#cited.give(text)
+    this.#cited.receive(text)
     if (this.#tags === undefined) {
-      this.#cited.tell(text)
+      this.#cited.emitted(text)
       out.push({ type: 'text', choice: this.#index, text })
       return
     }
     const before = out.length
     this.#tags.write(text, out)
-    this.#told(before, out)
+    this.#recordText(before, out)
     if (this.#tags.over) this.#tags = undefined
   }
 
@@ -181,14 +181,14 @@ export class Choice {
   #flushTags(out: Event[]): void {
     const before = out.length
     this.#tags?.flush(out)
-    this.#told(before, out)
+    this.#recordText(before, out)
   }
 
   /** Records the text among the events from `before` on. */
-  #told(before: number, out: readonly Event[]): void {
+  #recordText(before: number, out: readonly Event[]): void {
     for (let at = before; at < out.length; at++) {
       const event = out[at]!
-      if (event.type === 'text') this.#cited.tell(event.text)
+      if (event.type === 'text') this.#cited.emitted(event.text)
     }
   }
 

@@ -7,8 +7,8 @@ export class Cited {
   readonly #choice: number
   #citations: Citations | undefined = undefined
   /** Characters of content received, and of those emitted. */
-  #given = 0
-  #told = 0
+  #received = 0
+  #emitted = 0
   #markers: Markers | undefined = undefined
   /** Start of the text before the next reference. */
   #passage = 0
@@ -23,8 +23,8 @@ export class Cited {
   }
 
   /** Characters of content so far, as the provider counts them. */
-  get given(): number {
-    return this.#given
+  get received(): number {
+    return this.#received
   }
 
   /** Lists exist, or may follow, to whose entries the following text refers. */
@@ -33,30 +33,30 @@ export class Cited {
   }
 
   /** A piece of content, before it is emitted. */
-  give({ length }: string): void {
-    this.#given += length
+  receive({ length }: string): void {
+    this.#received += length
     if (!this.#referred) return
     this.#referred = false
-    this.#passage = this.#told
+    this.#passage = this.#emitted
   }
 
   /** An emitted piece of text: shorter than the content when a `<think>` block was removed. */
-  tell(piece: string): void {
-    this.#markers?.read(piece, this.#told)
-    this.#told += piece.length
+  emitted(piece: string): void {
+    this.#markers?.read(piece, this.#emitted)
+    this.#emitted += piece.length
   }
 
   /** An annotation, whose place counts received characters. */
   annotate(note: unknown, out: Event[]): void {
     const source = isObject(note) && isObject(note.url_citation) ? note.url_citation : note
     const { start_index: start, end_index: end } = isObject(source) ? source : {}
-    this.#cite(sourceIn(source), placeIn(start, end, this.#told - this.#given), out)
+    this.#cite(sourceIn(source), placeIn(start, end, this.#emitted - this.#received), out)
   }
 
   /** A reference after the text that it supports. */
   refer(part: Json, out: Event[]): void {
     this.#referred = true
-    this.#cite(sourceIn(part), placeIn(this.#passage, this.#told), out)
+    this.#cite(sourceIn(part), placeIn(this.#passage, this.#emitted), out)
   }
 
   /** Lists of sources beside the text, which refers to entries of the first by number. */

@@ -29,7 +29,7 @@ interface StreamedCall {
   /** Arguments that begin like an object are emitted at once; others wait until they can be repaired. */
   readonly args: Arguments
   /** Whether all received arguments were emitted. */
-  told: boolean
+  isEmitted: boolean
 }
 
 /** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */
@@ -73,7 +73,7 @@ export class ToolCalls {
       this.#name(call, textIn(delta.id))
       call.name ??= textIn(part.name)
       const piece = call.args.add(part.arguments)
-      if (call.index !== undefined) this.#tell(call, piece, out)
+      if (call.index !== undefined) this.#emit(call, piece, out)
       this.#goOn(out)
     }
   }
@@ -90,7 +90,7 @@ export class ToolCalls {
     for (const call of this.#calls) {
       const { name, args } = call
       if (name !== undefined) {
-        if (call.index === undefined) this.#tell(call, '', out)
+        if (call.index === undefined) this.#emit(call, '', out)
         if (!args.direct) {
           out.push({ type: 'tool', choice: this.#choice, index: call.index!, args: toolArguments(args.text.trim()) })
         }
@@ -101,7 +101,7 @@ export class ToolCalls {
 
   /** Emits the received parts of waiting calls, for a truncated answer. */
   flush(out: Event[]): void {
-    for (const call of this.#calls) if (call.index === undefined && call.name !== undefined) this.#tell(call, '', out)
+    for (const call of this.#calls) if (call.index === undefined && call.name !== undefined) this.#emit(call, '', out)
   }
 
   /** The call that a delta continues, or a new one (C14, C15). */
@@ -117,7 +117,15 @@ export class ToolCalls {
     if (this.#calls.length === MAX_CALLS) throw tooManyCalls()
     const custom = isCustom(delta)
     const args = new Arguments(custom, this.#count)
-    const call: StreamedCall = { slot, custom, id: undefined, name: undefined, index: undefined, args, told: false }
+    const call: StreamedCall = {
+      slot,
+      custom,
+      id: undefined,
+      name: undefined,
+      index: undefined,
+      args,
+      isEmitted: false,
+    }
     this.#calls.push(call)
     this.#bySlot.set(slot, call)
     return call
@@ -132,15 +140,15 @@ export class ToolCalls {
       const next = this.#calls[at]
       if (!next) return
       this.#current = next
-      this.#tell(next, '', out)
+      this.#emit(next, '', out)
     }
   }
 
   /** Emits the missing part of a named call: `piece`, or everything received when nothing was emitted. */
-  #tell(call: StreamedCall, piece: string, out: Event[]): void {
+  #emit(call: StreamedCall, piece: string, out: Event[]): void {
     const { text, direct } = call.args
-    const news = call.told ? piece : text
-    call.told = direct
+    const news = call.isEmitted ? piece : text
+    call.isEmitted = direct
     const args = direct && news !== '' ? news : undefined
     if (call.index !== undefined && args === undefined) return
     const event: ToolEvent =

@@ -61,10 +61,10 @@ export class Candidate {
   readonly #grounding = new Grounding()
   /** Parts since the last `take`. */
   #parts: AnswerPart[] = []
-  #saidAny = false
+  #emittedAny = false
   /** Calls in order, from the first one that was not emitted. */
   readonly #calls: CandidateCall[] = []
-  #told = 0
+  #emittedCalls = 0
   /** Reasoning that no part has carried yet. */
   #thoughts = ''
   #details: ReasoningDetail[] = []
@@ -135,7 +135,7 @@ export class Candidate {
     this.#tellCalls(true)
     const isSealed = this.#native.length > 0 || this.#details.some(({ signature, data }) => signature ?? data)
     if (isSealed) this.#parts.push({ text: '', thoughtSignature: this.#carry(undefined) })
-    else if (!this.#saidAny) this.#parts.push({ text: '' })
+    else if (!this.#emittedAny) this.#parts.push({ text: '' })
   }
 
   /** The finish reason, and details beside its parts. */
@@ -163,7 +163,7 @@ export class Candidate {
   }
 
   #push(part: AnswerPart): void {
-    this.#saidAny = true
+    this.#emittedAny = true
     this.#parts.push(part)
   }
 
@@ -174,8 +174,8 @@ export class Candidate {
 
   /** Emits calls with complete arguments, in order; at the end, all that are JSON. */
   #tellCalls(isEnd: boolean): void {
-    for (; this.#told < this.#calls.length; this.#told++) {
-      const call = this.#calls[this.#told]
+    for (; this.#emittedCalls < this.#calls.length; this.#emittedCalls++) {
+      const call = this.#calls[this.#emittedCalls]
       if (!call) {
         if (!isEnd) return
         continue
@@ -188,7 +188,7 @@ export class Candidate {
   }
 
   #tell({ id, name, signature }: CandidateCall, args: Json): void {
-    const part: AnswerPart = { functionCall: { id: id || this.#makesId(this.#told), name, args } }
+    const part: AnswerPart = { functionCall: { id: id || this.#makesId(this.#emittedCalls), name, args } }
     if (signature !== undefined || this.#thoughts !== '' || this.#details.length > 0 || this.#native.length > 0) {
       part.thoughtSignature = this.#carry(signature)
     }

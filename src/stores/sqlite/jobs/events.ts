@@ -62,7 +62,7 @@ export class JobEvents {
         .run({ state, triedAt, status, response, error, headers, bodySha256, eventId, attempt, fence })
       if (changes === 0) return false
       if (state === 'retrying') this.#add(eventId, jobId, type, attempt + 1, nextAt)
-      else this.#told(jobId, state, triedAt)
+      else this.#endCallback(jobId, state, triedAt)
       return true
     })
   }
@@ -114,7 +114,7 @@ export class JobEvents {
   }
 
   /** The secret is not needed any more. */
-  #told(jobId: string, state: 'delivered' | 'failed', at: number): void {
+  #endCallback(jobId: string, state: 'delivered' | 'failed', at: number): void {
     this.#db
       .prepare(`UPDATE jobs SET callback_state = @state, callback_delivered_at = iif(@state = 'delivered', @at, NULL),
         ${NO_SECRET} WHERE id = @id`)
