@@ -17,7 +17,7 @@ const replaced = (filter, path) => ({
 })
 
 await rm('dist', { recursive: true, force: true })
-const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'))
+const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript-7/package.json')))
 const types = once(spawn(process.execPath, [tsc, '-p', 'build'], { stdio: 'inherit' }), 'close')
 await build({
   // All stand in one folder, so that a shared chunk finds the threads and loader hooks beside itself.
