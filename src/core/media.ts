@@ -21,6 +21,12 @@ const FILE_BYTES_PER_TOKEN = 16
 /** Of a file that only its address is known of: a dozen pages; of such audio: a quarter of an hour. */
 const FILE_TOKENS = 24_000
 const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
+/** Pages that money is held for, for each tool of a provider that reads them. */
+const MAX_PAGES = 10
+
+/** Pages that a tool of a provider may read: the caller's limit up to a bound, or the bound where there is none. */
+export const pagesOf = (limit: unknown = MAX_PAGES): number =>
+  typeof limit === 'number' ? Math.max(1, Math.min(limit, MAX_PAGES)) : MAX_PAGES
 
 /** Adds pages that a provider's own tools may read to the estimate of a prompt. */
 export function addPages(usage: Usage, pages = 0): void {

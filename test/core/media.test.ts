@@ -60,11 +60,13 @@ t.test("pages that a provider's tools may read are held for", async t => {
   const rows: [says: string, native: NativeRequest, pages: number][] = [
     ['no tool', messages(), 0],
     ['a tool of the client', messages({ name: 'web_fetch_mine', input_schema: { type: 'object' } }), 0],
-    ['one page', messages(fetches), 1],
+    ['ten where no limit is named', messages(fetches), 10],
+    ['of two tools', messages(fetches, { ...fetches, max_uses: 1 }), 11],
+    ['one at least', messages({ ...fetches, max_uses: 0 }), 1],
     ['as many as are allowed', messages({ ...fetches, max_uses: 4 }), 4],
     ['ten at most', messages({ ...fetches, max_uses: 1e6 }), 10],
     ['no tool of Gemini', gemini({ functionDeclarations: [] }, { codeExecution: {} }), 0],
-    ['addresses of Gemini', gemini({ urlContext: {} }), 1],
+    ['addresses of Gemini', gemini({ urlContext: {} }), 10],
   ]
   for (const [says, native, pages] of rows) {
     const request = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'abcd' }] }

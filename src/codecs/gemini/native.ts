@@ -1,5 +1,6 @@
 /** A generateContent body for providers of the same wire. */
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { pagesOf } from '../../core/media.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { Count } from '../../core/shape.ts'
 import type { NativeRequest } from '../../core/translator.ts'
@@ -39,12 +40,12 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
     wire: WIRE,
     body: Object.assign({}, body, { contents: turns.all() }),
     only: hostedTool(body),
-    pages: pagesOf(body),
+    pages: pagesIn(body),
   }
 }
 
-const pagesOf = ({ tools }: Json): number =>
-  listIn(tools).filter(tool => isObject(tool) && isObject(tool.urlContext)).length
+const pagesIn = ({ tools }: Json): number =>
+  listIn(tools).filter(tool => isObject(tool) && isObject(tool.urlContext)).length * pagesOf()
 
 /** Undefined for what was not sealed here. */
 type Opens<T> = (sealed: T) => T | undefined

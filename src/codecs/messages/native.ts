@@ -1,14 +1,13 @@
 /** A Messages request for providers of the same wire. */
 import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json, listIn } from '../../core/json.ts'
+import { pagesOf } from '../../core/media.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'
 
 /** Header of features that a client turns on. */
 const BETA = 'anthropic-beta'
-/** That money is held for. */
-const MAX_PAGES = 10
 
 /** `body` has passed the endpoint's schema. */
 export function nativeOf(body: Json, ex: Exchange): NativeRequest {
@@ -18,16 +17,15 @@ export function nativeOf(body: Json, ex: Exchange): NativeRequest {
     body: current(body),
     headers: beta === undefined ? undefined : { [BETA]: beta },
     only: nativeOnly(body),
-    pages: pagesOf(body),
+    pages: pagesIn(body),
   }
 }
 
-/** As searches are counted: the caller's limit, else one. */
-function pagesOf({ tools }: Json): number {
+function pagesIn({ tools }: Json): number {
   let pages = 0
   for (const tool of listIn(tools)) {
     if (!isObject(tool) || typeof tool.type !== 'string' || !tool.type.startsWith('web_fetch_')) continue
-    pages += typeof tool.max_uses === 'number' ? Math.max(1, Math.min(tool.max_uses, MAX_PAGES)) : 1
+    pages += pagesOf(tool.max_uses)
   }
   return pages
 }
