@@ -5,13 +5,13 @@ import { isObject } from '../core/json.ts'
 import { capped, cappedKeys, refuseBeyond } from './custom-caps.ts'
 import { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
+import { located, parseFile } from './large.ts'
 import { linkMappings } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
 import type { MappingEntry } from './schemas/offer.ts'
 import { mappingsIn, type ProviderFile, providerFile } from './schemas/provider.ts'
 import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
-import { parseYamlFile } from './yaml.ts'
 
 /** What custom providers may use and reach. */
 export interface CustomOptions extends WireRegistries {
@@ -27,7 +27,15 @@ interface Declaration {
   readonly manifest: string
 }
 
+/** The text of a manifest, and its plain values. */
+export interface ParsedManifest {
+  readonly source: Source
+  readonly plain: unknown
+}
+
 const NAME = 'manifest'
+/** Characters above which a thread parses: the dearest text takes 3 ms per kilobyte. */
+const LONG = 8 * 1024
 const MAX_LENGTH = 64 * 1024
 const MAX_MODELS = 200
 /** Names with another meaning in requests and rules. */
@@ -38,12 +46,28 @@ const OPERATORS = ['allow_http', 'open', 'discover'] as const
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
 
-/** Throws a ConfigError with a position. An error in a value that contains a secret does not repeat the value. */
-export function readManifest(orgId: string, text: string, shared: Catalog, options: CustomOptions): Declaration {
+/** Parses the text of a manifest, in a thread where it is long. Rejects with a ConfigError. */
+export async function parseManifest(text: string): Promise<ParsedManifest> {
   const source = new Source(NAME, text)
   // `error` would parse the whole text to find the position.
   if (text.length > MAX_LENGTH) throw source.errorAt(0, `expected at most ${MAX_LENGTH} characters`)
-  const plain = parseYamlFile(source)
+  return { source, plain: await parseFile(source, LONG) }
+}
+
+/** An error of a manifest with its position, which is found in a thread where the text is long. */
+export const locatedInManifest = (thrown: unknown): Promise<unknown> => located(thrown, LONG)
+
+/**
+ * Throws a ConfigError, whose position is found on demand. An error in a value that contains a secret does not repeat
+ * the value. Modifies `plain`.
+ */
+export function readManifest(
+  orgId: string,
+  { source, plain }: ParsedManifest,
+  shared: Catalog,
+  options: CustomOptions,
+): Declaration {
+  refuseTooMany(plain, source)
   refuseReferences(plain, source)
   const manifest = JSON.stringify(plain)
   const caps = cappedKeys(plain)
@@ -132,6 +156,12 @@ function withoutSecret(plain: unknown, source: Source): void {
   if (plain.auth.scheme !== 'none') plain.auth.secret = ''
 }
 
+/** Before anything looks at each of them. */
+function refuseTooMany(plain: unknown, source: Source): void {
+  if (isObject(plain) && Array.isArray(plain.models) && plain.models.length > MAX_MODELS)
+    throw source.error(`expected at most ${MAX_MODELS} models`, ['models'])
+}
+
 /** Organizations must not read the environment and the files of the gateway. */
 function refuseReferences(value: unknown, source: Source, path: Path = []): void {
   if (typeof value === 'string' && value.includes('${')) {
@@ -190,7 +220,6 @@ function linkFile(
   const { source, value } = file
   if (RESERVED.includes(value.provider)) throw source.error(`"${value.provider}" is reserved`, ['provider'])
   if (value.models === 'open') throw source.error('expected a list of models: "open" is for the operator', ['models'])
-  if (value.models.length > MAX_MODELS) throw source.error(`expected at most ${MAX_MODELS} models`, ['models'])
   const foreignKey = OPERATORS.find(key => value[key])
   if (foreignKey) throw source.error(`only the operator of the gateway can set "${foreignKey}"`, [foreignKey], 'key')
   // They would be the operator's credentials, sent to an address of the organization.

@@ -22,9 +22,9 @@ export type Parsed =
   | { readonly fault: { readonly position: Position; readonly message: string } }
   | { readonly position: Position }
 
-/** The plain values of a file, references unresolved. Rejects with a ConfigError. */
-export async function parseFile(source: Source): Promise<unknown> {
-  if (source.text.length <= LARGE || !existsSync(THREAD)) return parseYamlFile(source)
+/** The plain values of a file, references unresolved; a text above `large` characters is parsed in a thread. Rejects with a ConfigError. */
+export async function parseFile(source: Source, large: number = LARGE): Promise<unknown> {
+  if (source.text.length <= large || !existsSync(THREAD)) return parseYamlFile(source)
   const { name, text } = source
   const parsed = await inThread({ name, text })
   if ('json' in parsed) return JSON.parse(parsed.json)
@@ -32,11 +32,11 @@ export async function parseFile(source: Source): Promise<unknown> {
   throw new Error(`the thread that parses ${name} sent an unexpected answer`)
 }
 
-/** The thrown error with its position resolved. */
-export async function located(thrown: unknown): Promise<unknown> {
+/** The thrown error with its position resolved, in a thread for a text above `large` characters. */
+export async function located(thrown: unknown, large: number = LARGE): Promise<unknown> {
   if (!(thrown instanceof ConfigError)) return thrown
   const { file, sought } = thrown
-  if (!sought || sought.text.length <= LARGE || !existsSync(THREAD)) return thrown
+  if (!sought || sought.text.length <= large || !existsSync(THREAD)) return thrown
   const { text, path, at } = sought
   // When the thread fails, this thread finds the position.
   const found = await inThread({ name: file, text, place: { path, at } }).catch(() => undefined)

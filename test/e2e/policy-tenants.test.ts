@@ -120,6 +120,35 @@ group('a manifest that reaches inside is refused, with its place', async t => {
   t.match(await add(''), { code: 1, stderr: /no manifest on standard input/ })
 })
 
+group('a long manifest is read in a thread, and refused with its place', async t => {
+  const one = await tenant()
+  const add = (manifest: string) =>
+    gateway.admin('POST', '/commands/models.custom.add', { organization: one.org, manifest })
+  const models = (count: number) =>
+    Array.from(
+      { length: count },
+      (_, i) => `  - { model: long-${i}, id: their-name-of-${i}, supports: [streaming] }\n`,
+    ).join('')
+  const kept = await add(manifest('long', 'x') + models(198))
+  t.equal(kept.status, 200)
+  t.equal(((await kept.json()) as { models: string[] }).models.length, 200)
+  const rows: [says: string, text: string, message: RegExp][] = [
+    ['too many models', manifest('long', 'x') + models(199), /^manifest:8:3: expected at most 200 models/],
+    [
+      '20,000 of them',
+      `${manifest('long', 'x')}${'  - {}\n'.repeat(8000)}`,
+      /^manifest:8:3: expected at most 200 models/,
+    ],
+    ['a fault of the text', `${manifest('long', 'x')}${models(100)}\t]`, /^manifest:110:2: Unexpected/],
+    ['a wide value', `${manifest('long', 'x')}wide: [${'{},'.repeat(18_000)}]`, /^manifest:10:1: /],
+  ]
+  for (const [says, text, message] of rows) {
+    const refused = await add(text)
+    t.equal(refused.status, 400, says)
+    t.match(((await refused.json()) as { error: { message: string } }).error.message, message, says)
+  }
+})
+
 group('secrets are read from standard input and shown nowhere; master keys can be changed while all runs', async t => {
   const own = await tenant('api-keys')
   const args = ['provider-keys', 'add', '--org', own.org, '--provider', 'a']

@@ -1,7 +1,9 @@
 /** Providers that an organization declares for itself: what is taken of a manifest, and what becomes of it. */
 import t from 'tap'
-import { type CustomOptions, linkCustom, readManifest } from '../../src/config/custom.ts'
+import { type CustomOptions, linkCustom, parseManifest, readManifest } from '../../src/config/custom.ts'
 import { ConfigError } from '../../src/config/error.ts'
+import { Source } from '../../src/config/source.ts'
+import { parseYamlFile } from '../../src/config/yaml.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { fakeRegistries } from '../config/kit.ts'
@@ -28,8 +30,12 @@ const text = (changes: Record<string, string> = {}) =>
   })
     .map(([key, value]) => `${key}: ${value}\n`)
     .join('')
+function parsed(text: string) {
+  const source = new Source('manifest', text)
+  return { source, plain: parseYamlFile(source) }
+}
 const read = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}) =>
-  readManifest('org-1', text(changes), shared, { ...options, ...given })
+  readManifest('org-1', parsed(text(changes)), shared, { ...options, ...given })
 const manifest = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}) => read(changes, given).manifest
 
 function link(manifests: readonly string[], from: Catalog = shared): { catalog: Catalog; warned: string[] } {
@@ -42,7 +48,7 @@ t.test('a manifest is kept as it was written, in YAML or in JSON', async t => {
   const { provider, models, manifest: kept } = read()
   t.strictSame([provider, models], ['mine', ['large', 'mine-7b']])
   t.match(JSON.parse(kept), { provider: 'mine', auth: { scheme: 'bearer' }, base_url: 'https://llm.mine.example/v1' })
-  t.strictSame(readManifest('org-1', kept, shared, options), { provider, models, manifest: kept })
+  t.strictSame(readManifest('org-1', parsed(kept), shared, options), { provider, models, manifest: kept })
   t.notMatch(kept, 'secret')
 })
 
@@ -79,7 +85,6 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
     [{ allow_http: 'true' }, /only the operator of the gateway can set "allow_http"/],
     [{ base_url: 'https://{region}.mine.example/v1' }, /is not allowed in a custom provider's address/],
     [{ base_url: 'https://user:pass@mine.example/v1' }, /an address must not contain a credential/],
-    [{ name: `"${'x'.repeat(65_536)}"` }, /at most 65536 characters/],
   ]
   for (const [changes, said] of rows) {
     const error = thrown(() => read(changes))
@@ -91,7 +96,7 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
 
 t.test('a manifest that is too long is not parsed, not even for the place of its first value', async t => {
   const long = `# Ours\n${text({ name: `"${'x'.repeat(65_536)}"` })}`
-  const error = thrown(() => readManifest('org-1', long, shared, options))
+  const error = await parseManifest(long).catch(thrown => thrown)
   t.ok(error instanceof ConfigError)
   t.match(String(error), /^manifest:1:1: expected at most 65536 characters/)
 })
@@ -141,7 +146,7 @@ t.test('the output of a model follows from the wires of its provider, its input 
   const more = { wires: new Map([...wires, ['openai.embeddings', embeddings as never]]) }
   const models = '[{ model: a }, { model: b, supports: [vision] }]'
   const given = { ...options, ...more }
-  const kept = (changes: Record<string, string>) => readManifest('org-1', text(changes), shared, given).manifest
+  const kept = (changes: Record<string, string>) => readManifest('org-1', parsed(text(changes)), shared, given).manifest
   const both = linkCustom(
     'org-1',
     [
@@ -180,7 +185,8 @@ t.test('what no longer fits is left out with a word to the operator, and the res
 
 t.test('a manifest outlasts and outnumbers no cap of the operator', async t => {
   const capped = { ...shared, customCaps: { timeoutMs: 600_000, concurrency: 64 } }
-  const add = (changes: Record<string, string>) => readManifest('org-1', text(changes), capped, options).manifest
+  const add = (changes: Record<string, string>) =>
+    readManifest('org-1', parsed(text(changes)), capped, options).manifest
   const rows: [changes: Record<string, string>, said: string][] = [
     [
       { timeouts: '{ total: 20d }' },
