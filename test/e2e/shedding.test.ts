@@ -20,7 +20,12 @@ const heap = join(folder, 'heap')
 const upstream = await startUpstream(t)
 const gateway = await startGateway(t, {
   providers: { a: { base_url: upstream.url('a') } },
-  config: { endpoints: { messages: { ratelimit: { rpm: RPM } }, chat: { ratelimit: { rpm: 100_000 } } } },
+  config: {
+    endpoints: {
+      messages: { ratelimit: { rpm: RPM } },
+      chat: { ratelimit: { rpm: 100_000 }, admission: { lag: '200ms' } },
+    },
+  },
   env: { NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/strain.cjs')}`, HEAP: heap },
 })
 

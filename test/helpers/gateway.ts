@@ -218,20 +218,23 @@ async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
     stores: { sqlite: '../data/gateway.db' },
     catalog: { models: './models.d', providers: '../providers.d' },
-    chains: routes ? (chains ?? shipped.chains) : steady((chains ?? shipped.chains) as Record<string, unknown[]>),
+    chains: steady((chains ?? shipped.chains) as Record<string, unknown[]>, routes ? BUSY : { ...BUSY, ...STEADY }),
     endpoints: shipped.endpoints,
   }
   return overlay(base, config) as typeof base
 }
 
-/** Options that make an answer depend on chance or load. */
-const STEADY = { exploration: 0, weights: { throughput: 0, latency: 0 }, preference: { enabled: false } }
+/** On a busy machine the loop of a gateway lags. */
+const BUSY = { admission: { lag: '60s' } }
+/** Routing depends only on priority, price and failures. */
+const STEADY = { route: { exploration: 0, weights: { throughput: 0, latency: 0 }, preference: { enabled: false } } }
 
-/** Chains whose routing depends only on priority, price and failures, unless a chain sets otherwise. */
-function steady(chains: Record<string, unknown[]>): Tree {
+/** Chains with options that keep answers from depending on chance or load, unless a chain sets others. */
+function steady(chains: Record<string, unknown[]>, options: Record<string, Tree>): Tree {
   const filter = (entry: unknown): unknown => {
-    if (entry === 'route') return { route: STEADY }
-    return isMap(entry) && isMap(entry.route) ? { route: { ...STEADY, ...entry.route } } : entry
+    const [name, given] = isMap(entry) ? Object.entries(entry)[0]! : [String(entry), {}]
+    const added = options[name]
+    return added && isMap(given) ? { [name]: { ...added, ...given } } : entry
   }
   return Object.fromEntries(Object.entries(chains).map(([name, chain]) => [name, chain.map(filter)]))
 }
