@@ -29,6 +29,9 @@ const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
 /** The field with the arguments of a call. */
 const inputOf = ({ type }: Json) => (type === 'tool_use' ? 'input' : undefined)
 
+/** What a tool of the provider has returned, which its model reads next. */
+const isOwnResult = ({ type }: Json) => typeof type === 'string' && type.endsWith('_tool_result')
+
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
   done = false
@@ -85,7 +88,8 @@ export class MessagesDecoder implements Decoder {
         return events
       }
       case 'content_block_start':
-        return isObject(payload.content_block) ? this.#blockStart(payload.index ?? 0, payload.content_block) : []
+        if (!isObject(payload.content_block)) return []
+        return this.#blockStart(payload.index ?? 0, payload.content_block, frame.data.length)
       case 'content_block_stop':
         return this.#blockStop(payload.index ?? 0)
       case 'message_start':
@@ -150,7 +154,8 @@ export class MessagesDecoder implements Decoder {
     return events
   }
 
-  #blockStart(index: number, block: Block): Event[] {
+  /** `read`: characters of the event, in a stream: a whole message has its report. */
+  #blockStart(index: number, block: Block, read?: number): Event[] {
     const events: Event[] = []
     if (block.type !== 'text') this.#passages.interrupt()
     switch (block.type) {
@@ -174,6 +179,8 @@ export class MessagesDecoder implements Decoder {
           append(events, this.#passages.release())
         }
         events.push(...open.start())
+        if (read !== undefined && isOwnResult(block))
+          events.push({ type: 'usage', usage: this.#usage.result(block), read })
       }
     }
     if (events.length > 0) this.#emitted = true

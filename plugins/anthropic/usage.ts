@@ -19,6 +19,8 @@ const CACHE: readonly (readonly [Counter, Read])[] = [
  */
 export class UsageMeter {
   readonly #counts: Partial<Record<Counter, number>> = {}
+  /** That have been answered; errors are free. */
+  #searches = 0
 
   /** Adds a `usage` object; returns all counts reported so far. */
   add(report: unknown): Partial<Usage> {
@@ -29,6 +31,13 @@ export class UsageMeter {
     for (const [counter, read] of CACHE) this.#raise(counter, cached(report, read))
     if (isObject(details)) this.#raise('thinking', details.thinking_tokens)
     if (isObject(served)) this.#raise('searches', served.web_search_requests)
+    return this.#usage()
+  }
+
+  /** Adds a result of the provider's own tools, which its reports count at the end alone; returns the counts so far. */
+  result({ type, content }: Json): Partial<Usage> {
+    if (type === 'web_search_tool_result' && Array.isArray(content)) this.#searches++
+    if (this.#searches > 0) this.#raise('searches', this.#searches)
     return this.#usage()
   }
 

@@ -21,6 +21,8 @@ export class AnswerUsage {
   #unreported = 0
   /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
   #reportedTokens = 0
+  /** Characters that the provider's own tools have read since the last report of the prompt. */
+  #read = 0
   #images = 0
   /** Of an answer that is no text, and of what type it says it is. */
   #bytes = 0
@@ -53,12 +55,14 @@ export class AnswerUsage {
   }
 
   /** What is not plausible of a report is estimated, as what is missing from one. */
-  reported({ usage: report, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
+  reported({ usage: report, billed, estimated, read }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
     this.#billed = billed && plausible(billed, this.#expected)
     if (estimated) this.#ex.estimated = true
+    if (read !== undefined) this.#read += read
+    else if (usage.prompt !== undefined) this.#read = 0
     if (usage.completion !== undefined && this.#unreported > 0) {
       this.#reportedTokens = sum.completion ?? 0
       this.#unreported = 0
@@ -86,6 +90,7 @@ export class AnswerUsage {
   complete(cut: boolean): void {
     const ex = this.#ex
     if (!this.#complete(ex.usage, cut)) return
+    this.#read = 0
     ex.estimated = true
     this.reprice()
   }
@@ -162,12 +167,13 @@ export class AnswerUsage {
     }
     const { prompt, completion } = usage
     const written = this.#reportedTokens + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
-    const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)
+    const read = cut ? estimateTokens(this.#read) : 0
+    const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion) && read === 0
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.prompt
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
-    usage.prompt ??= sent.prompt!
+    usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)
     return true
   }

@@ -74,6 +74,20 @@ t.test('usage that was not reported is estimated from what was sent and delivere
     ex.completeUsage(cut)
     t.strictSame([ex.usage, ex.estimated], [usage, estimated], says)
   }
+  const pages: [says: string, cut: boolean, last: Usage | undefined, usage: Usage, estimated: boolean][] = [
+    ['pages before the cut', true, undefined, { prompt: 3 + 100, completion: 1 }, true],
+    ['pages that a report counts', true, { prompt: 90, completion: 2 }, { prompt: 90, completion: 2 }, false],
+    ['pages that none counts to the end', false, { completion: 2 }, { prompt: 3, completion: 2 }, false],
+  ]
+  for (const [says, cut, last, usage, estimated] of pages) {
+    const ex = exchange({ request: { model: 'm', messages } })
+    ex.observe([{ type: 'usage', usage: { prompt: 3, completion: 1 } }, text('x')])
+    for (const read of [300, 100]) ex.observe([{ type: 'usage', usage: { prompt: 3, completion: 1 }, read }])
+    if (last) ex.observe([{ type: 'usage', usage: last }])
+    ex.completeUsage(cut)
+    ex.completeUsage(cut)
+    t.strictSame([ex.usage, ex.estimated], [usage, estimated], says)
+  }
   const unread = exchange()
   unread.completeUsage(true)
   t.strictSame(unread.usage, { prompt: 0, completion: 0 }, 'a request that was never read')

@@ -295,6 +295,39 @@ t.test('C35 usage includes what the cache gave and took, streamed and whole alik
   t.same(whole({ ...totals, iterations: fallback }), { prompt: 4, completion: 2 }, 'beside a fallback the totals hold')
 })
 
+t.test('what tools of the provider return counts as it comes, since reports count it at the end alone', async t => {
+  const results = [
+    { type: 'web_search_tool_result', tool_use_id: 's1', content: [{ type: 'web_search_result', url: 'u' }] },
+    { type: 'web_search_tool_result', tool_use_id: 's2', content: { type: 'web_search_tool_result_error' } },
+    {
+      type: 'web_fetch_tool_result',
+      tool_use_id: 'f1',
+      content: { type: 'web_fetch_result', content: 'x'.repeat(100) },
+    },
+  ]
+  const payloads = [
+    { type: 'message_start', message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1 } } },
+    ...results.map((content_block, index) => ({ type: 'content_block_start', index, content_block })),
+  ]
+  const reported = decode('stream', payloads).filter(event => event.type === 'usage')
+  const usage = { prompt: 9, completion: 1 }
+  const counted = { ...usage, web_search: 1 }
+  t.strictSame(reported, [
+    { type: 'usage', usage },
+    ...payloads.slice(1).map(payload => ({ type: 'usage', usage: counted, read: JSON.stringify(payload).length })),
+  ])
+  const whole = {
+    type: 'message',
+    content: results,
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 9, output_tokens: 1 },
+  }
+  t.strictSame(
+    decode('unary', [whole]).filter(event => event.type === 'usage'),
+    [{ type: 'usage', usage }],
+  )
+})
+
 t.test('any history is refused by name, or pairs every call with one result', async t => {
   /** The first rule of the wire that `turns` break. */
   const fault = (turns: Turn[]): string | undefined => {
