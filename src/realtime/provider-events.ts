@@ -85,11 +85,7 @@ export class ProviderEvents {
         this.#responses.transcriptFailed(event.item_id)
         return text
       case 'response.created':
-        if (!this.#responses.created(isObject(event.response) ? event.response : {})) {
-          this.#session.upstreamFailed('it began a response without a request')
-          return undefined
-        }
-        return this.#shown(event, text)
+        return this.#created(event, text)
       case 'response.done':
         return this.#done(event, text)
       case 'error':
@@ -99,6 +95,13 @@ export class ProviderEvents {
           ? this.#delta(event.type, event.delta, text)
           : this.#shown(event, text)
     }
+  }
+
+  #created(event: RealtimeEvent, text: string): string | undefined {
+    const begun = this.#responses.created(isObject(event.response) ? event.response : {})
+    if (begun === 'begun') return this.#shown(event, text)
+    if (begun === 'unrequested') this.#session.upstreamFailed('it began a response without a request')
+    return undefined
   }
 
   async #delta(type: string, delta: string, text: string): Promise<string | undefined> {

@@ -103,12 +103,13 @@ export class Responses {
     return true
   }
 
-  /** False for a response without a request. */
-  created(response: Readonly<Json>): boolean {
+  /** `duplicate`: one with this id has ended, and is charged under it; `unrequested`: it has no request. */
+  created({ id }: Readonly<Json>): 'begun' | 'duplicate' | 'unrequested' {
+    if (typeof id === 'string' && this.#ended.has(`response ${id}`)) return 'duplicate'
     const running = this.#running
-    if (!running || running.id !== undefined) return false
-    running.id = this.#idOf(response.id, 'response')
-    return true
+    if (!running || running.id !== undefined) return 'unrequested'
+    running.id = this.#idOf(id, 'response')
+    return 'begun'
   }
 
   /** Counts output. False when there is no money for more; rejects when the ledger fails. */

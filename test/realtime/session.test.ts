@@ -226,6 +226,28 @@ t.test("an organization's own key passes settings and events on that the gateway
   }
 })
 
+t.test('a response that begins anew under an id that has ended is not charged under it', async t => {
+  const { session, client, provider, charges } = await opened()
+  const steps = [() => client.message(create), () => provider.message(done('c', 1, 2))]
+  for (const step of [
+    ...steps,
+    () => client.message(create),
+    () => provider.message(created('c')),
+    () => client.left(),
+  ]) {
+    step()
+    await settle()
+  }
+  provider.left()
+  await session.ended
+  t.match(charges.settled, [
+    { id: 'c', outcome: 'ok' },
+    { id: /^(?!c$)/, outcome: 'aborted' },
+  ])
+  t.equal(client.types().filter(type => type === 'response.created').length, 0, 'and its begin is a duplicate')
+  t.equal(charges.held, 0)
+})
+
 t.test('in any order of events, money is the sum of what ended, and an end is final', async t => {
   const ids = fc.constantFrom('a', 'b', 'c')
   const count = fc.nat(50)
