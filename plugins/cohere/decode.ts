@@ -161,7 +161,7 @@ export class CohereDecoder implements Decoder {
   #say(content: unknown, index: unknown, out: Event[]): void {
     this.#begin(undefined, out)
     if (!this.#starts.has(index)) {
-      this.#starts.set(index, this.#choice.given)
+      this.#starts.set(index, this.#choice.received)
       if (index !== PLAN) this.#lastBlock = index
     }
     this.#choice.read({ content: typeof content === 'string' ? content : allIn(content) }, this.#answerId, out)

@@ -83,11 +83,11 @@ export class CallItem {
     if (wrapped) return
     const index = this.#open(name, undefined, out)
     const { text } = this.#held
-    if (!this.#custom) this.#tell(index, toolArguments(text.trim()), out)
-    else if (text !== '') this.#tell(index, text, out)
+    if (!this.#custom) this.#emit(index, toolArguments(text.trim()), out)
+    else if (text !== '') this.#emit(index, text, out)
   }
 
-  #tell(index: number, args: string, out: Event[]): void {
+  #emit(index: number, args: string, out: Event[]): void {
     if (this.#custom) out.push({ type: 'tool', choice: 0, index, custom: true, args })
     else out.push({ type: 'tool', choice: 0, index, args })
   }
@@ -113,7 +113,7 @@ export class CallItem {
       this.#state = 'direct'
       args = this.#held.text
     }
-    this.#tell(this.#index!, args, out)
+    this.#emit(this.#index!, args, out)
   }
 
   /** C15: a call without an id gets one that no other answer has. */

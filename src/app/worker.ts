@@ -56,18 +56,18 @@ const primary: Channel<PrimaryCalls> = new Channel(
 const counters = new LeasedCounters({
   take: request => primary.call('take', request, Number.POSITIVE_INFINITY),
   peek: request => primary.call('peek', request, Number.POSITIVE_INFINITY),
-  giveBack: (key, windowMs, unused) => primary.tell('giveBack', { key, windowMs, unused }),
+  giveBack: (key, windowMs, unused) => primary.notify('giveBack', { key, windowMs, unused }),
   enter: (key, limit) => primary.call('enter', { key, limit }, Number.POSITIVE_INFINITY),
-  leave: key => primary.tell('leave', key),
+  leave: key => primary.notify('leave', key),
 })
-const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tell('cool', circuit))
-const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.tell('affinity', entries))
+const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.notify('cool', circuit))
+const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.notify('affinity', entries))
 /** A request continues without missing turns after this time. */
 const TURNS_MS = 500
 /** Budget of this process; the primary has four times as much. */
 const TURNS_BYTES = 16 * 1024 * 1024
 const turns = new SharedTurns(new MemoryCache({ maxBytes: TURNS_BYTES }), {
-  keep: turn => primary.tell('keepTurn', turn),
+  keep: turn => primary.notify('keepTurn', turn),
   find: keys => primary.call('findTurns', keys, TURNS_MS),
 })
 
@@ -108,12 +108,12 @@ async function main(): Promise<void> {
       })
     }
     worker = await withCleanup(cleanup => start(cleanup, log))
-    primary.tell('ready', { listen: worker.listen, configVersion: worker.state().configVersion })
+    primary.notify('ready', { listen: worker.listen, configVersion: worker.state().configVersion })
     if (stopping) await end(worker)
   } catch (thrown) {
     process.exitCode = FAILED
     const { code, port } = thrown as NodeJS.ErrnoException & { port?: number }
-    primary.tell('failed', { message: messageOf(thrown), code, port })
+    primary.notify('failed', { message: messageOf(thrown), code, port })
     leave()
   }
 }

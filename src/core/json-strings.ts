@@ -50,14 +50,14 @@ export function afterString(text: string, from: number, last = text.length): num
 /** The same in steps, for any length and any number of escapes. */
 export function* afterLongString(text: string, from: number): Generator<undefined, number> {
   let at = from
-  let rested = from
+  let paused = from
   for (let quote = text.indexOf('"', at); quote >= 0; ) {
     const before = text.slice(at, quote).indexOf('\\')
     if (before < 0) return quote + 1
     at += before + 2
     if (at > quote) quote = text.indexOf('"', at)
-    if (at - rested < SCAN) continue
-    rested = at
+    if (at - paused < SCAN) continue
+    paused = at
     yield
   }
   throw new SyntaxError('a string does not end')

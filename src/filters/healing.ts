@@ -190,19 +190,19 @@ class HeldAnswer {
   /** The texts in `out` are healed together. */
   #settled(out: readonly (Event | Held)[]): Promise<Event[]> | Event[] {
     const broken = out.filter(one => one instanceof Held && !isJson(one.text)) as Held[]
-    const tell = (healed: readonly string[] = []) =>
+    const emit = (healed: readonly string[] = []) =>
       out.flatMap(one => (one instanceof Held ? one.events(healed[broken.indexOf(one)] ?? one.text) : one))
-    if (broken.length === 0) return tell()
+    if (broken.length === 0) return emit()
     const texts = broken.map(({ text }) => text)
     const length = texts.reduce((sum, text) => sum + text.length, 0)
     if (length <= this.#small || !this.#aside.available) {
       this.#small -= length
-      return tell(texts.map(heal))
+      return emit(texts.map(heal))
     }
     return this.#aside.heal(this.#tenant, texts).then(healed => {
-      if (typeof healed !== 'string') return tell(healed)
+      if (typeof healed !== 'string') return emit(healed)
       this.skipped ??= healed
-      return tell()
+      return emit()
     })
   }
 }

@@ -18,7 +18,7 @@ const ID_LENGTH = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
 /** For so many milliseconds a failing write of a started job is repeated. */
 const START_MS = 20_000
-const INTERRUPTED = { code: 'interrupted', message: 'The provider was lost while the job was being created.' }
+const PROVIDER_LOST = { code: 'interrupted', message: 'The provider was lost while the job was being created.' }
 
 /** Jobs by their exchanges: all attempts of one make one job. */
 export class JobAdmission {
@@ -117,7 +117,7 @@ export class JobAdmission {
       await jobs.drop(id)
       return error
     }
-    await jobs.interrupt(id, INTERRUPTED, { id: `evt_${shortId()}`, type: operation.event('failed') }, now())
+    await jobs.interrupt(id, PROVIDER_LOST, { id: `evt_${shortId()}`, type: operation.event('failed') }, now())
     return error.with({ failover: false, stale: false })
   }
 }

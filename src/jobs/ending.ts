@@ -32,8 +32,8 @@ export const INTERRUPTED: JobError = {
 }
 
 /** When a result goes: with its job, or when its provider says that it drops it. Whole milliseconds. */
-const expiryOf = (kept: number, said: number | undefined): number =>
-  said !== undefined && Number.isFinite(said) ? Math.max(0, Math.min(kept, Math.floor(said))) : kept
+const expiryOf = (kept: number, reported: number | undefined): number =>
+  reported !== undefined && Number.isFinite(reported) ? Math.max(0, Math.min(kept, Math.floor(reported))) : kept
 
 /** Ends a claimed job. False when another process has claimed or ended it. */
 export async function endJob(job: Job, ending: Ending, context: JobsContext): Promise<boolean> {

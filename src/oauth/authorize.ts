@@ -87,9 +87,9 @@ function checkedRequest({ base }: OAuthContext, query: URLSearchParams, client: 
   }
   const resource = query.get('resource')
   if (resource !== null && !isOwnResource(base, resource)) throw invalidTarget(base)
-  const wanted = query.get('scope')
+  const requested = query.get('scope')
   const allowed = scopesIn(client.scopes.join(' '))
-  const scopes = wanted === null ? allowed : scopesIn(wanted).filter(scope => allowed.includes(scope))
+  const scopes = requested === null ? allowed : scopesIn(requested).filter(scope => allowed.includes(scope))
   if (scopes.length === 0) throw invalidScope()
   return { clientId: client.id, challenge, scopes, resource: resourceOf(base) }
 }

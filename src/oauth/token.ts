@@ -106,8 +106,8 @@ async function byCode(context: OAuthContext, client: KnownClient, form: URLSearc
 
 async function byRefreshToken(context: OAuthContext, client: KnownClient, form: URLSearchParams): Promise<Answer> {
   const hash = sha256(required(form, 'refresh_token'))
-  const wanted = form.get('scope') ?? undefined
-  const scopes = wanted === undefined ? undefined : wanted.split(' ').filter(Boolean)
+  const requested = form.get('scope') ?? undefined
+  const scopes = requested === undefined ? undefined : requested.split(' ').filter(Boolean)
   if (scopes?.length === 0) throw invalidScope()
   const { tokens, answer } = newTokens(context, true)
   const issued = await context.services.oauth.grants.refresh({ hash, clientId: client.id, scopes }, tokens)
@@ -117,9 +117,9 @@ async function byRefreshToken(context: OAuthContext, client: KnownClient, form: 
 }
 
 async function byClientCredentials(context: OAuthContext, client: KnownClient, form: URLSearchParams): Promise<Answer> {
-  const wanted = form.get('scope')
+  const requested = form.get('scope')
   const own = scopesIn(client.scopes.join(' '))
-  const scopes = wanted === null ? own : scopesIn(wanted).filter(scope => own.includes(scope))
+  const scopes = requested === null ? own : scopesIn(requested).filter(scope => own.includes(scope))
   if (scopes.length === 0) throw invalidScope()
   const { tokens, answer } = newTokens(context, false)
   const { grants } = context.services.oauth

@@ -47,9 +47,9 @@ export class ReadCoalescer {
 
   readonly #tick = (): void => {
     this.#nextTick = undefined
-    const rested = this.#resting
+    const paused = this.#resting
     this.#resting = new Set()
-    for (const socket of rested) socket.resume()
+    for (const socket of paused) socket.resume()
   }
 }
 

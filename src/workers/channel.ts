@@ -62,7 +62,7 @@ export class Channel<Theirs extends Calls> {
   }
 
   /** Sends without waiting for an answer; does nothing on a closed channel. */
-  tell<N extends keyof Theirs & string>(name: N, argument: Parameters<Theirs[N]>[0]): void {
+  notify<N extends keyof Theirs & string>(name: N, argument: Parameters<Theirs[N]>[0]): void {
     this.#send({ call: name, argument })
   }
 

@@ -51,17 +51,17 @@ export class Pool {
         ...{ begin, onEnd, leaseServer, log },
         onReady: ({ listen, configVersion }) => {
           this.#address = listen
-          slot.tell('affinity', board.all())
+          slot.notify('affinity', board.all())
           onReady(configVersion)
         },
         relay: {
           // To the sender too, so that all workers apply affinity in one order.
           affinity: entries => {
             board.note(entries)
-            for (const { tell } of others()) tell('affinity', entries)
+            for (const { notify } of others()) notify('affinity', entries)
           },
           cool: circuit => {
-            for (const { tell } of others(slot)) tell('cool', circuit)
+            for (const { notify } of others(slot)) notify('cool', circuit)
           },
           keepTurn: turn => turns.keep(turn),
           findTurns: keys => turns.find(keys),
@@ -149,6 +149,6 @@ export class Pool {
   }
 
   abortDrain(): void {
-    for (const { tell } of this.#slots) tell('abortDrain', null)
+    for (const { notify } of this.#slots) notify('abortDrain', null)
   }
 }

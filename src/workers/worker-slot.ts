@@ -56,7 +56,7 @@ export class WorkerSlot {
   }
 
   readonly call: Channel<WorkerCalls>['call'] = (...given) => this.#channel!.call(...given)
-  readonly tell: Channel<WorkerCalls>['tell'] = (...given) => this.#channel?.tell(...given)
+  readonly notify: Channel<WorkerCalls>['notify'] = (...given) => this.#channel?.notify(...given)
 
   /** Resolves when a worker serves; rejects with what prevents it. From then on, a worker that ends is replaced. */
   async start(): Promise<void> {
@@ -72,7 +72,7 @@ export class WorkerSlot {
     this.#ending = true
     clearTimeout(this.#timer)
     if (this.pid === 0 || this.#worker!.isDead()) return 0
-    this.tell('drain', null)
+    this.notify('drain', null)
     const timer = setTimeout(() => this.#worker?.process.kill('SIGKILL'), timerMs(limitMs))
     const end = await this.#exited
     clearTimeout(timer)
@@ -102,7 +102,7 @@ export class WorkerSlot {
       ...relay,
       begin: () => {
         // Messages sent before the process listens are lost.
-        if (this.#ending) this.tell('drain', null)
+        if (this.#ending) this.notify('drain', null)
         return begin()
       },
       ready: at => {

@@ -65,8 +65,8 @@ t.test('calls are answered, refused, given up, and lost with the channel', async
     code: 'EADDRINUSE',
     port: 80,
   })
-  channel.tell('note', 'one')
-  channel.tell('note', 'two')
+  channel.notify('note', 'one')
+  channel.notify('note', 'two')
   await deliver(0)
   t.strictSame(told, ['one', 'two'])
   await t.rejects(channel.call('silent', undefined as never, 20), /"silent": .* not answered for 20 ms/)
@@ -85,7 +85,7 @@ t.test('a message resolves before those sent after it are served', async t => {
   const primary = new Channel<typeof asking>(two, lending)
   const taken = worker.call('take', undefined as never).then(() => order.push('taken'))
   await deliver(0)
-  primary.tell('recall', undefined as never)
+  primary.notify('recall', undefined as never)
   await deliver(1)
   await taken
   t.strictSame(order, ['taken', 'recalled'])

@@ -63,7 +63,7 @@ export class Choice {
   }
 
   /** Characters of content so far, as the provider counts them. */
-  get given(): number {
+  get received(): number {
     return this.#cited.received
   }
 

@@ -100,7 +100,7 @@ export class Candidate {
       case 'tool':
         this.#calls[event.index] ??= new CandidateCall()
         this.#calls[event.index]!.add(event)
-        this.#tellCalls(false)
+        this.#emitCalls(false)
         break
       case 'image':
         this.#push(imagePart(event.url))
@@ -132,7 +132,7 @@ export class Candidate {
 
   /** Call once after the last event: adds an empty text for reasoning that no part has carried, as Google does. */
   end(): void {
-    this.#tellCalls(true)
+    this.#emitCalls(true)
     const isSealed = this.#native.length > 0 || this.#details.some(({ signature, data }) => signature ?? data)
     if (isSealed) this.#parts.push({ text: '', thoughtSignature: this.#carry(undefined) })
     else if (!this.#emittedAny) this.#parts.push({ text: '' })
@@ -173,7 +173,7 @@ export class Candidate {
   }
 
   /** Emits calls with complete arguments, in order; at the end, all that are JSON. */
-  #tellCalls(isEnd: boolean): void {
+  #emitCalls(isEnd: boolean): void {
     for (; this.#emittedCalls < this.#calls.length; this.#emittedCalls++) {
       const call = this.#calls[this.#emittedCalls]
       if (!call) {
@@ -182,12 +182,12 @@ export class Candidate {
       }
       if (!isEnd && !call.isComplete) return
       const args = argumentsOf(call.args)
-      if (args) this.#tell(call, args)
+      if (args) this.#emit(call, args)
       else if (this.#finish !== 'length') this.#malformed = true
     }
   }
 
-  #tell({ id, name, signature }: CandidateCall, args: Json): void {
+  #emit({ id, name, signature }: CandidateCall, args: Json): void {
     const part: AnswerPart = { functionCall: { id: id || this.#makesId(this.#emittedCalls), name, args } }
     if (signature !== undefined || this.#thoughts !== '' || this.#details.length > 0 || this.#native.length > 0) {
       part.thoughtSignature = this.#carry(signature)

@@ -163,7 +163,7 @@ export class Blocks {
   }
 
   #reasoning({ text, format, block, signature, data }: ReasoningEvent): void {
-    this.#tellLate()
+    this.#emitLate()
     if (text !== '') {
       this.#thinking(block, format)
       this.#sink.thinking(text)
@@ -236,7 +236,7 @@ export class Blocks {
     if (tool.args !== '') this.#sink.json(tool.args)
   }
 
-  #tellLate(): void {
+  #emitLate(): void {
     const late = this.#late
     if (late.length === 0) return
     this.#late = []
@@ -245,7 +245,7 @@ export class Blocks {
 
   /** Writes seals of hidden reasoning beside a call. */
   #unseal(): void {
-    this.#tellLate()
+    this.#emitLate()
     for (const seal of this.#hidden?.take() ?? []) this.#reasoning(seal)
   }
 

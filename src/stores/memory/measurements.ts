@@ -129,7 +129,7 @@ class Offer implements Measured {
     if (all.length < (own === undefined ? 2 : 3)) return
     const doubt = TRUSTED * Math.max(1, weight)
     const doubted = usual * doubt
-    let tellers = 0
+    let sources = 0
     let total = 0
     let lowest = usual
     let low = Number.POSITIVE_INFINITY
@@ -139,7 +139,7 @@ class Offer implements Measured {
       const { values } = all[at]!
       const its = values[count]!
       if (all[at] === own || its === 0) continue
-      tellers++
+      sources++
       total += its
       const mean = (values[sum]! + doubted) / (its + doubt)
       if (mean <= lowest) {
@@ -151,7 +151,7 @@ class Offer implements Measured {
         highest = mean
       } else if (mean > high) high = mean
     }
-    if (tellers < 2) return
+    if (sources < 2) return
     let agreed = 0
     let samples = 0
     for (let at = 0; at < all.length; at++) {

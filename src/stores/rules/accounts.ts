@@ -27,8 +27,8 @@ export function checkRoll(id: string, isSession: boolean, status: KeyRecord['sta
 }
 
 /** Cache lifetime of a project after a change, in milliseconds; null when off. */
-export const ttlOf = (wanted: ProjectChanges['cacheTtlMs'], was: number | null): number | null =>
-  wanted === 'on' ? (was ?? USUAL_TTL_MS) : wanted === undefined ? was : wanted
+export const ttlOf = (change: ProjectChanges['cacheTtlMs'], was: number | null): number | null =>
+  change === 'on' ? (was ?? USUAL_TTL_MS) : change === undefined ? was : change
 
 /** docs/contract.md#response-cache: off for organizations on a coding plan. */
 export const cacheTtl = (ttlMs: number | null, planned: boolean): number | undefined =>

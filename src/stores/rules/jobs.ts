@@ -9,7 +9,7 @@ export const IDEMPOTENT_MS = 86_400_000
 
 /** The ledger within a transaction that is open already. */
 export interface LedgerTransaction {
-  holdWithin(asked: HoldRequest): Hold | Exhausted
+  holdWithin(holdRequest: HoldRequest): Hold | Exhausted
   voidWithin(hold: Hold): void
   settleWithin(hold: Hold, row: RequestRow): void
   /** What is held belongs to jobs from now on. */

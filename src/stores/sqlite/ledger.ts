@@ -84,16 +84,16 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     this.#spool = new Spool(options.spool, this.#owners.id)
   }
 
-  hold(wanted: HoldRequest): Promise<Hold | Exhausted> {
-    return this.#write('committed', () => this.holdWithin(wanted))
+  hold(holdRequest: HoldRequest): Promise<Hold | Exhausted> {
+    return this.#write('committed', () => this.holdWithin(holdRequest))
   }
 
-  holdWithin(wanted: HoldRequest): Hold | Exhausted {
-    const { id, request, principal, expiresAt } = wanted
+  holdWithin(holdRequest: HoldRequest): Hold | Exhausted {
+    const { id, request, principal, expiresAt } = holdRequest
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
     const now = this.#options.now()
-    const reserved = this.#reservations.reserve(wanted, now)
+    const reserved = this.#reservations.reserve(holdRequest, now)
     if ('exhausted' in reserved) return reserved
     const { amount, funds, refused } = reserved
     const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null
@@ -122,13 +122,13 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     this.#handOver.run(JOBS_OWNER, holdId)
   }
 
-  extend(hold: Hold, wanted: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
+  extend(hold: Hold, more: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
     return this.#write('committed', () => {
       // Even when nothing can be added, its limits may have changed.
       const open = this.#grow.get(0n, hold.id)
       if (!open) return { ...hold, refused: nothingLeft }
       const { budgets } = open
-      const reserved = this.#reservations.extend({ funds: hold.funds, budgets }, wanted, this.#options.now())
+      const reserved = this.#reservations.extend({ funds: hold.funds, budgets }, more, this.#options.now())
       if ('exhausted' in reserved) return { ...hold, budgets, refused: reserved }
       const { amount, refused } = reserved
       this.#grow.run(amount, hold.id)

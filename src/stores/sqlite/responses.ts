@@ -27,7 +27,7 @@ interface Row {
   answer: Buffer
 }
 type TurnRow = Omit<Row, 'answer_nonce' | 'answer'>
-interface Wanted {
+interface Lookup {
   id: string
   org: string
   project: string
@@ -75,9 +75,9 @@ export class SqliteResponses implements ResponseStore {
   readonly #writer: Writer
   readonly #options: ResponsesOptions
   readonly #insert: Statement
-  readonly #find: Statement<Wanted, Row>
-  readonly #findTurn: Statement<Wanted, TurnRow>
-  readonly #remove: Statement<Wanted>
+  readonly #find: Statement<Lookup, Row>
+  readonly #findTurn: Statement<Lookup, TurnRow>
+  readonly #remove: Statement<Lookup>
   readonly #organization: OwnedResponses
   readonly #sessions: OwnedResponses
   readonly #prune: Statement<{ now: number }>
@@ -131,7 +131,7 @@ export class SqliteResponses implements ResponseStore {
 
   async find(id: string, owner: ResponseOwner, since: number): Promise<ResponseRecord | undefined> {
     return this.#attempt(() => {
-      const row = this.#find.get(wanted(id, owner, since))
+      const row = this.#find.get(lookup(id, owner, since))
       if (!row) return undefined
       const sealed = { version: row.master_key, nonce: row.answer_nonce, ciphertext: row.answer }
       const answer = this.#options.keyring().open(sealed, responsePlace(owner.orgId, id, 'answer'))
@@ -141,13 +141,13 @@ export class SqliteResponses implements ResponseStore {
 
   async findTurn(id: string, owner: ResponseOwner, since: number): Promise<ResponseTurn | undefined> {
     return this.#attempt(() => {
-      const row = this.#findTurn.get(wanted(id, owner, since))
+      const row = this.#findTurn.get(lookup(id, owner, since))
       return row && this.#turnOf(row, id, owner)
     })
   }
 
   remove(id: string, owner: ResponseOwner, since: number): Promise<boolean> {
-    const work = () => this.#remove.run(wanted(id, owner, since)).changes > 0
+    const work = () => this.#remove.run(lookup(id, owner, since)).changes > 0
     return this.#writer.run(work, 'durable', errors.responsesUnavailable)
   }
 
@@ -174,7 +174,7 @@ export class SqliteResponses implements ResponseStore {
   }
 }
 
-const wanted = (id: string, { orgId, projectId, session }: ResponseOwner, since: number): Wanted => ({
+const lookup = (id: string, { orgId, projectId, session }: ResponseOwner, since: number): Lookup => ({
   id,
   org: orgId,
   project: projectId,

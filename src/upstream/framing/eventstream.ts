@@ -23,7 +23,7 @@ export class EventStreamFraming implements Framing {
   readonly #chunks = new CoalescedChunks()
   #size = 0
   /** Bytes that must be there before there is something to read. */
-  #wanted = PRELUDE_BYTES
+  #needed = PRELUDE_BYTES
   /** What is broken behind the frames that were given last. */
   #broken: unknown
 
@@ -37,16 +37,16 @@ export class EventStreamFraming implements Framing {
     this.#chunks.add(chunk)
     this.#size += chunk.length
     const frames: Frame[] = []
-    if (this.#size < this.#wanted) return frames
+    if (this.#size < this.#needed) return frames
     let bytes = this.#chunks.joined()
     try {
-      while (bytes.length >= this.#wanted) {
+      while (bytes.length >= this.#needed) {
         const length = messageLength(bytes)
-        this.#wanted = length
+        this.#needed = length
         if (bytes.length < length) break
         frames.push(frameOf(bytes.subarray(0, length)))
         bytes = bytes.subarray(length)
-        this.#wanted = PRELUDE_BYTES
+        this.#needed = PRELUDE_BYTES
       }
     } catch (thrown) {
       if (frames.length === 0) throw thrown

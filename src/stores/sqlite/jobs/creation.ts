@@ -19,9 +19,9 @@ export function creation(table: JobTable, events: JobEvents, ledger: LedgerTrans
   }
 
   return {
-    begin: (job, target, asked) =>
+    begin: (job, target, holdRequest) =>
       table.write('committed', () => {
-        const { request, principal } = asked
+        const { request, principal } = holdRequest
         const { projectId } = principal
         const before = table.row(job.id)
         if (before) ledger.voidWithin(table.job(before).hold)
@@ -29,7 +29,7 @@ export function creation(table: JobTable, events: JobEvents, ledger: LedgerTrans
           const existing = sameKey(table, projectId, job)
           if (existing) return { existing }
         }
-        const hold = ledger.holdWithin(asked)
+        const hold = ledger.holdWithin(holdRequest)
         if ('exhausted' in hold) {
           if (before) table.forget(job.id)
           return hold
@@ -63,8 +63,8 @@ export function creation(table: JobTable, events: JobEvents, ledger: LedgerTrans
         const row = table.row(id)
         if (row?.state !== 'creating') return undefined
         const started_at = state === 'in_progress' ? row.created_at : null
-        const said = startProgress(progress)
-        table.update(id, { upstream_id: upstreamId, state, progress: said, next_at: nextAt, started_at })
+        const initial = startProgress(progress)
+        table.update(id, { upstream_id: upstreamId, state, progress: initial, next_at: nextAt, started_at })
         ledger.handOver(row.hold_id)
         return table.read(id)
       }),
