@@ -1,6 +1,6 @@
 /** Assembles organizations' policies from stored facts, the master keys and the wires of their providers. */
 import { issueOf } from '../config/auth.ts'
-import { type CustomOptions, linkCustom, locatedInManifest, parseManifest, readManifest } from '../config/custom.ts'
+import { type CustomOptions, linkCustom, readManifest } from '../config/custom.ts'
 import { ConfigError } from '../config/error.ts'
 import { fingerprint } from '../config/file.ts'
 import type { Catalog, Credential } from '../core/catalog.ts'
@@ -181,9 +181,8 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
       remove: (organization, provider, actor) => stores.manifests.remove(organization, provider, actor),
       async declare(organization, text, actor) {
         const orgId = await stores.organizationId(organization)
-        const { provider, models, manifest } = await readable(async () =>
-          readManifest(orgId, await parseManifest(text), current(), context),
-        )
+        const declaration = await readManifest(orgId, text, current, context).catch(refuseManifest)
+        const { provider, models, manifest } = declaration
         const record = await stores.manifests.put({ organization, provider, manifest }, actor)
         return { organization: record.organization, provider, models }
       },
@@ -202,13 +201,8 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
   }
 }
 
-async function readable<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read()
-  } catch (thrown) {
-    if (!(thrown instanceof ConfigError)) throw thrown
-    throw errors.invalidParameters(`${await locatedInManifest(thrown)}`, 'manifest')
-  }
+function refuseManifest(thrown: unknown): never {
+  throw thrown instanceof ConfigError ? errors.invalidParameters(`${thrown}`, 'manifest') : thrown
 }
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -27,12 +27,6 @@ interface Declaration {
   readonly manifest: string
 }
 
-/** The text of a manifest, and its plain values. */
-export interface ParsedManifest {
-  readonly source: Source
-  readonly plain: unknown
-}
-
 const NAME = 'manifest'
 /** Characters above which a thread parses: the dearest text takes 3 ms per kilobyte. */
 const LONG = 8 * 1024
@@ -46,24 +40,31 @@ const OPERATORS = ['allow_http', 'open', 'discover'] as const
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
 
-/** Parses the text of a manifest, in a thread where it is long. Rejects with a ConfigError. */
-export async function parseManifest(text: string): Promise<ParsedManifest> {
+/**
+ * Rejects with a ConfigError whose position is known. An error in a value that contains a secret does not repeat the
+ * value. A long text is parsed in a thread; `shared` is read after that.
+ */
+export async function readManifest(
+  orgId: string,
+  text: string,
+  shared: () => Catalog,
+  options: CustomOptions,
+): Promise<Declaration> {
   const source = new Source(NAME, text)
   // `error` would parse the whole text to find the position.
   if (text.length > MAX_LENGTH) throw source.errorAt(0, `expected at most ${MAX_LENGTH} characters`)
-  return { source, plain: await parseFile(source, LONG) }
+  try {
+    return declarationOf(orgId, source, await parseFile(source, LONG), shared(), options)
+  } catch (thrown) {
+    throw await located(thrown, LONG)
+  }
 }
 
-/** An error of a manifest with its position, which is found in a thread where the text is long. */
-export const locatedInManifest = (thrown: unknown): Promise<unknown> => located(thrown, LONG)
-
-/**
- * Throws a ConfigError, whose position is found on demand. An error in a value that contains a secret does not repeat
- * the value. Modifies `plain`.
- */
-export function readManifest(
+/** Throws a ConfigError. Modifies `plain`. */
+function declarationOf(
   orgId: string,
-  { source, plain }: ParsedManifest,
+  source: Source,
+  plain: unknown,
   shared: Catalog,
   options: CustomOptions,
 ): Declaration {

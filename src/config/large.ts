@@ -7,6 +7,8 @@ import { parseYamlFile } from './yaml.ts'
 
 /** Characters above which starting a thread pays off. */
 const LARGE = 32 * 1024
+/** Each has a heap of its own; further texts wait. */
+const MAX_THREADS = 4
 /** The bundle places it beside this module; absent when the code runs from its sources, which parse everything here. */
 const THREAD = new URL('./parse-thread.js', import.meta.url)
 
@@ -22,7 +24,10 @@ export type Parsed =
   | { readonly fault: { readonly position: Position; readonly message: string } }
   | { readonly position: Position }
 
-/** The plain values of a file, references unresolved; a text above `large` characters is parsed in a thread. Rejects with a ConfigError. */
+/**
+ * The plain values of a file, references unresolved; a text above `large` characters is parsed in a thread. Rejects with a
+ * ConfigError.
+ */
 export async function parseFile(source: Source, large: number = LARGE): Promise<unknown> {
   if (source.text.length <= large || !existsSync(THREAD)) return parseYamlFile(source)
   const { name, text } = source
@@ -44,7 +49,23 @@ export async function located(thrown: unknown, large: number = LARGE): Promise<u
   return thrown
 }
 
-const inThread = (request: ParseRequest): Promise<Parsed> =>
+let running = 0
+const waiting: (() => void)[] = []
+
+async function inThread(request: ParseRequest): Promise<Parsed> {
+  if (running < MAX_THREADS) running++
+  else await new Promise<void>(resolve => waiting.push(resolve))
+  try {
+    return await answerOf(request)
+  } finally {
+    const next = waiting.shift()
+    // The place passes to it.
+    if (next) next()
+    else running--
+  }
+}
+
+const answerOf = (request: ParseRequest): Promise<Parsed> =>
   new Promise((resolve, reject) => {
     const thread = new Worker(THREAD, { workerData: request })
     thread.once('message', resolve)

@@ -135,7 +135,7 @@ group('a long manifest is read in a thread, and refused with its place', async t
   const rows: [says: string, text: string, message: RegExp][] = [
     ['too many models', manifest('long', 'x') + models(199), /^manifest:8:3: expected at most 200 models/],
     [
-      '20,000 of them',
+      '8,000 of them',
       `${manifest('long', 'x')}${'  - {}\n'.repeat(8000)}`,
       /^manifest:8:3: expected at most 200 models/,
     ],
@@ -147,6 +147,9 @@ group('a long manifest is read in a thread, and refused with its place', async t
     t.equal(refused.status, 400, says)
     t.match(((await refused.json()) as { error: { message: string } }).error.message, message, says)
   }
+  const many = await Promise.all(Array.from({ length: 12 }, () => add(manifest('long', 'x') + models(198))))
+  t.strictSame(new Set(many.map(({ status }) => status)), new Set([200]), 'more than there are threads')
+  for (const response of many) await response.text()
 })
 
 group('secrets are read from standard input and shown nowhere; master keys can be changed while all runs', async t => {

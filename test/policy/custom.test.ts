@@ -1,13 +1,10 @@
 /** Providers that an organization declares for itself: what is taken of a manifest, and what becomes of it. */
 import t from 'tap'
-import { type CustomOptions, linkCustom, parseManifest, readManifest } from '../../src/config/custom.ts'
+import { type CustomOptions, linkCustom, readManifest } from '../../src/config/custom.ts'
 import { ConfigError } from '../../src/config/error.ts'
-import { Source } from '../../src/config/source.ts'
-import { parseYamlFile } from '../../src/config/yaml.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { fakeRegistries } from '../config/kit.ts'
-import { thrown } from '../core/kit.ts'
 import { catalogOf } from './kit.ts'
 
 const { wires, operations } = fakeRegistries()
@@ -30,13 +27,14 @@ const text = (changes: Record<string, string> = {}) =>
   })
     .map(([key, value]) => `${key}: ${value}\n`)
     .join('')
-function parsed(text: string) {
-  const source = new Source('manifest', text)
-  return { source, plain: parseYamlFile(source) }
-}
-const read = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}) =>
-  readManifest('org-1', parsed(text(changes)), shared, { ...options, ...given })
-const manifest = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}) => read(changes, given).manifest
+const read = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}, catalog = shared) =>
+  readManifest('org-1', text(changes), () => catalog, { ...options, ...given })
+const manifest = async (...given: Parameters<typeof read>) => (await read(...given)).manifest
+const refusal = (reading: Promise<unknown>): Promise<unknown> =>
+  reading.then(
+    () => 'nothing was refused',
+    (thrown: unknown) => thrown,
+  )
 
 function link(manifests: readonly string[], from: Catalog = shared): { catalog: Catalog; warned: string[] } {
   const warned: string[] = []
@@ -45,10 +43,10 @@ function link(manifests: readonly string[], from: Catalog = shared): { catalog: 
 }
 
 t.test('a manifest is kept as it was written, in YAML or in JSON', async t => {
-  const { provider, models, manifest: kept } = read()
+  const { provider, models, manifest: kept } = await read()
   t.strictSame([provider, models], ['mine', ['large', 'mine-7b']])
   t.match(JSON.parse(kept), { provider: 'mine', auth: { scheme: 'bearer' }, base_url: 'https://llm.mine.example/v1' })
-  t.strictSame(readManifest('org-1', parsed(kept), shared, options), { provider, models, manifest: kept })
+  t.strictSame(await readManifest('org-1', kept, () => shared, options), { provider, models, manifest: kept })
   t.notMatch(kept, 'secret')
 })
 
@@ -85,9 +83,10 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
     [{ allow_http: 'true' }, /only the operator of the gateway can set "allow_http"/],
     [{ base_url: 'https://{region}.mine.example/v1' }, /is not allowed in a custom provider's address/],
     [{ base_url: 'https://user:pass@mine.example/v1' }, /an address must not contain a credential/],
+    [{ name: `"${'x'.repeat(65_536)}"` }, /at most 65536 characters/],
   ]
   for (const [changes, said] of rows) {
-    const error = thrown(() => read(changes))
+    const error = await refusal(read(changes))
     t.ok(error instanceof ConfigError, JSON.stringify(changes).slice(0, 80))
     t.match(String(error), said)
     t.notMatch(String(error), 'sk-canary')
@@ -96,7 +95,7 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
 
 t.test('a manifest that is too long is not parsed, not even for the place of its first value', async t => {
   const long = `# Ours\n${text({ name: `"${'x'.repeat(65_536)}"` })}`
-  const error = await parseManifest(long).catch(thrown => thrown)
+  const error = await refusal(readManifest('org-1', long, () => shared, options))
   t.ok(error instanceof ConfigError)
   t.match(String(error), /^manifest:1:1: expected at most 65536 characters/)
 })
@@ -107,18 +106,25 @@ t.test('an address that is not public is refused in every spelling, unless the o
     metadata.google.internal printer.local intranet 127.0.0.1.nip.io 127-0-0-1.sslip.io １２７.０.０.１`
   for (const host of hosts.split(/\s+/)) {
     for (const base_url of [`https://${host}/v1`, `https://${host}:8443/v1`, `http://${host}/v1`]) {
-      t.match(String(thrown(() => read({ base_url }))), /expected "https:\/\/" and a public host/, base_url)
+      t.match(String(await refusal(read({ base_url }))), /expected "https:\/\/" and a public host/, base_url)
     }
   }
-  t.match(String(thrown(() => read({ base_url: 'http://llm.mine.example/v1' }))), /public host/)
-  t.match(String(thrown(() => read({ base_url: 'https://llm.mine.example@127.0.0.1/v1' }))), /public host/)
-  for (const base_url of ['https://llm.mine.example:8443/v1', 'https://93.184.216.34/v1']) t.ok(read({ base_url }))
-  t.ok(read({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true }))
-  t.throws(() => read({ base_url: 'http://llm.mine.example/v1' }, { allowPrivate: true }), /is not a loopback address/)
+  t.match(String(await refusal(read({ base_url: 'http://llm.mine.example/v1' }))), /public host/)
+  t.match(String(await refusal(read({ base_url: 'https://llm.mine.example@127.0.0.1/v1' }))), /public host/)
+  for (const base_url of ['https://llm.mine.example:8443/v1', 'https://93.184.216.34/v1'])
+    t.ok(await read({ base_url }))
+  t.ok(await read({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true }))
+  t.match(
+    String(await refusal(read({ base_url: 'http://llm.mine.example/v1' }, { allowPrivate: true }))),
+    /is not a loopback address/,
+  )
 })
 
 t.test("an organization's catalogue is the shared one with its own offers in it", async t => {
-  const { catalog, warned } = link([manifest(), manifest({ provider: 'more', models: '[{ model: mine-7b }]' })])
+  const { catalog, warned } = link([
+    await manifest(),
+    await manifest({ provider: 'more', models: '[{ model: mine-7b }]' }),
+  ])
   t.strictSame(warned, [])
   const offers = (from: Catalog) =>
     [...from.models].map(([id, { mappings }]) => `${id}: ${mappings.map(({ provider }) => provider.id)}`)
@@ -146,12 +152,12 @@ t.test('the output of a model follows from the wires of its provider, its input 
   const more = { wires: new Map([...wires, ['openai.embeddings', embeddings as never]]) }
   const models = '[{ model: a }, { model: b, supports: [vision] }]'
   const given = { ...options, ...more }
-  const kept = (changes: Record<string, string>) => readManifest('org-1', parsed(text(changes)), shared, given).manifest
+  const kept = (changes: Record<string, string>) => manifest(changes, given)
   const both = linkCustom(
     'org-1',
     [
-      kept({ models }),
-      kept({ provider: 'vectors', wires: '{ embeddings: openai.embeddings }', models: '[{ model: v }]' }),
+      await kept({ models }),
+      await kept({ provider: 'vectors', wires: '{ embeddings: openai.embeddings }', models: '[{ model: v }]' }),
     ],
     shared,
     given,
@@ -164,20 +170,20 @@ t.test('the output of a model follows from the wires of its provider, its input 
 
 t.test('what no longer fits is left out with a word to the operator, and the rest stays', async t => {
   const later = catalogOf([{ provider: 'mine', model: 'large' }])
-  const good = manifest({ provider: 'good', models: '[{ model: large }]' })
-  const { catalog, warned } = link([manifest(), good], later)
+  const good = await manifest({ provider: 'good', models: '[{ model: large }]' })
+  const { catalog, warned } = link([await manifest(), good], later)
   t.strictSame(warned, ['mine: a shared provider has this id now'])
   t.strictSame([...catalog.providers.keys()], ['mine', 'good'])
   t.equal(catalog.providers.get('mine')!.owner, undefined)
   t.notOk(catalog.models.has('mine-7b'))
 
-  const wired = manifest().replace('openai.chat', 'gone.chat')
+  const wired = (await manifest()).replace('openai.chat', 'gone.chat')
   const second = link([wired, good])
   t.match(second.warned, ['mine: unknown wire "gone.chat"; expected openai.chat, anthropic.messages'])
   t.strictSame([...second.catalog.providers.keys()], ['acme', 'best', 'good'])
-  t.strictSame(link([manifest({ enabled: 'false' })]).catalog.models.size, 2)
+  t.strictSame(link([await manifest({ enabled: 'false' })]).catalog.models.size, 2)
   t.strictSame(
-    link([manifest({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true })]).warned,
+    link([await manifest({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true })]).warned,
     ['mine: expected "https://" and a public host'],
     'the operator may take the permission back',
   )
@@ -185,8 +191,7 @@ t.test('what no longer fits is left out with a word to the operator, and the res
 
 t.test('a manifest outlasts and outnumbers no cap of the operator', async t => {
   const capped = { ...shared, customCaps: { timeoutMs: 600_000, concurrency: 64 } }
-  const add = (changes: Record<string, string>) =>
-    readManifest('org-1', parsed(text(changes)), capped, options).manifest
+  const add = (changes: Record<string, string>) => manifest(changes, {}, capped)
   const rows: [changes: Record<string, string>, said: string][] = [
     [
       { timeouts: '{ total: 20d }' },
@@ -196,17 +201,17 @@ t.test('a manifest outlasts and outnumbers no cap of the operator', async t => {
     [{ timeouts: '{ connect: 11m }' }, 'manifest:7:22: expected at most "600s"'],
     [{ concurrency: '65' }, 'manifest:7:14: expected at most 64: the operator\'s "custom_providers.max_concurrency"'],
   ]
-  for (const [changes, said] of rows) t.match(String(thrown(() => add(changes))), said)
+  for (const [changes, said] of rows) t.match(String(await refusal(add(changes))), said)
   const at = (manifest: string, from: Catalog) => {
     const { timeouts, concurrency, ownerConcurrency } = link([manifest], from).catalog.providers.get('mine')!
     return { timeouts, concurrency, ownerConcurrency }
   }
   const most = { connect: 5000, firstEvent: undefined, idle: 120_000, total: 600_000 }
   const byDefault = { timeouts: most, concurrency: 64, ownerConcurrency: 64 }
-  t.strictSame(at(add({}), capped), byDefault, 'what nobody wrote is capped, not refused')
-  const within = add({ timeouts: '{ first_event: 600s, total: 5m }', concurrency: '64' })
+  t.strictSame(at(await add({}), capped), byDefault, 'what nobody wrote is capped, not refused')
+  const within = await add({ timeouts: '{ first_event: 600s, total: 5m }', concurrency: '64' })
   t.match(at(within, capped), { timeouts: { firstEvent: 600_000, total: 300_000 }, concurrency: 64 })
-  const old = manifest({ timeouts: '{ connect: 15m, first_event: 20d, total: 20d }', concurrency: '100000' })
+  const old = await manifest({ timeouts: '{ connect: 15m, first_event: 20d, total: 20d }', concurrency: '100000' })
   t.strictSame(
     at(old, capped),
     { ...byDefault, timeouts: { ...most, connect: 600_000, firstEvent: 600_000 } },
