@@ -180,7 +180,7 @@ export class MessagesDecoder implements Decoder {
         }
         events.push(...open.start())
         if (read !== undefined && isOwnResult(block))
-          events.push({ type: 'usage', usage: this.#usage.result(block), read })
+          events.push({ type: 'usage', usage: this.#usage.addResult(block), read })
       }
     }
     if (events.length > 0) this.#emitted = true

@@ -19,8 +19,6 @@ const CACHE: readonly (readonly [Counter, Read])[] = [
  */
 export class UsageMeter {
   readonly #counts: Partial<Record<Counter, number>> = {}
-  /** That have been answered; errors are free. */
-  #searches = 0
 
   /** Adds a `usage` object; returns all counts reported so far. */
   add(report: unknown): Partial<Usage> {
@@ -34,10 +32,14 @@ export class UsageMeter {
     return this.#usage()
   }
 
-  /** Adds a result of the provider's own tools, which its reports count at the end alone; returns the counts so far. */
-  result({ type, content }: Json): Partial<Usage> {
-    if (type === 'web_search_tool_result' && Array.isArray(content)) this.#searches++
-    if (this.#searches > 0) this.#raise('searches', this.#searches)
+  /**
+   * Adds a result of the provider's own tools, which its reports count at the end alone; a search that failed is free.
+   * Returns all counts so far.
+   */
+  addResult({ type, content }: Json): Partial<Usage> {
+    if (type === 'web_search_tool_result' && Array.isArray(content)) {
+      this.#raise('searches', (this.#counts.searches ?? 0) + 1)
+    }
     return this.#usage()
   }
 

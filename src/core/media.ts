@@ -25,7 +25,7 @@ const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
 const MAX_PAGES = 10
 
 /** Pages that a tool of a provider may read: the caller's limit up to a bound, or the bound where there is none. */
-export const pagesOf = (limit: unknown = MAX_PAGES): number =>
+export const pagesOf = (limit?: unknown): number =>
   typeof limit === 'number' ? Math.max(1, Math.min(limit, MAX_PAGES)) : MAX_PAGES
 
 /** Adds pages that a provider's own tools may read to the estimate of a prompt. */
