@@ -37,6 +37,8 @@ interface ProviderEventsOptions {
   readonly masked: (text: string) => string
 }
 
+const responseIn = ({ response }: RealtimeEvent): Json => (isObject(response) ? response : {})
+
 /** Reads the events of one provider; responses and transcripts are settled here. */
 export class ProviderEvents {
   readonly #context: SettingsContext
@@ -98,7 +100,7 @@ export class ProviderEvents {
   }
 
   #created(event: RealtimeEvent, text: string): string | undefined {
-    const begun = this.#responses.created(isObject(event.response) ? event.response : {})
+    const begun = this.#responses.created(responseIn(event))
     if (begun === 'begun') return this.#shown(event, text)
     if (begun === 'unrequested') this.#session.upstreamFailed('it began a response without a request')
     return undefined
@@ -113,7 +115,7 @@ export class ProviderEvents {
   }
 
   async #done(event: RealtimeEvent, text: string): Promise<string | undefined> {
-    const usage = await this.#responses.done(isObject(event.response) ? event.response : {})
+    const usage = await this.#responses.done(responseIn(event))
     if (usage === 'duplicate') return undefined
     if (usage === 'unrequested') {
       this.#session.upstreamFailed('it ended a response without a request')
