@@ -218,14 +218,14 @@ async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
     stores: { sqlite: '../data/gateway.db' },
     catalog: { models: './models.d', providers: '../providers.d' },
-    chains: steady((chains ?? shipped.chains) as Record<string, unknown[]>, routes ? BUSY : { ...BUSY, ...STEADY }),
+    chains: steady((chains ?? shipped.chains) as Record<string, unknown[]>, routes ? UNSHED : { ...UNSHED, ...STEADY }),
     endpoints: shipped.endpoints,
   }
   return overlay(base, config) as typeof base
 }
 
-/** On a busy machine the loop of a gateway lags. */
-const BUSY = { admission: { lag: '60s' } }
+/** On a busy machine the loop of a gateway lags, for which no request is refused. */
+const UNSHED = { admission: { lag: '60s' } }
 /** Routing depends only on priority, price and failures. */
 const STEADY = { route: { exploration: 0, weights: { throughput: 0, latency: 0 }, preference: { enabled: false } } }
 
