@@ -17,12 +17,13 @@ const supports = testMapping.supports.filter(name => name !== 'reasoning')
 const dear = { ...testMapping, supports, model: 'dear', id: 'dear-1', pricing }
 const quiet = { ...dear, supports: testMapping.supports, model: 'quiet', id: 'quiet-1' }
 const claude = { ...quiet, model: 'claude', id: 'claude-1' }
+const reader = { ...dear, model: 'reader', id: 'reader-1' }
 const gateway = await startGateway(t, {
   providers: {
     a: { base_url: upstream.url('a'), models: [dear, quiet] },
-    b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude] },
+    b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude, reader] },
   },
-  models: ['dear', 'quiet', 'claude'].map(id => ({
+  models: ['dear', 'quiet', 'claude', 'reader'].map(id => ({
     ...{ id, name: id, family: 'test', input: ['text', 'image'], output: ['text'], stability: 'stable' },
     ...{ context_length: 1_000_000, max_output: 64_000 },
   })),
@@ -119,8 +120,13 @@ t.test('a whole answer is bounded by what its payer has, on every wire', async t
 })
 
 /** Sends a request and leaves when `moment` has come. */
-async function leave(as: Record<string, string>, body: Tree, moment: () => Promise<unknown>): Promise<void> {
-  const sent = httpRequest(`${gateway.url}/v1/chat/completions`, {
+async function leave(
+  as: Record<string, string>,
+  body: Tree,
+  moment: () => Promise<unknown>,
+  path = '/v1/chat/completions',
+): Promise<void> {
+  const sent = httpRequest(gateway.url + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...as },
   })
@@ -151,6 +157,27 @@ t.test('a caller that leaves early pays for what the provider has done', async t
     t.equal(held, 0, says)
     t.ok(isRight(5 - balance), `${says} costs ${5 - balance}`)
   }
+  // 40,000 characters of a page, which the provider reports at the end of its stream alone.
+  const page = { type: 'web_fetch_tool_result', tool_use_id: 'f', content: { type: 'web_fetch_result', content } }
+  const use = { type: 'server_tool_use', id: 'f', name: 'web_fetch', input: {} }
+  const blocks = [use, page, { type: 'text', text: 'a' }].flatMap((content_block, index) => [
+    { type: 'content_block_start', index, content_block },
+    { type: 'content_block_stop', index },
+  ])
+  const frames = [
+    { type: 'message_start', message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1 } } },
+    ...blocks,
+  ].map(frame => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`)
+  await upstream.reset()
+  await upstream.script('b', [{ headers: { 'content-type': 'text/event-stream' }, raw: frames, hold: 5 }])
+  const own = await tenant('5')
+  const tools = [{ type: 'web_fetch_20250910', name: 'web_fetch', max_uses: 1 }]
+  const fetching = { ...asked, model: 'reader', max_tokens: 9, tools }
+  await leave(own.as, fetching, () => upstream.record('b', { chunks: 5 }), '/v1/messages')
+  await upstream.record('b', { ended: 1 })
+  const { balance: left } = await settled(own)
+  t.ok(5 - left > 0.1 && 5 - left < 0.11, `a page that a tool has read costs ${5 - left}`)
+
   await upstream.reset()
   // The report comes after the client has left, and before the connection is given up.
   await upstream.script('a', [{ chunks: ['a', 'b'], hold: 1, usage: { prompt: 10_000, completion: 2_000 } }])
