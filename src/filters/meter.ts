@@ -4,7 +4,7 @@
  */
 import { asError, type GatewayError } from '../core/error.ts'
 import type { Exchange, StoppedBy } from '../core/exchange.ts'
-import type { Money } from '../core/money.ts'
+import type { Cost, Money } from '../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../core/ports.ts'
 import { costWith, type Estimate, tokensWithin } from './estimate.ts'
 
@@ -83,11 +83,7 @@ export class Meter {
       note.catch(this.#warn('stream checkpoint failed'))
     }
     if (!this.#estimate || !cost) return
-    const missing = cost.total - this.hold.amount
-    if (missing > 0n && !this.#refused) {
-      this.#growing ??= this.#grow(this.#step, missing)
-      await this.#growing
-    }
+    await this.coverCost(cost)
     const isSpent = this.#refused !== undefined && cost.total > this.hold.amount
     try {
       if (!isSpent && (await this.mayGoOn())) return
@@ -96,6 +92,17 @@ export class Meter {
       return
     }
     if (!this.stopped) this.stop()
+  }
+
+  /** Extends the hold to what the answer has cost so far, where there is money for it. */
+  async coverCost(cost: Cost | null = this.#ex.soFar.cost): Promise<void> {
+    if (!this.#estimate || !cost || this.#refused) return
+    // What an extension that runs already does not cover.
+    if (this.#growing) await this.#growing
+    const missing = cost.total - this.hold.amount
+    if (missing <= 0n || this.#refused) return
+    this.#growing ??= this.#grow(this.#step, missing)
+    await this.#growing
   }
 
   /** Of the answer, until the hold is used up. */

@@ -17,7 +17,11 @@ const supports = testMapping.supports.filter(name => name !== 'reasoning')
 const dear = { ...testMapping, supports, model: 'dear', id: 'dear-1', pricing }
 const quiet = { ...dear, supports: testMapping.supports, model: 'quiet', id: 'quiet-1' }
 const claude = { ...quiet, model: 'claude', id: 'claude-1' }
-const reader = { ...dear, model: 'reader', id: 'reader-1' }
+const searching = [...supports, 'web_search']
+const reader = {
+  ...{ ...dear, model: 'reader', id: 'reader-1' },
+  ...{ pricing: { ...pricing, web_search: '0.01' }, supports: searching },
+}
 const gateway = await startGateway(t, {
   providers: {
     a: { base_url: upstream.url('a'), models: [dear, quiet] },
@@ -157,26 +161,34 @@ t.test('a caller that leaves early pays for what the provider has done', async t
     t.equal(held, 0, says)
     t.ok(isRight(5 - balance), `${says} costs ${5 - balance}`)
   }
-  // 40,000 characters of a page, which the provider reports at the end of its stream alone.
-  const page = { type: 'web_fetch_tool_result', tool_use_id: 'f', content: { type: 'web_fetch_result', content } }
-  const use = { type: 'server_tool_use', id: 'f', name: 'web_fetch', input: {} }
-  const blocks = [use, page, { type: 'text', text: 'a' }].flatMap((content_block, index) => [
-    { type: 'content_block_start', index, content_block },
-    { type: 'content_block_stop', index },
-  ])
-  const frames = [
-    { type: 'message_start', message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1 } } },
-    ...blocks,
-  ].map(frame => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`)
-  await upstream.reset()
-  await upstream.script('b', [{ headers: { 'content-type': 'text/event-stream' }, raw: frames, hold: 5 }])
-  const own = await tenant('5')
+  // 40,000 characters that a tool has read, which the provider reports at the end of its stream alone. A fetch is held for
+  // before it is made; what a search finds is held for as it comes.
   const tools = [{ type: 'web_fetch_20250910', name: 'web_fetch', max_uses: 1 }]
-  const fetching = { ...asked, model: 'reader', max_tokens: 9, tools }
-  await leave(own.as, fetching, () => upstream.record('b', { chunks: 5 }), '/v1/messages')
-  await upstream.record('b', { ended: 1 })
-  const { balance: left } = await settled(own)
-  t.ok(5 - left > 0.1 && 5 - left < 0.11, `a page that a tool has read costs ${5 - left}`)
+  const found = [{ type: 'web_search_result', encrypted_content: content }]
+  const readers: [name: string, path: string, asks: Tree, result: Tree | Tree[]][] = [
+    ['web_fetch', '/v1/messages', { tools }, { type: 'web_fetch_result', content }],
+    ['web_search', '/v1/chat/completions', { web_search: true }, found],
+  ]
+  for (const [name, path, asks, result] of readers) {
+    const use = { type: 'server_tool_use', id: 'f', name, input: {} }
+    const read = { type: `${name}_tool_result`, tool_use_id: 'f', content: result }
+    const blocks = [use, read, { type: 'text', text: 'a' }].flatMap((content_block, index) => [
+      { type: 'content_block_start', index, content_block },
+      { type: 'content_block_stop', index },
+    ])
+    const frames = [
+      { type: 'message_start', message: { id: 'm', usage: { input_tokens: 9, output_tokens: 1 } } },
+      ...blocks,
+    ].map(frame => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`)
+    await upstream.reset()
+    await upstream.script('b', [{ headers: { 'content-type': 'text/event-stream' }, raw: frames, hold: 5 }])
+    const own = await tenant('5')
+    const reading = { ...asked, model: 'reader', max_tokens: 9, ...asks }
+    await leave(own.as, reading, () => upstream.record('b', { chunks: 5 }), path)
+    await upstream.release('b')
+    const { balance: left } = await settled(own)
+    t.ok(5 - left > 0.1 && 5 - left < 0.13, `what ${name} has read costs ${5 - left}`)
+  }
 
   await upstream.reset()
   // The report comes after the client has left, and before the connection is given up.
