@@ -99,7 +99,7 @@ export class ConverseDecoder implements Decoder {
     if (name !== 'error' && !/exception$/i.test(name)) return []
     const named = name === 'error' ? undefined : name
     const error = errorOf(payload, this.#target, named === undefined ? {} : { named })
-    return this.#fail(error ?? errors.invalidAnswer('it holds an error without words'))
+    return this.#fail(error ?? errors.invalidAnswer('it holds an error without a message'))
   }
 
   #whole(payload: Json): Event[] {

@@ -74,7 +74,7 @@ class PartDecoder implements Decoder {
     const answer = parsed(frame)
     const reported = errorOf(answer, this.#target)
     if (reported) return [{ type: 'error', error: reported }]
-    if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is no object') }]
+    if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is not an object') }]
     const [first] = listIn(answer.candidates)
     const candidate = isObject(first) ? first : {}
     this.#refused ??= blockedBy(answer.promptFeedback) ?? filteredBy(candidate)

@@ -30,7 +30,7 @@ const MOST_PAGES = 10_000
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
   const pages = isObject(answer) ? answer.pages : undefined
   if (!Array.isArray(pages)) throw errorIn(answer, 'list of pages', target)
-  if (!pages.every(isObject)) throw errors.invalidAnswer('a page is no object')
+  if (!pages.every(isObject)) throw errors.invalidAnswer('a page is not an object')
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
   const reported = Number.isSafeInteger(processed) ? Number(processed) : 0

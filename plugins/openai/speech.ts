@@ -57,7 +57,7 @@ class EventDecoder implements Decoder {
 
   frame(frame: Parameters<Decoder['frame']>[0]): Event[] {
     const event = parsed(frame)
-    if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is no object') }]
+    if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is not an object') }]
     if (event.type === 'speech.audio.delta' && typeof event.audio === 'string') return this.#audio(event.audio)
     if (event.type === 'speech.audio.done') return this.#end(event)
     if (event.type !== 'error' && event.error === undefined) return []

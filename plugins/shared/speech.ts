@@ -43,7 +43,7 @@ export function audioBytes(base64: string): Buffer {
   const bytes = Buffer.from(base64, 'base64')
   const isWhole = (text: string) => bytes.length === Buffer.byteLength(text, 'base64')
   if (isWhole(base64) || isWhole(base64.replace(/\s+/g, ''))) return bytes
-  throw errors.invalidAnswer('audio of it is not base64')
+  throw errors.invalidAnswer('audio in it is not base64')
 }
 
 /** Reads audio as it comes. */

@@ -67,7 +67,7 @@ class EventDecoder implements Decoder {
 
   frame(frame: Frame): Event[] {
     const event = parsed(frame)
-    if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is no object') }]
+    if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is not an object') }]
     const { delta, deltaText, segment, done, language } = this.#form
     switch (event.type ?? '') {
       case delta:

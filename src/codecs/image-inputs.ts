@@ -40,7 +40,7 @@ function ofForm(form: Form): Edit {
     ...(body[name as 'image' | 'images'] ?? []).map(url => imageFromUrl(url, name)),
   ])
   if (images.length === 0) throw errors.invalidParameters('image: is required', 'image')
-  if (images.length > MAX_IMAGES) throw errors.invalidParameters(`image: at most ${MAX_IMAGES} are taken`, 'image')
+  if (images.length > MAX_IMAGES) throw errors.invalidParameters(`image: at most ${MAX_IMAGES} are accepted`, 'image')
   const [file, second] = files.get('mask') ?? []
   if (second || (file && body.mask !== undefined))
     throw errors.invalidFormData('"mask" takes one value, and stands twice')

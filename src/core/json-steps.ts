@@ -134,7 +134,7 @@ class Pieces {
   open(isList: boolean, at: number): void {
     if (this.#open.length === 0 && !isBlank(this.#text, this.#rootEnd, at))
       throw new SyntaxError('it has two beginnings')
-    if (this.#root) throw new SyntaxError('something follows behind its end')
+    if (this.#root) throw new SyntaxError('it continues after its end')
     this.#bounds?.open()
     this.#open.push({ isList, at, value: undefined, from: at + 1, closed: false, nameFrom: 0, nameTo: 0 })
   }
@@ -157,7 +157,7 @@ class Pieces {
   /** `cuts`: what came before is parsed now. */
   comma(at: number, cuts: boolean): void {
     const top = this.#open.at(-1)
-    if (!top) throw new SyntaxError('a comma stands outside of all')
+    if (!top) throw new SyntaxError('a comma stands outside of every value')
     if (top.closed) {
       this.#mustBeBlank(top.from, at)
       top.closed = false

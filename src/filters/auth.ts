@@ -120,6 +120,6 @@ function admit(ex: Exchange, policy: Policy, caller: Principal, next: Next): Pro
 
 function rangeOf(text: string): AddressRange {
   const range = parseRange(text)
-  if (!range) throw new Error(`"${text}" in trusted_proxies is no address and no range such as "10.0.0.0/8"`)
+  if (!range) throw new Error(`"${text}" in trusted_proxies is neither an address nor a range such as "10.0.0.0/8"`)
   return range
 }

@@ -115,7 +115,7 @@ export function nameOf(given: string | undefined): string {
 function boundKey({ ex: { principal } }: OAuthContext, { method }: Described): string {
   if (!principal) throw errors.noCredentials()
   if (principal.kind !== 'key' || principal.session || principal.token) {
-    throw errors.invalidKey('it is no regular API key, which client_credentials needs.')
+    throw errors.invalidKey('it is not a regular API key, which client_credentials needs.')
   }
   if (method === 'none') throw invalid('A client with client_credentials must authenticate with a secret.')
   return principal.keyId

@@ -87,7 +87,7 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
           provider.socket.pause()
           const event = text === undefined ? undefined : readEvent(provider.masked(text))
           if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
-          else reject(event ? errorOf(event, ex) : errors.invalidAnswer('its first message is no event'))
+          else reject(event ? errorOf(event, ex) : errors.invalidAnswer('its first message is not an event'))
         },
         closed(code) {
           clearTimeout(timer)

@@ -184,7 +184,7 @@ export class Responses {
   async expectTranscript(itemId: unknown, seconds: number, mapping: Mapping): Promise<void> {
     const id = this.#idOf(itemId, 'transcript')
     if (this.#pendingTranscripts.has(id) || this.#ended.has(`transcript ${id}`)) return
-    if (this.#pendingTranscripts.size >= MAX_PENDING_TRANSCRIPTS) throw errors.invalidAnswer('transcripts do not come')
+    if (this.#pendingTranscripts.size >= MAX_PENDING_TRANSCRIPTS) throw errors.invalidAnswer('it sends no transcripts')
     const expected = speechUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
     const hold = await this.#options.charges.hold(expected, mapping)
     if (this.#isOver) hold.release()

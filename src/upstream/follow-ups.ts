@@ -103,13 +103,13 @@ export class FollowUps {
   async #follow({ type, url: given }: Next, attempt: FollowedAttempt): Promise<Fetched> {
     const { provider, baseUrl = provider.baseUrl } = attempt.target
     const maxBytes = type === 'wait' ? MAX_STATE_BYTES : MAX_FILE_BYTES
-    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is none')
+    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is not a URL')
     let url = new URL(given)
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
       const isOwn = url.origin === new URL(baseUrl).origin && url.username === '' && url.password === ''
       const got = await (isOwn ? this.#own(url, maxBytes, attempt) : this.#foreign(url, maxBytes, attempt))
       if (!REDIRECTS.has(got.status) || got.location === undefined) return got
-      if (!URL.canParse(got.location, url.href)) throw errors.invalidAnswer('an address in it leads nowhere')
+      if (!URL.canParse(got.location, url.href)) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
       url = new URL(got.location, url)
     }
     throw errors.invalidAnswer('an address in it redirects too often')

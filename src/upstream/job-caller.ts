@@ -55,7 +55,7 @@ export class UpstreamJobCaller implements JobCaller {
   async at(target: Target, given: string, call: JobCall): Promise<JobAnswer> {
     const { baseUrl = target.provider.baseUrl } = target
     const { sharesCredentialWith: shared = [] } = target.translator.job ?? {}
-    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is none')
+    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is not a URL')
     let url = new URL(given)
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
       const isKnown = url.origin === new URL(baseUrl).origin || shared.includes(url.origin)
@@ -66,7 +66,7 @@ export class UpstreamJobCaller implements JobCaller {
       const location = answer.header('location')
       if (!REDIRECTS.has(answer.status) || location === undefined) return answer
       answer.destroy()
-      if (!URL.canParse(location, url.href)) throw errors.invalidAnswer('an address in it leads nowhere')
+      if (!URL.canParse(location, url.href)) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
       url = new URL(location, url)
     }
     throw errors.invalidAnswer('an address in it redirects too often')
@@ -76,7 +76,7 @@ export class UpstreamJobCaller implements JobCaller {
     const options = fetchOptions(url, this.#allowed, this.#resolve, headMs)
     // No later attempt makes another address of one that stands in the URL.
     const isReachable = this.#allowed.has(url.origin) || isPublicHost(url.hostname)
-    if (!options || !isReachable) throw errors.invalidAnswer('an address in it is none that is fetched from')
+    if (!options || !isReachable) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
     const client = new Client(url.origin, { ...options, bodyTimeout: idleMs })
     const controller = new AbortController()
     const abort = () => controller.abort()
@@ -93,7 +93,7 @@ export class UpstreamJobCaller implements JobCaller {
       signal.ignore(abort)
       client.destroy().catch(() => undefined)
       if (signal.reason) throw signal.reason
-      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer gives nothing')
+      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
     }
   }
 }

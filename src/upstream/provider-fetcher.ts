@@ -38,7 +38,7 @@ export class ProviderFetcher {
   /** One request, without following. Rejects with a 502 that shows nothing of the address. */
   async get(url: URL, { maxBytes, take, timeoutMs, signal }: ProviderFetch): Promise<Fetched> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs)
-    if (!options) throw errors.invalidAnswer('an address in it is none that is fetched from')
+    if (!options) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
     const client = new Client(url.origin, options)
     const deadline = new Deadline(timeoutMs, signal)
     try {
@@ -65,7 +65,7 @@ export class ProviderFetcher {
         bytes: chunks.joined(),
       }
     } catch (thrown) {
-      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer gives nothing')
+      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
     } finally {
       deadline.end()
       client.destroy().catch(() => undefined)
@@ -75,7 +75,7 @@ export class ProviderFetcher {
 
 /** The 502 for a file or state that is larger than may be fetched. */
 export const tooLarge = (maxBytes: number): GatewayError =>
-  errors.invalidAnswer(`what an address in it gives is larger than ${maxBytes} bytes`)
+  errors.invalidAnswer(`the content at an address in it is larger than ${maxBytes} bytes`)
 
 const textOf = (header: string | string[] | undefined): string | undefined =>
   Array.isArray(header) ? header[0] : header

@@ -131,7 +131,7 @@ t.test('a result that is none fails the job; one that is not there yet is asked 
     ['more than may be', [{ body: Buffer.concat([FILM, Buffer.alloc(100_000)]) }], { state: 'failed' }],
     [
       'a place inside',
-      [{ error: errors.invalidAnswer('an address in it is none that is fetched from') }],
+      [{ error: errors.invalidAnswer('an address in it is not one that may be fetched from') }],
       { state: 'failed' },
     ],
     ['nobody there', [{ error: errors.unreachable('closed') }], { state: 'failed', error: { code: 'upstream_error' } }],

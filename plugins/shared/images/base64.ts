@@ -131,4 +131,4 @@ export function* imageIn(
 const MAX_HEAD = 256
 const HEAD = /^data:[^,]{0,250},/
 const PLAIN = /^[A-Za-z0-9+/]+={0,2}$/
-const notBase64 = () => errors.invalidAnswer('an image of it is not base64')
+const notBase64 = () => errors.invalidAnswer('an image in it is not base64')

@@ -29,7 +29,7 @@ export function decode(body: unknown, model: string, stream: boolean, values: nu
   const config = given.generationConfig ?? {}
   const messages = [...systemOf(given.systemInstruction), ...historyOf(given.contents, new Count(values))]
   if (!messages.some(({ role }) => role !== 'system')) {
-    throw errors.invalidParameters('contents: must hold a part that says something', 'contents')
+    throw errors.invalidParameters('contents: must hold a part that is not empty', 'contents')
   }
   const request: ChatRequest = { model, messages }
   Object.assign(request, toolsOf(given), samplingOf(config), formatOf(config), reasoningOf(config))

@@ -30,7 +30,7 @@ export function decode(body: unknown, values: number): Decoded {
   if (typeof given.input === 'string') input.messages.push({ role: 'user', content: given.input })
   else for (const [i, item] of (given.input ?? []).entries()) input.read(item, `input[${i}]`)
   if (!input.messages.some(({ role }) => role !== 'system')) {
-    throw errors.invalidParameters('input: must hold an item that says something', 'input')
+    throw errors.invalidParameters('input: must hold an item that is not empty', 'input')
   }
   const request: ChatRequest = { model: given.model, messages: input.messages }
   Object.assign(request, toolsOf(given, names), textOf(given), settingsOf(given))

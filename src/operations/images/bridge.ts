@@ -77,7 +77,7 @@ class ChatImagesDecoder implements Decoder {
   constructor(chat: Decoder, wanted: number) {
     this.#chat = chat
     this.#decoder = new ImagesDecoder(wanted, () => {
-      throw errors.invalidAnswer('it goes on behind its end')
+      throw errors.invalidAnswer('it continues after its end')
     })
   }
 

@@ -98,7 +98,7 @@ export class ImagesDecoder implements Decoder {
 /** The end of an answer whose images are all here. Throws 502 for what is none. */
 export function imageEvents({ usage, ...value }: GeneratedImages & { readonly usage?: Usage | undefined }): Event[] {
   const { images } = value
-  if (!images.every(isImage)) throw errors.invalidAnswer('what it holds as an image is none')
+  if (!images.every(isImage)) throw errors.invalidAnswer('an image in it has no known format')
   return [
     { type: 'usage', usage: { ...usage, output_images: images.length } },
     { type: 'result', value },
