@@ -8,8 +8,8 @@ import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded } from './encoding.ts'
-import { MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
 import { AnswerMask, maskedError } from './masking.ts'
+import { followAddress } from './provider-address.ts'
 import { type Fetched, type ProviderFetcher, tooLarge } from './provider-fetcher.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { sign } from './sign.ts'
@@ -100,19 +100,14 @@ export class FollowUps {
   }
 
   /** Every place is checked anew: the credential goes to the provider's own origin alone. */
-  async #follow({ type, url: given }: Next, attempt: FollowedAttempt): Promise<Fetched> {
+  #follow({ type, url }: Next, attempt: FollowedAttempt): Promise<Fetched> {
     const { provider, baseUrl = provider.baseUrl } = attempt.target
     const maxBytes = type === 'wait' ? MAX_STATE_BYTES : MAX_FILE_BYTES
-    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is not a URL')
-    let url = new URL(given)
-    for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+    const get = (url: URL) => {
       const isOwn = url.origin === new URL(baseUrl).origin && url.username === '' && url.password === ''
-      const got = await (isOwn ? this.#own(url, maxBytes, attempt) : this.#foreign(url, maxBytes, attempt))
-      if (!REDIRECTS.has(got.status) || got.location === undefined) return got
-      if (!URL.canParse(got.location, url.href)) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
-      url = new URL(got.location, url)
+      return isOwn ? this.#own(url, maxBytes, attempt) : this.#foreign(url, maxBytes, attempt)
     }
-    throw errors.invalidAnswer('an address in it redirects too often')
+    return followAddress(url, get, ({ location }) => location)
   }
 
   async #own(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {

@@ -7,8 +7,9 @@ import type { Target, WireRequest } from '../core/translator.ts'
 import { inTurns } from '../lib/in-turns.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
-import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
+import { followAddress } from './provider-address.ts'
 import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -52,24 +53,16 @@ export class UpstreamJobCaller implements JobCaller {
   }
 
   /** The credential goes to the provider's own origin alone; every place is checked anew. */
-  async at(target: Target, given: string, call: JobCall): Promise<JobAnswer> {
+  at(target: Target, address: string, call: JobCall): Promise<JobAnswer> {
     const { baseUrl = target.provider.baseUrl } = target
     const { sharesCredentialWith: shared = [] } = target.translator.job ?? {}
-    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is not a URL')
-    let url = new URL(given)
-    for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+    const get = (url: URL) => {
       const isKnown = url.origin === new URL(baseUrl).origin || shared.includes(url.origin)
-      const isOwn = isKnown && url.username === '' && url.password === ''
+      if (!isKnown || url.username !== '' || url.password !== '') return this.#foreign(url, call)
       const there = { ...target, baseUrl: url.origin }
-      const request = { method: 'GET', path: url.pathname + url.search, body: {} } as const
-      const answer = await (isOwn ? this.own(there, request, call) : this.#foreign(url, call))
-      const location = answer.header('location')
-      if (!REDIRECTS.has(answer.status) || location === undefined) return answer
-      answer.destroy()
-      if (!URL.canParse(location, url.href)) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
-      url = new URL(location, url)
+      return this.own(there, { method: 'GET', path: url.pathname + url.search, body: {} }, call)
     }
-    throw errors.invalidAnswer('an address in it redirects too often')
+    return followAddress(address, get, answer => answer.header('location'))
   }
 
   async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {

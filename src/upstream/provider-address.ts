@@ -1,0 +1,26 @@
+/** Follows an address that a provider gave to what stands there. */
+import { errors } from '../core/error.ts'
+import { MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+
+/**
+ * The answer at `address`, behind at most `MAX_REDIRECTS` redirects. `get` is called with each address in turn, and must
+ * check whether it may be fetched from; `locationOf` reads the header of that name. Rejects with a 502 for what is not a
+ * URL, and for more redirects.
+ */
+export async function followAddress<A extends { readonly status: number; destroy?(): void }>(
+  address: string,
+  get: (url: URL) => Promise<A>,
+  locationOf: (answer: A) => string | undefined,
+): Promise<A> {
+  if (!URL.canParse(address)) throw errors.invalidAnswer('an address in it is not a URL')
+  let url = new URL(address)
+  for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+    const answer = await get(url)
+    const location = locationOf(answer)
+    if (!REDIRECTS.has(answer.status) || location === undefined) return answer
+    answer.destroy?.()
+    if (!URL.canParse(location, url.href)) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
+    url = new URL(location, url)
+  }
+  throw errors.invalidAnswer('an address in it redirects too often')
+}
