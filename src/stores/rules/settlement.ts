@@ -42,6 +42,32 @@ export function restOf({ cost, funds, charged }: Payment, bill: Bill): Bill {
   }
 }
 
+/** The recorded requests, within a transaction. */
+interface RequestLog {
+  /** False when the request is already recorded. */
+  add(row: RequestRow, payment: Payment): boolean
+  /** Removes the row of an orphan; undefined when it is none. */
+  takeOrphan(id: string): Payment | undefined
+}
+
+/**
+ * Records the result of a hold; returns its bill, and the reference of its entries in the ledger. For a request recorded
+ * as orphaned, that charge stays and the rest is billed. Throws when the request is already recorded.
+ */
+export function recordResult(
+  log: RequestLog,
+  funds: Funds,
+  row: RequestRow,
+): { readonly bill: Bill; readonly reference: string } {
+  const bill = billOf(funds, row)
+  if (log.add(row, { cost: row.cost, funds, charged: chargedBy(bill) })) return { bill, reference: row.id }
+  const orphan = log.takeOrphan(row.id)
+  if (!orphan) throw new Error(`Request ${row.id} is already recorded and is not charged again.`)
+  const rest = restOf(orphan, bill)
+  log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
+  return { bill: rest, reference: `${row.id}:rest` }
+}
+
 const rise = (from: Money, to: Money): Money => (to > from ? to - from : 0n)
 
 /** What a spooled row records about the hold that it ends. */

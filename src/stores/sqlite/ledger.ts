@@ -7,7 +7,7 @@ import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { JOBS_OWNER, type LedgerTransaction } from '../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
-import { type Bill, billOf, chargedBy, GRACE_MS, NOTHING, orphanRow, ownHold, restOf } from '../rules/settlement.ts'
+import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordResult } from '../rules/settlement.ts'
 import { Balances } from './balances.ts'
 import { Budgets } from './budgets.ts'
 import { type InstanceOptions, Instances } from './instances.ts'
@@ -216,30 +216,18 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     return row && openHold(row)
   }
 
-  /**
-   * Within a transaction: charges and records a hold's result. For a request recorded as orphaned, that charge stays
-   * and the rest is added. Throws when the request is already recorded.
-   */
+  /** Within a transaction: records and charges a hold's result. Throws when the request is already recorded. */
   #settle(open: OpenHold, row: RequestRow): void {
-    const { funds } = open
-    const bill = billOf(funds, row)
-    if (this.#log.add(row, { cost: row.cost, funds, charged: chargedBy(bill) })) {
-      this.#take(open, row.id, bill)
-      return
-    }
-    const orphan = this.#log.takeOrphan(row.id)
-    if (!orphan) throw new Error(`Request ${row.id} is already recorded and is not charged again.`)
-    const rest = restOf(orphan, bill)
-    this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
-    this.#take(open, `${row.id}:rest`, rest)
+    const { bill, reference } = recordResult(this.#log, open.funds, row)
+    this.#take(open, reference, bill)
   }
 
-  /** Within a transaction: ends a hold with its bill; `id` names the entries in the ledger. */
-  #take(open: OpenHold, id: string, bill: Bill): void {
+  /** Within a transaction: ends a hold with its bill; `reference` names the entries in the ledger. */
+  #take(open: OpenHold, reference: string, bill: Bill): void {
     const now = this.#options.now()
     const at = this.#reservations.release(open, bill, now)
-    if (bill.charge > 0n) this.#charge.run(open.orgId, id, 'charge', -bill.charge, now)
-    if (bill.planned > 0n) this.#charge.run(open.orgId, id, 'plan', -bill.planned, at)
+    if (bill.charge > 0n) this.#charge.run(open.orgId, reference, 'charge', -bill.charge, now)
+    if (bill.planned > 0n) this.#charge.run(open.orgId, reference, 'plan', -bill.planned, at)
   }
 
   /**

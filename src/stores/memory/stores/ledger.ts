@@ -6,15 +6,13 @@ import type { LedgerTransaction } from '../../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../../rules/reservations.ts'
 import {
   type Bill,
-  billOf,
-  chargedBy,
   type Ends,
   GRACE_MS,
   type LostRequest,
   NOTHING,
   orphanRow,
   ownHold,
-  restOf,
+  recordResult,
 } from '../../rules/settlement.ts'
 import { Budgets, Credits, Plans } from './funds.ts'
 import { RequestLog } from './requests.ts'
@@ -144,19 +142,10 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
     })
   }
 
-  /** Within a transaction: charges and records a hold's result. Throws when the request is already recorded. */
+  /** Within a transaction: records and charges a hold's result. Throws when the request is already recorded. */
   #settle(open: OpenHold, row: RequestRow): void {
-    const { funds } = open
-    const bill = billOf(funds, row)
-    if (this.#log.add(row, { cost: row.cost, funds, charged: chargedBy(bill) })) {
-      this.#take(open, row.id, bill)
-      return
-    }
-    const orphan = this.#log.takeOrphan(row.id)
-    if (!orphan) throw new Error(`Request ${row.id} is already recorded and is not charged again.`)
-    const rest = restOf(orphan, bill)
-    this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
-    this.#take(open, `${row.id}:rest`, rest)
+    const { bill, reference } = recordResult(this.#log, open.funds, row)
+    this.#take(open, reference, bill)
   }
 
   /** Within a transaction: ends a hold with its bill; `reference` names the entries in the ledger. */
