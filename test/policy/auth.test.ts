@@ -75,5 +75,5 @@ t.test('rules about addresses look through proxies that are trusted, and through
     }
   }
   const wrong = () => auth.create({ optional: false, trusted_proxies: ['proxy.example'] }, {} as Services)
-  t.throws(wrong, { message: /"proxy.example" in trusted_proxies is no address/ })
+  t.throws(wrong, { message: /"proxy.example" in trusted_proxies is neither an address nor a range/ })
 })

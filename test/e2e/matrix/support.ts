@@ -26,19 +26,19 @@ export const support: readonly Limit[] = [
   {
     wires: ['mistral.chat'],
     case: 'refusal',
-    why: 'No finish reason of the wire tells it: the model says in its text that it refuses.',
+    why: 'No finish reason of the wire says so: the model says in its text that it refuses.',
     instead: { finish: 'stop' },
   },
   {
     wires: [...gemini, 'bedrock.converse', 'cohere.chat'],
     case: 'words of a refusal',
-    why: 'The wire tells that the model refused, and no more.',
+    why: 'The wire reports that the model refused, and no more.',
     instead: { refusal: null },
   },
   {
     wires: ['mistral.chat'],
     case: 'words of a refusal',
-    why: 'No finish reason of the wire tells it: the model says in its text that it refuses.',
+    why: 'No finish reason of the wire says so: the model says in its text that it refuses.',
     instead: { refusal: null, finish: 'stop' },
   },
   {
