@@ -56,7 +56,8 @@ function referencesIn(body: VideoBody, files: Files): readonly ImageInput[] {
   const list = (Array.isArray(given) ? given : given == null ? [] : [given]) as Given[]
   const images = list.map((one, at) => inputOf(one, Array.isArray(given) ? `${name}[${at}]` : name)!)
   const all = [...(files.get(name) ?? []), ...images]
-  if (all.length > MAX_REFERENCES) throw errors.invalidParameters(`${name}: at most ${MAX_REFERENCES} are accepted`, name)
+  if (all.length > MAX_REFERENCES)
+    throw errors.invalidParameters(`${name}: at most ${MAX_REFERENCES} are accepted`, name)
   return all
 }
 
