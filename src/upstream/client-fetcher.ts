@@ -6,8 +6,9 @@ import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
 import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
-import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
+import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
 
 const IMAGE_MS = 10_000
 const MAX_IMAGE_BYTES = 20 * 1024 * 1024

@@ -6,11 +6,6 @@ import { plainConnector } from './paused-answers.ts'
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** Each is checked anew. */
-export const MAX_REDIRECTS = 3
-/** Statuses whose `location` is followed. */
-export const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-
 /** Undefined for addresses that are not even tried: public ones with https on its own port, or `allowed` origins. */
 export function fetchOptions(
   url: URL,

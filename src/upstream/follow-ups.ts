@@ -9,8 +9,8 @@ import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded } from './encoding.ts'
 import { AnswerMask, maskedError } from './masking.ts'
-import { followAddress } from './provider-address.ts'
 import { type Fetched, type ProviderFetcher, tooLarge } from './provider-fetcher.ts'
+import { followRedirects } from './redirects.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
@@ -107,7 +107,7 @@ export class FollowUps {
       const isOwn = url.origin === new URL(baseUrl).origin && url.username === '' && url.password === ''
       return isOwn ? this.#own(url, maxBytes, attempt) : this.#foreign(url, maxBytes, attempt)
     }
-    return followAddress(url, get, ({ location }) => location)
+    return followRedirects(url, get, ({ location }) => location)
   }
 
   async #own(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {

@@ -9,7 +9,7 @@ import { waitFor } from './auth/wait.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
-import { followAddress } from './provider-address.ts'
+import { followRedirects } from './redirects.ts'
 import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -62,7 +62,7 @@ export class UpstreamJobCaller implements JobCaller {
       const there = { ...target, baseUrl: url.origin }
       return this.own(there, { method: 'GET', path: url.pathname + url.search, body: {} }, call)
     }
-    return followAddress(address, get, answer => answer.header('location'))
+    return followRedirects(address, get, answer => answer.header('location'))
   }
 
   async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {

@@ -1,13 +1,17 @@
-/** Follows an address that a provider gave to what stands there. */
+/** Redirects of addresses that others gave. */
 import { errors } from '../core/error.ts'
-import { MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+
+/** Each is checked anew. */
+export const MAX_REDIRECTS = 3
+/** Statuses whose `location` is followed. */
+export const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /**
- * The answer at `address`, behind at most `MAX_REDIRECTS` redirects. `get` is called with each address in turn, and must
- * check whether it may be fetched from; `locationOf` reads the header of that name. Rejects with a 502 for what is not a
- * URL, and for more redirects.
+ * The answer at an address that a provider gave, behind at most `MAX_REDIRECTS` redirects. `get` is called with each
+ * address in turn, and must check whether it may be fetched from; `locationOf` reads the header of that name. Rejects
+ * with a 502 for what is not a URL, and for more redirects.
  */
-export async function followAddress<A extends { readonly status: number; destroy?(): void }>(
+export async function followRedirects<A extends { readonly status: number; destroy?(): void }>(
   address: string,
   get: (url: URL) => Promise<A>,
   locationOf: (answer: A) => string | undefined,
