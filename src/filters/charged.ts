@@ -132,7 +132,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
     this.#concluded = true
     const ex = this.#ex
     const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
-    // Its hold follows the cost of what is not text from time to time alone: once more before it bounds the charge.
+    // The meter extends the hold for what tools have read every two seconds only, and the hold bounds the charge.
     if (!complete && ex.isOwed) await this.#meter?.coverCost()
     const isDue = complete || ex.isOwed || (ex.streaming && ex.timings.firstToken > 0)
     await (isDue ? this.#conclusion.settle(outcome, complete || this.#readWhole) : this.#conclusion.release())

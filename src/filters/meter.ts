@@ -97,8 +97,8 @@ export class Meter {
   /** Extends the hold to what the answer has cost so far, where there is money for it. */
   async coverCost(cost: Cost | null = this.#ex.soFar.cost): Promise<void> {
     if (!this.#estimate || !cost || this.#refused) return
-    // What an extension that runs already does not cover.
-    if (this.#growing) await this.#growing
+    // An extension that runs already may not cover all of it.
+    await this.#growing
     const missing = cost.total - this.hold.amount
     if (missing <= 0n || this.#refused) return
     this.#growing ??= this.#grow(this.#step, missing)

@@ -42,7 +42,7 @@ export function restOf({ cost, funds, charged }: Payment, bill: Bill): Bill {
   }
 }
 
-/** The recorded requests, within a transaction. */
+/** The rows of requests of a store, within a transaction. */
 interface RequestLog {
   /** False when the request is already recorded. */
   add(row: RequestRow, payment: Payment): boolean
@@ -54,7 +54,7 @@ interface RequestLog {
  * Records the result of a hold; returns its bill, and the reference of its entries in the ledger. For a request recorded
  * as orphaned, that charge stays and the rest is billed. Throws when the request is already recorded.
  */
-export function recordResult(
+export function recordSettlement(
   log: RequestLog,
   funds: Funds,
   row: RequestRow,

@@ -7,7 +7,7 @@ import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { JOBS_OWNER, type LedgerTransaction } from '../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
-import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordResult } from '../rules/settlement.ts'
+import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'
 import { Balances } from './balances.ts'
 import { Budgets } from './budgets.ts'
 import { type InstanceOptions, Instances } from './instances.ts'
@@ -218,7 +218,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
 
   /** Within a transaction: records and charges a hold's result. Throws when the request is already recorded. */
   #settle(open: OpenHold, row: RequestRow): void {
-    const { bill, reference } = recordResult(this.#log, open.funds, row)
+    const { bill, reference } = recordSettlement(this.#log, open.funds, row)
     this.#take(open, reference, bill)
   }
 

@@ -12,7 +12,7 @@ import {
   NOTHING,
   orphanRow,
   ownHold,
-  recordResult,
+  recordSettlement,
 } from '../../rules/settlement.ts'
 import { Budgets, Credits, Plans } from './funds.ts'
 import { RequestLog } from './requests.ts'
@@ -144,7 +144,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
 
   /** Within a transaction: records and charges a hold's result. Throws when the request is already recorded. */
   #settle(open: OpenHold, row: RequestRow): void {
-    const { bill, reference } = recordResult(this.#log, open.funds, row)
+    const { bill, reference } = recordSettlement(this.#log, open.funds, row)
     this.#take(open, reference, bill)
   }
 
