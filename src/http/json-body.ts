@@ -56,7 +56,9 @@ function* parsing(body: Buffer, read: Read, values?: number): Generator<undefine
 }
 
 function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<undefined, Body> {
-  const strings = new LongStrings(body, long, startOf(body), STEP_BYTES)
+  // What is read at once is not cut: each cut copies.
+  const piece = body.length > LARGE ? STEP_BYTES : body.length
+  const strings = new LongStrings(body, long, startOf(body), piece)
   try {
     for (let rested = 0; strings.step(); ) {
       if (strings.at - rested < STEP_BYTES) continue

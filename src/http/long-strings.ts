@@ -45,11 +45,8 @@ export class LongStrings {
     if (this.#span === this.#spans.length) return false
     const body = this.#body
     const [from, to] = [this.#spans[this.#span]!, this.#spans[this.#span + 1]!]
-    const begin = this.#within ?? from + 1
-    const end = to - 1 - begin > this.#piece ? pieceEnd(body, begin, begin + this.#piece) : to - 1
-    this.#text += JSON.parse(`"${body.toString('utf8', begin, end)}"`) as string
-    this.#within = end
-    if (end < to - 1) return true
+    if (to - from <= this.#piece) this.#text = JSON.parse(body.toString('utf8', from, to)) as string
+    else if (!this.#toEnd(to - 1)) return true
     this.#before += `${body.toString('utf8', this.#at, from)}"${markOf(this.#verbatim.size)}"`
     this.#at = to
     this.#verbatim.add(this.#text, body.subarray(from, to))
@@ -57,6 +54,17 @@ export class LongStrings {
     this.#within = undefined
     this.#span += 2
     return true
+  }
+
+  /** Parses a piece of a very long string, whose closing quote stands at `close`; true when it was the last one. */
+  #toEnd(close: number): boolean {
+    const body = this.#body
+    const begin = this.#within ?? this.#spans[this.#span]! + 1
+    const end = close - begin > this.#piece ? pieceEnd(body, begin, begin + this.#piece) : close
+    // Quotes around a piece copy it once more; a shorter string is parsed with its own.
+    this.#text += JSON.parse(`"${body.toString('utf8', begin, end)}"`) as string
+    this.#within = end
+    return end === close
   }
 
   /** The text of what is left to be parsed once there are no more steps. */
