@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import { dirname, resolve } from 'node:path'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
-import { ConfigManager, type ReloadResult } from '../config/manager.ts'
+import { ConfigManager } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
 import { MemoryBudget } from '../core/memory-budget.ts'
 import type { Policies } from '../core/policy.ts'
@@ -11,7 +11,6 @@ import { DEMO_URL } from '../demo/address.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
-import { warn } from '../lib/warn.ts'
 import { uploadFolder } from '../mcp/tools/upload.ts'
 import { Keyring, keyFile } from '../stores/keyring.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
@@ -32,51 +31,18 @@ import { InFlightCounts } from '../upstream/in-flight-count.ts'
 import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { UpstreamSockets } from '../upstream/provider-sockets.ts'
 import { Transport } from '../upstream/transport.ts'
+import type { CleanupStack } from './cleanup.ts'
 import { createJobs } from './jobs.ts'
 import { reportMissingKeys } from './missing-keys.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
+import { Reloads } from './reloads.ts'
 import { version } from './version.ts'
 
 const DEFAULT_DRAIN_MS = 30_000
 const ORPHAN_SWEEP_MS = 5_000
 /** Nano-USD per USD. */
 const NANO = 1e9
-
-/** Closes resources in reverse order of their registration. */
-export class CleanupStack {
-  readonly #closers: (() => unknown)[] = []
-
-  add(close: () => unknown): void {
-    this.#closers.push(close)
-  }
-
-  /** Closes everything, whatever fails; rejects with the first failure and warns about further ones. */
-  async close(): Promise<void> {
-    const failures: unknown[] = []
-    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
-      try {
-        await close()
-      } catch (thrown) {
-        failures.push(thrown)
-      }
-    }
-    for (const other of failures.slice(1)) warn(other)
-    if (failures.length > 0) throw failures[0]
-  }
-}
-
-/** Resolves with the result of `assemble`. When it rejects, nothing stays open. */
-export async function withCleanup<T>(assemble: (cleanup: CleanupStack) => Promise<T>): Promise<T> {
-  const cleanup = new CleanupStack()
-  try {
-    return await assemble(cleanup)
-  } catch (thrown) {
-    // The error of the assembly says more than a failure to close.
-    await cleanup.close().catch(warn)
-    throw thrown
-  }
-}
 
 /** What differs between processes of a gateway: the configuration's place, and what they share. */
 interface ComponentsOptions {
@@ -276,31 +242,4 @@ export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup:
   const timer = setInterval(() => void sweep(), ORPHAN_SWEEP_MS)
   timer.unref()
   cleanup.add(() => clearInterval(timer))
-}
-
-/** Records the result of the last load of the configuration, in metrics and log. */
-class Reloads {
-  readonly #metrics: PrometheusMetrics
-  readonly #log: Log
-  readonly startedAt = Date.now()
-  last: { ok: boolean; at: number; error?: string } = { ok: true, at: this.startedAt }
-
-  constructor(metrics: PrometheusMetrics, log: Log) {
-    this.#metrics = metrics
-    this.#log = log
-  }
-
-  started(running: string): void {
-    this.#metrics.reload('changed', running, this.startedAt)
-  }
-
-  note(result: ReloadResult): void {
-    const { at, version: running } = result
-    this.#metrics.reload(result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed', running, at)
-    this.last = result.ok ? { ok: true, at } : { ok: false, at, error: String(result.error) }
-    if (!result.ok) this.#log.error({ running, error: String(result.error) }, 'configuration rejected')
-    else if (result.restartNeeded.length > 0) {
-      this.#log.warn({ files: result.restartNeeded }, 'plugins changed; restart needed')
-    } else if (result.changed) this.#log.info({ running }, 'configuration loaded')
-  }
 }

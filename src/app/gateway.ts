@@ -13,14 +13,8 @@ import { DEMO_URL } from '../demo/address.ts'
 import { startDemo } from '../demo/server.ts'
 import { operations } from '../operations/index.ts'
 import { Discovery } from '../upstream/discovery.ts'
-import {
-  type CleanupStack,
-  type Components,
-  createComponents,
-  drainTimes,
-  sweepRegularly,
-  withCleanup,
-} from './components.ts'
+import { type CleanupStack, withCleanup } from './cleanup.ts'
+import { type Components, createComponents, drainTimes, sweepRegularly } from './components.ts'
 import { runJobs } from './jobs.ts'
 import { policyAdmin } from './policies.ts'
 import type { PrimaryOptions } from './primary.ts'

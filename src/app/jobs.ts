@@ -15,7 +15,7 @@ import type { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { HttpCallbackPoster } from '../upstream/callback-poster.ts'
 import { UpstreamJobCaller } from '../upstream/job-caller.ts'
 import type { Transport } from '../upstream/transport.ts'
-import type { CleanupStack } from './components.ts'
+import type { CleanupStack } from './cleanup.ts'
 import type { Registry } from './registry.ts'
 
 const TOKEN_PURPOSE = 'video-content/v1'

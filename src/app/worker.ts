@@ -15,16 +15,8 @@ import { SharedTurns } from '../stores/workers/turns.ts'
 import { createLog, logLevel } from '../telemetry/log.ts'
 import { Channel } from '../workers/channel.ts'
 import type { PrimaryCalls, WorkerCalls } from '../workers/protocol.ts'
-import {
-  type CleanupStack,
-  type Components,
-  createComponents,
-  drainTimes,
-  listenerOf,
-  sweepRegularly,
-  warmUp,
-  withCleanup,
-} from './components.ts'
+import { type CleanupStack, withCleanup } from './cleanup.ts'
+import { type Components, createComponents, drainTimes, listenerOf, sweepRegularly, warmUp } from './components.ts'
 import { tuneHeap } from './v8-flags.ts'
 
 const FAILED = 1

@@ -1,6 +1,6 @@
 /** What is open is closed, whatever fails on the way. */
 import t from 'tap'
-import { CleanupStack, withCleanup } from '../../src/app/components.ts'
+import { CleanupStack, withCleanup } from '../../src/app/cleanup.ts'
 
 const fail = (message: string) => () => Promise.reject(new Error(message))
 
