@@ -47,13 +47,21 @@ export const gatewayFile = s.object({
     public_url: s.optional(url),
     drain: s.optional(s.duration()),
     drain_delay: s.default(s.duration(), '0s'),
+    /** For the head of a request. */
     header_timeout: s.default(s.duration(), '15s'),
+    /** For the whole of a request's body. */
     request_timeout: s.default(s.duration(), '120s'),
+    /** A client that accepts no byte of its answer for so long is cut off. */
     write_stall: s.default(s.duration(), '60s'),
+    /** A stream that sends nothing for so long sends a heartbeat; 0 for none. */
     heartbeat: s.default(s.duration(), '15s'),
+    /** A stream without content begins so long after its request was read. */
     hold: s.default(s.duration(), '10s'),
+    /** While a process is busy, the pieces of a stream that come within this time are passed on together. */
     gather: s.default(s.duration(), '10ms'),
+    /** Of each process. */
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
+    /** Memory of each process for bodies, fetched files and answers. */
     buffer: s.default(s.size(), '256MiB'),
     fetch_from: s.optional(s.array(origin)),
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
