@@ -8,6 +8,11 @@ const MAX_URL = 8192
 const IMAGE_DATA =
   /^data:(?:image\/(?!svg)[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,(?:[a-z0-9+/_=\s-]{64}|[a-z0-9+/_-]{2}[a-z0-9+/_=\s-]{0,61}$)/i
 
+/** What an error names as accepted. */
+export const PUBLIC_HTTPS = 'a public https address'
+/** The same where data is accepted too. */
+export const HTTPS_OR_DATA = `${PUBLIC_HTTPS} or a data URL`
+
 /** Checked characters of a data URL: its head and the beginning of its data. */
 const MAX_LOOK = MAX_DATA_HEAD + 100
 
@@ -20,24 +25,30 @@ function assertDataHead(url: string, param: string): void {
   throw errors.invalidParameters(`${param}: ${rule}, such as "data:application/pdf;base64,"`, param)
 }
 
-/** Throws unless `url` is a data URL of an image, or http(s) to a public host without credentials. */
-export function assertImageUrl(url: string, param: string): void {
+/**
+ * Throws unless `url` is a data URL of an image, or http(s) to a public host without credentials. `taken`: addresses
+ * that the error names.
+ */
+export function assertImageUrl(url: string, param: string, taken?: string): void {
   if (/^data:/i.test(url)) {
     assertDataHead(url, param)
     if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of an image (png, jpeg, gif or webp)`, param)
   }
-  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
+  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
 }
 
-/** Throws unless `url` is http(s) to a public host without credentials. Providers get https addresses only. */
-export function assertAudioUrl(url: string, param: string): void {
-  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
+/**
+ * Throws unless `url` is http(s) to a public host without credentials. Providers get https addresses only. `taken`:
+ * addresses that the error names.
+ */
+export function assertAudioUrl(url: string, param: string, taken = PUBLIC_HTTPS): void {
+  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
 }
 
 /** The same for a file, which may also be data of any type. */
 export function assertFile(data: string, param: string): void {
-  if (/^https?:/i.test(data)) assertAudioUrl(data, param)
+  if (/^https?:/i.test(data)) assertAudioUrl(data, param, `${PUBLIC_HTTPS} or data`)
   else assertDataHead(data, param)
 }
 
@@ -59,7 +70,7 @@ export function assertDocumentUrl(url: string, param: string): void {
     if (/^data:[a-z0-9.+/-]*(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of a document or an image`, param)
   }
-  if (url.length > MAX_URL || !/^https:/i.test(url) || !isPublic(url)) throw errors.urlNotAllowed(param)
+  if (url.length > MAX_URL || !/^https:/i.test(url) || !isPublic(url)) throw errors.urlNotAllowed(param, HTTPS_OR_DATA)
 }
 
 function isPublic(text: string): boolean {

@@ -37,8 +37,9 @@ export const errors = {
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
   unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
-  urlNotAllowed: (param: string) =>
-    invalid(400, 'url_not_allowed', 'This URL is not allowed: use a public http(s) address or a data URL.', param),
+  /** `taken`: addresses that the field accepts. */
+  urlNotAllowed: (param: string, taken = 'a public http(s) address or a data URL') =>
+    invalid(400, 'url_not_allowed', `${param}: this URL is not allowed: use ${taken}.`, param),
   callbackNotAllowed: () =>
     invalid(
       400,
@@ -51,7 +52,7 @@ export const errors = {
     invalid(
       400,
       'url_not_allowed',
-      `${param}: nothing could be fetched from this URL. Use an https URL of a public server that answers in time, or a data URL.`,
+      `${param}: nothing could be fetched from this URL. Use an https URL of a public server that answers in time, or send the content itself.`,
       param,
     ),
   imageTooLarge: (limit: number, param: string) =>

@@ -1,9 +1,13 @@
-/** Reading a body of moderations, OCR or typed decisions never keeps the loop (docs/contract.md#shares). */
+/** Bodies of moderations, OCR, typed decisions and videos: what reading costs (docs/contract.md#shares), and errors. */
 import t from 'tap'
 import { decisions } from '../../src/codecs/decisions.ts'
 import { moderations } from '../../src/codecs/moderations.ts'
 import { ocr } from '../../src/codecs/ocr.ts'
+import { openAiChat } from '../../src/codecs/openai-chat.ts'
+import { transcriptions } from '../../src/codecs/transcriptions.ts'
+import { videos } from '../../src/codecs/videos.ts'
 import { GatewayError } from '../../src/core/error.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 
 t.test('a long text, a document or many questions cost little beside parsing them', t => {
@@ -35,4 +39,37 @@ t.test('a long text, a document or many questions cost little beside parsing the
     t.ok(reading < 2 + parsing / 2, `${says}: ${reading} ms to read, ${parsing} ms to parse`)
   }
   t.end()
+})
+
+t.test('the error of an address names its field, and the addresses that the field takes', async t => {
+  const http = 'http://a.example/a'
+  const data = 'data:text/plain;base64,AAAA'
+  const inside = 'https://10.0.0.1/a'
+  const withPicture = (url: string) => ({ input: [{ type: 'image_url', image_url: { url } }] })
+  const withDocument = (url: string) => ({ model: 'm', document: { type: 'document_url', document_url: url } })
+  const withVideo = (url: string) => ({ model: 'm', prompt: 'x', reference_videos: [{ video_url: url }] })
+  const withImage = (url: string) => ({
+    model: 'm',
+    messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+  })
+  const withAudio = (url: string) => ({
+    model: 'm',
+    messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: url, format: 'mp3' } }] }],
+  })
+  const ex = {} as Exchange
+  const rows: [codec: { decode(body: unknown, ex: Exchange): object }, body: object, message: string][] = [
+    [moderations, withPicture(http), 'input[0].image_url.url: … a public https address or a data URL'],
+    [moderations, withPicture(inside), 'input[0].image_url.url: … a public https address or a data URL'],
+    [ocr, withDocument(http), 'document.document_url: … a public https address or a data URL'],
+    [videos, withVideo(http), 'reference_videos[0]: … a public https address'],
+    [videos, withVideo(data), 'reference_videos[0]: … a public https address'],
+    [videos, withVideo(inside), 'reference_videos[0]: … a public https address'],
+    [transcriptions, { model: 'm', url: data }, 'url: … a public https address'],
+    [openAiChat, withImage(inside), 'messages[0].content[0].image_url.url: … a public http(s) address or a data URL'],
+    [openAiChat, withAudio(inside), 'messages[0].content[0].input_audio.data: … a public https address or data'],
+  ]
+  for (const [codec, body, message] of rows) {
+    const expected = { code: 'url_not_allowed', message: `${message.replace('…', 'this URL is not allowed: use')}.` }
+    t.throws(() => codec.decode(body, ex), expected)
+  }
 })
