@@ -293,8 +293,8 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
     ['credits add --org acme --amount 0', /"amount" must be more than zero/],
     ['credits refund --org acme --amount 1', /"acme" has 0 USD free, less than 1/],
     ['credits discount --percent 101', /"percent" must be at most 100/],
-    ['plans set --org acme --overflow on', /has no plan; name the plan/],
-    ['plans reset --org acme', /has no plan/],
+    ['plans set --org acme --overflow on', /has no plan; set one with/],
+    ['plans reset --org acme', /has no plan; set one with/],
     ['usage --org nope', /There is no organization "nope"/],
   ]
   for (const [line, message] of refused) {

@@ -90,12 +90,16 @@ export function planState(account: PlanAccount | undefined, now: number): PlanSt
   }
 }
 
+/** The 400 for an organization without a plan to change. */
+export const noPlan = () =>
+  errors.badRequest('The organization has no plan; set one with `gatewayctl plans set --plan`.')
+
 /** The plan after a change. Throws a 400 when there is none to change. */
 export function planSetting(
   was: PlanState | null,
   changes: Parameters<PlanStore['set']>[1],
 ): { readonly plan: PlanName | null; readonly overflow: boolean } {
-  if (changes.plan === undefined && !was) throw errors.badRequest('The organization has no plan; name the plan to set.')
+  if (changes.plan === undefined && !was) throw noPlan()
   const plan = changes.plan === undefined ? (was?.plan ?? null) : changes.plan
   return { plan, overflow: changes.overflow ?? was?.overflow ?? false }
 }

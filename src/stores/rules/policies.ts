@@ -14,12 +14,13 @@ export function checkRules(count: number): void {
 }
 /** Throws a 400 when one more than `count` exceeds the limit of an organization. */
 export function checkProviderKeys(count: number): void {
-  if (count >= MAX_PROVIDER_KEYS)
-    throw errors.badRequest(`An organization may have ${MAX_PROVIDER_KEYS} provider keys.`)
+  if (count < MAX_PROVIDER_KEYS) return
+  throw errors.badRequest(`An organization may have ${MAX_PROVIDER_KEYS} provider keys; remove one first.`)
 }
 /** Throws a 400 when one more than `count` exceeds the limit of an organization. */
 export function checkManifests(count: number): void {
-  if (count >= MAX_MANIFESTS) throw errors.badRequest(`An organization may have ${MAX_MANIFESTS} custom providers.`)
+  if (count < MAX_MANIFESTS) return
+  throw errors.badRequest(`An organization may have ${MAX_MANIFESTS} custom providers; remove one first.`)
 }
 
 /** Throws a 400 for a member without an organization, or together with a key. */

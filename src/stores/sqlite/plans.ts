@@ -1,8 +1,7 @@
 /** Coding plans of organizations as operators set them. `subscriptions.ts` keeps their use. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Actor, PlanState, PlanStore } from '../../core/ports.ts'
-import { planSetting, planState } from '../rules/plans.ts'
+import { noPlan, planSetting, planState } from '../rules/plans.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
@@ -43,7 +42,7 @@ export class SqlitePlans implements PlanStore {
 
   async resetWeek(organization: string, actor: Actor): Promise<PlanState> {
     const state = await this.#change(organization, 'plans.reset', actor, (org, was) => {
-      if (!was) throw errors.badRequest('The organization has no plan.')
+      if (!was) throw noPlan()
       this.#resetWeek.run(org)
     })
     return state!

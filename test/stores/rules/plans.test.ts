@@ -101,6 +101,6 @@ t.test('what a change leaves out stays', async t => {
   }
   t.match(
     thrown(() => planSetting(null, { overflow: true })),
-    { status: 400, message: /has no plan/ },
+    { status: 400, message: /has no plan; set one with/ },
   )
 })

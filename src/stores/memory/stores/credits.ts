@@ -1,5 +1,4 @@
 /** Payments, discounts, coding plans and the audit log in memory. */
-import { errors } from '../../../core/error.ts'
 import type {
   Actor,
   AuditStore,
@@ -13,7 +12,7 @@ import type {
 import { shortId } from '../../../lib/id.ts'
 import { checkPayment, checkRefund, isRepeated, notFree } from '../../rules/amounts.ts'
 import type { Named } from '../../rules/names.ts'
-import { planSetting, planState } from '../../rules/plans.ts'
+import { noPlan, planSetting, planState } from '../../rules/plans.ts'
 import type { Names } from './names.ts'
 import type { DiscountRow, Entry } from './rows.ts'
 import { entryId, iso, order, type Tables } from './tables.ts'
@@ -129,7 +128,7 @@ export function planStore(tables: Tables, names: Names): PlanStore {
     show: async organization => state(names.findOrganization(organization).id),
     async resetWeek(organization, actor) {
       const became = await change(organization, 'plans.reset', actor, (orgId, was) => {
-        if (!was) throw errors.badRequest('The organization has no plan.')
+        if (!was) throw noPlan()
         plans.set(orgId, { ...plans.get(orgId)!, weekAt: undefined, premiumUsed: 0n })
       })
       return became!
