@@ -101,10 +101,10 @@ export function refusal({ exhausted, period, resetsAt }: Exhausted, tokens: numb
         `Member has reached their ${period === 'total' ? 'total' : 'period'} spend budget.${until}${room}`,
       )
     case 'premium':
-      return errors.spent(`Dev Plan weekly premium limit reached. Use a model that is not premium.${until}${room}`)
+      return errors.spent(`Coding plan weekly premium limit reached. Use a model that is not premium.${until}${room}`)
     case 'plan': {
       const renewal = resetsAt === undefined ? '' : ` on ${new Date(resetsAt).toISOString().slice(0, 10)}`
-      return errors.spent(`Dev Plan credit limit reached. Upgrade your plan or wait for renewal${renewal}.${room}`)
+      return errors.spent(`Coding plan credit limit reached. Upgrade your plan or wait for renewal${renewal}.${room}`)
     }
   }
 }

@@ -69,7 +69,7 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
         await command('plans.set', { organization: made.org, plan: 'lite' })
         return made
       },
-      /^402 Dev Plan credit limit reached\. Upgrade your plan or wait for renewal on \d{4}-\d\d-\d\d\.$/,
+      /^402 Coding plan credit limit reached\. Upgrade your plan or wait for renewal on \d{4}-\d\d-\d\d\.$/,
     ],
     [
       'the smallest of all',
@@ -236,11 +236,11 @@ group('a plan excludes what interface 8.6 says, and its week bounds premium mode
   await (await embeddings).text()
   const premium = () => status(ask(who, { model: 'premium' }))
   t.strictSame([await premium(), await premium(), await premium()], ['200', '200', '200'])
-  t.match(await premium(), /^402 Dev Plan weekly premium limit reached\..* It resets at /)
+  t.match(await premium(), /^402 Coding plan weekly premium limit reached\..* It resets at /)
   t.equal(await status(ask(who)), '200', 'others are still paid for')
   await command('plans.reset', { organization: who.org })
   t.equal(await premium(), '200')
-  t.match(await premium(), /^402 Dev Plan credit limit reached/)
+  t.match(await premium(), /^402 Coding plan credit limit reached/)
   t.match(await keyOf(who), { devPlanCreditsUsed: '0.00025', devPlanCreditsRemaining: '0.00' })
   await command('plans.set', { organization: who.org, overflow: 'on' })
   t.equal(await premium(), '200', 'credits pay for what the plan does not')

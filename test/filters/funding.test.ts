@@ -180,11 +180,11 @@ t.test('a refusal about money is 402, and says when there is money again', async
     ],
     [
       { exhausted: 'plan', period: 'month', resetsAt: at },
-      'Dev Plan credit limit reached. Upgrade your plan or wait for renewal on 2026-02-01.',
+      'Coding plan credit limit reached. Upgrade your plan or wait for renewal on 2026-02-01.',
     ],
     [
       { exhausted: 'premium', period: 'week', resetsAt: at },
-      'Dev Plan weekly premium limit reached. Use a model that is not premium. It resets at 2026-02-01T00:00:00.000Z.',
+      'Coding plan weekly premium limit reached. Use a model that is not premium. It resets at 2026-02-01T00:00:00.000Z.',
     ],
   ]
   for (const [says, message] of rows) {
