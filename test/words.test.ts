@@ -139,19 +139,44 @@ t.test('files keep the names of what is in them', async t => {
   t.strictSame(found, [])
 })
 
+const comments = sourceFiles.flatMap(file => commentsOf(file).map(text => ({ file, text })))
+
 /** Words of comments that make a person of a component, or leave open what is meant. */
 const asPersons =
   /\b(?:nobody|everybody|somebody|anybody|whoever|wants?|knows|hears|told)\b|\bwho (?:has|is|are|may|must|does|asks|calls|leaves|comes|pays|gets|cannot|left)\b|\b(?:is|are|was|were) (?:asked(?! for)|spared|left alone)\b/i
 
 t.test('comments speak of components as of things, and name what they mean', async t => {
   t.match('Nobody is told.', asPersons, 'the pattern finds the forms that were used')
-  const files = sourceFiles.filter(file => !/^src\/stores\/sqlite\/migrations\//.test(file))
-  const found = files.flatMap(file =>
-    commentsOf(file)
-      .filter(comment => asPersons.test(comment))
-      .map(comment => `${file}: ${comment.slice(0, 120)}`),
-  )
+  const found = comments
+    .filter(({ file, text }) => !/^src\/stores\/sqlite\/migrations\//.test(file) && asPersons.test(text))
+    .map(({ file, text }) => `${file}: ${text.slice(0, 120)}`)
   t.strictSame(found, [])
+})
+
+/** A function, a field or a type in backticks, as this code writes them. */
+const namedInBackticks = /`([a-z]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)*)`/g
+/** Names of others that comments use, and whose they are. */
+const foreignNames: Readonly<Record<string, string>> = {
+  doGenerate: "a method of the AI SDK's models",
+  Rerank: "an operation of Bedrock's API",
+}
+
+t.test('a name in backticks of a comment is one that stands in the code', async t => {
+  const words = new Set<string>()
+  for (const file of sourceFiles) {
+    for (const line of textOf(file).split('\n'))
+      if (!/^\s*(?:\/?\*|\/\/)/.test(line)) for (const [word] of line.matchAll(/\w+/g)) words.add(word)
+  }
+  const named = comments.flatMap(({ file, text }) =>
+    [...text.matchAll(namedInBackticks)].map(([, name]) => ({ file, name: name! })),
+  )
+  t.ok(named.length > 200, `${named.length} names`)
+  t.strictSame(
+    named
+      .filter(({ name }) => !words.has(name) && !Object.hasOwn(foreignNames, name))
+      .map(({ file, name }) => `${file}: ${name}`),
+    [],
+  )
 })
 
 t.test('a log line has a constant name: a noun and what happened to it, its values in fields', async t => {

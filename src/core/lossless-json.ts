@@ -14,7 +14,7 @@ const LONG = /\d{16}/
 const TOKEN = /"|-?\d[\d.eE+-]*/g
 const INTEGER = /^-?\d+$/
 
-/** As `JSON.parse`, with marks. What is made of it has to go out through `written`. Throws a SyntaxError. */
+/** As `JSON.parse`, with marks. What is made of it has to go out through `stringifyLossless`. Throws a SyntaxError. */
 export function parseLossless(json: string): unknown {
   const value: unknown = JSON.parse(json)
   return LONG.test(json) ? JSON.parse(marked(json)) : value

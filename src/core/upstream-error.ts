@@ -185,7 +185,7 @@ export function upstreamErrorFrom(status: number, body: string, secret?: string)
 }
 
 /**
- * The `error` of a wire whose error bodies hold more than `readFault` reads: `faultOf` takes the parsed body and
+ * The `error` of a wire whose error bodies hold more than `readProviderError` reads: `errorOf` takes the parsed body and
  * returns undefined when it holds no error.
  */
 export const refusals =
