@@ -75,7 +75,7 @@ export type Auth =
 /** `default`: no secret is written, and credentials are found as the vendor's own tools find them. */
 type Source = 'default'
 
-/** The four verbs that bend a request to a provider's taste, by field path (`a.b`, `*` for every element). */
+/** Four changes to a provider's request bodies, by field path (`a.b`; `*` is every element). */
 export interface Quirks {
   readonly drop: readonly string[]
   readonly rename: Readonly<Record<string, string>>

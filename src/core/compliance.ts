@@ -1,4 +1,4 @@
-/** Which providers an organization's compliance policy lets it use (docs/contract.md#access-rules). */
+/** Which providers an organization's compliance policy lets it use (docs/contract.md#compliance). */
 import type { DataPolicy, Mapping } from './catalog.ts'
 import { namesOf, refsOf } from './offer.ts'
 import type { Compliance } from './policy.ts'

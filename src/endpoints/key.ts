@@ -70,7 +70,7 @@ function planOf(state: PlanState | undefined, plans: Plans): object {
 
 const iso = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
 
-/** Truncated to two decimals: the remainder is never overstated (docs/contract.md#cost). */
+/** Truncated to two decimals: the remainder is never overstated (docs/contract.md#key-status). */
 function cents(amount: Money): string {
   const digits = (amount / CENT).toString().padStart(3, '0')
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`

@@ -17,7 +17,7 @@ type Wanted = Pick<HoldRequest, 'principal' | 'allowance'>
 /** One running stream. Nothing else may change its hold. */
 export class Meter {
   hold: Hold
-  /** Why the stream has been ended. */
+  /** True once the stream was ended because its hold is used up. */
   stopped = false
   readonly #ex: Exchange
   readonly #estimate: Estimate | undefined

@@ -1,4 +1,4 @@
-/** What attempts teach of providers and credentials, each apart from the other. */
+/** Records what attempts show of providers and of credentials, separately. */
 import { firstEventMs } from '../core/catalog.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Outcome } from '../core/exchange.ts'

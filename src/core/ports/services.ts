@@ -82,7 +82,7 @@ export interface TurnStore {
 /** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
 export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
 
-/** Closed label sets only: endpoint, provider, model, outcome, kind, filter, code. */
+/** Provider, model and code are open sets, which `Series` bounds; all other labels are closed. */
 export interface Metrics {
   request(
     labels: { endpoint: string; provider: string; model: string; outcome: string },
@@ -119,7 +119,7 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/** How near the process is to the end of its strength. */
+/** How loaded the process is. */
 export interface Load {
   /** Recent delay of the event loop in milliseconds. */
   lagMs(): number
