@@ -4,6 +4,7 @@
  * are left to the caller for parsing.
  */
 import { isObject, type Json } from '../../../src/plugin.ts'
+import { afterSpace } from '../after-space.ts'
 
 interface Slice {
   /** The array's bytes, a view of the answer's. */
@@ -22,7 +23,6 @@ const MAX_ENTRY = 256
 /** Bytes whose entries are read in one step: short ones cost the most. */
 const STEP = 256 * 1024
 
-const SPACE = 0x20
 const QUOTE = 0x22
 const COMMA = 0x2c
 const COLON = 0x3a
@@ -79,12 +79,6 @@ function dataOf(bytes: Buffer): number | undefined {
     }
   }
   return undefined
-}
-
-function afterSpace(bytes: Buffer, from: number): number {
-  let at = from
-  while (bytes[at]! <= SPACE) at++
-  return at
 }
 
 /** The encoding of an entry's vector; undefined for an entry with other fields, or another index. */

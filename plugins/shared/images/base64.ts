@@ -8,11 +8,11 @@ import {
   hasSpace,
   isObject,
 } from '../../../src/plugin.ts'
+import { afterSpace } from '../after-space.ts'
 import { parsedInSteps } from '../whole.ts'
 
 const QUOTE = 0x22
 const COLON = 0x3a
-const SPACE = 0x20
 /** Shorter ones are parsed with the rest. */
 const LONG = 4096
 /** Of what is left of a body without its images. */
@@ -76,12 +76,6 @@ function* cutSteps(body: Buffer, name: string): Generator<undefined, ImageAnswer
   } catch {
     return undefined
   }
-}
-
-function afterSpace(bytes: Buffer, from: number): number {
-  let at = from
-  while (bytes[at]! <= SPACE) at++
-  return at
 }
 
 function* isPlain(bytes: Buffer): Generator<undefined, boolean> {
