@@ -6,6 +6,7 @@ import { type ChatRequest, errors, type Json, type Target, type WireRequest } fr
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
+import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { paysItself } from '../shared/operator-pays.ts'
 import { toWireName } from '../shared/tool-name.ts'
 import { markPrefix } from './auto-cache.ts'
@@ -18,23 +19,13 @@ import { BETA_HEADER } from './passed-betas.ts'
 import { isResult, isThought } from './turns.ts'
 
 /** Chat request fields that the Messages endpoint tolerates and the provider would reject. */
-const GATEWAY_ONLY = [
-  'effort',
-  'free_models_only',
-  'image_config',
-  'no_reasoning',
-  'onboarding',
-  'plugins',
+const NOT_OF_MESSAGES = [
+  ...GATEWAY_ONLY,
   'prompt_cache_key',
   'prompt_cache_options',
   'prompt_cache_retention',
   'reasoning',
-  'reasoning_effort',
-  'routing',
-  'sensitive_word_check',
   'user',
-  'verbosity',
-  'web_search',
 ]
 
 /** `body` has passed the endpoint's schema. The result shares unchanged parts with it. */
@@ -52,7 +43,7 @@ export function native(
   if (operatorPays) checkTurns(body.messages as Json[], target)
   const { messages, system } = nativeTurns(body.messages as Json[], target)
   const given: Json = { ...body, model: target.mapping.externalId, messages }
-  for (const name of GATEWAY_ONLY) delete given[name]
+  for (const name of NOT_OF_MESSAGES) delete given[name]
   const sent = operatorPays ? onOperator(given, target) : given
   lower(sent, input.max_tokens)
   // A thinking budget requires the thought that began the loop; without that thought the loop continues without

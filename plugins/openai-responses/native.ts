@@ -13,6 +13,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
+import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
 import { replayed } from './replay.ts'
@@ -23,21 +24,6 @@ export const NATIVE_WIRE = 'openai.responses'
 const ENCRYPTED = 'reasoning.encrypted_content'
 /** A manifest's `native_fields` may list it. */
 const FILE_ID = 'file_id'
-
-/** Fields of chat requests that the endpoint tolerates; the provider would refuse them. */
-const GATEWAY_ONLY = [
-  'effort',
-  'free_models_only',
-  'image_config',
-  'no_reasoning',
-  'onboarding',
-  'plugins',
-  'reasoning_effort',
-  'routing',
-  'sensitive_word_check',
-  'verbosity',
-  'web_search',
-]
 
 /** Fields of the body that cost nothing but tokens, on the operator's credentials. */
 const FIELDS: ReadonlySet<string> = new Set([
