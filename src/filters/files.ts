@@ -6,6 +6,7 @@ import type { FetchedFile, MediaFetcher, Services } from '../core/ports.ts'
 import { nativeFormOf, type Target } from '../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../lib/audio-type.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
+import { addressesOf, isAddress } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 
 /** Different addresses in one request. */
@@ -49,7 +50,7 @@ export class Files {
     const lease = new MediaLease(ex, memory)
     this.#leases.set(ex, lease)
     try {
-      const files = await lease.during(ex, () => all(addressesOf(request), media, lease))
+      const files = await lease.during(ex, () => all(addressesOf(request, addressOf), media, lease))
       ex.request = { ...request, messages: request.messages.map(message => inlined(message, files)) }
     } catch (thrown) {
       lease.release()
@@ -78,32 +79,15 @@ async function all(addresses: ReadonlyMap<string, string>, media: MediaFetcher, 
   return new Map(await Promise.all([...addresses].map(one)))
 }
 
-const isAddress = (text: string | undefined): text is string => text !== undefined && /^https?:/i.test(text)
-
 /** Where the part's file stands; undefined for one that it holds. */
 function addressOf(part: ContentPart): string | undefined {
   const url =
     part.type === 'file' ? part.file.file_data : part.type === 'input_audio' ? part.input_audio.data : undefined
-  return isAddress(url) ? url : undefined
+  return url !== undefined && isAddress(url) ? url : undefined
 }
 
 const isRemote = (part: ContentPart): boolean => addressOf(part) !== undefined
 const isRemoteMessage = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
-
-/** Every address, with the field that holds it first. */
-function addressesOf({ messages }: ChatRequest): Map<string, string> {
-  const addresses = new Map<string, string>()
-  for (const [i, { content }] of messages.entries()) {
-    if (!Array.isArray(content)) continue
-    for (const [j, part] of content.entries()) {
-      const url = addressOf(part)
-      if (url === undefined || addresses.has(url)) continue
-      const field = part.type === 'file' ? 'file.file_data' : 'input_audio.data'
-      addresses.set(url, `messages[${i}].content[${j}].${field}`)
-    }
-  }
-  return addresses
-}
 
 function inlined(message: Message, files: ReadonlyMap<string, FetchedFile>): Message {
   if (!isRemoteMessage(message)) return message

@@ -3,6 +3,7 @@ import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { ChatRequest, ContentPart, Message, Op, Ops } from '../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../core/ports.ts'
+import { addressesOf, isAddress } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'
 
 /** Different addresses in one request. */
@@ -37,7 +38,7 @@ export class Images {
    * names the first part whose image cannot be had.
    */
   inlined(ex: Exchange, request: Ops[Op]): Ops[Op] | Promise<Ops[Op]> {
-    const addresses = 'messages' in request ? addressesOf(request) : addressesOfInputs(request as WithInputs)
+    const addresses = 'messages' in request ? addressesOf(request, addressOf) : addressesOfInputs(request as WithInputs)
     if (addresses.size === 0) return request
     let fetched = this.#fetched.get(ex)
     if (!fetched) {
@@ -92,21 +93,8 @@ class Fetched {
   }
 }
 
-/** Every address, with the field that holds it first. */
-function addressesOf({ messages }: ChatRequest): Map<string, string> {
-  const addresses = new Map<string, string>()
-  for (const [i, { content }] of messages.entries()) {
-    if (!Array.isArray(content)) continue
-    for (const [j, part] of content.entries()) {
-      if (!isRemote(part) || addresses.has(part.image_url.url)) continue
-      addresses.set(part.image_url.url, `messages[${i}].content[${j}].image_url.url`)
-    }
-  }
-  return addresses
-}
-
-const isAddress = (url: string): boolean => /^https?:/i.test(url)
 const isRemote = (part: ContentPart): part is ImagePart => part.type === 'image_url' && isAddress(part.image_url.url)
+const addressOf = (part: ContentPart): string | undefined => (isRemote(part) ? part.image_url.url : undefined)
 
 function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): ChatRequest {
   const inline = (part: ContentPart): ContentPart =>
@@ -118,7 +106,7 @@ function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): Ch
   return { ...request, messages: request.messages.map(inMessage) }
 }
 
-/** The same of inputs, with the names that a JSON body has. */
+/** Every address of inputs, with the field that holds it first, as a JSON body has it. */
 function addressesOfInputs(request: WithInputs): Map<string, string> {
   const addresses = new Map<string, string>()
   const see = ({ url }: Input, param: string) => {
