@@ -181,7 +181,6 @@ const servicesOf = (
 ): Services => ({
   version,
   database: stores,
-  redis: undefined,
   keys: stores.keys,
   sessions: stores.sessions,
   oauth: stores.oauth,

@@ -256,8 +256,6 @@ export interface Services {
   /** Of the product, as the health record shows it. */
   readonly version: string
   readonly database: Probe
-  /** Undefined while no Redis is configured. */
-  readonly redis: Probe | undefined
   readonly keys: KeyStore
   readonly sessions: SessionStore
   readonly oauth: OAuthStores
