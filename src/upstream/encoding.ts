@@ -18,57 +18,74 @@ const codings: Readonly<Record<string, () => ReturnType<typeof createGunzip>>> =
   br: () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
 }
 
+/** Whether a `content-encoding` names a coding. */
+export const isCoded = (given: string | undefined): given is string =>
+  given !== undefined && given !== '' && given.toLowerCase() !== 'identity'
+
 /** `source` as plain bytes. Throws a GatewayError for a coding that is not known. */
 export function decoded(source: Source, given: string | undefined): Source {
-  const coding = given?.toLowerCase()
-  if (coding === undefined || coding === '' || coding === 'identity') return source
+  if (!isCoded(given)) return source
+  const coding = given.toLowerCase()
   const make = Object.hasOwn(codings, coding) ? codings[coding] : undefined
   if (!make) throw errors.invalidAnswer(`its content coding is ${JSON.stringify(coding.slice(0, 30))}`)
   return new Decompressed(source, make())
 }
 
+/** Unpacks as far as it is taken: a few bytes may stand for gigabytes. */
 class Decompressed implements Source {
   readonly #source: Source
   readonly #stream: ReturnType<typeof createGunzip>
-  #out: Buffer[] = []
+  /** Packed bytes that the stream has not got yet. */
+  #packed: Buffer[] = []
+  /** The stream has not worked off what it got: it takes no more until then. */
+  #isBusy = false
   #size = 0
   #error: Error | undefined
+  /** The stream has something new: bytes, an end, or room. */
+  #notify: () => void = () => undefined
 
   constructor(source: Source, stream: ReturnType<typeof createGunzip>) {
     this.#source = source
     this.#stream = stream
-    stream.on('data', (chunk: Buffer) => {
-      this.#size += chunk.length
-      if (this.#size > MAX_BYTES) stream.destroy(new Error('too large'))
-      else this.#out.push(chunk)
+    stream.on('readable', () => this.#notify())
+    stream.on('close', () => {
+      this.#isBusy = false
+      this.#notify()
     })
     stream.on('error', error => {
       this.#error = error
+      this.#notify()
     })
   }
 
   async take(): Promise<Buffer[] | undefined> {
     for (;;) {
-      const chunks = await this.#source.take()
-      if (!chunks) return undefined
-      for (const chunk of chunks) await this.#write(chunk)
-      if (this.#error) throw errors.invalidAnswer(`it cannot be decompressed: ${this.#error.message}`)
-      if (this.#out.length === 0) continue
-      const out = this.#out
-      this.#out = []
-      return out
+      const chunk = this.#stream.read() as Buffer | null
+      if (chunk) {
+        this.#size += chunk.length
+        if (this.#size <= MAX_BYTES) return [chunk]
+        this.#stream.destroy()
+        throw unreadable('it is too large')
+      }
+      if (this.#error) throw unreadable(this.#error.message)
+      if (this.#isBusy) await new Promise<void>(resolve => (this.#notify = resolve))
+      else if (!(await this.#feed())) return undefined
     }
   }
 
-  /** Resolves when all that the chunk gives has come out; a stream that failed takes no more. */
-  #write(chunk: Buffer): Promise<void> {
-    if (this.#stream.destroyed) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#stream.once('close', resolve)
-      this.#stream.write(chunk, () => {
-        this.#stream.off('close', resolve)
-        resolve()
-      })
+  /** Gives the next packed bytes to the stream; false when none are left. */
+  async #feed(): Promise<boolean> {
+    if (this.#packed.length === 0) this.#packed = (await this.#source.take()) ?? []
+    const next = this.#packed.shift()
+    if (!next) return false
+    if (this.#stream.destroyed) return true
+    this.#isBusy = true
+    this.#stream.write(next, () => {
+      this.#isBusy = false
+      this.#notify()
     })
+    return true
   }
 }
+
+const unreadable = (why: string) => errors.invalidAnswer(`it cannot be decompressed: ${why}`)

@@ -1,5 +1,5 @@
 /** Content codings that nobody asked for: undone as the bytes come, so that a stream stays one (edge case S21). */
-import { constants, createBrotliCompress, createDeflate, createGzip, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, createBrotliCompress, createDeflate, createGzip, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { decoded, type Source } from '../../src/upstream/encoding.ts'
 
@@ -77,4 +77,23 @@ t.test('S21 an answer that unpacks to more than any answer is given up', async t
   const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024))
   t.ok(bomb.length < 100_000)
   await t.rejects(rest(decoded(source([bomb]), 'gzip')), { code: 'upstream_invalid_response' })
+})
+
+t.test('S21 an answer unpacks no further than it is taken, however small it came', async t => {
+  const zeros = Buffer.alloc(32 * 1024 * 1024)
+  for (const [coding, bomb] of [
+    ['gzip', gzipSync(zeros)],
+    ['br', brotliCompressSync(zeros)],
+  ] as const) {
+    const plain = decoded(source([bomb]), coding)
+    let largest = 0
+    let size = 0
+    for (let chunks = await plain.take(); chunks; chunks = await plain.take()) {
+      const taken = chunks.reduce((sum, { length }) => sum + length, 0)
+      largest = Math.max(largest, taken)
+      size += taken
+    }
+    t.equal(size, zeros.length, coding)
+    t.ok(largest <= 64 * 1024, `${coding}: ${largest} bytes at once`)
+  }
 })
