@@ -9,10 +9,10 @@ import { waitFor } from './auth/wait.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
+import { chunksOf, plainAnswer } from './plain-answer.ts'
 import { followRedirects } from './redirects.ts'
 import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
-import type { UpstreamResponse } from './upstream-response.ts'
 
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
 export class UpstreamJobCaller implements JobCaller {
@@ -49,7 +49,12 @@ export class UpstreamJobCaller implements JobCaller {
     })
     // From now on only silence is timed.
     incoming.committed(false)
-    return new OwnAnswer(incoming)
+    return plainAnswer({
+      status: incoming.status,
+      header: name => incoming.header(name),
+      chunks: chunksOf(incoming),
+      destroy: () => incoming.destroy(),
+    })
   }
 
   /** The credential goes to the provider's own origin alone; every place is checked anew. */
@@ -81,7 +86,7 @@ export class UpstreamJobCaller implements JobCaller {
         headers: { accept: '*/*', 'accept-encoding': 'identity', ...headers },
         signal: controller.signal,
       })
-      return foreignAnswer(answer, client, () => signal.ignore(abort))
+      return plainAnswer(foreignAnswer(answer, client, () => signal.ignore(abort)))
     } catch (thrown) {
       signal.ignore(abort)
       client.destroy().catch(() => undefined)
@@ -89,34 +94,6 @@ export class UpstreamJobCaller implements JobCaller {
       throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
     }
   }
-}
-
-class OwnAnswer implements JobAnswer {
-  readonly #incoming: UpstreamResponse
-
-  constructor(incoming: UpstreamResponse) {
-    this.#incoming = incoming
-  }
-
-  get status(): number {
-    return this.#incoming.status
-  }
-
-  header(name: string): string | undefined {
-    return this.#incoming.header(name)
-  }
-
-  get chunks(): AsyncIterable<Buffer> {
-    return chunksOf(this.#incoming)
-  }
-
-  destroy(): void {
-    this.#incoming.destroy()
-  }
-}
-
-async function* chunksOf(incoming: UpstreamResponse): AsyncGenerator<Buffer> {
-  for (let batch = await incoming.take(); batch; batch = await incoming.take()) yield* batch
 }
 
 function foreignAnswer(

@@ -2,6 +2,7 @@
 import { brotliCompressSync, constants, createBrotliCompress, createDeflate, createGzip, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { decoded, type Source } from '../../src/upstream/encoding.ts'
+import { chunksOf, plainAnswer } from '../../src/upstream/plain-answer.ts'
 
 const events = ['data: {"a":"Hé"}\n\n', ': keep-alive\n\n', 'data: {"a":"🙂"}\n\n', 'data: [DONE]\n\n']
 
@@ -96,4 +97,28 @@ t.test('S21 an answer unpacks no further than it is taken, however small it came
     t.equal(size, zeros.length, coding)
     t.ok(largest <= 64 * 1024, `${coding}: ${largest} bytes at once`)
   }
+})
+
+t.test('S21 an answer about a job is plain, and no header counts its packed bytes', async t => {
+  const packed = gzipSync('{"state":"done"}')
+  const ended: number[] = []
+  const answer = (status: number, headers: Readonly<Record<string, string>>) => ({
+    status,
+    header: (name: string) => headers[name],
+    chunks: chunksOf(source([packed])),
+    destroy: () => void ended.push(status),
+  })
+  const coded = { 'content-encoding': 'gzip', 'content-length': String(packed.length), 'content-type': 'text/json' }
+  const plain = plainAnswer(answer(200, coded))
+  t.same(['content-type', 'content-length', 'content-encoding'].map(plain.header), ['text/json', undefined, undefined])
+  const text: Buffer[] = []
+  for await (const chunk of plain.chunks) text.push(chunk)
+  t.equal(Buffer.concat(text).toString(), '{"state":"done"}')
+  plain.destroy()
+  const same = answer(200, { 'content-length': '9' })
+  t.equal(plainAnswer(same), same, 'one without a coding')
+  const refused = { code: 'upstream_invalid_response' }
+  t.throws(() => plainAnswer(answer(206, coded)), refused, 'a part')
+  t.throws(() => plainAnswer(answer(203, { 'content-encoding': 'zstd' })), refused, 'an unknown coding')
+  t.same(ended, [200, 206, 203])
 })

@@ -1,0 +1,39 @@
+/** Answers about jobs without a content coding. */
+import { errors } from '../core/error.ts'
+import type { JobAnswer } from '../core/ports.ts'
+import { decoded, isCoded, type Source } from './encoding.ts'
+
+/** Headers that count packed bytes. */
+const OF_PACKED: ReadonlySet<string> = new Set(['content-encoding', 'content-length', 'accept-ranges'])
+
+/**
+ * The same answer with plain bytes. Ends it and throws a GatewayError for a coding that is not known, and for a part of
+ * a coded answer, which cannot be read by itself.
+ */
+export function plainAnswer(answer: JobAnswer): JobAnswer {
+  const coding = answer.header('content-encoding')
+  if (!isCoded(coding)) return answer
+  try {
+    if (answer.status === 206) throw errors.invalidAnswer('a part of it is compressed', 206)
+    const packed = answer.chunks[Symbol.asyncIterator]()
+    const take = async () => {
+      const { done, value } = await packed.next()
+      return done ? undefined : [value]
+    }
+    const source = decoded({ take }, coding)
+    return {
+      status: answer.status,
+      header: name => (OF_PACKED.has(name) ? undefined : answer.header(name)),
+      chunks: chunksOf(source),
+      destroy: () => answer.destroy(),
+    }
+  } catch (thrown) {
+    answer.destroy()
+    throw thrown
+  }
+}
+
+/** All chunks of a source, one by one. */
+export async function* chunksOf(source: Source): AsyncGenerator<Buffer> {
+  for (let batch = await source.take(); batch; batch = await source.take()) yield* batch
+}
