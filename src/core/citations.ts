@@ -8,7 +8,10 @@ export interface Place {
 }
 
 /** What is cited beyond this was made up by a broken provider. */
-const MAX_PLACES = 1000
+const MAX_CITATIONS = 1000
+/** In characters. A longer address leads nowhere; a longer title is left out. */
+const MAX_ADDRESS = 8192
+const MAX_TITLE = 1024
 
 /** The place between two indexes of a provider, moved by `offset`; undefined for an empty or invalid range. */
 export function placeIn(start: unknown, end: unknown, offset = 0): Place | undefined {
@@ -20,7 +23,9 @@ export function placeIn(start: unknown, end: unknown, offset = 0): Place | undef
 /** The citations of one choice. */
 export class Citations {
   readonly #choice: number
-  readonly #emitted = new Set<string>()
+  /** By address, the places emitted; none for an address alone. Addresses are not copied: each may have many places. */
+  readonly #emitted = new Map<string, Set<string>>()
+  #count = 0
 
   constructor(choice: number) {
     this.#choice = choice
@@ -28,16 +33,25 @@ export class Citations {
 
   /** Emits an address without a place once, and only if no place of it was emitted before. */
   add(url: string, title: string | undefined, place: Place | undefined, out: Event[]): void {
-    const key = place ? `${place.start} ${place.end} ${url}` : url
-    if (this.#emitted.has(key) || this.#emitted.size >= 2 * MAX_PLACES) return
-    this.#emitted.add(key)
-    if (place) this.#emitted.add(url)
+    if (this.#count === MAX_CITATIONS || url.length > MAX_ADDRESS || !this.#isNew(url, place)) return
+    this.#count++
     const event: SourceEvent = { type: 'source', choice: this.#choice, url }
-    if (title !== undefined) event.title = title
+    if (title !== undefined && title.length <= MAX_TITLE) event.title = title
     if (place) {
       event.start = place.start
       event.end = place.end
     }
     out.push(event)
+  }
+
+  #isNew(url: string, place: Place | undefined): boolean {
+    const places = this.#emitted.get(url)
+    if (!place && places) return false
+    const key = place && `${place.start} ${place.end}`
+    if (places) {
+      if (places.has(key!)) return false
+      places.add(key!)
+    } else this.#emitted.set(url, new Set(key === undefined ? [] : [key]))
+    return true
   }
 }
