@@ -3,6 +3,7 @@ export {
   ANSWER_BOUNDS,
   type AnswerBounds,
   checkAnswer,
+  checkBlocks,
   entriesIn,
   excessive,
   MAX_CALL_CHARACTERS,
@@ -47,6 +48,7 @@ export { MAX_PARSED_RESULTS, resultText, SHOWN_NEXT, shownFor, toldResult } from
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
+export { weigh } from './core/stringify-steps.ts'
 export type { CountForm, Decoder, FilePart, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export {
   guessStatus,

@@ -1,5 +1,6 @@
 /** Converse answers, whole and streamed, as events (docs/wire-sources.md#bedrock). */
 import {
+  checkBlocks,
   type Decoder,
   type Event,
   entriesIn,
@@ -13,6 +14,7 @@ import {
   type ReasoningEvent,
   seal,
   type Target,
+  textIn,
 } from '../../src/plugin.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
 import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
@@ -48,6 +50,8 @@ export class ConverseDecoder implements Decoder {
   /** Parts of blocks that are usable only as a whole. */
   readonly #gathered = new Map<number, BlockAccumulator>()
   readonly #cited = new CitedText()
+  /** Characters of signatures and hidden reasoning so far. */
+  kept = 0
 
   constructor(target: Target) {
     this.#target = target
@@ -183,6 +187,7 @@ export class ConverseDecoder implements Decoder {
     if (typeof text === 'string' && text !== '') events.push(this.#thought(block, text, this.#claude))
     if (typeof signature === 'string' && this.#claude) this.#gather(block).signature += signature
     this.#gather(block).addBytes(redactedContent)
+    for (const part of [signature, redactedContent]) this.kept += textIn(part)?.length ?? 0
     return events
   }
 
@@ -206,6 +211,7 @@ export class ConverseDecoder implements Decoder {
   #gather(index: number): BlockAccumulator {
     const gathered = this.#gathered.get(index) ?? new BlockAccumulator()
     this.#gathered.set(index, gathered)
+    checkBlocks(this.#gathered.size)
     return gathered
   }
 

@@ -1,5 +1,7 @@
 /** Answers of Cohere's chat wire, whole and streamed, as events (docs/wire-sources.md#cohere). */
 import {
+  checkBlocks,
+  countIn,
   type Decoder,
   type Event,
   entriesIn,
@@ -66,6 +68,10 @@ export class CohereDecoder implements Decoder {
     this.#target = target
     this.#choice = new Choice(0, target)
     this.#thinking = new Thinking(target, FORMAT)
+  }
+
+  get kept(): number {
+    return this.#choice.kept
   }
 
   frame({ data, name, parsed }: Frame): Event[] {
@@ -162,6 +168,7 @@ export class CohereDecoder implements Decoder {
     this.#begin(undefined, out)
     if (!this.#starts.has(index)) {
       this.#starts.set(index, this.#choice.received)
+      checkBlocks(this.#starts.size)
       if (index !== PLAN) this.#lastBlock = index
     }
     this.#choice.read({ content: typeof content === 'string' ? content : allIn(content) }, this.#answerId, out)
@@ -189,7 +196,7 @@ export class CohereDecoder implements Decoder {
   #indexesOf({ type, content_index: block, start, end }: Json): Json {
     const from = this.#starts.get(type === PLAN ? PLAN : (block ?? this.#lastBlock))
     if (from === undefined || type === 'THINKING_CONTENT') return NONE
-    return { start_index: from + Number(start), end_index: from + Number(end) }
+    return { start_index: from + (countIn(start) ?? Number.NaN), end_index: from + (countIn(end) ?? Number.NaN) }
   }
 
   #finish({ finish_reason: given, usage: report, error }: Json, out: Event[]): void {

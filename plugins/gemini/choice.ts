@@ -76,6 +76,11 @@ export class Choice {
     return this.#finish !== undefined
   }
 
+  /** Characters kept until it closes. */
+  get kept(): number {
+    return this.#grounding.kept
+  }
+
   /** Web searches made for it. */
   get searches(): number {
     return this.#grounding.searches

@@ -57,6 +57,12 @@ export class GenerateDecoder implements Decoder {
     this.#keepsText = searched
   }
 
+  get kept(): number {
+    let kept = 0
+    for (const choice of this.#choices.values()) kept += choice.kept
+    return kept
+  }
+
   frame({ data, parsed: ahead }: Frame): Event[] {
     const out: Event[] = []
     if (this.done) return out

@@ -9,6 +9,7 @@ import {
   type Place,
   placeIn,
   textIn,
+  weigh,
 } from '../../src/plugin.ts'
 import { unitsOf } from './byte-offsets.ts'
 
@@ -27,6 +28,8 @@ export class Grounding {
   readonly #cited: Json[] = []
   /** Characters searched. */
   #looked = 0
+  /** Characters of all that is kept until `close`. */
+  kept = 0
 
   /** `keepsText`: places in the text are needed. */
   constructor(choice: number, keepsText: boolean) {
@@ -40,22 +43,35 @@ export class Grounding {
   }
 
   say(text: string): void {
-    if (this.#text !== undefined) this.#text += text
+    if (this.#text === undefined) return
+    this.#text += text
+    this.kept += text.length
   }
 
   /** Grounding arrives late and repeatedly, extended or complete each time. */
   ground({ groundingChunks: chunks, groundingSupports: supports, webSearchQueries: queries }: Json): void {
-    for (const query of entriesIn(queries)) this.#queries.add(String(query))
+    for (const query of entriesIn(queries)) {
+      const words = textIn(query)
+      if (words === undefined || this.#queries.has(words)) continue
+      this.#queries.add(words)
+      this.kept += weigh(words)
+    }
     const found = entriesIn(chunks)
     const known = this.#chunks.length
     const isAll = found.length >= known && this.#chunks.every((chunk, at) => addressOf(chunk) === addressOf(found[at]))
-    for (const chunk of isAll ? found.slice(known) : found) this.#chunks.push(chunk)
-    for (const support of entriesIn(supports)) if (isObject(support)) this.#supports.push(support)
+    for (const chunk of isAll ? found.slice(known) : found) this.#keep(chunk, this.#chunks)
+    for (const support of entriesIn(supports)) if (isObject(support)) this.#keep(support, this.#supports)
   }
 
   /** Sources that the text repeats; the surfaces name this field differently. */
   cite({ citations, citationSources }: Json): void {
-    for (const citation of entriesIn(citations ?? citationSources)) if (isObject(citation)) this.#cited.push(citation)
+    for (const citation of entriesIn(citations ?? citationSources))
+      if (isObject(citation)) this.#keep(citation, this.#cited)
+  }
+
+  #keep<T>(entry: T, list: T[]): void {
+    list.push(entry)
+    this.kept += weigh(entry)
   }
 
   /** Emits all citations: first those with a place. */
@@ -68,7 +84,7 @@ export class Grounding {
       const support = this.#supports[at]
       if (!support) this.#add(segment, place, out)
       for (const index of entriesIn(support?.groundingChunkIndices)) {
-        this.#add(webOf(this.#chunks[Number(index)]), place, out)
+        this.#add(webOf(this.#chunks[countIn(index) ?? -1]), place, out)
       }
     }
     for (const source of [...this.#chunks.map(webOf), ...this.#cited]) this.#add(source, undefined, out)

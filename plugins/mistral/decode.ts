@@ -28,6 +28,10 @@ export class MistralDecoder implements Decoder {
     this.#thinking = new Thinking(target, FORMAT)
   }
 
+  get kept(): number {
+    return this.#chat.kept
+  }
+
   get done(): boolean {
     return this.#chat.done
   }

@@ -1,5 +1,6 @@
 /** Answers of the Responses wire, whole and streamed, as events (docs/wire-sources.md#openai). */
 import {
+  checkBlocks,
   type Decoder,
   type Event,
   entriesIn,
@@ -143,6 +144,7 @@ export class ResponsesDecoder implements Decoder {
   #open(event: Json, item: Json, out: Event[]): Item {
     const opened = openItem(item, this.#answer, out)
     this.#items.set(keyOf(event, item), opened)
+    checkBlocks(this.#items.size)
     if (opened instanceof CallItem) this.#calls.push(opened)
     return opened
   }

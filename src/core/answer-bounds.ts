@@ -55,6 +55,11 @@ export const tooManyCalls = (): GatewayError => tooMany(MAX_CALLS, 'tool calls')
 /** The failure of an answer with more than `MAX_REASONING_BLOCKS`. */
 export const tooManyBlocks = (): GatewayError => tooMany(MAX_REASONING_BLOCKS, 'blocks of reasoning')
 
+/** Throws the failure of an answer when it has named more blocks, items or citations than a list may have entries. */
+export function checkBlocks(count: number): void {
+  if (count > MAX_ENTRIES) throw tooMany(MAX_ENTRIES, 'blocks')
+}
+
 /** The failure of an answer the arguments of whose calls exceed `MAX_CALL_CHARACTERS`. */
 export const tooLongCalls = (): GatewayError =>
   errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`)

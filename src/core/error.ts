@@ -7,6 +7,10 @@ export { CLIENT_CLOSED, type ErrorInit, GatewayError } from './gateway-error.ts'
 export const asError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : errors.internal(thrown)
 
+/** The same of what is thrown while an answer is read: whatever breaks a decoder is its provider's failure. */
+export const asAnswerError = (thrown: unknown, status?: number): GatewayError =>
+  thrown instanceof GatewayError ? thrown : errors.invalidAnswer('it cannot be read', status, thrown)
+
 const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
   new GatewayError({ status, type: 'invalid_request_error', code, message, param })
 
@@ -234,8 +238,14 @@ export const errors = {
     new GatewayError({ status: 500, type: 'api_error', code: null, message: 'Internal Server Error', cause }),
   unreachable: (detail: string, cause?: unknown) =>
     upstream(502, 'fetch_failed', `Failed to connect to the upstream provider: ${detail}.`, 0, cause),
-  invalidAnswer: (detail: string, status = 200) =>
-    upstream(502, 'upstream_invalid_response', `The upstream provider sent an invalid answer: ${detail}.`, status),
+  invalidAnswer: (detail: string, status = 200, cause?: unknown) =>
+    upstream(
+      502,
+      'upstream_invalid_response',
+      `The upstream provider sent an invalid answer: ${detail}.`,
+      status,
+      cause,
+    ),
   truncated: () =>
     upstream(502, 'upstream_stream_truncated', 'The upstream provider ended the stream before it was complete.', 200),
   upstreamTimeout: (phase: string) =>

@@ -71,6 +71,8 @@ export interface Decoder {
   end(): Event[]
   /** True once the wire's own terminator was seen; what follows is ignored. */
   readonly done: boolean
+  /** Characters that it keeps for later events of what small frames hold beside their text. */
+  readonly kept?: number
 }
 
 /** A client's request in the words of its own wire. */

@@ -1,5 +1,5 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { asError, errors } from '../core/error.ts'
+import { asAnswerError, asError, errors } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
@@ -193,7 +193,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
-    const kept = this.#tally.kept + this.#framing.pending
+    const kept = this.#tally.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
     if (kept > this.#leased + HELD_STEP) this.#hold(kept)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true
@@ -205,7 +205,8 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #broken(thrown: unknown, events: Event[]): Event[] {
     this.#ended = true
     this.#incoming.destroy()
-    if (!this.#decoder.done || this.#reading) this.#addEvent({ type: 'error', error: asError(thrown) }, events)
+    if (this.#decoder.done && !this.#reading) return events
+    this.#addEvent({ type: 'error', error: this.#reading ? asAnswerError(thrown) : asError(thrown) }, events)
     return events
   }
 

@@ -18,6 +18,10 @@ import { weigh } from '../core/stringify-steps.ts'
 
 /** More blocks than a choice may have; makes one number of a choice and a block. */
 const STEP = 1e6
+/** Characters of a frame, beside what it passes on, that are not kept: names, ids and counts. */
+const ENVELOPE = 4096
+/** Fewer events of a small frame are not large either. */
+const MANY = 64
 
 /** The counts of one answer, as its events come. */
 export class Tally {
@@ -45,36 +49,49 @@ export class Tally {
 
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
-    if (characters > MAX_FRAME_CHARACTERS) checkFrame(events)
+    if (characters > MAX_FRAME_CHARACTERS || events.length > MANY) checkFrame(events)
     let added = 0
+    /** Characters that the client gets now. */
+    let passed = 0
     for (let at = 0; at < events.length; at++) {
       const event = events[at]!
       switch (event.type) {
         case 'text':
           // Of a stream it passes on, however much of it there is.
           this.#text += event.text.length
+          passed += event.text.length
           if (this.#isHeld) added += event.text.length
           break
         case 'reasoning':
           this.#text += event.text.length
+          passed += event.text.length
           added += event.signature === undefined && event.data === undefined ? event.text.length : characters
           if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
           break
         case 'tool':
           added += event.args?.length ?? 0
+          passed += event.args?.length ?? 0
           this.#tool(event)
           break
         case 'logprobs':
           if (this.#isHeld) added = characters
+          else if (characters > ENVELOPE) passed += weigh(event.tokens)
           break
         case 'usage':
+          break
         case 'bytes':
         case 'partial_image':
+          passed = characters
+          break
+        case 'source':
+          this.#text += event.url.length + (event.title?.length ?? 0)
+          added = characters
           break
         default:
           added = characters
       }
     }
+    added += Math.max(0, characters - passed - ENVELOPE)
     if (this.#isHeld && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
     this.#kept += events.length === 0 ? characters : Math.min(added, characters)
   }

@@ -53,6 +53,11 @@ export class Choice {
     this.#tags = new ThinkTags(index)
   }
 
+  /** Characters kept of its reasoning beside the text. */
+  get kept(): number {
+    return this.#details.kept
+  }
+
   /** True once it has any content. */
   get touched(): boolean {
     return this.#touched

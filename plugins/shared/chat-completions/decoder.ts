@@ -70,6 +70,12 @@ export class ChatDecoder implements Decoder {
     return this.#done
   }
 
+  get kept(): number {
+    let kept = 0
+    for (const choice of this.#choices) if (choice) kept += choice.kept
+    return kept
+  }
+
   frame({ data, name, parsed }: Frame): Event[] {
     const out: Event[] = []
     if (this.#done) return out

@@ -13,12 +13,16 @@ import {
   type ReasoningEvent,
   seal,
   type Target,
+  textIn,
   tooManyBlocks,
   unseal,
+  weigh,
 } from '../../../src/plugin.ts'
 
 interface Block {
   readonly number: number
+  /** The first id of its entries; undefined while they have none. */
+  id: string | undefined
   readonly type: string
   readonly index: number
   /** The entry without its text. */
@@ -33,13 +37,43 @@ interface Block {
 /** The text field of an entry of this type. */
 const textField = (type: unknown): 'summary' | 'text' => (type === 'reasoning.summary' ? 'summary' : 'text')
 
+/** Blocks of one type and index. An entry belongs to the last one that its id does not tell apart. */
+class Blocks {
+  #last: Block | undefined
+  readonly #byId = new Map<string, Block>()
+  /** Without an id, in order. */
+  readonly #unnamed: Block[] = []
+
+  add(block: Block): void {
+    this.#last = block
+    if (block.id === undefined) this.#unnamed.push(block)
+    else this.#byId.set(block.id, block)
+  }
+
+  find(id: string | undefined): Block | undefined {
+    if (id === undefined) return this.#last
+    const named = this.#byId.get(id)
+    const unnamed = this.#unnamed.at(-1)
+    return named && (!unnamed || named.number > unnamed.number) ? named : unnamed
+  }
+
+  /** Its last block without an id has this one. */
+  name(id: string): void {
+    const block = this.#unnamed.pop()!
+    block.id = id
+    this.#byId.set(id, block)
+  }
+}
+
 /** Reads the entries of one choice. */
 export class ReasoningDetails {
   readonly #choice: number
   readonly #target: Target
-  /** By type and index, each in order. */
-  readonly #blocks = new Map<string, Block[]>()
+  /** By type and index. */
+  readonly #blocks = new Map<string, Blocks>()
   #count = 0
+  /** Characters of what is kept beside the text. */
+  kept = 0
   #open: Block | undefined
 
   constructor(choice: number, target: Target) {
@@ -74,21 +108,27 @@ export class ReasoningDetails {
   }
 
   #entry(entry: Json, type: string, text: string, index: number, out: Event[]): void {
-    const known = this.#blocks.get(`${index} ${type}`)?.findLast(block => sameId(block, entry))
+    const id = textIn(entry.id)
+    const blocks = this.#blocksOf(type, index)
+    const known = blocks.find(id)
     const fresh = known ? beyond(known, text) : text
     let block = known
-    if (!block) block = this.#begin(type, index)
+    if (!block) block = this.#begin(type, index, id)
     else if (block.sealed) {
       if (fresh === '' && !tellsMore(block, entry)) return
       // A sealed block cannot grow: later content becomes another block.
-      block = this.#begin(type, index)
+      block = this.#begin(type, index, id)
       block.cumulative = known?.cumulative
       block.text = known?.text ?? ''
     }
     if (block !== this.#open) this.seal(out)
     this.#open = block
+    if (block.id === undefined && id !== undefined) blocks.name(id)
     for (const key in entry) {
       if (key !== 'text' && key !== 'summary' && (entry[key] !== null || !(key in block.rest))) {
+        const grown = weigh(entry[key]) - weigh(block.rest[key])
+        if (!(key in block.rest)) this.kept += key.length + weigh(entry[key])
+        else if (grown > 0) this.kept += grown
         block.rest[key] = entry[key]
       }
     }
@@ -97,14 +137,21 @@ export class ReasoningDetails {
     out.push(this.#event(block, fresh))
   }
 
-  #begin(type: string, index: number): Block {
+  #blocksOf(type: string, index: number): Blocks {
+    const key = `${index} ${type}`
+    let blocks = this.#blocks.get(key)
+    if (!blocks) {
+      blocks = new Blocks()
+      this.#blocks.set(key, blocks)
+    }
+    return blocks
+  }
+
+  #begin(type: string, index: number, id: string | undefined): Block {
     if (this.#count === MAX_REASONING_BLOCKS) throw tooManyBlocks()
     const number = this.#count++
-    const block: Block = { number, type, index, rest: {}, text: '', cumulative: undefined, sealed: false }
-    const key = `${index} ${type}`
-    const known = this.#blocks.get(key)
-    if (known) known.push(block)
-    else this.#blocks.set(key, [block])
+    const block: Block = { number, id, type, index, rest: {}, text: '', cumulative: undefined, sealed: false }
+    this.#blocksOf(type, index).add(block)
     return block
   }
 
@@ -113,9 +160,6 @@ export class ReasoningDetails {
     return { type: 'reasoning', choice: this.#choice, text, format, block: block.number }
   }
 }
-
-const sameId = ({ rest }: Block, { id }: Json): boolean =>
-  typeof id !== 'string' || typeof rest.id !== 'string' || id === rest.id
 
 const tellsMore = ({ rest }: Block, entry: Json): boolean =>
   Object.keys(entry).some(

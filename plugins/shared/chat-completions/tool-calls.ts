@@ -45,6 +45,8 @@ export class ToolCalls {
   /** Calls before this one have been opened. */
   #next = 0
   #opened = 0
+  /** Calls that have a name and are not open. */
+  #ready = 0
   /** The call being emitted. Others wait until it is complete: clients consider a call complete when another begins. */
   #current: StreamedCall | undefined
   #answerId = ''
@@ -71,7 +73,10 @@ export class ToolCalls {
       const part = partOf(delta)
       const call = this.#callOf(delta, part, list.length > 1 ? position : undefined)
       this.#name(call, textIn(delta.id))
-      call.name ??= textIn(part.name)
+      if (call.name === undefined) {
+        call.name = textIn(part.name)
+        if (call.name !== undefined) this.#ready++
+      }
       const piece = call.args.add(part.arguments)
       if (call.index !== undefined) this.#emit(call, piece, out)
       this.#goOn(out)
@@ -133,12 +138,11 @@ export class ToolCalls {
 
   /** C22: one call after the other, in order of arrival. */
   #goOn(out: Event[]): void {
-    while (!this.#current || this.#current.args.whole) {
+    while (this.#ready > 0 && (!this.#current || this.#current.args.whole)) {
       while (this.#calls[this.#next]?.index !== undefined) this.#next++
       let at = this.#next
-      while (at < this.#calls.length && !isReady(this.#calls[at]!)) at++
-      const next = this.#calls[at]
-      if (!next) return
+      while (!isReady(this.#calls[at]!)) at++
+      const next = this.#calls[at]!
       this.#current = next
       this.#emit(next, '', out)
     }
@@ -163,6 +167,7 @@ export class ToolCalls {
   /** The first event of a call. An id used by another call would join the two, so it is replaced. */
   #open(call: StreamedCall, name: string): ToolEvent {
     const index = this.#opened++
+    this.#ready--
     call.index = index
     const isOwn = call.id !== undefined && this.#copies.get(call.id) === 1
     const id = !isOwn || call.id === undefined ? `call_${shortened(this.#answerId)}_${this.#choice}_${index}` : call.id

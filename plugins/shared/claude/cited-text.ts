@@ -1,5 +1,5 @@
 /** Citations of an answer's text blocks: those of a block apply to all of its text. */
-import { Citations, type Event, placeIn } from '../../../src/plugin.ts'
+import { Citations, checkBlocks, type Event, placeIn } from '../../../src/plugin.ts'
 
 /** Counts text and gathers citations; places are those of the text in the gateway's answer. */
 export class CitedText {
@@ -30,6 +30,7 @@ export class CitedText {
   /** A source of a block, whose text may still grow. */
   cite(block: number, url: string, title: unknown): void {
     this.#enter(block)
+    checkBlocks(this.#waiting.length + 1)
     this.#waiting.push({ url, title: typeof title === 'string' ? title : undefined })
   }
 
