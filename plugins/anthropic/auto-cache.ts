@@ -1,5 +1,5 @@
 /** The gateway's own cache marks in a client's native body. */
-import { isObject, type Json, listIn } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, textIn } from '../../src/plugin.ts'
 
 const MARK = { type: 'ephemeral' }
 /** Blocks that may carry a mark. */
@@ -34,6 +34,6 @@ function markedEnd(content: unknown): unknown {
   if (typeof content === 'string') return content === '' ? content : [marked({ type: 'text', text: content })]
   const blocks = listIn(content)
   const end = blocks.at(-1)
-  const isMarkable = isObject(end) && MARKABLE.has(String(end.type)) && end.text !== ''
+  const isMarkable = isObject(end) && MARKABLE.has(textIn(end.type) ?? '') && end.text !== ''
   return isMarkable ? [...blocks.slice(0, -1), marked(end)] : content
 }

@@ -1,5 +1,5 @@
 /** Beta tokens: those that a body needs, and those of clients that are passed on. */
-import { type Json, listIn, type Target } from '../../src/plugin.ts'
+import { type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
 import { FILES_BETA, isFile } from './encode.ts'
 import { isPassed, tokensIn } from './passed-betas.ts'
 
@@ -11,7 +11,7 @@ const usesTool =
   ({ tools }: Json): boolean =>
     list(tools).some(tool => tool != null && test(tool))
 const edits = ({ context_management: management }: Json) => list((management as Maybe)?.edits)
-const isCompaction = (edit: Maybe) => String(edit?.type).startsWith('compact')
+const isCompaction = (edit: Maybe) => textIn(edit?.type)?.startsWith('compact') === true
 
 const rules: readonly (readonly [token: string, isNeeded: (body: Json) => boolean])[] = [
   [

@@ -74,7 +74,7 @@ export function onOperator(sent: Json, target: Target): Json {
     if (!isAllowed(textIn(tool.type) ?? 'custom')) throw errors.ownKeyOnly(`tools[${i}].type`)
     const callers = listIn(tool.allowed_callers)
     // Code that calls tools runs at the provider.
-    if (!callers.every(caller => caller === 'direct' || isAllowed(String(caller)))) {
+    if (!callers.every(caller => caller === 'direct' || isAllowed(textIn(caller) ?? ''))) {
       throw errors.ownKeyOnly(`tools[${i}].allowed_callers`)
     }
   }
@@ -91,7 +91,7 @@ export function checkTurns(messages: readonly Json[], { provider: { nativeFields
 function checkBlocks(content: unknown, at: string, more: readonly string[]): void {
   for (const [i, block] of listIn(content).entries()) {
     if (!isObject(block)) continue
-    const type = String(block.type)
+    const type = textIn(block.type) ?? ''
     if (!BLOCKS.has(type) && !more.some(entry => fits(entry, type))) throw errors.ownKeyOnly(`${at}[${i}].type`)
     if (type === 'tool_result') checkBlocks(block.content, `${at}[${i}].content`, more)
   }

@@ -64,12 +64,12 @@ function codeOf(message: string, isSpent: boolean): string | undefined {
 }
 
 /** Waiting does not restore a daily quota (E6). */
-const isDaily = (violation: unknown): boolean => isObject(violation) && /PerDay/i.test(String(violation.quotaId))
+const isDaily = (violation: unknown): boolean => isObject(violation) && /PerDay/i.test(textIn(violation.quotaId) ?? '')
 
 /** `"34.4s"` of a RetryInfo, in milliseconds (E8). */
 function retryDelayMs(details: readonly Json[]): number | undefined {
   for (const { retryDelay } of details) {
-    const seconds = Number(/^(\d+(?:\.\d+)?)s$/.exec(String(retryDelay))?.[1] ?? Number.NaN)
+    const seconds = Number(/^(\d+(?:\.\d+)?)s$/.exec(textIn(retryDelay) ?? '')?.[1] ?? Number.NaN)
     if (seconds > 0) return Math.ceil(seconds * 1000)
   }
   return undefined

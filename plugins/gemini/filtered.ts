@@ -7,7 +7,7 @@ const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII/
 /** Why the prompt was blocked; undefined when it was not. */
 export function blockedBy(feedback: unknown): string | undefined {
   if (!isObject(feedback) || feedback.blockReason === undefined) return undefined
-  return textIn(feedback.blockReasonMessage) ?? `The provider refused the prompt: ${String(feedback.blockReason)}.`
+  return textIn(feedback.blockReasonMessage) ?? `The provider refused the prompt: ${textIn(feedback.blockReason)}.`
 }
 
 /** Why a candidate was blocked; undefined when it was not. */

@@ -16,6 +16,7 @@ import {
   pathSegment,
   type Target,
   type Translator,
+  textIn,
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
@@ -79,7 +80,7 @@ function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> 
     const content = isObject(candidate.content) ? candidate.content : {}
     for (const part of listIn(content.parts).filter(isObject)) {
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
-      if (part.thought === true || typeof data !== 'string' || !String(mimeType).startsWith('image/')) continue
+      if (part.thought === true || typeof data !== 'string' || !textIn(mimeType)?.startsWith('image/')) continue
       images.push({ b64: yield* imageIn(data, slices) })
     }
   }

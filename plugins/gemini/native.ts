@@ -140,7 +140,7 @@ function checkPaid(
   }
 }
 
-const isImage = (name: unknown): boolean => String(name).toUpperCase() === 'IMAGE'
+const isImage = (name: unknown): boolean => textIn(name)?.toUpperCase() === 'IMAGE'
 
 /** Whether the turns can be sent unchanged: files at addresses were fetched only for the canonical request. */
 function isPlain(contents: unknown, surface: Surface): boolean {

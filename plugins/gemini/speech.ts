@@ -11,6 +11,7 @@ import {
   type SpeechRequest,
   type Target,
   type Translator,
+  textIn,
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
@@ -109,8 +110,8 @@ class PartDecoder implements Decoder {
     let type = ''
     for (const part of listIn(isObject(content) ? content.parts : undefined)) {
       const { mimeType = '', data } = isObject(part) && isObject(part.inlineData) ? part.inlineData : {}
-      if (typeof data !== 'string' || !/^(?:audio\/|$)/i.test(String(mimeType))) continue
-      type = String(mimeType)
+      if (typeof data !== 'string' || !/^(?:audio\/|$)/i.test(textIn(mimeType) ?? '')) continue
+      type = textIn(mimeType) ?? ''
       pieces.push(audioBytes(data))
     }
     const audio = Buffer.concat(pieces)

@@ -1,5 +1,5 @@
 /** Token counts of the wire as usage axes. */
-import { countIn, isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, listIn, textIn, type Usage } from '../../src/plugin.ts'
 
 const count = (value: unknown): number => countIn(value) ?? 0
 
@@ -75,6 +75,6 @@ const TIERS: Readonly<Record<string, string>> = {
 /** The served tier in the API's terms, from either surface's field; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
   if (!isObject(report)) return undefined
-  const tier = String(report.trafficType ?? report.serviceTier)
+  const tier = textIn(report.trafficType ?? report.serviceTier) ?? ''
   return Object.hasOwn(TIERS, tier) ? TIERS[tier] : undefined
 }

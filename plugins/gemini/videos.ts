@@ -59,7 +59,7 @@ function endedOtherwise({ done, error, response }: Json): JobReport | undefined 
   const [reason] = listIn(inner.raiMediaFilteredReasons)
   return reason === undefined
     ? undefined
-    : { state: 'failed', error: { code: 'content_filter', message: String(reason) } }
+    : { state: 'failed', error: { code: 'content_filter', message: textIn(reason) ?? '' } }
 }
 
 const studioJobs: JobForm = {

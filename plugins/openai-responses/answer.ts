@@ -66,7 +66,8 @@ export class Answer {
   cite(annotation: unknown, start: number, out: Event[]): void {
     if (!isObject(annotation) || annotation.type !== 'url_citation') return
     const { url, title, start_index: from, end_index: to } = annotation
-    if (textIn(url) === undefined) return
-    this.#citations.add(String(url), textIn(title), placeIn(from, to, start), out)
+    const address = textIn(url)
+    if (address === undefined) return
+    this.#citations.add(address, textIn(title), placeIn(from, to, start), out)
   }
 }

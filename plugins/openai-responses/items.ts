@@ -1,5 +1,15 @@
 /** The growing items of an answer: events of the wire in, canonical events out. */
-import { type Event, entriesIn, isObject, type Json, listIn, type Phase, textIn } from '../../src/plugin.ts'
+import {
+  checkBlocks,
+  countIn,
+  type Event,
+  entriesIn,
+  isObject,
+  type Json,
+  listIn,
+  type Phase,
+  textIn,
+} from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
 import { FORMAT, nativeBlock, type Position, sealReasoning } from './replay.ts'
@@ -55,7 +65,7 @@ export class MessageItem implements Item {
 
   piece(kind: string, event: Json, out: Event[]): void {
     const { delta } = event
-    const index = Number(event.content_index ?? 0)
+    const index = placeOf(event.content_index)
     if (kind === 'response.output_text.annotation.added') {
       this.#answer.cite(event.annotation, this.#starts.get(index) ?? this.#answer.written, out)
     } else if (typeof delta === 'string') {
@@ -83,6 +93,7 @@ export class MessageItem implements Item {
   #begins(index: number): boolean {
     if (this.#starts.has(index)) return false
     this.#starts.set(index, this.#answer.written)
+    checkBlocks(this.#starts.size)
     return true
   }
 
@@ -122,7 +133,10 @@ export class ReasoningItem implements Item {
   }
 
   piece(kind: string, event: Json, out: Event[]): void {
-    const part = kind === 'response.reasoning_text.delta' ? `text ${event.content_index}` : `${event.summary_index}`
+    const part =
+      kind === 'response.reasoning_text.delta'
+        ? `text ${placeOf(event.content_index)}`
+        : `${placeOf(event.summary_index)}`
     this.#streamed = true
     this.#write(part, event.delta, out)
   }
@@ -198,3 +212,6 @@ function isSearch({ type, action, status }: Json): boolean {
   if (type !== 'web_search_call' || status === 'failed') return false
   return !isObject(action) || action.type === undefined || action.type === 'search'
 }
+
+/** Of a part in its item; servers that number none have one. */
+const placeOf = (index: unknown): number => countIn(index) ?? 0

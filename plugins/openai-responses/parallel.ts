@@ -1,5 +1,5 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
-import { isObject, type Json, listIn, MAX_CALLS, parseAnswer, parseCalls } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, MAX_CALLS, parseAnswer, parseCalls, textIn } from '../../src/plugin.ts'
 
 /** The name of the pseudo-call. */
 export const PARALLEL = 'parallel'
@@ -33,7 +33,7 @@ export function wrappedCalls(args: string): WrappedCall[] | undefined {
   const uses = usesIn(parsed)
   if (uses.length > MAX_CALLS) return undefined
   for (const [i, use] of usesIn(plain).entries()) {
-    const name = isObject(use) ? RECIPIENT.exec(String(use.recipient_name))?.[1] : undefined
+    const name = isObject(use) ? RECIPIENT.exec(textIn(use.recipient_name) ?? '')?.[1] : undefined
     if (name === undefined || !isObject(use) || !isObject(use.parameters)) return undefined
     // Values with long numbers are already text.
     const { parameters } = uses[i] as Json

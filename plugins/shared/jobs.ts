@@ -79,7 +79,7 @@ const MODERATED = /content.?filter|content.?policy|moderat|safety|sensitive|proh
 /** What a job failed with; refusals of the content have the code `content_filter`. */
 export function jobError(error: unknown): NonNullable<JobReport['error']> | undefined {
   if (!isObject(error)) return undefined
-  const code = textIn(error.code) ?? String(error.code ?? '')
+  const code = textIn(error.code) ?? (typeof error.code === 'number' ? String(error.code) : '')
   const message = textIn(error.message) ?? (code || 'The provider gave no reason.')
   return { code: MODERATED.test(`${code} ${message}`) ? 'content_filter' : code, message }
 }

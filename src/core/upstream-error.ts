@@ -1,7 +1,7 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
 import { redactText } from '../lib/redact.ts'
-import { GatewayError } from './error.ts'
+import { asAnswerError, GatewayError } from './error.ts'
 import { isObject } from './json.ts'
 import type { Target } from './translator.ts'
 
@@ -182,6 +182,15 @@ export function upstreamErrorFrom(status: number, body: string, secret?: string)
     if (plain && plain.length < 500 && !plain.startsWith('<')) reported = { message: plain }
   }
   return upstreamError(status, reported ?? { message: `the provider answered with status ${status}` }, secret)
+}
+
+/** A provider's error as its wire reads it. What its wire cannot read is an invalid answer of that status. */
+export function upstreamErrorOf(target: Target, status: number, body: string): GatewayError {
+  try {
+    return target.translator.error(status, body, target)
+  } catch (thrown) {
+    return asAnswerError(thrown, status)
+  }
 }
 
 /**

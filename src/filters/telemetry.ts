@@ -63,6 +63,7 @@ function said(failure: Exchange['failure']): string {
 }
 
 function report(ex: Exchange, { log }: Services): void {
+  const { failure } = ex
   const fields = {
     request_id: ex.id,
     log_id: ex.logId,
@@ -72,12 +73,12 @@ function report(ex: Exchange, { log }: Services): void {
     organization: ex.principal?.orgId,
     status: ex.status,
     outcome: ex.outcome,
-    code: ex.failure?.code,
+    code: failure?.code,
     attempts: ex.attempts.length,
     ms: Math.round(ex.timings.end - ex.timings.start),
-    // An internal error shows nothing to the client, so its cause must stand here.
-    err: ex.failure?.status === 500 ? ex.failure.cause : undefined,
+    // Neither error shows its cause to the client.
+    err: failure?.status === 500 || failure?.code === 'upstream_invalid_response' ? failure.cause : undefined,
   }
-  if (ex.outcome === 'error') log.warn({ ...fields, error: said(ex.failure) }, 'request failed')
+  if (ex.outcome === 'error') log.warn({ ...fields, error: said(failure) }, 'request failed')
   else log.info(fields, 'request')
 }

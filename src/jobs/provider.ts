@@ -1,9 +1,10 @@
 /** Requests to the providers of jobs: polls, cancels and results. */
 import type { Cancellation } from '../core/cancel.ts'
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
+import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { JobsContext } from './context.ts'
 import { pollMs, renewing, within } from './lease.ts'
@@ -101,10 +102,10 @@ export class JobProvider {
     try {
       if (answer.status !== 200) throw await failureOf(answer, target)
       const { inlineResult: name } = form
-      if (name === undefined) return { target, report: form.read(await textOf(answer), target) }
+      if (name === undefined) return { target, report: reportIn(await textOf(answer), target) }
       const { text, blob } = await this.results.readInline(job, answer.chunks, name, MAX_STATE_BYTES)
       try {
-        return { target, report: form.read(text, target), inline: blob }
+        return { target, report: reportIn(text, target), inline: blob }
       } catch (thrown) {
         await this.results.discard(blob)
         throw thrown
@@ -126,11 +127,20 @@ const upstreamOf = ({ upstreamId, params }: Job) => ({
   params: JSON.parse(params) as unknown,
 })
 
+/** Throws a GatewayError for a state that cannot be read. */
+function reportIn(text: string, target: Target): JobReport {
+  try {
+    return target.translator.job!.read(text, target)
+  } catch (thrown) {
+    throw asAnswerError(thrown)
+  }
+}
+
 async function failureOf(answer: JobAnswer, target: Target): Promise<GatewayError> {
   const { status } = answer
   if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
   const seconds = Number(answer.header('retry-after') ?? Number.NaN)
-  const error = target.translator.error(status, await textOf(answer), target).with({ upstreamStatus: status })
+  const error = upstreamErrorOf(target, status, await textOf(answer)).with({ upstreamStatus: status })
   return Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
 }
 

@@ -7,6 +7,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
+import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { inTurns } from '../lib/in-turns.ts'
 import type { Mask } from '../lib/mask.ts'
 import { Turns } from '../lib/turns.ts'
@@ -265,7 +266,7 @@ async function refusal(incoming: UpstreamResponse, ex: Exchange, mask: Mask | un
     if (ex.signal.reason) throw thrown
   }
   const text = Buffer.concat(body).subarray(0, MAX_ERROR_BYTES).toString('utf8')
-  const reported = ex.target!.translator.error(incoming.status, text, ex.target!)
+  const reported = upstreamErrorOf(ex.target!, incoming.status, text)
   const error = mask ? maskedError(reported, mask) : reported
   const wait = retryAfterMs(name => incoming.header(name), error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })

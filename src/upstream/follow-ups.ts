@@ -1,9 +1,10 @@
 /** Reads what follows a provider's first answer: states of a job, and files (docs/contract.md#polled-answers). */
 import type { Cancellation } from '../core/cancel.ts'
-import { errors, GatewayError } from '../core/error.ts'
+import { asAnswerError, errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Decoder, Target } from '../core/translator.ts'
+import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
@@ -64,8 +65,13 @@ export class FollowUps {
       if (next?.type !== 'wait' && next?.type !== 'fetch') return kept
       if (next.type === 'wait') await pause(next.afterMs, attempt)
       const bytes = await this.#get(next, attempt)
-      const read = decoder.frame({ data: next.type === 'wait' ? bytes.toString('utf8') : '', bytes })
-      batch = decoder.done ? [...read, ...decoder.end()] : read
+      const data = next.type === 'wait' ? bytes.toString('utf8') : ''
+      try {
+        const read = decoder.frame({ data, bytes })
+        batch = decoder.done ? [...read, ...decoder.end()] : read
+      } catch (thrown) {
+        throw asAnswerError(thrown)
+      }
     }
   }
 
@@ -95,7 +101,7 @@ export class FollowUps {
   #refusal(next: Next, status: number, bytes: Buffer, { target, mask }: FollowedAttempt): GatewayError {
     if (next.type === 'fetch') return errors.invalidAnswer(`an address in it answers with status ${status}`, status)
     if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
-    const error = target.translator.error(status, bytes.toString('utf8', 0, MAX_STATE_BYTES), target)
+    const error = upstreamErrorOf(target, status, bytes.toString('utf8', 0, MAX_STATE_BYTES))
     return mask ? maskedError(error, mask) : error
   }
 

@@ -1,6 +1,7 @@
 /** Keeps the credential of a request out of its answer, whatever part of it the provider repeats it in. */
 import type { GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
+import { isObject, textIn } from '../core/json.ts'
 import { MASK, type Mask, PiecewiseMask } from '../lib/mask.ts'
 
 /** The same error without the credential. */
@@ -96,7 +97,7 @@ export class AnswerMask {
 
   /** Tokens repeat the text in small pieces; where a credential goes through them, none is passed on. */
   #tokens(choice: number, tokens: readonly unknown[]): readonly unknown[] {
-    const text = tokens.map(token => (token as { token?: unknown } | null)?.token ?? '').join('')
+    const text = tokens.map(token => (isObject(token) && textIn(token.token)) || '').join('')
     return this.#next(LOGPROBS, choice, text) === text ? tokens : []
   }
 

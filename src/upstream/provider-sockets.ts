@@ -7,6 +7,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
+import { upstreamErrorOf } from '../core/upstream-error.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
@@ -112,7 +113,7 @@ const asRecord = (headers: readonly string[]): Record<string, string> => {
 
 function refusal({ status, headers, body }: RefusedUpgrade, target: Target, mask: Mask | undefined): GatewayError {
   if (status < 400) return errors.invalidAnswer(`its status is ${status}, in place of a WebSocket`, status)
-  const reported = target.translator.error(status, body.toString('utf8'), target)
+  const reported = upstreamErrorOf(target, status, body.toString('utf8'))
   const error = mask ? maskedError(reported, mask) : reported
   const header = (name: string) => {
     const value = headers[name]

@@ -78,7 +78,7 @@ function recorded(folder: string): Recorded[] {
 /** What no provider means to send. */
 const odd: unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e308, Number.MAX_SAFE_INTEGER, '', '0', 'NaN', '\u0000', '\ud800', '[DONE]'],
-  ...[[], [[]], [null], {}, { type: null }, { __proto__: null, constructor: {} }, 'x'.repeat(5000)],
+  ...[[], [[]], [null], {}, { toString: null }, { type: null }, { __proto__: null, constructor: {} }, 'x'.repeat(5000)],
 ]
 
 class Mutator {

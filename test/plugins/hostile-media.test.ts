@@ -357,7 +357,14 @@ t.test('what is right is read by each wire', async t => {
 const ODD = [
   ...['null', 'true', '-1', '-0.5', '0', '0.5', '1e999', '-1e999', '1e308', '9007199254740993', '""', '"x"', '"-1"'],
   ...['"NaN"', '"https://10.0.0.1/x"', '"data:image/png;base64,"', '"PHN2Zz48L3N2Zz4="', '[]', '[null]', '[[]]', '{}'],
-  ...['{"error":{"message":"no"}}', '{"length":1e9}', '{"__proto__":{"x":1}}', '"\\u0000"', '"a\\n\\n1 --> 2"'],
+  ...[
+    '{"toString":null}',
+    '{"error":{"message":"no"}}',
+    '{"length":1e9}',
+    '{"__proto__":{"x":1}}',
+    '"\\u0000"',
+    '"a\\n\\n1 --> 2"',
+  ],
 ]
 const placeholder = (index: number) => `@odd${index}@`
 

@@ -14,7 +14,9 @@ import type { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { upstreamErrorOf } from '../../src/core/upstream-error.ts'
 import { chat as chatEndpoint } from '../../src/endpoints/chat.ts'
 import { responses as responsesEndpoint } from '../../src/endpoints/responses.ts'
 import { Turns } from '../../src/lib/turns.ts'
@@ -64,8 +66,13 @@ async function outcome(
   stream = typeof body !== 'string',
   memory = budgetOf(1024 * MIB),
   endpoint: Endpoint = chatEndpoint,
+  more: Partial<ChatRequest> = {},
 ) {
-  const ex = exchange({ request: { model: 'm', messages: [], stream }, target: target({ translator: wire }), endpoint })
+  const ex = exchange({
+    request: { model: 'm', messages: [], stream, ...more },
+    target: target({ translator: wire }),
+    endpoint,
+  })
   ex.outbound = { path: '/', body: {} }
   const events: Event[] = []
   try {
@@ -77,6 +84,8 @@ async function outcome(
   }
 }
 
+/** Citations have places in the text of an answer that was searched for. */
+const SEARCHING: Partial<ChatRequest> = { web_search: true }
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at))
 
@@ -344,8 +353,47 @@ t.test('what was answered before takes linear time, however much it is', async t
     groundingMetadata: { groundingChunks: [{ web: { uri: 'https://acme.example' } }], groundingSupports: segments },
     finishReason: 'STOP',
   }
-  const cited = await outcome(forms[5]!.wire, JSON.stringify({ candidates: [grounded] }))
+  const body = JSON.stringify({ candidates: [grounded] })
+  const cited = await outcome(forms[5]!.wire, body, false, undefined, undefined, SEARCHING)
   t.equal(counted(cited.events, 'finish'), 1, 'sources that are looked for again and again')
+})
+
+t.test('what a thousand blocks or calls have begun costs no more for each entry that follows', t => {
+  const reasoning = (id: number) => ({ type: 'reasoning.text', id: `i${id}`, index: 0 })
+  const nameless = (index: number) => ({ index, id: `c${index}` })
+  const forms: [says: string, deltas: (begun: number) => string[]][] = [
+    ['blocks', begun => lists('reasoning_details', [...many(begun, reasoning), ...many(10_000, () => reasoning(0))])],
+    ['calls', begun => lists('tool_calls', [...many(begun, nameless), ...many(10_000, () => ({ index: 0 }))])],
+  ]
+  const lists = (name: string, entries: readonly unknown[]) =>
+    many(Math.ceil(entries.length / 1000), at => delta({ [name]: entries.slice(at * 1000, at * 1000 + 1000) }))
+  const cpuOf = (deltas: readonly string[]) => {
+    const decoder = chatWire.decoder('stream', target({ translator: chatWire }))
+    const before = process.cpuUsage()
+    for (const data of deltas) decoder.frame({ data, name: undefined })
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+  for (const [says, deltas] of forms) {
+    const least = (begun: number) => Math.min(...many(5, () => cpuOf(deltas(begun))))
+    const [one, thousand] = [least(1), least(1000)]
+    t.ok(thousand < 6 * one, `${says}: ${one} µs with one, ${thousand} µs with a thousand`)
+  }
+  t.end()
+})
+
+t.test('what breaks a decoder, or the reader of an error, is a failure of its provider', async t => {
+  const broken = (): never => {
+    throw new TypeError('Cannot convert object to primitive value')
+  }
+  const decoder = { done: false, frame: broken, end: () => [] }
+  const wire: Translator = { ...chatWire, decoder: () => decoder, error: broken }
+  const reported = { ...failure(/it cannot be read/), cause: TypeError }
+  t.match((await outcome(wire, '{}')).thrown, reported)
+  t.match(upstreamErrorOf(target({ translator: wire }), 401, '{}'), { ...reported, upstreamStatus: 401 })
+  const end = { done: false, frame: (): Event[] => [{ type: 'text', choice: 0, text: 'a' }], end: broken }
+  const { events } = await outcome({ ...chatWire, decoder: () => end }, ['{}'], true)
+  t.match(events, [{ type: 'text' }, { type: 'error', error: reported }], 'in the middle of a stream')
 })
 
 t.test('arguments at paths neither reach far nor deep', async t => {
@@ -380,6 +428,73 @@ t.test('what is kept of answers takes memory of the budget, on every wire, and g
   const said = many(100, () => delta({ content: 'a'.repeat(10_000) }))
   const spoken = await outcome(chatWire, [...said, '[DONE]'], true, memory)
   t.equal(counted(spoken.events, 'finish'), 1)
+})
+
+t.test('what small frames of a stream hold beside their text takes memory, too', async t => {
+  const word = (at: number) => `${at} ${'a'.repeat(3000)}`
+  const grounding = (groundingMetadata: unknown) =>
+    JSON.stringify({ candidates: [{ content: { parts: [{ text: 'a' }] }, groundingMetadata }] })
+  const streams: [says: string, wire: Translator, event: (at: number) => unknown][] = [
+    ['searches', forms[5]!.wire, at => grounding({ webSearchQueries: [word(at)] })],
+    ['sources', forms[5]!.wire, at => grounding({ groundingChunks: [{ web: { uri: word(at) } }] })],
+    [
+      'fields of reasoning',
+      chatWire,
+      at => delta({ reasoning_details: [{ type: 'reasoning.text', text: 'a', index: 0, [`k${at}`]: word(at) }] }),
+    ],
+    ['names beside text', chatWire, at => delta({ content: 'a', extra: word(at).repeat(10) })],
+    [
+      'citations of one block',
+      messages,
+      at => ({
+        type: 'content_block_start',
+        index: 0,
+        content_block: { type: 'text', text: 'a', citations: [{ url: word(at).repeat(10) }] },
+      }),
+    ],
+  ]
+  for (const [says, wire, event] of streams) {
+    const memory = budgetOf(4 * MIB)
+    const events = many(1000, at => event(at)).map(one => (typeof one === 'string' ? one : JSON.stringify(one)))
+    const { events: told, thrown } = await outcome(wire, events, true, memory)
+    const last = told.at(-1)
+    t.match(thrown ?? (last?.type === 'error' && last.error), { status: 529 }, says)
+    t.equal(memory.used, 0)
+  }
+  const tokens = many(10_000, at => `t${at}`)
+  const ordinary = tokens.map(token =>
+    JSON.stringify({
+      id: 'chatcmpl-0123456789abcdef',
+      choices: [
+        { index: 0, delta: { content: token }, logprobs: { content: many(20, () => ({ token, logprob: -1 })) } },
+      ],
+    }),
+  )
+  const finish = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+  const { events } = await outcome(chatWire, [...ordinary, finish, '[DONE]'], true, budgetOf(MIB))
+  t.equal(counted(events, 'finish'), 1, 'names, numbers and log probabilities of ordinary streams take none')
+})
+
+t.test('an address that is cited a thousand times is written as often, and no longer than any address is', async t => {
+  const markers = '[1]'.repeat(1000)
+  const cited = (url: string) =>
+    JSON.stringify({ choices: [{ message: { content: markers }, finish_reason: 'stop' }], citations: [url] })
+  const sourcesOf = async (body: string, wire = chatWire) => {
+    const { events, thrown } = await outcome(wire, body, false, undefined, undefined, SEARCHING)
+    return thrown ? `${thrown.message}` : events.filter(event => event.type === 'source').length
+  }
+  const address = (length: number) => `https://acme.example/${'a'.repeat(length)}`
+  t.equal(await sourcesOf(cited(address(100))), 1000)
+  t.equal(await sourcesOf(cited(address(4 * MIB))), 0)
+  const supports = many(1000, at => ({ segment: { startIndex: at, endIndex: at + 1 }, groundingChunkIndices: [0] }))
+  const candidate = (index: number) => ({
+    index,
+    content: { parts: [{ text: 'a'.repeat(1000) }] },
+    groundingMetadata: { groundingChunks: [{ web: { uri: address(8000) } }], groundingSupports: supports },
+    finishReason: 'STOP',
+  })
+  const many8k = JSON.stringify({ candidates: many(2, candidate) })
+  t.match(await sourcesOf(many8k, forms[5]!.wire), /more than 8388608 characters in one frame/)
 })
 
 t.test('a stream whose text its client gets again at the end is held as a whole answer is', async t => {
