@@ -52,7 +52,19 @@ export async function fannedOut<P>(
   if (signal.reason ?? failed) throw signal.reason ?? failed
   const there = answers.filter(answer => answer !== undefined)
   if (there.length === 0 || (ordered && refused)) throw refused!
-  return [{ type: 'usage', usage: usageOf(there) }, ...join(there.map(withoutUsage))]
+  const events = join(there.map(withoutUsage))
+  const charged = there.filter(answer => !answer.some(isFree))
+  if (charged.length === 0) return [{ type: 'usage', usage: usageOf(there) }, ...events]
+  return [{ type: 'usage', usage: usageOf(charged) }, ...events.map(withCharge)]
+}
+
+const isFree = (event: Event): boolean => event.type === 'finish' && event.free === true
+
+/** An answer that is free makes no other one free. */
+function withCharge(event: Event): Event {
+  if (event.type !== 'finish') return event
+  const { free: _, ...finish } = event
+  return finish
 }
 
 /** The sum over the answers; of each, the reports are cumulative. */

@@ -1,0 +1,38 @@
+/** What the parts of one request cost together (docs/contract.md#polled-answers). */
+import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { Event } from '../../src/core/event.ts'
+import { formatMoney } from '../../src/core/money.ts'
+import { promptFanOut } from '../../src/operations/chat/prompts.ts'
+import { fannedOut } from '../../src/upstream/fan-out.ts'
+import { exchange, text } from '../core/kit.ts'
+import { base, flat } from '../core/prices.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+const used = (prompt: number, completion: number): Event => ({ type: 'usage', usage: { prompt, completion } })
+const written: readonly Event[] = [used(100, 50), text('a'), { type: 'finish', choice: 0, reason: 'stop' }]
+const refused: readonly Event[] = [used(400, 1), { type: 'finish', choice: 0, reason: 'content_filter', free: true }]
+const request = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
+
+/** Sends each part and gets what stands for it. */
+const joined = (parts: readonly (readonly Event[])[]) =>
+  fannedOut(parts, promptFanOut, new Cancellation(), async part => part)
+
+for (const [says, parts, cost, prompt] of [
+  ['an answer and a refusal', [written, refused], '0.00075', 100],
+  ['a refusal and two answers', [refused, written, written], '0.0015', 200],
+  ['refusals alone', [refused, refused], '0', 800],
+] as const) {
+  t.test(`${says}: a refusal without output costs nothing, and all else its price`, async t => {
+    const ex = exchange({ request, target: target({ mapping: { price: flat(base) } }) })
+    const events = await joined(parts)
+    ex.observe(events)
+    ex.completeUsage(false)
+    t.equal(formatMoney(ex.cost!.total), cost)
+    t.equal(ex.usage.prompt, prompt)
+    t.strictSame(
+      events.flatMap(event => (event.type === 'finish' ? [[event.choice, event.reason]] : [])),
+      parts.map((part, at) => [at, part === refused ? 'content_filter' : 'stop']),
+    )
+  })
+}
