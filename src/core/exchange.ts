@@ -165,6 +165,7 @@ export class Exchange {
   readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
   #promptCharacters: number | undefined
+  #reasoningCharacters: number | undefined
   readonly #answer = new AnswerUsage(this)
 
   constructor(init: ExchangeInit) {
@@ -249,11 +250,16 @@ export class Exchange {
     return this.policy?.catalog(catalog) ?? catalog
   }
 
-  /** Estimated prompt tokens, by the tokenizer of the target; 0 until the body is read. Computed once. */
+  /** Estimated prompt tokens, by the tokenizer of the target; 0 until the body is read. Texts are measured once. */
   get promptTokens(): number {
     if (!this.request) return 0
     this.#promptCharacters ??= this.operation.promptCharacters(this.request)
-    return this.isCountedAhead ? this.#promptCharacters : estimateTokens(this.#promptCharacters)
+    let characters = this.#promptCharacters
+    if (this.target?.provider.reasoningReplay) {
+      this.#reasoningCharacters ??= this.operation.reasoningCharacters?.(this.request) ?? 0
+      characters += this.#reasoningCharacters
+    }
+    return this.isCountedAhead ? characters : estimateTokens(characters)
   }
 
   /** What the answer costs is known without a report of its provider: its model is charged for characters alone. */

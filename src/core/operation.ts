@@ -20,6 +20,8 @@ export interface Operation<O extends Op = Op> {
   readonly requirements: readonly Requirement<Ops[O]>[]
   /** Characters of a request that a model reads; media counts as nothing here. */
   promptCharacters(request: Readonly<Ops[O]>): number
+  /** Characters of earlier reasoning, which a provider with `reasoningReplay` reads as well. */
+  reasoningCharacters?(request: Readonly<Ops[O]>): number
   /** Number of answers, and the caller's token limit of each. Absent when answers count no tokens. */
   output?(request: Readonly<Ops[O]>): OutputBound
   /** The same request with a lower bound on each answer. Present where `output` is. */

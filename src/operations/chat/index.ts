@@ -8,6 +8,7 @@ import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
+import { promptCharacters, reasoningCharacters } from './characters.ts'
 import { demo } from './demo.ts'
 import { refuseHeldFiles } from './held-files.ts'
 import { promptFanOut } from './prompts.ts'
@@ -21,20 +22,8 @@ export const chat: Operation<'chat'> = {
   impliedBy: ({ output }) => output.includes('text') && !output.includes('embedding'),
   isPriced: (price, { output }) => hasTokenRates(price, output.includes('text')),
   requirements,
-  promptCharacters({ messages, tools }) {
-    let sum = 0
-    for (const { content, tool_calls: calls } of messages) {
-      if (typeof content === 'string') sum += content.length
-      else if (content) for (const part of content) sum += part.type === 'text' ? part.text.length : 0
-      for (const call of calls ?? []) {
-        sum +=
-          call.type === 'function'
-            ? call.function.name.length + call.function.arguments.length
-            : call.custom.name.length + call.custom.input.length
-      }
-    }
-    return sum + (tools?.length ? JSON.stringify(tools).length : 0)
-  },
+  promptCharacters,
+  reasoningCharacters,
   output: ({ max_tokens: limit, n, messages, prompts }) => ({
     choices: (n ?? 1) * (prompts ? messages.length : 1),
     limit: limit ?? undefined,

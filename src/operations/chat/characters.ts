@@ -1,0 +1,48 @@
+/** The length of a chat prompt, from the lengths of all texts that a wire may send. */
+import type { ChatRequest, Message } from '../../core/ops.ts'
+
+/** Without earlier reasoning, which most providers never get. */
+export function promptCharacters({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {
+  let sum = 0
+  for (const message of messages) {
+    sum += Math.max(contentOf(message), itemsOf(message)) + (message.refusal?.length ?? 0) + (message.name?.length ?? 0)
+    for (const call of message.tool_calls ?? []) {
+      sum +=
+        call.type === 'function'
+          ? call.function.name.length + call.function.arguments.length
+          : call.custom.name.length + call.custom.input.length
+    }
+  }
+  if (tools?.length) sum += JSON.stringify(tools).length
+  if (format?.type === 'json_schema') sum += JSON.stringify(format.json_schema).length
+  return sum
+}
+
+function contentOf({ content }: Message): number {
+  if (typeof content === 'string') return content.length
+  let sum = 0
+  for (const part of content ?? []) {
+    if (part.type === 'text') sum += part.text.length
+    else if (part.type === 'refusal') sum += part.refusal.length
+  }
+  return sum
+}
+
+/** Some wires send these in the place of the content. */
+function itemsOf({ message_items: items }: Message): number {
+  let sum = 0
+  for (const { text } of items ?? []) sum += text.length
+  return sum
+}
+
+/** Earlier reasoning: one of the fields is sent, which usually hold the same. */
+export function reasoningCharacters({ messages }: Readonly<ChatRequest>): number {
+  let sum = 0
+  for (const { role, reasoning, reasoning_content: content, reasoning_details: details } of messages) {
+    if (role !== 'assistant') continue
+    let detailed = 0
+    for (const { text } of details ?? []) detailed += text?.length ?? 0
+    sum += Math.max(reasoning?.length ?? 0, content?.length ?? 0, detailed)
+  }
+  return sum
+}

@@ -1,0 +1,66 @@
+/** The prompt of a chat request is estimated from every text that a wire may send. */
+import t from 'tap'
+import type { Provider } from '../../src/core/catalog.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import { chat } from '../../src/operations/chat/index.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { exchange, text } from './kit.ts'
+
+const LONG = 'x'.repeat(40_000)
+const message = (fields: object, role = 'assistant') => ({ messages: [{ role, ...fields }] })
+const call = (of: object) => message({ tool_calls: [{ id: 'c', ...of }] })
+const json_schema = { name: 'n', schema: { type: 'object', description: LONG } }
+
+const rows: readonly (readonly [says: string, request: object])[] = [
+  ['content', message({ content: LONG }, 'user')],
+  ['a text part', message({ content: [{ type: 'text', text: LONG }] }, 'user')],
+  ['a part that refuses', message({ content: [{ type: 'refusal', refusal: LONG }] })],
+  ['a refusal', message({ content: null, refusal: LONG })],
+  ['items of an answer', message({ content: '', message_items: [{ text: LONG }] })],
+  ['the name of a participant', message({ content: '', name: LONG }, 'user')],
+  ['the arguments of a call', call({ type: 'function', function: { name: 'f', arguments: LONG } })],
+  ['the input of a custom call', call({ type: 'custom', custom: { name: 'f', input: LONG } })],
+  ['a tool', { ...message({}), tools: [{ type: 'function', function: { name: 'f', description: LONG } }] }],
+  ['the schema of the answer', { ...message({}), response_format: { type: 'json_schema', json_schema } }],
+]
+
+for (const [says, fields] of rows) {
+  t.test(`${says} counts, and a stream that is cut before its usage is charged for it`, async t => {
+    const request = { model: 'm', stream: true, ...fields }
+    const counted = chat.promptCharacters(request as ChatRequest)
+    t.ok(counted >= LONG.length && counted < LONG.length + 200, String(counted))
+    const ex = exchange({ request, target: target() })
+    ex.observe([text('a')])
+    ex.completeUsage(true)
+    t.ok(ex.usage.prompt! >= LONG.length / 4)
+    t.equal(ex.estimated, true)
+  })
+}
+
+t.test('a message whose items repeat its content counts once', async t => {
+  const request = message({ content: LONG, message_items: [{ text: LONG }] })
+  t.equal(chat.promptCharacters(request as ChatRequest), LONG.length)
+})
+
+const details = [{ text: LONG.slice(1) }, { text: 'x', signature: 's' }]
+const replays: readonly (readonly [says: string, fields: object, role: string, tokens: number])[] = [
+  ['reasoning', { reasoning: LONG }, 'assistant', 10_000],
+  ['reasoning of the other name', { reasoning_content: LONG }, 'assistant', 10_000],
+  ['details', { reasoning_details: details }, 'assistant', 10_000],
+  [
+    'the same under all names',
+    { reasoning: LONG, reasoning_content: LONG, reasoning_details: details },
+    'assistant',
+    10_000,
+  ],
+  ['reasoning of a user', { reasoning: LONG }, 'user', 0],
+]
+for (const [says, fields, role, tokens] of replays) {
+  t.test(`${says}: counts where the provider gets it back`, async t => {
+    const request = { model: 'm', ...message({ content: '', ...fields }, role) }
+    const replayed = (reasoningReplay: Provider['reasoningReplay']) =>
+      exchange({ request, target: target({ provider: { reasoningReplay } }) }).promptTokens
+    t.equal(replayed('reasoning_details'), tokens)
+    t.equal(replayed(undefined), 0)
+  })
+}
