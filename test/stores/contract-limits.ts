@@ -350,6 +350,26 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('a session is not forgotten while money is held within its limit', async t => {
+    const subject = await make(t)
+    const made = await keyed(subject)
+    const input = { principal: await made.principal(), customer: 'Ada', models: undefined, limit: 30n }
+    const begin = () => subject.sessions.begin({ ...input, expiresAt: subject.clock.now + HOUR })
+    const find = async (secret: string) => subject.keys.find(sha256(secret))
+    const { key } = await begin()
+    const session = (await find(key))!
+    const hold = await granted(subject, session, 20n)
+    subject.clock.now += HOUR
+    await begin()
+    const grown = await subject.ledger.extend(hold, { principal: session, amount: 50n })
+    t.match(grown, { amount: 30n, refused: { exhausted: 'session' } })
+    await settle(subject, session, { ...grown, request: hold.request }, 30n)
+    t.ok(await find(key))
+    await begin()
+    t.equal(await find(key), undefined, 'and then it is')
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('of one key so many sessions are live, and those that end first make room for others', async t => {
     const subject = await make(t)
     const made = await keyed(subject)

@@ -9,6 +9,9 @@ import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
+/** No request that counts against a limit of the session runs. */
+const IDLE = 'NOT EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id AND held > 0)'
+
 /** Sessions are rows of `keys` whose `parent_id` is the key that began them. */
 export class SqliteSessions implements SessionStore {
   readonly #writer: Writer
@@ -31,12 +34,16 @@ export class SqliteSessions implements SessionStore {
       VALUES (@id, @project, @customer, 'session', @hash, @preview, @member, @now, @expiresAt, @parent, @models)`)
     this.#over = db
       .prepare<[string, number], string>(
-        `SELECT id FROM keys WHERE parent_id = ? AND expires_at <= ? ORDER BY expires_at LIMIT ${SESSIONS_FORGOTTEN}`,
+        `SELECT id FROM keys WHERE parent_id = ? AND expires_at <= ? AND ${IDLE}
+         ORDER BY expires_at LIMIT ${SESSIONS_FORGOTTEN}`,
       )
       .pluck()
     this.#beyond = db
       .prepare<[string], string>(
-        `SELECT id FROM keys WHERE parent_id = ? ORDER BY expires_at DESC LIMIT ${SESSIONS_FORGOTTEN} OFFSET ${MAX_SESSIONS - 1}`,
+        `SELECT id FROM keys WHERE ${IDLE} AND id IN (
+           SELECT id FROM keys WHERE parent_id = ?
+           ORDER BY expires_at DESC LIMIT ${SESSIONS_FORGOTTEN} OFFSET ${MAX_SESSIONS - 1}
+         )`,
       )
       .pluck()
     this.#delete = db.prepare<[string], string>('DELETE FROM keys WHERE id = ? RETURNING hash').pluck()

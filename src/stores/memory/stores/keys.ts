@@ -113,19 +113,23 @@ export function sessionStore(tables: Tables, limits: Limits): SessionStore {
   const { keys, sessions, now } = tables
   /**
    * Within a transaction: removes expired sessions, and those beyond the limit of a key, the earliest to expire first.
+   * One that money is held for stays, with its limit.
    */
   const forgetOver = (parent: string): void => {
     const { count, ends } = sessions.get(parent) ?? { count: 0, ends: Number.POSITIVE_INFINITY }
     if (count < MAX_SESSIONS && ends > now()) return
     const own = keys.filter(key => key.parentId === parent).sort((a, b) => endOf(a) - endOf(b))
     const beyond = own.length - (MAX_SESSIONS - 1)
-    const over = own.filter((key, at) => endOf(key) <= now() || at < beyond).slice(0, SESSIONS_FORGOTTEN)
-    for (const old of over) {
-      limits.forget(old.id)
-      keys.delete(old.id)
+    const over = new Set<Key>()
+    for (const [at, key] of own.entries()) {
+      if (over.size === SESSIONS_FORGOTTEN) break
+      if ((endOf(key) > now() && at >= beyond) || limits.isHeld(key.id)) continue
+      over.add(key)
+      limits.forget(key.id)
+      keys.delete(key.id)
     }
-    const next = own[over.length]
-    sessions.set(parent, { count: own.length - over.length, ends: next ? endOf(next) : Number.POSITIVE_INFINITY })
+    const next = own.find(key => !over.has(key))
+    sessions.set(parent, { count: own.length - over.size, ends: next ? endOf(next) : Number.POSITIVE_INFINITY })
   }
   return {
     begin: ({ principal, customer, models, limit, expiresAt }) =>

@@ -27,6 +27,11 @@ export class Limits {
     return this.states([subject]).map(limitRecord)
   }
 
+  /** Requests that count against a limit of the subject run. */
+  isHeld(subject: string): boolean {
+    return this.states([subject]).some(({ held }) => held > 0n)
+  }
+
   /** Within a transaction. */
   change(of: Budget['of'], subject: string, change: LimitChange): void {
     if ('set' in change) this.#set(of, subject, change.set)
