@@ -60,7 +60,7 @@ export class AnswerUsage {
     const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
     this.#billed = billed && plausible(billed, this.#expected)
-    if (estimated) this.#ex.estimated = true
+    if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
     if (usage.completion !== undefined && this.#unreported > 0) {

@@ -27,7 +27,13 @@ for (const axis of [...read, ...recorded, ...written]) small[axis] = SMALL
 for (const axis of counted) small[axis] = TIMES
 small.input_audio_hour = 1
 
-/** A report without its axes that are not plausible; the same one where all are. */
+/** Without a report, nothing stands for these: the bound is charged of more than a request for them can cause. */
+const units: ReadonlySet<Axis> = new Set(['request', 'web_search', 'input_audio_hour'])
+
+/**
+ * A report without its axes that are not plausible, except units that the request asks for; the same one where all are
+ * plausible.
+ */
 export function plausible(report: Partial<Usage>, expect: () => Expected): Partial<Usage> {
   for (const axis in report) {
     if (report[axis as Axis]! > (small[axis as Axis] ?? Number.POSITIVE_INFINITY)) return within(report, expect())
@@ -46,6 +52,12 @@ function within(report: Partial<Usage>, { usage, longest, written: limit }: Expe
   for (const axis of written) most[axis] = completion
   if (!axes.some(axis => report[axis]! > (most[axis] ?? Number.POSITIVE_INFINITY))) return report
   const kept: Usage = {}
-  for (const axis of axes) if (report[axis]! <= (most[axis] ?? Number.POSITIVE_INFINITY)) kept[axis] = report[axis]!
+  for (const axis of axes) {
+    const value = report[axis]
+    const bound = most[axis] ?? Number.POSITIVE_INFINITY
+    if (value === undefined) continue
+    if (value <= bound) kept[axis] = value
+    else if (units.has(axis) && usage[axis] !== undefined) kept[axis] = bound
+  }
   return kept
 }

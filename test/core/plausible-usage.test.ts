@@ -1,4 +1,5 @@
 /** Reports of usage that no request can have caused: an estimate is charged in their place. */
+import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { formatMoney } from '../../src/core/money.ts'
 import { type Expected, plausible } from '../../src/core/plausible-usage.ts'
@@ -44,6 +45,13 @@ const rows: readonly [says: string, request: object, mapping: object, reported: 
     { prompt: 9, completion: 1, input_cache_read: 1e6, image_output: 1e7, request: 33, web_search: 33 },
     { prompt: 9, completion: 1 },
   ],
+  [
+    'more searches than a request for some can cause',
+    searching,
+    {},
+    { prompt: 9, completion: 1, web_search: 40 },
+    { prompt: 9, completion: 1, web_search: 32 },
+  ],
   ['a search', searching, {}, { prompt: 500_000, completion: 1 }, { prompt: 500_000, completion: 1 }],
 ]
 
@@ -53,9 +61,17 @@ for (const [says, request, mapping, reported, kept] of rows) {
     ex.observe([text('abc'), { type: 'usage', usage: reported }])
     ex.completeUsage(false)
     t.strictSame(ex.usage, kept)
-    t.equal(ex.estimated, reported.prompt !== kept.prompt || reported.completion !== kept.completion)
+    t.equal(ex.estimated, !isDeepStrictEqual(reported, kept))
   })
 }
+
+t.test('searches cost what the request may have caused, however many are reported', async t => {
+  const price = flat({ ...base, web_search: '0.01' })
+  const ex = exchange({ request: searching, target: target({ mapping: { price } }) })
+  ex.observe([text('abc'), { type: 'usage', usage: { prompt: 0, completion: 0, web_search: 40 } }])
+  ex.completeUsage(false)
+  t.equal(formatMoney(ex.cost!.total), '0.32')
+})
 
 t.test('what is billed has the bounds of what is used', async t => {
   for (const [billed, cost] of [
@@ -76,8 +92,14 @@ t.test('units are compared with what the request may cause, and small reports wi
     all,
   )
   t.strictSame(
-    plausible(all, () => expected({ request: 1, input_audio_hour: 0.01 })),
+    plausible(all, () => expected({ request: 1, input_audio_hour: 0 })),
+    { request: 32, input_audio_hour: 1 },
+    'the bound is charged of more',
+  )
+  t.strictSame(
+    plausible(all, () => expected({})),
     {},
+    'and nothing of what the request cannot cause',
   )
   const small = { prompt: 32_768, completion: 32_768, request: 32, ocr_page: 1000 }
   const none = (): Expected => {
