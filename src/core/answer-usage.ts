@@ -180,8 +180,8 @@ export class AnswerUsage {
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    const { cached, failure, timings, isOwed, usage, estimated } = this.#ex
-    if (cached || this.isFree || (failure && timings.firstToken === 0 && !isOwed)) return noCost
+    const { cached, failure, timings, isOwed, isPartPaid, usage, estimated } = this.#ex
+    if (cached || this.isFree || (failure && timings.firstToken === 0 && !isOwed && !isPartPaid)) return noCost
     this.#cost ??= this.#costOf(usage, estimated)
     return this.#cost
   }

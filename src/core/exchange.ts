@@ -122,6 +122,8 @@ export class Exchange {
   atProvider = false
   /** The gateway ended the answer before its model did. */
   isCut = false
+  /** The usage of an answer that failed is charged: see `answeredInPart`. */
+  isPartPaid = false
   /** The limit that ended the answer, or bounded it. */
   stoppedBy: StoppedBy | undefined = undefined
   /** Why healing was requested but skipped; undefined when the answer was checked. */
@@ -311,6 +313,15 @@ export class Exchange {
           break
       }
     }
+  }
+
+  /** Parts of the request were answered with this usage, and the caller's fault keeps the rest from an answer. */
+  answeredInPart(usage: Usage, error: GatewayError): void {
+    this.isPartPaid = true
+    this.observe([
+      { type: 'usage', usage },
+      { type: 'error', error },
+    ])
   }
 
   /**

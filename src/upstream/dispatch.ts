@@ -142,7 +142,8 @@ export function dispatch(
         const call = { ex, target, request, input, signal, isWhole: true }
         return followed(call, await open(call, lease))
       }
-      return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, one))
+      const charge = ex.answeredInPart.bind(ex)
+      return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, charge, one))
     }
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.

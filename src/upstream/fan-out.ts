@@ -10,12 +10,14 @@ const MAX_AT_ONCE = 4
 
 /**
  * All or nothing; but what a provider refuses to make is left out as long as anything else is there. `send` gives the
- * events of one whole answer, and ends with the signal that it gets.
+ * events of one whole answer, and ends with the signal that it gets. `charge` gets the usage of what answered where
+ * nothing is returned by the caller's fault, and that error.
  */
 export async function fannedOut<P>(
   parts: readonly P[],
   { join, ordered }: FanOut,
   signal: Cancellation,
+  charge: (usage: Usage, error: GatewayError) => void,
   send: (part: P, signal: Cancellation) => Promise<readonly Event[]>,
 ): Promise<Event[]> {
   const signals = parts.map(() => new Cancellation())
@@ -49,14 +51,21 @@ export async function fannedOut<P>(
   } finally {
     signal.ignore(gone)
   }
-  if (signal.reason ?? failed) throw signal.reason ?? failed
+  if (signal.reason) throw signal.reason
   const there = answers.filter(answer => answer !== undefined)
-  if (there.length === 0 || (ordered && refused)) throw refused!
-  const events = join(there.map(withoutUsage))
   const charged = there.filter(answer => !answer.some(isFree))
+  const error = failed ?? (there.length === 0 || ordered ? refused : undefined)
+  if (error) {
+    if (isByCaller(error) && charged.length > 0) charge(usageOf(charged), error)
+    throw error
+  }
+  const events = join(there.map(withoutUsage))
   if (charged.length === 0) return [{ type: 'usage', usage: usageOf(there) }, ...events]
   return [{ type: 'usage', usage: usageOf(charged) }, ...events.map(withCharge)]
 }
+
+/** What a provider refuses for good. */
+const isByCaller = ({ failover, upstreamStatus }: GatewayError): boolean => !failover && upstreamStatus !== undefined
 
 const isFree = (event: Event): boolean => event.type === 'finish' && event.free === true
 

@@ -2,6 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import t from 'tap'
+import { openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
@@ -92,6 +93,22 @@ t.test('several prompts have an answer each, in their order, and each is charged
     t.equal(answers.at(-1)!.usage!.cost, cost)
     t.equal((await upstream.record('chat')).length, 3)
   }
+})
+
+t.test('prompts that are answered are charged though the provider refuses another one', async t => {
+  await play('chat', { usage }, { usage }, { usage }, { usage }, { status: 400 })
+  const books = openBooks(t, gateway)
+  // Four are sent at once: the fifth is sent when one has been answered.
+  const prompt = ['one', 'two', 'three', 'four', 'five']
+  const response = await gateway.post('/v1/completions', { model: 'chat', prompt })
+  t.equal(response.status, 400)
+  t.equal((await upstream.record('chat')).length, 5)
+  const row = books
+    .prepare('SELECT status, outcome, cost, charged FROM requests ORDER BY id DESC LIMIT 1')
+    .get() as Json
+  t.match(row, { status: 400, outcome: 'error', charged: row.cost })
+  const { cost } = countsOf(11, 5)
+  t.ok(Number(row.cost) >= Math.floor(Number(cost) * 1e9), JSON.stringify(row))
 })
 
 t.test('what chat models cannot do of a text completion is named', async t => {

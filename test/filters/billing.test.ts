@@ -316,6 +316,22 @@ t.test('a caller that leaves early pays for what the provider does', async t => 
   t.ok(log.includes('void'), 'whose request had not been sent whole pays nothing', { log })
 })
 
+t.test('what answered of a request is charged where its caller keeps the rest from being answered', async t => {
+  for (const stream of [false, true]) {
+    const { log, filter } = make()
+    const to = target({ mapping: { price, supports: new Set(['streaming']), maxOutput: 100 } })
+    const ex = exchange({ request: { ...request, stream }, target: to, principal })
+    const error = errors.contentFiltered('not this')
+    const reply = async () => {
+      ex.answeredInPart({ prompt: 10, completion: 5 }, error)
+      throw error
+    }
+    await t.rejects(filter.handle!(ex, reply), error)
+    await filter.finish!(ex, true)
+    t.strictSame(log, ['hold 210000', 'settle error 400 20000', 'cost 0.00002'])
+  }
+})
+
 t.test('tokens that were thought out of sight cost as many as the model usually writes in the time', async t => {
   const { filter, log } = make(undefined, { left: parseMoney('1') })
   const signal = new Cancellation()

@@ -1,8 +1,11 @@
 /** What the parts of one request cost together (docs/contract.md#polled-answers). */
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
+import { upstreamError } from '../../src/core/upstream-error.ts'
+import type { Usage } from '../../src/core/usage.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { fannedOut } from '../../src/upstream/fan-out.ts'
 import { exchange, text } from '../core/kit.ts'
@@ -14,9 +17,13 @@ const written: readonly Event[] = [used(100, 50), text('a'), { type: 'finish', c
 const refused: readonly Event[] = [used(400, 1), { type: 'finish', choice: 0, reason: 'content_filter', free: true }]
 const request = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
 
+type Part = readonly Event[] | GatewayError
 /** Sends each part and gets what stands for it. */
-const joined = (parts: readonly (readonly Event[])[]) =>
-  fannedOut(parts, promptFanOut, new Cancellation(), async part => part)
+const joined = (parts: readonly Part[], charge: (usage: Usage, error: GatewayError) => void = () => undefined) =>
+  fannedOut(parts, promptFanOut, new Cancellation(), charge, async part => {
+    if (part instanceof GatewayError) throw part
+    return part
+  })
 
 for (const [says, parts, cost, prompt] of [
   ['an answer and a refusal', [written, refused], '0.00075', 100],
@@ -34,5 +41,24 @@ for (const [says, parts, cost, prompt] of [
       events.flatMap(event => (event.type === 'finish' ? [[event.choice, event.reason]] : [])),
       parts.map((part, at) => [at, part === refused ? 'content_filter' : 'stop']),
     )
+  })
+}
+
+const invalid = upstreamError(400, { message: 'no such thing' })
+const filtered = errors.contentFiltered('not this')
+for (const [says, parts, error, charged] of [
+  ['a part that is invalid', [written, refused, written, invalid], invalid, { prompt: 200, completion: 100 }],
+  ['a part that is filtered', [filtered, written], filtered, { prompt: 100, completion: 50 }],
+  ['only free answers', [refused, invalid], invalid, undefined],
+  ['a failure of the provider', [written, errors.truncated()], errors.truncated(), undefined],
+  ['an end that is no refusal of the provider', [written, errors.aborted()], errors.aborted(), undefined],
+] as const) {
+  t.test(`${says}: what answered is charged where the caller's fault ends the others`, async t => {
+    const charges: unknown[] = []
+    await t.rejects(
+      joined(parts, (usage, thrown) => charges.push([usage, thrown.code])),
+      { code: error.code },
+    )
+    t.strictSame(charges, charged ? [[charged, error.code]] : [])
   })
 }
