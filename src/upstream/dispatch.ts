@@ -106,14 +106,13 @@ export function dispatch(
     const { ex, target, signal } = call
     const first = answer.pending
     incoming.release()
-    // A job is not charged when its client has left.
-    if (goesOn(first)) ex.atProvider = false
     return followUps.all(first, {
       target,
       decoder: reading.decoder,
       signal,
       lease,
       mask,
+      receipt: ex,
       tenant: tenantOf(ex),
       requestId: ex.id,
       remainingMs: () => remainingMs(ex, target),

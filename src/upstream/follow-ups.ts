@@ -34,6 +34,7 @@ interface FollowedAttempt {
   readonly signal: Cancellation
   readonly lease: MemoryLease
   readonly mask: Mask | undefined
+  readonly receipt: { atProvider: boolean }
   readonly tenant: string
   readonly requestId: string
   remainingMs(): number
@@ -63,6 +64,8 @@ export class FollowUps {
       }
       const next = batch.at(-1)
       if (next?.type !== 'wait' && next?.type !== 'fetch') return kept
+      // A client that leaves pays for what is made, not for a job that still runs.
+      attempt.receipt.atProvider = next.type === 'fetch'
       if (next.type === 'wait') await pause(next.afterMs, attempt)
       const bytes = await this.#get(next, attempt)
       const data = next.type === 'wait' ? bytes.toString('utf8') : ''

@@ -248,6 +248,30 @@ t.test('M7 a caller that leaves while a picture is polled pays nothing, and poll
   t.equal(Number(row()!.cost), 0)
 })
 
+t.test('a caller that leaves while a finished picture is fetched pays for it', async t => {
+  const books = openBooks(t, gateway)
+  const address = `${files.url}/late.png`
+  const rows = () =>
+    books.prepare("SELECT model, cost FROM requests WHERE outcome = 'aborted' ORDER BY id").all() as Tree[]
+  each.answers({ json: { data: [{ url: address }] } })
+  jobs.answers(
+    { json: { id: '9', polling_url: `${jobs.url}/get_result` } },
+    { json: { status: 'Ready', result: { sample: address } } },
+  )
+  for (const model of ['single', 'job']) {
+    const before = rows().length
+    const leave = new AbortController()
+    const fetched = new Promise<void>(resolve => files.answers(() => resolve()))
+    const asked = generate({ model }, leave.signal).catch((error: unknown) => error)
+    await fetched
+    leave.abort()
+    await asked
+    while (rows().length === before) await once(setImmediateEmitter(), 'turn')
+    const row = rows().at(-1)!
+    t.strictSame([row.model, Number(row.cost)], [model, 10_000_000])
+  }
+})
+
 /** Emits `turn` in the next turn of the loop. */
 function setImmediateEmitter() {
   const target = new EventTarget()
