@@ -81,6 +81,11 @@ export class ClientEvents {
     return this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, input)
   }
 
+  /** Audio was committed of which a transcript will come. */
+  get awaitsTranscript(): boolean {
+    return this.commits > 0 && this.settings.transcription !== undefined
+  }
+
   /** Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. */
   refused(eventId: unknown): PendingUpdate | undefined {
     const at = this.updates.findIndex(update => update.eventId === eventId)

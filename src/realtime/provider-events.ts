@@ -22,8 +22,6 @@ export interface SessionActions {
   /** Closes both sides with 1008. */
   endForPolicy(reason: string): void
   upstreamFailed(what: string): void
-  /** Nothing runs at the provider any more. */
-  responseEnded(): void
 }
 
 /** What the events of the provider change. */
@@ -84,7 +82,7 @@ export class ProviderEvents {
       case 'conversation.item.input_audio_transcription.completed':
         return this.#transcriptCompleted(event, text)
       case 'conversation.item.input_audio_transcription.failed':
-        this.#responses.transcriptFailed(event.item_id)
+        await this.#responses.transcriptFailed(event.item_id)
         return text
       case 'response.created':
         return this.#created(event, text)
@@ -126,7 +124,6 @@ export class ProviderEvents {
       return undefined
     }
     if (usage.prompt !== undefined) this.#conversation.answered(usage)
-    this.#session.responseEnded()
     // The client has it before anything that follows.
     this.#session.toClient(this.#shown(event, text))
     if (this.#isResponseDue && !this.#session.isEnding()) await this.#createResponse()
@@ -149,7 +146,7 @@ export class ProviderEvents {
       }
     }
     this.#session.toClient(text)
-    if (isByClient || !settings.createsResponses || this.#context.transcribes) return
+    if (isByClient || !settings.createsResponses || this.#context.transcribes || this.#session.isEnding()) return
     if (this.#responses.isRunning) this.#isResponseDue = true
     else await this.#createResponse()
   }

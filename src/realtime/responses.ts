@@ -35,7 +35,8 @@ interface Running {
 }
 
 interface PendingTranscript {
-  readonly hold: PartHold
+  /** Rejects with the refusal. */
+  readonly hold: Promise<PartHold>
   readonly at: number
   readonly expected: Usage
 }
@@ -58,8 +59,6 @@ export class Responses {
   readonly #pendingTranscripts = new Map<string, PendingTranscript>()
   readonly #ended = new Set<string>()
   #spent = 0n
-  /** Nothing may be held any more. */
-  #isOver = false
   #count = 0
 
   constructor(options: ResponsesOptions) {
@@ -68,6 +67,10 @@ export class Responses {
 
   get isRunning(): boolean {
     return this.#running !== undefined || this.#isBeginning
+  }
+
+  get awaitsTranscripts(): boolean {
+    return this.#pendingTranscripts.size > 0
   }
 
   get isSpent(): boolean {
@@ -168,16 +171,33 @@ export class Responses {
     return 'unreadable'
   }
 
-  /** The session ends before the response: what its provider has done is charged, and nothing where it failed before any. */
+  /**
+   * The session ends before its response and transcripts: what the provider has done is charged. Where the provider has failed,
+   * that is a response with output, and no transcript.
+   */
   async abandon(outcome: 'error' | 'aborted', failure: GatewayError): Promise<void> {
-    this.#isOver = true
     const running = this.#running
     this.#running = undefined
-    for (const { hold } of this.#pendingTranscripts.values()) hold.release()
+    const parts: Promise<void>[] = []
+    for (const [id, transcript] of this.#pendingTranscripts) {
+      parts.push(this.#abandonTranscript(id, transcript, outcome, failure))
+    }
     this.#pendingTranscripts.clear()
-    if (!running) return
-    if (running.output.isEmpty && outcome === 'error') running.hold.release()
-    else await this.#settle(running.hold, { ...this.#estimated(running), outcome, failure })
+    if (running?.output.isEmpty && outcome === 'error') running.hold.release()
+    else if (running) parts.push(this.#settle(running.hold, { ...this.#estimated(running), outcome, failure }))
+    await Promise.all(parts)
+  }
+
+  async #abandonTranscript(
+    id: string,
+    { hold, expected, at }: PendingTranscript,
+    outcome: 'error' | 'aborted',
+    failure: GatewayError,
+  ): Promise<void> {
+    // `expectTranscript` has thrown the refusal.
+    const held = await hold.catch(() => undefined)
+    if (outcome === 'error') held?.release()
+    else await held?.settle({ id: `transcript:${id}`, usage: expected, estimated: true, outcome, failure, at })
   }
 
   /** Holds for the transcript of what was said. Throws the refusal. */
@@ -186,9 +206,14 @@ export class Responses {
     if (this.#pendingTranscripts.has(id) || this.#ended.has(`transcript ${id}`)) return
     if (this.#pendingTranscripts.size >= MAX_PENDING_TRANSCRIPTS) throw errors.invalidAnswer('it sends no transcripts')
     const expected = speechUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
-    const hold = await this.#options.charges.hold(expected, mapping)
-    if (this.#isOver) hold.release()
-    else this.#pendingTranscripts.set(id, { hold, expected, at: this.#options.now() })
+    const hold = this.#options.charges.hold(expected, mapping)
+    this.#pendingTranscripts.set(id, { hold, expected, at: this.#options.now() })
+    try {
+      await hold
+    } catch (refusal) {
+      this.#pendingTranscripts.delete(id)
+      throw refusal
+    }
   }
 
   /**
@@ -200,19 +225,21 @@ export class Responses {
     const held = this.#pendingTranscripts.get(id)
     const reported = credible(this.#options.form.transcriptUsage(event), held?.expected ?? {})
     if (!held && !mapping) return
-    const hold = held?.hold ?? (await this.#options.charges.hold(reported ?? {}, mapping))
     this.#pendingTranscripts.delete(id)
     this.#end(`transcript ${id}`)
+    const hold = await (held?.hold ?? this.#options.charges.hold(reported ?? {}, mapping))
     const usage = reported ?? held?.expected ?? {}
     const at = held?.at ?? this.#options.now()
     await this.#settle(hold, { id: `transcript:${id}`, usage, estimated: !reported, outcome: 'ok', at })
   }
 
   /** Releases what was held for a transcript that failed. */
-  transcriptFailed(itemId: unknown): void {
+  async transcriptFailed(itemId: unknown): Promise<void> {
     if (typeof itemId !== 'string') return
-    this.#pendingTranscripts.get(itemId)?.hold.release()
+    const held = this.#pendingTranscripts.get(itemId)
     this.#pendingTranscripts.delete(itemId)
+    const hold = await held?.hold
+    hold?.release()
   }
 
   async #settle(hold: PartHold, part: SessionPart): Promise<void> {

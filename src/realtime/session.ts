@@ -19,7 +19,7 @@ const NORMAL = 1000
 const GOING_AWAY = 1001
 const POLICY = 1008
 const FAILED = 1011
-/** How long the session waits for the end of a response when the client has left. */
+/** How long the session waits for the end of a response and of transcripts when the client has left. */
 const LINGER_MS = 10_000
 /** The same when the gateway stops: half of the time that the gateway itself waits. */
 const DRAIN_LINGER_MS = 5_000
@@ -66,7 +66,8 @@ export class Session {
   readonly #startedAt = performance.now()
   #pingAt = performance.now() + PING_MS * Math.random()
   #ticks = 0
-  #responseEnded: (() => void) | undefined
+  /** Resolves the wait for the provider. */
+  #providerDone: (() => void) | undefined
 
   constructor(options: SessionOptions) {
     const { client, provider, context, created, first, limits, charges, now } = options
@@ -96,7 +97,7 @@ export class Session {
     })
     this.#provider = new Channel(provider.socket, {
       failed,
-      take: text => events.take(text),
+      take: text => events.take(text).finally(() => this.#stopWaiting()),
       closed: () => this.#providerClosed(),
       stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
     })
@@ -154,7 +155,6 @@ export class Session {
       refused: error => this.#refused(error, null),
       endForPolicy: reason => this.#close(POLICY, reason),
       upstreamFailed: what => this.#upstreamFailed(what),
-      responseEnded: () => this.#responseEnded?.(),
     }
   }
 
@@ -182,7 +182,7 @@ export class Session {
       return
     }
     if (!this.#ending && this.#providerOpen) this.#provider.send(text)
-    else if (this.#responses.refused(eventId)) this.#responseEnded?.()
+    else if (this.#responses.refused(eventId)) this.#stopWaiting()
   }
 
   /** Reports a refusal of money, and ends the session where no later request can succeed. */
@@ -205,7 +205,7 @@ export class Session {
   #providerClosed(): void {
     this.#providerOpen = false
     if (!this.#ending) this.#upstreamFailed('it has closed the connection')
-    this.#responseEnded?.()
+    this.#providerDone?.()
     this.#resolveIfClosed()
   }
 
@@ -228,6 +228,15 @@ export class Session {
     this.#close(code, name)
   }
 
+  /** A response or a transcript is being made, or one of committed audio will be. */
+  get #isProviderBusy(): boolean {
+    return this.#responses.isRunning || this.#responses.awaitsTranscripts || this.#events.awaitsTranscript
+  }
+
+  #stopWaiting(): void {
+    if (!this.#isProviderBusy) this.#providerDone?.()
+  }
+
   /** Closes the client's side, waits for the end of what runs, and closes the provider's. */
   #close(code: number, reason: string): void {
     if (this.#ending) return
@@ -246,14 +255,14 @@ export class Session {
   }
 
   async #finish(): Promise<void> {
-    if (this.#responses.isRunning && this.#providerOpen && !this.failure) {
-      this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
+    if (this.#isProviderBusy && this.#providerOpen && !this.failure) {
+      if (this.#responses.isRunning) this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
       await new Promise<void>(resolve => {
-        this.#responseEnded = resolve
+        this.#providerDone = resolve
         this.#linger = setTimeout(resolve, this.#lingerMs)
       })
       clearTimeout(this.#linger)
-      this.#responseEnded = undefined
+      this.#providerDone = undefined
     }
     this.#provider.stop()
     if (this.#providerOpen) this.#provider.socket.close(NORMAL, '')

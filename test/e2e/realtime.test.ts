@@ -163,6 +163,8 @@ t.test('intent=transcription opens a session that transcribes and answers nothin
   t.match(await client.until('error'), { error: { code: 'response_not_supported' } })
   provider.last().send({ type: 'input_audio_buffer.committed', item_id: 'item_t' })
   await client.until('input_audio_buffer.committed')
+  provider.last().send({ type: 'conversation.item.input_audio_transcription.failed', item_id: 'item_t' })
+  await client.until('conversation.item.input_audio_transcription.failed')
   await client.end()
   const { url, first, got } = provider.last()
   t.equal(url, '/v1/realtime?intent=transcription')

@@ -200,6 +200,54 @@ t.test('what waits for a client that has left keeps no usage from being read', a
   t.match(charges.settled, [{ id: 'r1', cost: 3010, estimated: false }])
 })
 
+t.test('a transcript that its provider has begun is charged once, although its client has left', async t => {
+  const committed = { type: 'input_audio_buffer.committed', item_id: 'i1' }
+  const failed = { type: 'conversation.item.input_audio_transcription.failed', item_id: 'i1' }
+  const delta = { type: 'conversation.item.input_audio_transcription.delta', item_id: 'i1', delta: 'Hi' }
+  /** By the second of audio that was sent. */
+  const estimated = { id: 'transcript:i1', model: 'scribe', cost: 14, estimated: true, outcome: 'aborted' }
+  const reported = { id: 'transcript:i1', model: 'scribe', cost: 2000, estimated: false, outcome: 'ok' }
+  type Step = object | 'client leaves' | 'provider leaves'
+  const rows: [says: string, steps: Step[], settled: object[]][] = [
+    ['no report', [committed, delta, 'client leaves', 'provider leaves'], [estimated]],
+    ['a report', [committed, delta, 'client leaves', transcript('i1'), transcript('i1')], [reported]],
+    ['a commit that is confirmed later', ['client leaves', committed, transcript('i1')], [reported]],
+    ['a commit that is confirmed later, and no report', ['client leaves', committed, 'provider leaves'], [estimated]],
+    ['a transcript that fails', [committed, 'client leaves', failed], []],
+    ['a provider that fails', [committed, delta, 'provider leaves'], []],
+  ]
+  for (const [says, steps, settled] of rows) {
+    const { session, client, provider, charges } = await opened()
+    client.message(transcribing)
+    client.message({ type: 'input_audio_buffer.append', audio: second })
+    client.message({ type: 'input_audio_buffer.commit' })
+    await settle()
+    for (const step of steps) {
+      if (step === 'client leaves') client.left()
+      else if (step === 'provider leaves') provider.left()
+      else provider.message(step)
+      await settle()
+    }
+    t.strictSame([client.closes.length, provider.closes.length], [1, 1], `${says}: both sides have ended`)
+    await session.ended
+    t.match(charges.settled, settled, says)
+    t.strictSame([charges.settled.length, charges.held], [settled.length, 0], says)
+  }
+})
+
+t.test('a transcript whose money is being held when both sides leave is charged', async t => {
+  const { session, client, provider, charges } = await opened()
+  client.message(transcribing)
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  await settle()
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+  client.left()
+  provider.left()
+  await session.ended
+  t.match(charges.settled, [{ id: 'transcript:i1', cost: 14, estimated: true, outcome: 'aborted' }])
+  t.equal(charges.held, 0)
+})
+
 t.test('an event of very many names is refused: reading it would hold all others up', async t => {
   const event = (names: number) =>
     `{"type":"input_audio_buffer.append",${Array.from({ length: names }, (_, at) => `"k${at}":1`).join(',')}}`
