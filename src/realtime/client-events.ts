@@ -1,10 +1,10 @@
 /** Events of clients: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/catalog.ts'
-import { isObject, type Json, listIn } from '../core/json.ts'
+import { isObject, type Json } from '../core/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
 import { bytesPerSecond, type Conversation } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent, readEvent } from './events.ts'
-import { HELD_OUTPUT } from './responses.ts'
+import { HELD_OUTPUT, type PlannedResponse } from './responses.ts'
 import { audioOf, changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
 
 /** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
@@ -64,21 +64,19 @@ export class ClientEvents {
     }
   }
 
-  /** Bytes of a second of audio in a response's output. */
-  outputRateOf({ response }: Readonly<Json>): number {
-    const { output } = audioOf(isObject(response) ? response : {})
-    return output.format === undefined ? this.settings.outputRate : bytesPerSecond(output.format)
-  }
-
-  /** What is held for a response. */
-  expected({ response }: Readonly<Json>) {
-    const { maxOutput, hasAudio } = this.settings
+  /** The response that a `response.create` asks for. */
+  planned({ response }: Readonly<Json>): PlannedResponse {
+    const { maxOutput, hasAudio, outputRate } = this.settings
     const own: Readonly<Json> = isObject(response) ? response : {}
     const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : maxOutput
     const modalities = own.output_modalities
     const spoken = Array.isArray(modalities) ? modalities.includes('audio') : hasAudio
-    const input = listIn(own.input)
-    return this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, input)
+    const { format } = audioOf(own).output
+    return {
+      expected: this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, own),
+      outputRate: format === undefined ? outputRate : bytesPerSecond(format),
+      reported: this.#conversation.begin(own),
+    }
   }
 
   /** Audio was committed of which a transcript will come. */

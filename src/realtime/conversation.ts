@@ -10,6 +10,9 @@ const IMAGE_TOKENS = 1600
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
 
+/** Settings of a response that reads something other than the conversation as it stands. */
+const OWN_PROMPT = ['input', 'instructions', 'tools', 'truncation'] as const
+
 /** Bytes of a text in base64. */
 const decodedBytes = (base64: unknown): number => (typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0)
 
@@ -73,17 +76,32 @@ export class Conversation {
     return seconds
   }
 
-  /** A response has ended: what it read and wrote is what the next one reads, and is no estimate. */
-  answered({ prompt = 0, completion = 0, input_audio = 0, output_audio = 0, image_input = 0 }: Usage): void {
-    this.#audio = input_audio + output_audio
-    this.#images = image_input
-    this.#text = Math.max(0, prompt + completion - this.#audio - this.#images)
+  /**
+   * A response with these settings begins. To the result goes what its provider reports: what it read and wrote is what the
+   * next one reads, with what has come meanwhile. One with a prompt of its own adds its output only, and one beside the
+   * conversation nothing.
+   */
+  begin(own: Readonly<Json>): (report: Usage) => void {
+    const before = { text: this.#text, audio: this.#audio, images: this.#images }
+    const isOfConversation = OWN_PROMPT.every(name => own[name] === undefined)
+    return ({ prompt = 0, completion = 0, input_audio = 0, output_audio = 0, image_input = 0 }) => {
+      if (own.conversation === 'none') return
+      if (isOfConversation && prompt > 0) {
+        this.#text += Math.max(0, prompt - input_audio - image_input) - before.text
+        this.#audio += input_audio - before.audio
+        this.#images += image_input - before.images
+      }
+      this.#text += Math.max(0, completion - output_audio)
+      this.#audio += output_audio
+    }
   }
 
-  /** Of a response with so many tokens, all of which may be audio where `hasAudio`. */
-  expected(output: number, hasAudio: boolean, input: readonly unknown[] = []): Usage {
+  /** Of a response with so many tokens, all of which may be audio where `hasAudio`, and with these settings of its own. */
+  expected(output: number, hasAudio: boolean, own: Readonly<Json>): Usage {
     const extra = new Conversation(undefined)
-    for (const item of input) extra.item(item)
+    extra.inputRate = this.inputRate
+    extra.settings(own)
+    for (const item of listIn(own.input)) extra.item(item)
     const audio = this.#audio + extra.#audio
     const images = this.#images + extra.#images
     const prompt = Math.min(this.#most, this.#text + extra.#text + audio + images)

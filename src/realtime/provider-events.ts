@@ -113,17 +113,16 @@ export class ProviderEvents {
   }
 
   async #done(event: RealtimeEvent, text: string): Promise<string | undefined> {
-    const usage = await this.#responses.done(responseIn(event))
-    if (usage === 'duplicate') return undefined
-    if (usage === 'unrequested') {
+    const ended = await this.#responses.done(responseIn(event))
+    if (ended === 'duplicate') return undefined
+    if (ended === 'unrequested') {
       this.#session.upstreamFailed('it ended a response without a request')
       return undefined
     }
-    if (usage === 'unreadable') {
+    if (ended === 'unreadable') {
       this.#session.upstreamFailed('the usage of a response cannot be read')
       return undefined
     }
-    if (usage.prompt !== undefined) this.#conversation.answered(usage)
     // The client has it before anything that follows.
     this.#session.toClient(this.#shown(event, text))
     if (this.#isResponseDue && !this.#session.isEnding()) await this.#createResponse()

@@ -18,12 +18,23 @@ const MAX_PENDING_TRANSCRIPTS = 256
 const MAX_ENDED = 10_000
 const MAX_ID = 128
 
+/** A response before its provider has it. */
+export interface PlannedResponse {
+  /** What is held for it. */
+  readonly expected: Usage
+  /** Bytes of a second of audio in its output. */
+  readonly outputRate: number
+  /** Takes what its provider reports. */
+  readonly reported: (usage: Usage) => void
+}
+
 interface Running {
   readonly hold: PartHold
   readonly eventId: string
   readonly at: number
   readonly began: number
   readonly expected: Usage
+  readonly reported: (usage: Usage) => void
   readonly output: Output
   readonly hasAudio: boolean
   id: string | undefined
@@ -83,12 +94,12 @@ export class Responses {
   }
 
   /** Holds for a response. Resolves when the event with this id may be sent; throws the refusal. */
-  async begin(eventId: string, expected: Usage, outputRate: number): Promise<void> {
+  async begin(eventId: string, { expected, outputRate, reported }: PlannedResponse): Promise<void> {
     this.#isBeginning = true
     try {
       const hold = await this.#options.charges.hold(expected)
       this.#running = {
-        ...{ hold, eventId, expected, at: this.#options.now(), began: performance.now() },
+        ...{ hold, eventId, expected, reported, at: this.#options.now(), began: performance.now() },
         ...{ output: new Output(outputRate), hasAudio: expected.output_audio !== undefined },
         ...{ id: undefined, firstMs: undefined, covered: expected.completion ?? 0, isCancelled: false },
       }
@@ -145,11 +156,11 @@ export class Responses {
   }
 
   /**
-   * Charges a response that has ended, durably. `duplicate`: it was charged before; `unrequested`: it has no request;
-   * `unreadable`: it had output, and its usage cannot be read or is not plausible, so that our estimate was charged. Rejects when
-   * the ledger fails.
+   * Charges a response that has ended, durably, or releases what was held for one without output. `duplicate`: it was charged
+   * before; `unrequested`: it has no request; `unreadable`: it had output, and its usage cannot be read or is not plausible, so
+   * that our estimate was charged. Rejects when the ledger fails.
    */
-  async done(response: Readonly<Json>): Promise<Usage | 'duplicate' | 'unrequested' | 'unreadable'> {
+  async done(response: Readonly<Json>): Promise<'ended' | 'duplicate' | 'unrequested' | 'unreadable'> {
     const running = this.#running
     const { id } = response
     if (typeof id === 'string' && this.#ended.has(`response ${id}`)) return 'duplicate'
@@ -160,11 +171,12 @@ export class Responses {
     const usage = credible(this.#options.form.usage(response), running.output.usage(running.expected))
     if (usage) {
       await this.#settle(running.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
-      return usage
+      running.reported(usage)
+      return 'ended'
     }
     if (running.output.isEmpty && !hasOutput(response)) {
       running.hold.release()
-      return {}
+      return 'ended'
     }
     const failure = errors.invalidAnswer('the usage of a response cannot be read')
     await this.#settle(running.hold, { ...this.#estimated(running), outcome: 'error', failure })

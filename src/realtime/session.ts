@@ -176,7 +176,7 @@ export class Session {
       return
     }
     try {
-      await this.#responses.begin(eventId, this.#events.expected(event), this.#events.outputRateOf(event))
+      await this.#responses.begin(eventId, this.#events.planned(event))
     } catch (thrown) {
       this.#refused(asError(thrown), of)
       return

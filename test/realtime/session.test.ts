@@ -248,6 +248,68 @@ t.test('a transcript whose money is being held when both sides leave is charged'
   t.equal(charges.held, 0)
 })
 
+t.test('what is held for a response counts all of its conversation, whatever other responses report', async t => {
+  const speech = { type: 'message', content: [{ type: 'input_audio', audio: second.repeat(10) }] }
+  /** 10 seconds of 10 tokens each, and 1,000 of text. */
+  const items = [
+    { type: 'conversation.item.create', item: speech },
+    { type: 'conversation.item.create', item: { content: [{ type: 'input_text', text: 'x'.repeat(4000) }] } },
+  ]
+  const tiny = [{ type: 'message', content: [{ type: 'input_text', text: 'Hi' }] }]
+  const prompt = 1100
+  const rows: [says: string, response: object, input: number, during: object[], held: number][] = [
+    ['one of the conversation says how long that is', {}, 700, [], 700 + 5],
+    ['and an item that came meanwhile is added', {}, 700, items.slice(0, 1), 700 + 5 + 100],
+    ['one that read nothing says nothing', {}, 0, [], prompt + 5],
+    ['one beside the conversation', { conversation: 'none', input: tiny }, 1, [], prompt],
+    ['one beside it that reads it', { conversation: 'none' }, 700, [], prompt],
+    ['its own input adds only output', { input: tiny }, 1, [], prompt + 5],
+    ['no input', { input: [] }, 1, [], prompt + 5],
+    ['its own instructions take the place of those of the session', { instructions: 'Hi' }, 700, [], prompt + 5],
+    ['its own tools', { tools: [] }, 700, [], prompt + 5],
+    ['its own truncation', { truncation: {} }, 700, [], prompt + 5],
+  ]
+  for (const [says, response, input, during, held] of rows) {
+    const { client, provider, charges } = await opened()
+    for (const item of items) client.message(item)
+    client.message({ type: 'response.create', response })
+    await settle()
+    provider.message(created('r1'))
+    for (const item of during) client.message(item)
+    await settle()
+    provider.message({
+      type: 'response.done',
+      response: {
+        ...{ id: 'r1', status: 'completed', output: [{}] },
+        usage: { input_tokens: input, output_tokens: 5, input_token_details: { audio_tokens: Math.min(input, 50) } },
+      },
+    })
+    await settle()
+    t.equal(charges.held, 0, says)
+    client.message(create)
+    await settle()
+    t.equal(charges.held - 4096, held, says)
+  }
+})
+
+t.test('a response holds for its own input, instructions and tools', async t => {
+  const text = 'x'.repeat(4000)
+  const rows: [response: object, least: number][] = [
+    [{ instructions: text }, 1000],
+    [{ tools: [{ type: 'function', name: 'f', description: text }] }, 1000],
+    [{ input: [{ type: 'message', content: [{ type: 'input_text', text }] }] }, 1000],
+    // At 8,000 bytes a second.
+    [{ input: [{ type: 'message', content: [{ type: 'input_audio', audio: second }] }] }, 60],
+  ]
+  for (const [response, least] of rows) {
+    const { client, charges } = await opened()
+    client.message({ type: 'session.update', session: { audio: { input: { format: { type: 'audio/pcmu' } } } } })
+    client.message({ type: 'response.create', response })
+    await settle()
+    t.ok(charges.held - 4096 >= least, Object.keys(response).join())
+  }
+})
+
 t.test('an event of very many names is refused: reading it would hold all others up', async t => {
   const event = (names: number) =>
     `{"type":"input_audio_buffer.append",${Array.from({ length: names }, (_, at) => `"k${at}":1`).join(',')}}`
