@@ -171,6 +171,71 @@ t.test('the first bytes of a file give its type, and the length of some', async 
   }
 })
 
+t.test('a head that lies makes no audio shorter than its file allows', t => {
+  const MB = 1e6
+  /** 16,000 samples a second of two bytes each, in a file of 32,044 bytes for each second. */
+  const wav = (lie: (head: Buffer) => void) => {
+    const head = wavHead(16_000)
+    lie(head)
+    return head
+  }
+  const chunk = (name: string, data: Buffer) => {
+    const length = Buffer.alloc(4)
+    length.writeUInt32LE(data.length)
+    return Buffer.concat([Buffer.from(name), length, data])
+  }
+  const honest = wavHead(16_000)
+  const [riff, format, data] = [honest.subarray(0, 12), honest.subarray(12, 36), honest.subarray(36)]
+  const fast = Buffer.from(format)
+  fast.writeUInt32LE(0xffff_ffff, 12)
+  const extensible = (tag: number) => {
+    const fields = Buffer.concat([format.subarray(8), Buffer.alloc(24)])
+    fields.writeUInt16LE(0xfffe, 0)
+    fields.writeUInt16LE(tag, 24)
+    return Buffer.concat([riff, chunk('fmt ', fields), data])
+  }
+  const flac = (rate: number, samples: number) => {
+    const head = Buffer.alloc(42)
+    head.write('fLaC')
+    head.writeUIntBE(rate << 4, 18, 3)
+    head.writeUInt32BE(samples, 22)
+    return head
+  }
+  /** 1,536,000 bytes a second. */
+  const floor = 16
+  const size = 24 * MB + 576_000
+  const whole = (size - 44) / 32_000
+  const rows: [says: string, head: Buffer, seconds: number | undefined][] = [
+    ['WAV of unknown length', honest, whole],
+    ['WAV of length 0', wav(head => head.writeUInt32LE(0, 40)), whole],
+    ['WAV of one sample', wav(head => head.writeUInt32LE(2, 40)), whole],
+    ['WAV with a short chunk of data before the rest', Buffer.concat([riff, format, chunk('data', data), data]), whole],
+    ['WAV of many bytes a second', wav(head => head.writeUInt32LE(0xffff_ffff, 28)), whole],
+    ['WAV of large blocks', wav(head => head.writeUInt16LE(0xffff, 32)), whole],
+    ['WAV of fast samples', wav(head => head.writeUInt32LE(0xffff_ffff, 24)), floor],
+    ['WAV of many channels', wav(head => head.writeUInt16LE(0xffff, 22)), floor],
+    ['WAV of large samples', wav(head => head.writeUInt16LE(0xffff, 34)), floor],
+    ['WAV of two formats', Buffer.concat([riff, format, fast, data]), (size - 68) / 32_000],
+    ['WAV of two formats, the faster one first', Buffer.concat([riff, fast, format, data]), (size - 68) / 32_000],
+    ['WAV of no samples a second', wav(head => head.writeUInt32LE(0, 24)), undefined],
+    ['WAV that is compressed', wav(head => head.writeUInt16LE(0x55, 20)), undefined],
+    ['extensible WAV', extensible(1), (size - 68) / 32_000],
+    ['extensible WAV that is compressed', extensible(0x55), undefined],
+    ['extensible WAV that is cut', extensible(1).subarray(0, 40), undefined],
+    ['FLAC of unknown length', flac(16_000, 0), undefined],
+    ['FLAC of one sample', flac(16_000, 1), floor],
+    ['FLAC of fast samples', flac(0xfffff, 16_000), floor],
+    ['FLAC', flac(16_000, 16_000 * 1000), 1000],
+    // Of these no length is read.
+    ['MP3 of one frame', Buffer.from('\xff\xfb\x90\0'.padEnd(36, '\0').concat('Xing\0\0\0\x01'), 'latin1'), undefined],
+    ['Ogg of one sample', Buffer.from('OggS\0\x04\x01'.padEnd(64, '\0'), 'latin1'), undefined],
+    ['MP4 of no length', Buffer.from('\0\0\0\x08ftyp\0\0\0\x6cmvhd'.padEnd(128, '\0'), 'latin1'), undefined],
+    ['WebM of no length', Buffer.from('\x1aE\xdf\xa3\x44\x89\x84'.padEnd(64, '\0'), 'latin1'), undefined],
+  ]
+  for (const [says, head, seconds] of rows) t.equal(audioSeconds(head, size), seconds, says)
+  t.end()
+})
+
 t.test('a file goes on by its first bytes, else its extension, else what its part says', t => {
   const rows: [head: string, extension: string, contentType: string, as: [extension: string, contentType: string]][] = [
     ['fLaC', 'mp3', 'audio/ogg', ['flac', 'audio/flac']],
