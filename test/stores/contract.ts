@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
-import type { Hold, Principal } from '../../src/core/ports.ts'
+import type { Hold, Principal, RequestRow, UsageGroup } from '../../src/core/ports.ts'
 import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
 
 export { countersContract, replyCacheContract } from './contract-memory.ts'
@@ -416,6 +416,51 @@ export function usageStoreContract(t: Test, make: MakeSubject): void {
     const query = { from: NOON, to: NOON + HOUR }
     t.equal((await subject.usage.totals(query)).cost, 2n * most)
     t.match(await subject.usage.breakdown(query, 'provider'), [{ id: 'acme', requests: 2, cost: 2n * most }])
+  })
+
+  t.test('sources and models that callers make up add a bounded number of sums to an hour of a key', async t => {
+    const subject = await make(t)
+    const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    const record = (principal: Principal, id: string, changes: Partial<RequestRow>) =>
+      subject.ledger.record(rowOf(principal, id, { cost: 0n, ...changes }))
+    const made = Array.from({ length: 1000 }, (_, n) => n)
+    const sources = made.map(n => record(a, `s-${n}`, { model: null, source: `app-${n}`, outcome: 'error' }))
+    await Promise.all(sources)
+    await Promise.all(made.map(n => record(a, `m-${n}`, { model: `model-${n}` })))
+    const groups = async (by: UsageGroup, { orgId }: Principal, from = NOON) => {
+      const all = await subject.usage.breakdown({ orgId, from, to: from + HOUR }, by)
+      return new Map(all.map(({ id, requests }) => [id, requests]))
+    }
+    const apps = await groups('app', a)
+    t.equal(apps.size, 257)
+    t.equal(apps.get('other'), 1000 - 256 + 1000)
+    const models = await groups('model', a)
+    t.equal(models.size, 257)
+    t.match([models.get('unknown'), models.get('model-0'), models.get('*')], [1000, 1, 1000 - 255])
+
+    await record(a, 'again', { model: null, source: 'app-0' })
+    await record(a, 'later', { source: 'app-999', at: NOON + HOUR })
+    await record(b, 'of-another', { source: 'app-999' })
+    t.equal((await groups('app', a)).get('app-0'), 2, 'a source that has a sum keeps it')
+    t.strictSame([...(await groups('app', a, NOON + HOUR))], [['app-999', 1]], 'each hour has sums of its own')
+    t.strictSame([...(await groups('app', b))], [['app-999', 1]], 'and so has each key')
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a request that was taken for an orphan leaves the sum that it was counted in', async t => {
+    const subject = await make(t)
+    const principal = await subject.organization('open', 0n)
+    const record = (id: string, source: string) => subject.ledger.record(rowOf(principal, id, { source, cost: 0n }))
+    const held = (await ask(subject, principal, 'a', 0n)) as Hold
+    await Promise.all(Array.from({ length: 300 }, (_, n) => record(`${n}`, `app-${n}`)))
+    subject.clock.now += HOUR + 60_001
+    t.equal(await subject.ledger.recover(), 1)
+    await subject.ledger.settle(held, rowOf(principal, 'a', { source: 'app-0', cost: 0n }))
+    const query = { orgId: principal.orgId, from: NOON - HOUR, to: NOON + 2 * HOUR }
+    t.match(await subject.usage.totals(query), { requests: 301, errors: 0 })
+    const apps = new Map((await subject.usage.breakdown(query, 'app')).map(({ id, requests }) => [id, requests]))
+    t.match([apps.get('app-0'), apps.get('other'), apps.get('unknown')], [2, 300 - 256, undefined])
+    t.same(await subject.usage.check(), [])
   })
 
   t.test('books that agree have no differences', async t => {

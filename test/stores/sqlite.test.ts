@@ -10,6 +10,7 @@ import type { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
+import { statementsOf } from './statements.ts'
 import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
 
 /** Every value of every table, as text. */
@@ -383,6 +384,48 @@ t.test('a key whose spend is more than a sum can hold is listed, limited and rev
   t.match(await subject.accounts.listKeys(project), [{}, { id, spent: 2n * most }])
   t.match(await subject.accounts.updateKey(id, { limit: { set: { amount: 5n } } }), { limits: [{ limit: 5n }] })
   t.match(await subject.accounts.revokeKey(id), { status: 'revoked' })
+})
+
+t.test('what a key has spent is read without its hours, also where it was spent before they were counted', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const old = openDatabase(path, migrations.slice(0, 17))
+  const principal = seed(old, 'open', 0n)
+  const { orgId, projectId, keyId } = principal
+  const add = old.prepare(`
+    INSERT INTO usage_hourly (hour, org_id, project_id, key_id, provider, model, source, requests, errors, cached,
+      input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost)
+    VALUES (?, ?, ?, ?, '', '', '', 1, 0, 0, 0, 0, 0, 0, ?)`)
+  const most = 9_000_000_000_123_456_789n
+  for (let hour = 1; hour <= 2; hour++) add.run(NOON - hour * HOUR, orgId, projectId, keyId, most)
+  old.close()
+  const stores = openSqlite(path, { now: () => NOON })
+  t.teardown(() => stores.close())
+  t.equal((await stores.keys.status(principal)).spent, 2n * most)
+
+  const held = (await hold(stores, principal, 'a', 5n)) as Hold
+  await stores.ledger.settle(held, rowOf(principal, 'a', { cost: 5n }))
+  const ran = statementsOf(t, path)
+  t.equal((await stores.keys.status(principal)).spent, 2n * most + 5n)
+  t.match(await stores.accounts.listKeys(projectId), [{ spent: 2n * most + 5n }])
+  t.ok(ran.length > 0)
+  t.strictSame(
+    ran.filter(({ sql }) => sql.includes('usage_hourly')),
+    [],
+  )
+})
+
+t.test('no query of a report reads more than a day of hourly sums', async t => {
+  const { reports, path, organization } = sqliteSubject(t)
+  const { projectId } = await organization('open', 0n)
+  const ran = statementsOf(t, path)
+  const days = 40
+  const query = { projectId, from: NOON, to: NOON + days * 24 * HOUR }
+  await reports.series(query, HOUR)
+  await reports.ranking(query, 'app', 'cost', 10, 0)
+  await reports.updatedAt(query)
+  const spans = ran.map(({ given: [scope] }) => scope as { from: number; to: number })
+  t.equal(spans.length, 3 * days)
+  for (const { from, to } of spans) t.ok(to - from <= 24 * HOUR)
 })
 
 t.test('a sweep that still runs when its process leaves does not say that it lives', async t => {

@@ -1,7 +1,7 @@
-/** Reports are read month by month, so that a long period does not block other requests; this joins the months. */
+/** Reports are read day by day, so that many sums do not block other requests; this joins the days. */
 import type { ReportOrder, ReportQuery, ReportSums } from '../../core/ports.ts'
 
-const SPAN_MS = 31 * 24 * 3_600_000
+const SPAN_MS = 24 * 3_600_000
 
 type Ranked = ReportSums & { readonly id: string }
 

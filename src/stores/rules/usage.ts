@@ -1,5 +1,6 @@
 /** Hourly sums of requests, and consistency of an organization's records. */
 import { formatMoney, type Money } from '../../core/money.ts'
+import { OPEN_SERIES } from '../../core/offer.ts'
 import type { RequestRow } from '../../core/ports.ts'
 import { hourOf } from './hours.ts'
 import type { Payment } from './settlement.ts'
@@ -54,6 +55,29 @@ export const dimensionsOf = ({
   model ?? '',
   source ?? '',
 ]
+
+/** A key that has so many sums of an hour gets no further sources there, since callers can make them up. */
+const MAX_BY_SOURCE = 256
+/** And no further models: an own provider may answer any name. */
+export const MAX_BY_MODEL = 512
+
+/** The sums of an hour of a key. */
+interface KnownSums {
+  has(dimensions: Dimensions): boolean
+  /** How many there are; not counted beyond `MAX_BY_MODEL`. */
+  count(): number
+}
+
+/** The sum that counts a request with these dimensions. Sums are never removed, so that it is the same one each time. */
+export function placeOf(dimensions: Dimensions, known: KnownSums): Dimensions {
+  if (known.has(dimensions)) return dimensions
+  const count = known.count()
+  if (count < MAX_BY_SOURCE) return dimensions
+  const [hour, orgId, projectId, keyId, provider, model] = dimensions
+  const unnamed: Dimensions = [hour, orgId, projectId, keyId, provider, model, 'other']
+  if (count < MAX_BY_MODEL || known.has(unnamed)) return unnamed
+  return [hour, orgId, projectId, keyId, provider, OPEN_SERIES, 'other']
+}
 
 /** The sum of no request, for these dimensions. */
 export const emptySum = (dimensions: Dimensions): HourSum => ({

@@ -9,7 +9,7 @@ import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 import { SqliteRules } from './policy-rules.ts'
-import { type Sum, sumAs, sumOf } from './sums.ts'
+import { SPENT, type Sum, sumOf } from './sums.ts'
 
 interface KeyRow extends Sum<'spent'> {
   id: string
@@ -42,7 +42,7 @@ const KEY_ROWS = `
   SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
     keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project,
     organizations.name AS organization, members.email AS creator,
-    ${sumAs('cost', 'spent', 'FROM usage_hourly WHERE key_id = keys.id')},
+    ${SPENT},
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
   FROM keys
   JOIN projects ON projects.id = keys.project_id

@@ -13,7 +13,7 @@ import type { LiveKeys } from './oauth/live-keys.ts'
 import type { Sqlite } from './open.ts'
 import { ProjectReader } from './project-reader.ts'
 import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
-import { type Sum, sumAs, sumOf } from './sums.ts'
+import { SPENT, type Sum, sumOf } from './sums.ts'
 
 const MAX_KEYS = 10_000
 const knownKeys = () => new FairEntries<Principal>({ limit: MAX_KEYS })
@@ -101,9 +101,7 @@ export class SqliteKeys implements KeyStore, LiveKeys {
     this.#projects = new ProjectReader(db)
     this.#budgets = new BudgetReader(db)
     this.#subscription = readSubscription(db)
-    this.#spent = db
-      .prepare<[string], Sum<'spent'>>(`SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE key_id = ?`)
-      .safeIntegers()
+    this.#spent = db.prepare<[string], Sum<'spent'>>(`SELECT ${SPENT} FROM keys WHERE id = ?`).safeIntegers()
     this.#changes = new ChangeDetector(db, clock)
     this.#now = now
   }

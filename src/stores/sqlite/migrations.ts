@@ -20,6 +20,7 @@ import { step as jobClaims } from './migrations/14-job-claims.ts'
 import { step as realtime } from './migrations/15-realtime.ts'
 import { step as sessionResponses } from './migrations/16-session-responses.ts'
 import { step as unclaimedJobs } from './migrations/17-unclaimed-jobs.ts'
+import { step as spent } from './migrations/18-spent.ts'
 
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
@@ -40,4 +41,5 @@ export const migrations: readonly string[] = [
   realtime,
   sessionResponses,
   unclaimedJobs,
+  spent,
 ]

@@ -1,4 +1,4 @@
-/** Reports of one project from the hourly sums; yields to the event loop between the months of a long period. */
+/** Reports of one project from the hourly sums; yields to the event loop between the days of a period. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import { appAliases } from '../../core/apps.ts'

@@ -4,7 +4,16 @@ import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
 import type { Axis, Usage } from '../../core/usage.ts'
 import type { Payment } from '../rules/settlement.ts'
-import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, wholeNumber } from '../rules/usage.ts'
+import {
+  addRow,
+  type Counted,
+  dimensionsOf,
+  emptySum,
+  type HourSum,
+  MAX_BY_MODEL,
+  placeOf,
+  wholeNumber,
+} from '../rules/usage.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
@@ -47,6 +56,8 @@ export class RequestLog implements Participant {
   readonly #outcome: Statement<[string], RequestRow['outcome']>
   readonly #takeOrphan: Statement<[string], OrphanRow>
   readonly #upsert: Statement
+  readonly #has: Statement<[...HourSum['dimensions']], number>
+  readonly #count: Statement<[hour: number, orgId: string, projectId: string, keyId: string], number>
   readonly #now: () => number
   /** Additions of one transaction to `usage_hourly`, by dimensions; a busy hour has few of them. */
   readonly #sums = new Map<string, HourSum>()
@@ -79,6 +90,15 @@ export class RequestLog implements Participant {
         storage_cost = storage_cost + excluded.storage_cost,
         savings = savings + excluded.savings,
         updated_at = max(updated_at, excluded.updated_at)`)
+    const ofKey = 'FROM usage_hourly WHERE hour = ? AND org_id = ? AND project_id = ? AND key_id = ?'
+    this.#has = db
+      .prepare<[...HourSum['dimensions']], number>(`SELECT 1 ${ofKey} AND provider = ? AND model = ? AND source = ?`)
+      .pluck()
+    this.#count = db
+      .prepare<[number, string, string, string], number>(
+        `SELECT count(*) FROM (SELECT 1 ${ofKey} LIMIT ${MAX_BY_MODEL})`,
+      )
+      .pluck()
     writer.join(this)
   }
 
@@ -121,13 +141,21 @@ export class RequestLog implements Participant {
       const { dimensions, requests, errors, cached, input, output, cacheRead, reasoning } = sum
       const { cost, credits, byok, storage, savings } = sum
       const counts = [requests, errors, cached, input, output, cacheRead, reasoning]
-      this.#upsert.run(...dimensions, ...counts, cost, credits, byok, storage, savings, now)
+      this.#upsert.run(...this.#placeOf(dimensions), ...counts, cost, credits, byok, storage, savings, now)
     }
     this.#sums.clear()
   }
 
   undone(): void {
     this.#sums.clear()
+  }
+
+  #placeOf(dimensions: HourSum['dimensions']): HourSum['dimensions'] {
+    const [hour, orgId, projectId, keyId] = dimensions
+    return placeOf(dimensions, {
+      has: place => this.#has.get(...place) !== undefined,
+      count: () => this.#count.get(hour, orgId, projectId, keyId)!,
+    })
   }
 
   #sumOf(row: Counted): HourSum {

@@ -6,12 +6,14 @@ const UNIT = 1_000_000_000n
 /** Two columns of one sum: whole dollars, and nano-USD. */
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
 
-/** Two columns of a query; `sumOf` reads them. With `from`, each is a subquery. */
-export function sumAs(column: string, name: string, from = ''): string {
+/** Two columns of a query; `sumOf` reads them. */
+export function sumAs(column: string, name: string): string {
   const sum = (part: string) => `coalesce(sum(${column} ${part} ${UNIT}), 0)`
-  const of = (part: string) => (from === '' ? sum(part) : `(SELECT ${sum(part)} ${from})`)
-  return `${of('/')} AS ${name}Units, ${of('%')} AS ${name}Rest`
+  return `${sum('/')} AS ${name}Units, ${sum('%')} AS ${name}Rest`
 }
+
+/** What a key has spent: the same two columns, which are counted as its hours are. */
+export const SPENT = 'keys.spent_units AS spentUnits, keys.spent_rest AS spentRest'
 
 /** The sum in nano-USD. */
 export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>

@@ -2,7 +2,7 @@
 import type { RequestRow, RetentionStore } from '../../../core/ports.ts'
 import { stampOf } from '../../../lib/id.ts'
 import type { Payment } from '../../rules/settlement.ts'
-import { addRow, dimensionsOf, emptySum } from '../../rules/usage.ts'
+import { addRow, dimensionsOf, emptySum, type HourSum, placeOf } from '../../rules/usage.ts'
 import { order, type Tables } from './tables.ts'
 
 const BATCH = 500
@@ -38,11 +38,20 @@ export class RequestLog {
 
   #count(row: RequestRow, payment: Payment, times: 1 | -1): void {
     const { hours, now } = this.#tables
-    const dimensions = dimensionsOf(row)
+    const dimensions = this.#placeOf(dimensionsOf(row))
     const id = JSON.stringify(dimensions)
     const sum = { ...(hours.get(id) ?? emptySum(dimensions)), updatedAt: now() }
     addRow(sum, row, payment, times)
     hours.set(id, sum)
+  }
+
+  #placeOf(dimensions: HourSum['dimensions']): HourSum['dimensions'] {
+    const { hours } = this.#tables
+    const [hour, , , keyId] = dimensions
+    return placeOf(dimensions, {
+      has: place => hours.get(JSON.stringify(place)) !== undefined,
+      count: () => hours.filter(({ dimensions: [at, , , key] }) => at === hour && key === keyId).length,
+    })
   }
 }
 
