@@ -1,4 +1,6 @@
 /** `JSON.stringify` in steps, between which others may go on: what is large is written piece by piece. */
+import { createHash, type Hash } from 'node:crypto'
+import { Upload } from './body.ts'
 import { isLongNumber, stringifyLossless } from './lossless-json.ts'
 import { LONG, type RawStrings } from './raw-strings.ts'
 
@@ -27,7 +29,8 @@ const isLarge = (value: unknown): boolean => left(value, PIECE) <= 0
 function left(value: unknown, characters: number): number {
   let rest = characters - VALUE
   if (typeof value === 'string') return rest - value.length
-  if (typeof value !== 'object' || value === null) return rest
+  // Its hash stands for a file.
+  if (typeof value !== 'object' || value === null || value instanceof Upload) return rest
   if (Array.isArray(value)) for (let at = 0; at < value.length && rest > 0; at++) rest = left(value[at], rest)
   else
     for (const name in value) {
@@ -43,9 +46,20 @@ export const stringifyInSteps = (value: object): string | ByteSteps =>
 
 /** The same in steps. `raw` are long strings that need not be written again. */
 export function* stringifySteps(value: object, raw?: RawStrings): ByteSteps {
-  const out = new Output(raw)
-  yield* out.value(value)
-  return out.end()
+  const pieces: Buffer[] = []
+  yield* new Output(pieces, raw).all(value)
+  return pieces
+}
+
+/** SHA-256 of that text: at once, or in steps where the value is large. Files in it must have been hashed. */
+export function hashInSteps(value: object): Hash | Generator<undefined, Hash> {
+  const hash = createHash('sha256')
+  return isLarge(value) ? hashSteps(value, hash) : hash.update(stringifyLossless(JSON.stringify(value)))
+}
+
+function* hashSteps(value: object, hash: Hash): Generator<undefined, Hash> {
+  yield* new Output({ push: piece => hash.update(piece) }).all(value)
+  return hash
 }
 
 /** JSON text of a list whose items are made one by one, since all of them together may take much memory. */
@@ -69,8 +83,13 @@ export function* listSteps<T>(items: readonly T[], made: (item: T, index: number
   return pieces
 }
 
+/** Takes what is written, piece by piece. */
+interface Pieces {
+  push(piece: Buffer): unknown
+}
+
 /** Adds a text to `pieces`, as what stands between the quotes of a JSON string. */
-export function* writeString(text: string, pieces: Buffer[]): Generator<undefined, void> {
+export function* writeString(text: string, pieces: Pieces): Generator<undefined, void> {
   for (let at = 0; at < text.length; ) {
     const end = pieceEnd(text, at + PIECE)
     pieces.push(Buffer.from(JSON.stringify(text.slice(at, end)).slice(1, -1)))
@@ -86,26 +105,27 @@ function pieceEnd(text: string, to: number): number {
 }
 
 class Output {
-  readonly #pieces: Buffer[] = []
+  readonly #pieces: Pieces
   /** What stands behind the last piece. */
   #text = ''
   readonly #raw: RawStrings | undefined
   /** Behind the raw string that was found last. */
   #next = 0
 
-  constructor(raw: RawStrings | undefined) {
+  constructor(pieces: Pieces, raw?: RawStrings) {
+    this.#pieces = pieces
     this.#raw = raw
   }
 
-  *value(value: unknown): Generator<undefined, void> {
+  *all(value: object): Generator<undefined, void> {
+    yield* this.#value(value)
+    this.#flush()
+  }
+
+  *#value(value: unknown): Generator<undefined, void> {
     if (Array.isArray(value)) yield* this.#list(value)
     else if (typeof value === 'string') yield* this.#string(value)
     else yield* this.#object(value as object)
-  }
-
-  end(): Buffer[] {
-    this.#flush()
-    return this.#pieces
   }
 
   *#string(text: string): Generator<undefined, void> {
@@ -129,7 +149,7 @@ class Output {
     for (const item of items) {
       this.#text += before
       before = ','
-      if (this.#isLarge(item)) yield* this.value(item)
+      if (this.#isLarge(item)) yield* this.#value(item)
       else if (this.#add(item)) yield
     }
     this.#text += ']'
@@ -141,7 +161,7 @@ class Output {
       if (member === undefined) continue
       this.#text += `${before}${JSON.stringify(name)}:`
       before = ','
-      if (this.#isLarge(member)) yield* this.value(member)
+      if (this.#isLarge(member)) yield* this.#value(member)
       else if (this.#add(member)) yield
     }
     this.#text += before === '{' ? '{}' : '}'

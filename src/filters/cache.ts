@@ -1,5 +1,4 @@
 /** Replays earlier complete answers to the same request of the same project, where the project enables it. */
-import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { Upload } from '../core/body.ts'
 import { type Event, isContent } from '../core/event.ts'
@@ -7,6 +6,8 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { CachedReply } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { hashInSteps } from '../core/stringify-steps.ts'
+import { inTurns } from '../lib/in-turns.ts'
 import { isHealed } from './healing.ts'
 
 const options = s.object({
@@ -22,7 +23,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   create({ max_entry }, services) {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
       await hashUploads(await ex.input())
-      const key = keyOf(ex, ttlMs)
+      const key = await keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
       if (hit) return replay(ex, hit)
@@ -51,7 +52,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
  * Tenant, configuration and everything that the answer may depend on. `stream` is left out: the events of an answer
  * serve both forms, unless only one of them is healed.
  */
-function keyOf(ex: Exchange, ttlMs: number): string {
+async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
   const { orgId, projectId, mode } = ex.principal!
   // With the time, so that one that is made shorter counts for what was kept before.
   const tenant = [orgId, projectId, mode, ex.access?.id, ttlMs]
@@ -65,7 +66,8 @@ function keyOf(ex: Exchange, ttlMs: number): string {
     sorted(ex.native?.headers),
     isHealed(ex),
   ]
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
+  const hash = hashInSteps(parts)
+  return ('next' in hash ? await inTurns(hash) : hash).digest('base64')
 }
 
 /** Files stand in a request by themselves, or as the `file` of an image. */

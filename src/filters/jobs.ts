@@ -1,5 +1,4 @@
 /** Admits work that outlives its request: a row and a hold before the provider is called, its id there after that. */
-import { createHash } from 'node:crypto'
 import { Upload } from '../core/body.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -8,8 +7,10 @@ import type { Reply } from '../core/filter.ts'
 import { credentialName, type JobOperation } from '../core/job.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../core/ports.ts'
+import { hashInSteps } from '../core/stringify-steps.ts'
 import { writtenPrice } from '../core/written-price.ts'
 import { base62, shortId } from '../lib/id.ts'
+import { inTurns } from '../lib/in-turns.ts'
 import { persistently } from '../lib/persistently.ts'
 import { refusal } from './funding.ts'
 import { sourceOf } from './source.ts'
@@ -23,7 +24,7 @@ const PROVIDER_LOST = { code: 'interrupted', message: 'The provider was lost whi
 /** Jobs by their exchanges: all attempts of one make one job. */
 export class JobAdmission {
   readonly #services: Services
-  readonly #ids = new WeakMap<Exchange, string>()
+  readonly #made = new WeakMap<Exchange, Pick<NewJob, 'id' | 'requestHash'>>()
   readonly #accepted = new WeakSet<Exchange>()
 
   constructor(services: Services) {
@@ -62,20 +63,23 @@ export class JobAdmission {
     const request = ex.request!
     const callback = operation.callback(request)
     if (callback) jobRunner.checkCallback(callback.url)
-    const id = this.#ids.get(ex) ?? operation.prefix + base62(ID_LENGTH)
-    this.#ids.set(ex, id)
     const idempotency = ex.header('idempotency-key') ?? null
     if (idempotency !== null && !IDEMPOTENCY.test(idempotency)) {
       throw errors.invalidParameters('idempotency-key: expected 1 to 128 visible ASCII characters', 'idempotency-key')
     }
+    const made = this.#made.get(ex) ?? {
+      id: operation.prefix + base62(ID_LENGTH),
+      requestHash: idempotency === null ? null : await hashOf(request),
+    }
+    this.#made.set(ex, made)
     const createdAt = now()
     return {
-      id,
+      id: made.id,
       kind: operation.kind,
       source: sourceOf(ex),
       params: JSON.stringify(operation.params(request, ex.target!)),
       idempotency,
-      requestHash: idempotency === null ? null : await hashOf(request),
+      requestHash: made.requestHash,
       callback,
       createdAt,
       deadlineAt: createdAt + jobRunner.timeoutMs,
@@ -138,7 +142,8 @@ function targetOf({ target }: Exchange): JobTarget {
 async function hashOf(request: Readonly<Ops[Op]>): Promise<string> {
   const turn = () => new Promise<void>(resolve => setImmediate(resolve))
   for (const upload of uploadsIn(request)) await upload.hash(turn)
-  return createHash('sha256').update(JSON.stringify(request)).digest('hex')
+  const hash = hashInSteps(request)
+  return ('next' in hash ? await inTurns(hash) : hash).digest('hex')
 }
 
 function uploadsIn(value: unknown): Upload[] {

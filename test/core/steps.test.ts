@@ -1,11 +1,13 @@
 /** JSON that is parsed and written in steps means what `JSON.parse` and `JSON.stringify` mean. */
+import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
+import { Upload } from '../../src/core/body.ts'
 import { textSteps } from '../../src/core/frame-steps.ts'
 import { parseSteps } from '../../src/core/json-steps.ts'
 import { isLongNumber, parseLossless } from '../../src/core/lossless-json.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
-import { stringifyInSteps, stringifySteps, weigh } from '../../src/core/stringify-steps.ts'
+import { hashInSteps, stringifyInSteps, stringifySteps, weigh } from '../../src/core/stringify-steps.ts'
 import { bodyOf, isMadeInSteps } from '../../src/upstream/content.ts'
 import { runs } from '../helpers/runs.ts'
 
@@ -47,6 +49,32 @@ t.test('what is parsed in steps is what JSON.parse makes of it', async t => {
     return JSON.stringify(all(parse(json)).value) === JSON.stringify(JSON.parse(json))
   })
   t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(30) }))
+})
+
+t.test('a hash in steps is that of the JSON text, where files stand by theirs', async t => {
+  const hashOf = (value: object) => {
+    const hash = hashInSteps(value)
+    const { value: made, count } = 'next' in hash ? all(hash) : { value: hash, count: 0 }
+    return { hash: made.digest('hex'), count }
+  }
+  const file = new Upload([Buffer.alloc(4 * 2 ** 20, 7)], '', '')
+  await file.hash(async () => {})
+  const withFile = values.map(value => ({ value, file, files: [{ file }] }))
+  const holds = fc.property(
+    fc.oneof(
+      values,
+      small.map(value => [value, file]),
+      withFile,
+    ),
+    value => {
+      const { hash } = hashOf(value)
+      return hash === createHash('sha256').update(JSON.stringify(value)).digest('hex')
+    },
+  )
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(30) }))
+  t.equal(hashOf({ file, text: 'x'.repeat(100_000) }).count, 0, 'what is small, at once')
+  t.ok(hashOf({ file, text: 'x'.repeat(8 * 2 ** 20) }).count >= 64)
+  t.ok(hashOf({ texts: Array(200_000).fill('x'.repeat(40)) }).count >= 64)
 })
 
 t.test('what is no JSON is refused, also within a long string', async t => {

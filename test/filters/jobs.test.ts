@@ -1,0 +1,42 @@
+/** The admission of jobs: what of a request is made once, and in how many turns of the event loop. */
+import t from 'tap'
+import { errors } from '../../src/core/error.ts'
+import type { HoldRequest, NewJob, Services } from '../../src/core/ports.ts'
+import { videos } from '../../src/endpoints/videos.ts'
+import { JobAdmission } from '../../src/filters/jobs.ts'
+import { exchange, principal } from '../core/kit.ts'
+import { inLoop } from '../helpers/in-loop.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+t.test('a large request is hashed in many turns of the event loop, and once for all its attempts', async t => {
+  const begun: NewJob[] = []
+  const services = {
+    now: () => 0,
+    jobs: { begin: async (job: NewJob) => ({ id: `hold-${begun.push(job)}` }), drop: async () => {} },
+    jobRunner: { timeoutMs: 1 },
+  }
+  const admission = new JobAdmission(services as object as Services)
+  const admit = async (headers: Record<string, string>, image: string, attempts: number) => {
+    const request = { model: 'film', prompt: 'a cat', seconds: 4, images: [{ url: image }] }
+    const ex = exchange({ endpoint: videos[0]!, request, headers, principal, target: target() })
+    for (let n = 0; n < attempts; n++) {
+      const failed = admission.handle(ex, {} as HoldRequest, () => Promise.reject(errors.overloaded()))
+      t.match(await failed.catch((error: unknown) => error), { status: 529 })
+    }
+    return begun.splice(0)
+  }
+  const image = `data:image/png;base64,${'x'.repeat(8 * 2 ** 20)}`
+  const key = { 'idempotency-key': 'a' }
+  await inLoop(async turn => {
+    const [first] = await admit(key, image, 1)
+    const once = turn()
+    t.ok(once >= 64, `${once} turns`)
+    const [second, third] = await admit(key, image, 3)
+    t.ok(turn() - once < 2 * once, 'attempts share it')
+    t.equal(third!.id, second!.id)
+    t.strictSame([second!.requestHash, third!.requestHash], [first!.requestHash, first!.requestHash])
+    t.match(first!.requestHash, /^[0-9a-f]{64}$/)
+    t.not((await admit(key, `${image}x`, 1))[0]!.requestHash, first!.requestHash)
+    t.equal((await admit({}, image, 1))[0]!.requestHash, null)
+  })
+})
