@@ -8,7 +8,7 @@ import type { CachedReply } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { hashInSteps } from '../core/stringify-steps.ts'
 import { inTurns } from '../lib/in-turns.ts'
-import { isHealed } from './healing.ts'
+import { isHealed } from './healing/index.ts'
 
 const options = s.object({
   /** Larger answers are not kept. */

@@ -5,7 +5,7 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Ops } from '../../src/core/ops.ts'
 import type { MediaFetcher } from '../../src/core/ports.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { Audio } from '../../src/filters/audio.ts'
+import { Audio } from '../../src/filters/translate/audio.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 

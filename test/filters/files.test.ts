@@ -5,7 +5,7 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { ChatRequest, ContentPart } from '../../src/core/ops.ts'
 import type { FetchedFile, MediaFetcher } from '../../src/core/ports.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { Files } from '../../src/filters/files.ts'
+import { Files } from '../../src/filters/translate/files.ts'
 import { exchange } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 

@@ -4,9 +4,9 @@ import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
-import { heal } from '../../src/filters/heal.ts'
-import { HealThreads, type HealThreadsOptions } from '../../src/filters/heal-threads.ts'
-import { type HealingServices, healed, healing } from '../../src/filters/healing.ts'
+import { heal } from '../../src/filters/healing/heal.ts'
+import { HealThreads, type HealThreadsOptions } from '../../src/filters/healing/heal-threads.ts'
+import { type HealingServices, healed, healing } from '../../src/filters/healing/index.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 
 t.test('JSON is found and repaired, and nothing else is touched', async t => {

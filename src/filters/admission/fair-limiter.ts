@@ -1,9 +1,9 @@
 /** Places for requests: so many at work, so many waiting for a short time, shared out among organizations. */
-import type { Cancellation } from '../core/cancel.ts'
-import { errors, type GatewayError } from '../core/error.ts'
-import { FairSlots } from '../core/fair-slots.ts'
-import type { Metrics } from '../core/ports.ts'
-import { timerMs } from '../lib/timer.ts'
+import type { Cancellation } from '../../core/cancel.ts'
+import { errors, type GatewayError } from '../../core/error.ts'
+import { FairSlots } from '../../core/fair-slots.ts'
+import type { Metrics } from '../../core/ports.ts'
+import { timerMs } from '../../lib/timer.ts'
 
 /** What bounds a `FairLimiter`; `waitMs` is in milliseconds. */
 export interface FairLimits {

@@ -1,11 +1,11 @@
 /** Files and audio of a chat request that stand at addresses: no provider is sent one (docs/contract.md#fetched-addresses). */
-import { errors, GatewayError } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { ChatRequest, ContentPart, Message } from '../core/ops.ts'
-import type { FetchedFile, MediaFetcher, Services } from '../core/ports.ts'
-import { nativeFormOf, type Target } from '../core/translator.ts'
-import { AUDIO_HEAD, audioType } from '../lib/audio-type.ts'
-import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
+import { errors, GatewayError } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { ChatRequest, ContentPart, Message } from '../../core/ops.ts'
+import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
+import { nativeFormOf, type Target } from '../../core/translator.ts'
+import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
+import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
 import { addressesOf, isAddress } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 

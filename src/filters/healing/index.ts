@@ -1,10 +1,10 @@
 /** Repairs malformed JSON answers on request (`plugins: [{ id: 'response-healing' }]`). */
-import type { Event, SourceEvent } from '../core/event.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
-import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
-import type { HealingSkipped, Log, Metrics } from '../core/ports.ts'
-import { s } from '../core/schema.ts'
+import type { Event, SourceEvent } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
+import type { HealingSkipped, Log, Metrics } from '../../core/ports.ts'
+import { s } from '../../core/schema.ts'
 import { heal, isJson } from './heal.ts'
 import { HealThreads } from './heal-threads.ts'
 

@@ -1,8 +1,8 @@
 /** The events of an answer that is paid for. */
-import type { Event } from '../core/event.ts'
-import type { Exchange, Outcome } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
-import { TOKEN_CHARACTERS } from '../core/usage.ts'
+import type { Event } from '../../core/event.ts'
+import type { Exchange, Outcome } from '../../core/exchange.ts'
+import type { Reply } from '../../core/filter.ts'
+import { TOKEN_CHARACTERS } from '../../core/usage.ts'
 import type { Meter } from './meter.ts'
 
 type Batch = IteratorResult<readonly Event[]>

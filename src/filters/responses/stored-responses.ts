@@ -1,19 +1,19 @@
 /** The stored responses of one request: those that it continues, and its own. */
-import { errors } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
-import { parseSteps } from '../core/json-steps.ts'
-import type { MemoryLease } from '../core/memory-budget.ts'
-import type { ResponseOwner, ResponseShare, Services } from '../core/ports.ts'
-import { Count, MAX_VALUES, Shape } from '../core/shape.ts'
+import { errors } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import { parseSteps } from '../../core/json-steps.ts'
+import type { MemoryLease } from '../../core/memory-budget.ts'
+import type { ResponseOwner, ResponseShare, Services } from '../../core/ports.ts'
+import { Count, MAX_VALUES, Shape } from '../../core/shape.ts'
 import {
   type ResponseTexts,
   type StoredForm,
   type StoredResponses,
   type StoredTurn,
   turnText,
-} from '../core/stored-responses.ts'
-import { weigh } from '../core/stringify-steps.ts'
-import type { Turns } from '../lib/turns.ts'
+} from '../../core/stored-responses.ts'
+import { weigh } from '../../core/stringify-steps.ts'
+import type { Turns } from '../../lib/turns.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
 export interface StoredBounds {

@@ -4,14 +4,14 @@
  * it; a stream that is cut short is charged for what was delivered, and an answer whose client has left for what its
  * provider has done.
  */
-import { asError, CLIENT_CLOSED, errors } from '../core/error.ts'
-import type { Exchange, Outcome } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
-import { type Money, parseDecimal, toNumber } from '../core/money.ts'
-import { labelsOf } from '../core/offer.ts'
-import type { Exhausted, Hold, HoldRequest, Services } from '../core/ports.ts'
-import { type Infer, s } from '../core/schema.ts'
-import { isByok } from '../routing/policy.ts'
+import { asError, CLIENT_CLOSED, errors } from '../../core/error.ts'
+import type { Exchange, Outcome } from '../../core/exchange.ts'
+import type { FilterFactory, Reply } from '../../core/filter.ts'
+import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
+import { labelsOf } from '../../core/offer.ts'
+import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
 import { allowanceOf, discounted, payerOf, refusal, storageOf, uncharged } from './funding.ts'

@@ -1,8 +1,8 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
-import type { Exchange } from '../core/exchange.ts'
-import { addPages } from '../core/media.ts'
-import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
-import { type Axis, MOST_OUTPUT, type Usage } from '../core/usage.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import { addPages } from '../../core/media.ts'
+import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../../core/money.ts'
+import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
 export interface Estimate {

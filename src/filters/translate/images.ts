@@ -1,8 +1,8 @@
 /** Images of a request that stand at addresses, for targets that take them as data only. */
-import { errors } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { ChatRequest, ContentPart, Message, Op, Ops } from '../core/ops.ts'
-import type { Services as AllServices, MediaFetcher } from '../core/ports.ts'
+import { errors } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { ChatRequest, ContentPart, Message, Op, Ops } from '../../core/ops.ts'
+import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
 import { addressesOf, isAddress } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'
 

@@ -1,7 +1,7 @@
 /** The events of an answer, of which the reasoning before its calls is kept. */
-import type { Event, ReasoningEvent, ToolEvent } from '../core/event.ts'
-import type { Reply } from '../core/filter.ts'
-import type { KeptCall } from './reasoning.ts'
+import type { Event, ReasoningEvent, ToolEvent } from '../../core/event.ts'
+import type { Reply } from '../../core/filter.ts'
+import type { KeptCall } from './index.ts'
 
 type Batch = IteratorResult<readonly Event[]>
 

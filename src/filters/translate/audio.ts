@@ -1,11 +1,11 @@
 /** Fetches a request's audio for targets that take files only (docs/contract.md#fetched-addresses). */
-import { Upload } from '../core/body.ts'
-import { errors, GatewayError } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { Ops } from '../core/ops.ts'
-import type { Services } from '../core/ports.ts'
-import type { Target } from '../core/translator.ts'
-import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../lib/audio-type.ts'
+import { Upload } from '../../core/body.ts'
+import { errors, GatewayError } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { Ops } from '../../core/ops.ts'
+import type { Services } from '../../core/ports.ts'
+import type { Target } from '../../core/translator.ts'
+import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../../lib/audio-type.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 
 const PARAM = 'url'

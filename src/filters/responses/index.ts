@@ -1,8 +1,8 @@
 /** Stores responses for the requests that continue them, where the project says so (docs/responses.md#state). */
-import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory } from '../core/filter.ts'
-import { type Infer, s } from '../core/schema.ts'
-import { Turns } from '../lib/turns.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { FilterFactory } from '../../core/filter.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import { Turns } from '../../lib/turns.ts'
 import { ExchangeResponses, type StoredBounds } from './stored-responses.ts'
 
 /** Oldest responses of an organization, or of a session, that one new response may displace: some milliseconds. */

@@ -1,9 +1,9 @@
 /** The row that is kept of a finished request: facts, no content. */
-import type { Exchange, Outcome } from '../core/exchange.ts'
-import type { Money } from '../core/money.ts'
-import { seriesOf } from '../core/offer.ts'
-import type { HoldRequest, RequestRow } from '../core/ports.ts'
-import { sourceOf } from './source.ts'
+import type { Exchange, Outcome } from '../../core/exchange.ts'
+import type { Money } from '../../core/money.ts'
+import { seriesOf } from '../../core/offer.ts'
+import type { HoldRequest, RequestRow } from '../../core/ports.ts'
+import { sourceOf } from '../source.ts'
 
 /** The columns that identify the row of a running request. */
 export const identityOf = (ex: Exchange): HoldRequest['request'] => ({

@@ -3,14 +3,14 @@
  * comes back without it gets it again.
  */
 import { createHash } from 'node:crypto'
-import type { Event } from '../core/event.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
-import { addDetail, type ReasoningDetail } from '../core/fold.ts'
-import type { Message, ToolCall } from '../core/ops.ts'
-import type { TurnStore } from '../core/ports.ts'
-import { type Infer, s } from '../core/schema.ts'
-import type { SealCheck } from '../core/seals.ts'
+import type { Event } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { FilterFactory, Reply } from '../../core/filter.ts'
+import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
+import type { Message, ToolCall } from '../../core/ops.ts'
+import type { TurnStore } from '../../core/ports.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import type { SealCheck } from '../../core/seals.ts'
 import { KeptReasoning } from './kept-reasoning.ts'
 
 const options = s.object({

@@ -1,8 +1,8 @@
 /** What the files that are fetched for one request take, and until when they are fetched. */
 import { setMaxListeners } from 'node:events'
-import { errors } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import { errors } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 
 /** At the same time for one request; each fetch listens to the signal. */
 const MAX_FETCHES = 20

@@ -1,8 +1,8 @@
 /** Threads that heal what would keep the event loop busy, shared out among organizations. */
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { FairSlots } from '../core/fair-slots.ts'
-import type { HealingSkipped } from '../core/ports.ts'
+import { FairSlots } from '../../core/fair-slots.ts'
+import type { HealingSkipped } from '../../core/ports.ts'
 
 /** Texts that are healed together, one after the other, in one thread. */
 interface HealThread {
