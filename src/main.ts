@@ -32,7 +32,7 @@ const WRONG = 2
 const NO_STORE = 3
 
 /** Time to end after a second signal, in milliseconds. */
-const HURRY_MS = 2_000
+const ABORT_MS = 2_000
 /** Grace for forgotten handles after everything was closed, in milliseconds. */
 const FORGOTTEN_MS = 1_000
 
@@ -126,7 +126,7 @@ function stop(): void {
   if (signals === 1) stopOnce()
   else if (signals === 2) {
     gateway?.abortDrain()
-    setTimeout(() => process.exit(FAILED), HURRY_MS).unref()
+    setTimeout(() => process.exit(FAILED), ABORT_MS).unref()
   } else if (signals > 2) process.exit(FAILED)
 }
 

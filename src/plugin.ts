@@ -44,7 +44,7 @@ export type {
   ToolCall,
 } from './core/ops.ts'
 export type { RealtimeForm } from './core/realtime.ts'
-export { MAX_PARSED_RESULTS, resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
+export { MAX_PARSED_RESULTS, resultText, resultWithErrorText, SHOWN_NEXT, shownFor } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
@@ -69,9 +69,9 @@ export {
   PendingToolCalls,
   parseDataUrl,
   pathSegment,
+  schemaInstruction,
   sniffImage,
   textOf,
-  toldSchema,
   toolArguments,
   turnOf,
 } from './core/wire.ts'

@@ -66,6 +66,18 @@ const retired: Readonly<Record<string, string>> = {
   misfit: 'argumentError',
   unmet: 'error, or issue',
   drawn: 'output_images, or imageUsage',
+  Bending: 'QuirkRun',
+  bending: 'run',
+  Passages: 'AnswerText',
+  spoken: 'output_audio, or audioOutput',
+  heard: 'input_audio, or audioInput',
+  HURRY_MS: 'ABORT_MS',
+  PATIENCE_MS: 'TIMEOUT_MS',
+  patience: 'a timeout',
+  patienceMs: 'timeoutMs',
+  verbatim: 'rawStrings',
+  toldResult: 'resultWithErrorText',
+  toldSchema: 'schemaInstruction',
 }
 /** Of the class Exchange. */
 const retiredMembers: Readonly<Record<string, string>> = {
@@ -75,6 +87,7 @@ const retiredMembers: Readonly<Record<string, string>> = {
   kept: 'a set of the filter billing',
   finished: 'a list of the filter billing',
   requestedId: 'a part of RoutePlan',
+  verbatim: 'rawStrings',
 }
 const retiredFiles = [
   'standing',
@@ -100,6 +113,7 @@ const retiredFiles = [
     'exact',
     'verbatim',
     'fault',
+    'passages',
   ])
   .map(name => `/${name}.ts`)
 

@@ -19,9 +19,9 @@ import { CitedText } from '../shared/claude/cited-text.ts'
 import { JsonAnswer, type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
 import { FORMAT } from '../shared/claude/thinking.ts'
 import { EventTemplate } from '../shared/event-template.ts'
+import { AnswerText } from './answer-text.ts'
 import { endingOf, finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
-import { Passages } from './passages.ts'
 import type { Delta, Message, Payload } from './payload.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
@@ -48,7 +48,7 @@ export class MessagesDecoder implements Decoder {
   /** Blocks still gathering input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
   readonly #cited = new CitedText()
-  readonly #passages: Passages
+  readonly #text: AnswerText
   readonly #repeated = new EventTemplate('text')
   #usage = new UsageMeter()
 
@@ -56,7 +56,7 @@ export class MessagesDecoder implements Decoder {
   constructor(mode: 'stream' | 'unary', target: Target, byTool = false) {
     this.#mode = mode
     this.#target = target
-    this.#passages = new Passages(byTool)
+    this.#text = new AnswerText(byTool)
     if (byTool) this.#cited.lose()
   }
 
@@ -157,7 +157,7 @@ export class MessagesDecoder implements Decoder {
   /** `read`: characters of the event, in a stream: a whole message has its report. */
   #blockStart(index: number, block: Block, read?: number): Event[] {
     const events: Event[] = []
-    if (block.type !== 'text') this.#passages.interrupt()
+    if (block.type !== 'text') this.#text.interrupt()
     switch (block.type) {
       case 'text':
         if (block.text) events.push(...this.#delta(index, { type: 'text_delta', text: block.text }))
@@ -173,10 +173,10 @@ export class MessagesDecoder implements Decoder {
       default: {
         const open = openBlock(block, this.#tools, this.#target.provider.id)
         this.#open.set(index, open)
-        if (open instanceof JsonAnswer) this.#passages.drop()
+        if (open instanceof JsonAnswer) this.#text.drop()
         if (open.isTool) {
           this.#tools += 1
-          append(events, this.#passages.release())
+          append(events, this.#text.release())
         }
         events.push(...open.start())
         if (read !== undefined && isOwnResult(block))
@@ -194,7 +194,7 @@ export class MessagesDecoder implements Decoder {
         if (typeof text !== 'string' || text === '') return []
         this.#emitted = true
         this.#cited.say(index, text)
-        return this.#passages.say(index, textEvent(text))
+        return this.#text.say(index, textEvent(text))
       }
       case 'input_json_delta': {
         const json = delta.partial_json
@@ -223,7 +223,7 @@ export class MessagesDecoder implements Decoder {
 
   #blockStop(index: number): Event[] {
     const open = this.#open.get(index)
-    if (!open) return [...this.#cited.end(), ...this.#passages.end()]
+    if (!open) return [...this.#cited.end(), ...this.#text.end()]
     this.#open.delete(index)
     this.#emitted = true
     return open.stop()
@@ -250,7 +250,7 @@ export class MessagesDecoder implements Decoder {
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
     append(events, this.#cited.end())
-    append(events, this.#passages.release())
+    append(events, this.#text.release())
     const explanation = said.stop_details?.explanation
     // A refusal before any output is free (docs/contract.md#cost).
     const free = stopReason === 'refusal' && !this.#emitted
@@ -273,7 +273,7 @@ export class MessagesDecoder implements Decoder {
   }
 
   #cite(block: number, citation: unknown): void {
-    if (citation != null) this.#passages.cite(citation)
+    if (citation != null) this.#text.cite(citation)
     const { type, url, title } = (citation ?? {}) as Record<string, unknown>
     if (type !== 'web_search_result_location' || typeof url !== 'string') return
     this.#emitted = true

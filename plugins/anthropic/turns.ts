@@ -58,7 +58,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
         break
       }
       case 'assistant': {
-        const blocks = spoken(message, at, target)
+        const blocks = assistantBlocks(message, at, target)
         // Thinking without text or calls is no turn.
         if (blocks.every(isThought) && !message.tool_calls?.length) break
         const turn = draft('assistant')
@@ -96,7 +96,7 @@ export const isThought = ({ type }: Block): boolean => type === 'thinking' || ty
 export const isResult = ({ type }: Block): boolean => type === 'tool_result'
 
 /** Assistant content before the tool calls. Thinking must open the turn. */
-function spoken(message: Message, at: string, target: Target): Block[] {
+function assistantBlocks(message: Message, at: string, target: Target): Block[] {
   const blocks = replayThinking(message, target)
   for (const native of message.provider_native_blocks ?? []) {
     const { provider, ...block } = native as Block

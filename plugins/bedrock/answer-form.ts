@@ -1,5 +1,5 @@
 /** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by an instruction. */
-import { type ChatRequest, type Json, type Mapping, toldSchema, wellFormed } from '../../src/plugin.ts'
+import { type ChatRequest, type Json, type Mapping, schemaInstruction, wellFormed } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { familyOf } from './family.ts'
 
@@ -36,5 +36,5 @@ export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, f
   const { type = 'object' } = schema
   const hasTools = mapping.supports.has('tools') && mapping.parameters?.has('tool_choice') !== false
   if (forcible && hasTools && type === 'object') return { toolSchema: { type, ...schema } }
-  return { instruction: toldSchema(schema) }
+  return { instruction: schemaInstruction(schema) }
 }

@@ -6,8 +6,8 @@ import {
   type Message,
   objectArguments,
   PendingToolCalls,
+  resultWithErrorText,
   type Target,
-  toldResult,
   turnOf,
 } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
@@ -91,7 +91,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
         const slot = slots.answeredBy(message, at)
         const point = cachePoint(markOf(message), target.mapping)
         const marks = MAKERS_WITH_STATUS.has(maker)
-        const output = outputOf(marks ? message.content : toldResult(message), at, contents)
+        const output = outputOf(marks ? message.content : resultWithErrorText(message), at, contents)
         const status = marks && message.is_error === true ? 'error' : undefined
         slot.result = [resultBlock(slot.id, output, 'No output', status), ...point]
         draft('user')

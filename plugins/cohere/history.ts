@@ -2,9 +2,9 @@
 import {
   type Json,
   type Message,
+  resultWithErrorText,
   shownFor,
   type Target,
-  toldResult,
   toolArguments,
   wellFormed,
 } from '../../src/plugin.ts'
@@ -99,6 +99,6 @@ function callOf(answered: Answered): Json {
 /** Adds content of a result that only a user message may carry to `shown`. */
 function resultOf(answered: Answered, shown: Json[]): Json {
   const { result, at } = answered
-  const content = result ? resultContent(toldResult(result), at, shownFor(result).text, shown) : NO_RESULT
+  const content = result ? resultContent(resultWithErrorText(result), at, shownFor(result).text, shown) : NO_RESULT
   return { role: 'tool', tool_call_id: idOf(answered), content }
 }

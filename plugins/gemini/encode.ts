@@ -5,8 +5,8 @@ import {
   type Json,
   type Mapping,
   pathSegment,
+  schemaInstruction,
   type Target,
-  toldSchema,
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
@@ -86,7 +86,7 @@ function candidatesOf(n: number, stream: boolean): number {
 }
 
 function instructionOf(format: ChatRequest['response_format']): string | undefined {
-  if (format?.type === 'json_schema') return toldSchema(format.json_schema.schema)
+  if (format?.type === 'json_schema') return schemaInstruction(format.json_schema.schema)
   return format?.type === 'json_object' ? 'Respond with one JSON object and nothing else.' : undefined
 }
 

@@ -6,8 +6,8 @@ import {
   endsInAnswer,
   type Json,
   type Message,
+  resultWithErrorText,
   type Target,
-  toldResult,
   toolArguments,
   wellFormed,
 } from '../../src/plugin.ts'
@@ -96,6 +96,6 @@ function resultOf({ call, copy, result, at }: Answered): Json {
     role: 'tool',
     name: wireName(call.function.name, at),
     tool_call_id: wireId(call.id, copy),
-    content: result ? joined(contentOf(toldResult(result), at)) : NO_RESULT,
+    content: result ? joined(contentOf(resultWithErrorText(result), at)) : NO_RESULT,
   }
 }

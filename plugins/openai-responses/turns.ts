@@ -5,9 +5,9 @@ import {
   type Json,
   type Message,
   PendingToolCalls,
+  resultWithErrorText,
   type Target,
   type ToolCall,
-  toldResult,
   toolArguments,
 } from '../../src/plugin.ts'
 import { inputOf, outputOf } from './parts.ts'
@@ -45,7 +45,7 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
       case 'tool':
       case 'function': {
         const call = calls.answeredBy(message, at)
-        const output = inputOf(toldResult(message), at, breakpoints) ?? ''
+        const output = inputOf(resultWithErrorText(message), at, breakpoints) ?? ''
         if (call.output) call.output.output = output
         else {
           call.output = outputItem(call, output)

@@ -3,9 +3,9 @@ import {
   type ChatRequest,
   errors,
   type Json,
+  schemaInstruction,
   type Target,
   type Tool,
-  toldSchema,
   type WireRequest,
 } from '../../src/plugin.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
@@ -47,7 +47,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const schema = untakenSchema(request, target)
   if (schema) {
     body.response_format = { type: 'json_object' }
-    body.messages = withSystemText(body.messages as Json[], toldSchema(schema))
+    body.messages = withSystemText(body.messages as Json[], schemaInstruction(schema))
   }
 
   const maxTokens = request.max_completion_tokens ?? request.max_tokens

@@ -1,5 +1,12 @@
 /** Tool results of this wire are text: OpenAI rejects other parts in them. */
-import { type ContentPart, type Message, resultText, SHOWN_NEXT, shownFor, toldResult } from '../../src/plugin.ts'
+import {
+  type ContentPart,
+  type Message,
+  resultText,
+  resultWithErrorText,
+  SHOWN_NEXT,
+  shownFor,
+} from '../../src/plugin.ts'
 
 const isResult = ({ role }: Message): boolean => role === 'tool' || role === 'function'
 const isText = ({ type }: ContentPart): boolean => type === 'text' || type === 'refusal'
@@ -26,7 +33,7 @@ export function withTextResults(messages: readonly Message[]): readonly Message[
 
 /** A result with text only; its other content is added to `shown`. */
 function plain(message: Message, shown: ContentPart[]): Message {
-  const content = toldResult(message)
+  const content = resultWithErrorText(message)
   if (!Array.isArray(content) || content.every(isText)) return { ...message, content }
   shown.push(shownFor(message), ...content.filter(part => !isText(part)))
   return { ...message, content: resultText(content) || SHOWN_NEXT }

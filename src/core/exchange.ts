@@ -137,7 +137,7 @@ export class Exchange {
   /** Releases memory of the body other than the request. */
   #releaseBody: (() => void) | undefined = undefined
   /** Raw strings of the body, until no further target can be tried. */
-  verbatim: RawStrings | undefined = undefined
+  rawStrings: RawStrings | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
   /** True when a part of `usage` is the gateway's estimate. */
@@ -205,10 +205,10 @@ export class Exchange {
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
-    this.#input ??= this.#body().then(({ value, verbatim, values = 0, release }) => {
+    this.#input ??= this.#body().then(({ value, rawStrings, values = 0, release }) => {
       this.#releaseBody = release
       this.timings.read = performance.now()
-      this.verbatim = verbatim
+      this.rawStrings = rawStrings
       this.values = values
       return this.stored ? this.stored.read(value).then(body => this.#decode(body)) : this.#decode(value)
     })
@@ -231,7 +231,7 @@ export class Exchange {
     this.outbound = undefined
     this.outboundParts = undefined
     this.encoding = undefined
-    this.verbatim = undefined
+    this.rawStrings = undefined
     this.#releaseBody?.()
     this.#releaseBody = undefined
   }

@@ -12,7 +12,7 @@ const MAX_LOOKS = 16
 /** A body that was parsed, and the long strings in it; nothing where none were kept. */
 export interface Body {
   readonly value: unknown
-  readonly verbatim?: RawStrings | undefined
+  readonly rawStrings?: RawStrings | undefined
   /** How many values it holds, where they were counted. */
   readonly values?: number
   /** Frees what is held of the body beside `value`; present where that is much. */

@@ -16,7 +16,7 @@ export function resultText(content: Content): string {
 }
 
 /** The content of a result, for wires that have no mark for a tool that failed: its text says so. */
-export function toldResult({ content, is_error: failed }: Message): Content {
+export function resultWithErrorText({ content, is_error: failed }: Message): Content {
   if (failed !== true) return content
   if (!Array.isArray(content)) return failure(content ?? '')
   const first = content.findIndex(isText)

@@ -123,7 +123,7 @@ export function pathSegment(id: string): string {
 export const newCallId = (): string => `call_${crypto.randomUUID().replaceAll('-', '')}`
 
 /** An instruction to follow a schema, for wires that cannot enforce it. */
-export const toldSchema = (schema: Json): string =>
+export const schemaInstruction = (schema: Json): string =>
   `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`
 
 /**

@@ -23,7 +23,7 @@ const STEP_BYTES = 256 * 1024
 const LOCATED = 4 * LARGE
 const POSITION = / at position \d+( \(line \d+ column \d+\))?/
 /** Bytes from which a body's long strings are kept as they were written. */
-const VERBATIM = 16 * 1024
+const RAW_STRINGS = 16 * 1024
 
 /**
  * Rejects with 400, 408, 413, 499 or 529 as a GatewayError. `declared` is the length that the client announced;
@@ -50,7 +50,7 @@ function* parsing(body: Buffer, read: Read, values?: number): Generator<undefine
   const scan = new ShapeScan(body, values)
   while (!scan.run(SCAN_STEPS)) yield
   yield
-  const whole = body.length < VERBATIM ? parsed(body, read) : yield* withLong(body, scan, read)
+  const whole = body.length < RAW_STRINGS ? parsed(body, read) : yield* withLong(body, scan, read)
   yield
   return freed(whole, scan)
 }
@@ -85,9 +85,9 @@ function parsed(body: Buffer, read: Read): Body {
 
 /** Without the keys that would reach a prototype. */
 function freed(body: Body, { suspicious, values }: ShapeScan): Body {
-  const { value, verbatim } = body
-  if (!suspicious || typeof value !== 'object' || value === null) return { value, verbatim, values }
-  return { value: secureJson.scan(value, rules), verbatim, values }
+  const { value, rawStrings } = body
+  if (!suspicious || typeof value !== 'object' || value === null) return { value, rawStrings, values }
+  return { value: secureJson.scan(value, rules), rawStrings, values }
 }
 
 /** Behind the byte order mark. */

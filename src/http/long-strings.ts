@@ -11,7 +11,7 @@ export class LongStrings {
   readonly #body: Buffer
   readonly #spans: readonly number[]
   readonly #piece: number
-  readonly #verbatim = new RawStrings()
+  readonly #rawStrings = new RawStrings()
   /** The body with marks in place of what was parsed already. */
   #before = ''
   /** What stands before it has been parsed. */
@@ -47,9 +47,9 @@ export class LongStrings {
     const [from, to] = [this.#spans[this.#span]!, this.#spans[this.#span + 1]!]
     if (to - from <= this.#piece) this.#text = JSON.parse(body.toString('utf8', from, to)) as string
     else if (!this.#toEnd(to - 1)) return true
-    this.#before += `${body.toString('utf8', this.#at, from)}"${markOf(this.#verbatim.size)}"`
+    this.#before += `${body.toString('utf8', this.#at, from)}"${markOf(this.#rawStrings.size)}"`
     this.#at = to
-    this.#verbatim.add(this.#text, body.subarray(from, to))
+    this.#rawStrings.add(this.#text, body.subarray(from, to))
     this.#text = ''
     this.#within = undefined
     this.#span += 2
@@ -75,9 +75,9 @@ export class LongStrings {
   /** All of the body; `read` is as `JSON.parse`. Throws a SyntaxError where it is not JSON. */
   whole(rest: string, read: (json: string) => unknown): Body {
     const value = read(rest)
-    const verbatim = this.#verbatim
-    if (verbatim.size === 0) return { value }
-    return { value: restored(value, index => verbatim.textAt(index)), verbatim }
+    const rawStrings = this.#rawStrings
+    if (rawStrings.size === 0) return { value }
+    return { value: restored(value, index => rawStrings.textAt(index)), rawStrings }
   }
 }
 

@@ -70,10 +70,10 @@ export class ClientEvents {
     const own: Readonly<Json> = isObject(response) ? response : {}
     const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : maxOutput
     const modalities = own.output_modalities
-    const spoken = Array.isArray(modalities) ? modalities.includes('audio') : hasAudio
+    const audioOutput = Array.isArray(modalities) ? modalities.includes('audio') : hasAudio
     const { format } = audioOf(own).output
     return {
-      expected: this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, spoken, own),
+      expected: this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, audioOutput, own),
       outputRate: format === undefined ? outputRate : bytesPerSecond(format),
       reported: this.#conversation.begin(own),
     }

@@ -44,7 +44,9 @@ export class Health {
     const org = tenantOf(context)
     this.#services.circuits.begin(candidate.key, org)
     this.#services.circuits.begin(key, org)
-    return isStreamed(step, context) ? this.#outliers.began(candidate.key, this.#patience(candidate.key, org), org) : 0
+    return isStreamed(step, context)
+      ? this.#outliers.began(candidate.key, this.#lateAfterMs(candidate.key, org), org)
+      : 0
   }
 
   /** The client left before the answer of an attempt began. */
@@ -111,7 +113,7 @@ export class Health {
   }
 
   /** Milliseconds after which the first piece of a stream is late, by what is usual. */
-  #patience(key: string, org: string): number {
+  #lateAfterMs(key: string, org: string): number {
     const usual = this.#services.measurements.read(key, this.#history, org)?.latency
     return Math.max(LATE_MS, LATE_FACTOR * (usual ?? this.#settings.thresholds.default_latency))
   }

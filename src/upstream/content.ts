@@ -17,21 +17,21 @@ export const JSON_TYPE = 'application/json'
 /** Characters from which a body is made in steps. */
 const LARGE = 1024 * 1024
 
-/** `verbatim`: long strings as the client wrote them. A large body is made in steps. */
+/** `rawStrings`: long strings as the client wrote them. A large body is made in steps. */
 export function bodyOf(
   { method = 'POST', body, files, bytes }: WireRequest,
-  verbatim?: RawStrings,
+  rawStrings?: RawStrings,
 ): Content | Generator<undefined, Content> {
   if (method !== 'POST') return { type: undefined, body: undefined }
   if (bytes) return { type: undefined, body: bytes }
   if (files) return formOf(body, files)
-  if (weigh(body) > LARGE) return largeJson(body, verbatim)
-  const json = verbatim ? verbatim.stringify(body) : stringifyLossless(JSON.stringify(body))
+  if (weigh(body) > LARGE) return largeJson(body, rawStrings)
+  const json = rawStrings ? rawStrings.stringify(body) : stringifyLossless(JSON.stringify(body))
   return { type: JSON_TYPE, body: json }
 }
 
-function* largeJson(body: object, verbatim: RawStrings | undefined): Generator<undefined, Content> {
-  const pieces = yield* stringifySteps(body, verbatim)
+function* largeJson(body: object, rawStrings: RawStrings | undefined): Generator<undefined, Content> {
+  const pieces = yield* stringifySteps(body, rawStrings)
   yield
   // In one piece, so that it can be sent again where a socket has gone stale.
   return { type: JSON_TYPE, body: Buffer.concat(pieces) }

@@ -244,7 +244,7 @@ function send(
       fresh,
     })
   }
-  const content = bodyOf(request, ex.verbatim)
+  const content = bodyOf(request, ex.rawStrings)
   const signed = isMadeInSteps(content)
     ? inTurns(content).then(made => sign(target, request, ex.id, made))
     : sign(target, request, ex.id, content)

@@ -42,7 +42,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #began: number
   #deadline: number
   #phase: 'first event' | 'idle' = 'first event'
-  /** From when on the patience of this phase counts. */
+  /** When this phase began, or the last bytes were taken. */
   #since: number
   /** Set once and moved only when it goes off: chunks come a thousand times more often. */
   #timer: NodeJS.Timeout
@@ -109,7 +109,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   committed(streams: boolean): void {
     this.#phase = 'idle'
     this.#since = performance.now()
-    // It was set for the first event, for which there may be more patience.
+    // It was set for the first event, whose timeout may be longer.
     if (!this.#settled) {
       clearTimeout(this.#timer)
       this.#timer = this.#wakeAfter(Math.min(this.#idleMs, this.#deadline - this.#since))
@@ -210,10 +210,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
       else this.#timer = this.#wakeAfter(remainingMs)
       return
     }
-    const patienceMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
+    const phaseMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
     if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
-    else if (patienceMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
-    else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))
+    else if (phaseMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
+    else this.#timer = this.#wakeAfter(Math.min(phaseMs, remainingMs))
   }
 
   /** The client has left, or the gateway is to give up, also what it reads on. */

@@ -19,7 +19,7 @@ type Message =
 type Failure = Pick<Error, 'name' | 'message'> & Partial<NodeJS.ErrnoException & { port: number; status: number }>
 
 /** Default time limit of a call, in milliseconds. */
-const PATIENCE_MS = 5_000
+const TIMEOUT_MS = 5_000
 
 interface Pending {
   readonly timer: NodeJS.Timeout | undefined
@@ -42,20 +42,20 @@ export class Channel<Theirs extends Calls> {
     wire.onClose(() => this.#close())
   }
 
-  /** Rejects with the error of the other side, when the channel closes, or after `patienceMs` without an answer. */
+  /** Rejects with the error of the other side, when the channel closes, or after `timeoutMs` without an answer. */
   call<N extends keyof Theirs & string>(
     name: N,
     argument: Parameters<Theirs[N]>[0],
-    patienceMs = PATIENCE_MS,
+    timeoutMs = TIMEOUT_MS,
   ): Promise<Awaited<ReturnType<Theirs[N]>>> {
     if (this.#closed) return Promise.reject(new Error(`"${name}": the other process has ended`))
     const id = ++this.#calls
     return new Promise((resolve, reject) => {
       const late = () => {
         this.#pending.delete(id)
-        reject(new Error(`"${name}": the other process has not answered for ${patienceMs} ms`))
+        reject(new Error(`"${name}": the other process has not answered for ${timeoutMs} ms`))
       }
-      const timer = Number.isFinite(patienceMs) ? setTimeout(late, patienceMs) : undefined
+      const timer = Number.isFinite(timeoutMs) ? setTimeout(late, timeoutMs) : undefined
       this.#pending.set(id, { timer, resolve: resolve as Pending['resolve'], reject })
       this.#send({ call: name, argument, id })
     })

@@ -105,7 +105,7 @@ export class Pool {
   async callAll<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
-    patienceMs?: number,
+    timeoutMs?: number,
   ): Promise<Answers<Awaited<ReturnType<WorkerCalls[N]>>>> {
     const running = this.#slots.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
@@ -113,7 +113,7 @@ export class Pool {
     const call = async (slot: WorkerSlot) => {
       const { pid } = slot
       try {
-        answers.set(pid, await slot.call(name, argument, patienceMs))
+        answers.set(pid, await slot.call(name, argument, timeoutMs))
       } catch (err) {
         this.#log.warn({ worker: pid, err }, 'worker command failed')
         refusals.set(pid, err as Error)

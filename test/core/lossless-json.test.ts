@@ -136,9 +136,9 @@ for (const [wire, answer] of answers) {
     const { body } = wire.encode(request, to, false)
     t.match(stringifyLossless(JSON.stringify(body)), args)
     const long = 'x'.repeat(2000)
-    const verbatim = new RawStrings()
-    verbatim.add(long, Buffer.from(JSON.stringify(long)))
-    t.match(String(verbatim.stringify({ before: body, long, after: body })), new RegExp(`${ID}.*x{2000}.*${ID}`))
+    const rawStrings = new RawStrings()
+    rawStrings.add(long, Buffer.from(JSON.stringify(long)))
+    t.match(String(rawStrings.stringify({ before: body, long, after: body })), new RegExp(`${ID}.*x{2000}.*${ID}`))
   })
 }
 

@@ -11,16 +11,16 @@ const long = (text: string, spell = JSON.stringify) => ({ text, written: spell(t
 const spelled = (text: string) =>
   `"${[...text].map(c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')}"`
 const keeping = (...strings: { text: string; written: string }[]) => {
-  const verbatim = new RawStrings()
-  for (const { text, written } of strings) verbatim.add(text, Buffer.from(written))
-  return verbatim
+  const rawStrings = new RawStrings()
+  for (const { text, written } of strings) rawStrings.add(text, Buffer.from(written))
+  return rawStrings
 }
 
 t.test('a long string is written as its client wrote it, wherever it stands', async t => {
   const line = long('a "quoted" line\n'.repeat(100))
   const code = long('x'.repeat(2000), spelled)
   const other = long('é€😀'.repeat(1000))
-  const verbatim = keeping(line, code, other)
+  const rawStrings = keeping(line, code, other)
   const body = {
     model: 'm',
     gone: undefined,
@@ -28,19 +28,19 @@ t.test('a long string is written as its client wrote it, wherever it stands', as
     tools: [undefined, { text: line.text }, 1.5, true],
     again: code.text,
   }
-  const out = String(verbatim.stringify(body))
+  const out = String(rawStrings.stringify(body))
   t.strictSame(JSON.parse(out), JSON.parse(JSON.stringify(body)))
   for (const { written } of [line, code, other]) t.ok(out.includes(written))
   t.equal(out.split(code.written).length, 3, 'as often as it stands there')
-  t.equal(String(verbatim.stringify(body)), out, 'and the same the next time')
+  t.equal(String(rawStrings.stringify(body)), out, 'and the same the next time')
 })
 
 t.test('what was not kept is written as ever', async t => {
-  const verbatim = keeping(long('kept '.repeat(1000)))
+  const rawStrings = keeping(long('kept '.repeat(1000)))
   for (const value of ['new "text"\n'.repeat(500), 'short', 1, null, [], {}, { a: [{ b: 'c' }] }]) {
-    t.equal(String(verbatim.stringify(value)), JSON.stringify(value))
+    t.equal(String(rawStrings.stringify(value)), JSON.stringify(value))
   }
-  t.type(verbatim.stringify({ a: 1 }), 'string')
+  t.type(rawStrings.stringify({ a: 1 }), 'string')
   t.equal(keeping().stringify(['x'.repeat(5000)]), JSON.stringify(['x'.repeat(5000)]))
 })
 
@@ -59,9 +59,9 @@ t.test('the JSON of any value is what JSON.stringify would mean', async t => {
     { minLength: 1 },
   )
   const holds = fc.property(strings, fc.jsonValue(), fc.nat(), (texts, json, at) => {
-    const verbatim = keeping(...texts.map(text => long(text)))
+    const rawStrings = keeping(...texts.map(text => long(text)))
     const value = { json, [texts[0]!.slice(0, 9)]: texts, deep: [[{ one: texts[at % texts.length] }]] }
-    return String(verbatim.stringify(value)) === JSON.stringify(value)
+    return String(rawStrings.stringify(value)) === JSON.stringify(value)
   })
   t.doesNotThrow(() => fc.assert(holds, { numRuns: 300 }))
 })

@@ -9,7 +9,7 @@ import { startUpstream } from '../helpers/upstream.ts'
 const upstream = await startUpstream(t)
 const providers = { a: { base_url: upstream.url('a') } }
 const POLL_MS = 20
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 /** Timers of five seconds never fire. */
 const PATIENT = `const { setTimeout: real } = globalThis
@@ -63,7 +63,7 @@ for (const workers of [1, 2]) {
       t.equal((await gateway.admin('GET', '/ready')).status, 503)
       const start = performance.now()
       let answer = await gateway.chat(ask)
-      while (answer.status === 200 && performance.now() - start < PATIENCE_MS) {
+      while (answer.status === 200 && performance.now() - start < TIMEOUT_MS) {
         await sleep(POLL_MS)
         answer = await gateway.chat(ask)
       }

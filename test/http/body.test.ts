@@ -175,9 +175,9 @@ t.test('long strings of a body are parsed as they are, and kept as they were wri
       constructorAction: 'remove',
     })
     const { req, res } = request([body])
-    const { value, verbatim } = await readJson(req, res, 2_000_000, intake())
+    const { value, rawStrings } = await readJson(req, res, 2_000_000, intake())
     t.equal(JSON.stringify(value), JSON.stringify(expected), `${body.slice(0, 20)}…`)
-    const again = String(verbatim?.stringify(value) ?? JSON.stringify(value))
+    const again = String(rawStrings?.stringify(value) ?? JSON.stringify(value))
     t.equal(JSON.stringify(JSON.parse(again)), JSON.stringify(expected))
     if (body.startsWith('{"a":') && body.includes(spelled)) t.ok(again.includes(spelled), 'in its own spelling')
   }

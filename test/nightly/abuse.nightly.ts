@@ -16,9 +16,9 @@ const CONNECTIONS = 4000
 const MS = 60_000
 const PROBES_PER_SECOND = 5
 /** A probe that takes longer counts as refused. */
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 const FUZZERS = 16
-const FUZZ_PATIENCE_MS = 250
+const FUZZ_TIMEOUT_MS = 250
 const RECORDED = 200
 const SEED = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31))
 
@@ -62,7 +62,7 @@ t.test(`PA-17 ${CONNECTIONS} clients that are slow on purpose keep no other clie
     const times: number[] = []
     const refused: unknown[] = []
     await pace(PROBES_PER_SECOND, MS, async () => {
-      const { status, body, ms } = await raw(gateway.port, probe, { responses: 1, timeoutMs: PATIENCE_MS })
+      const { status, body, ms } = await raw(gateway.port, probe, { responses: 1, timeoutMs: TIMEOUT_MS })
       if (status === 200) times.push(ms)
       else refused.push({ status, body })
     })
@@ -146,7 +146,7 @@ t.test('PA-18 requests of which some bytes are wrong break nothing', async t => 
     const below = (limit: number) => Math.floor(next() * limit)
     while (performance.now() < until) {
       const bytes = mutated(corpus[below(corpus.length)]!, corpus, below)
-      const { responses } = await raw(gateway.port, pieces(bytes, below), { responses: 1, timeoutMs: FUZZ_PATIENCE_MS })
+      const { responses } = await raw(gateway.port, pieces(bytes, below), { responses: 1, timeoutMs: FUZZ_TIMEOUT_MS })
       for (const { status, body } of responses.length > 0 ? responses : [{ status: 0, body: '' }]) {
         statuses.set(status, (statuses.get(status) ?? 0) + 1)
         if (status === 500) wrong.push({ sent: bytes.toString('latin1'), body })

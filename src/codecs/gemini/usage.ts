@@ -5,7 +5,7 @@ import { toNumber } from '../../core/money.ts'
 /** With its cost in USD; null while the price is unknown. Call it after the last event. */
 export function usageOf({ usage, cost }: Exchange): object {
   const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
-  const heard = usage.input_audio ?? 0
+  const audioInput = usage.input_audio ?? 0
   const imageTokens = usage.image_output ?? 0
   return {
     promptTokenCount: prompt,
@@ -14,8 +14,8 @@ export function usageOf({ usage, cost }: Exchange): object {
     ...(thoughts > 0 && { thoughtsTokenCount: thoughts }),
     totalTokenCount: prompt + completion,
     promptTokensDetails: [
-      counted('TEXT', Math.max(0, prompt - heard)),
-      ...(heard > 0 ? [counted('AUDIO', heard)] : []),
+      counted('TEXT', Math.max(0, prompt - audioInput)),
+      ...(audioInput > 0 ? [counted('AUDIO', audioInput)] : []),
     ],
     ...(imageTokens > 0 && { candidatesTokensDetails: [counted('IMAGE', imageTokens)] }),
     cost: cost && toNumber(cost.total),

@@ -66,11 +66,11 @@ function dearest(rates: Rates, output: readonly string[]): bigint {
     completion = 0n,
     internal_reasoning: thought = 0n,
     image_output: imageRate = 0n,
-    output_audio: spoken = 0n,
+    output_audio: audioRate = 0n,
   } = rates
   let rate = thought > completion ? thought : completion
   if (imageRate > rate && output.includes('image')) rate = imageRate
-  if (spoken > rate && output.includes('audio')) rate = spoken
+  if (audioRate > rate && output.includes('audio')) rate = audioRate
   return rate
 }
 

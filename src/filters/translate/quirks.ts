@@ -12,7 +12,7 @@ interface QuirkStep {
   readonly change: Change
 }
 /** `parent` may be changed. */
-type Change = (parent: Json, bending: Bending) => void
+type Change = (parent: Json, run: QuirkRun) => void
 
 /**
  * Changes `body` in place; what is nested is copied first, because encoders share it with the client's request. Throws
@@ -21,8 +21,8 @@ type Change = (parent: Json, bending: Bending) => void
 export function applyQuirks(provider: Provider, body: Json): void {
   const steps = stepsOf(provider)
   if (steps.length === 0) return
-  const bending = new Bending(provider)
-  for (const { segments, change } of steps) bending.visit(body, segments, 0, change)
+  const run = new QuirkRun(provider)
+  for (const { segments, change } of steps) run.visit(body, segments, 0, change)
 }
 
 const compiled = new WeakMap<Provider, readonly QuirkStep[]>()
@@ -50,16 +50,16 @@ function compile(quirks: Quirks): QuirkStep[] {
     ),
     ...Object.entries(quirks.default).map(([path, value]) => {
       const { length } = JSON.stringify(value) ?? ''
-      return at(path, key => (parent, bending) => {
+      return at(path, key => (parent, run) => {
         if (parent[key] != null) return
-        bending.adds(key.length + length)
+        run.adds(key.length + length)
         parent[key] = value
       })
     }),
     ...Object.entries(quirks.rename).map(([path, name]) =>
-      at(path, key => (parent, bending) => {
+      at(path, key => (parent, run) => {
         if (!Object.hasOwn(parent, key)) return
-        bending.adds(Math.max(0, name.length - key.length))
+        run.adds(Math.max(0, name.length - key.length))
         parent[name] = parent[key]
         delete parent[key]
       }),
@@ -68,7 +68,7 @@ function compile(quirks: Quirks): QuirkStep[] {
 }
 
 /** One body while it is changed. Each object and list of it is copied once, however many quirks there are. */
-class Bending {
+class QuirkRun {
   readonly #provider: Provider
   readonly #own = new Set<object>()
   #added = 0

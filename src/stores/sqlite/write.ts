@@ -1,7 +1,7 @@
 /** One write that waits for its transaction. */
 
 /** How long a write waits for the lock of another process. */
-export const PATIENCE_MS = 500
+export const LOCK_TIMEOUT_MS = 500
 
 /** Work of a transaction, with a callback for its result. */
 export interface WriteJob {
@@ -38,7 +38,7 @@ export class Write<T> implements WriteJob {
     this.#explain = explain
     this.#resolve = resolve
     this.#reject = reject
-    this.until = performance.now() + PATIENCE_MS
+    this.until = performance.now() + LOCK_TIMEOUT_MS
   }
 
   run(): void {

@@ -7,7 +7,7 @@ import type { Statement } from 'better-sqlite3'
 import { StoreError } from '../../core/ports.ts'
 import type { Sqlite } from './open.ts'
 import type { WalSync } from './wal-sync.ts'
-import { type Durability, type Explain, PATIENCE_MS, Write, type WriteJob } from './write.ts'
+import { type Durability, type Explain, LOCK_TIMEOUT_MS, Write, type WriteJob } from './write.ts'
 
 /** Mean delay between attempts. An attempt costs microseconds, and a busy process frees the lock only briefly. */
 const RETRY_MS = 3
@@ -240,10 +240,10 @@ export class Writer {
   /** Fails the jobs whose deadline has passed; they come first. */
   #giveUp(): void {
     const now = performance.now()
-    const patient = this.#queue.findIndex(job => job.until > now)
-    const late = this.#queue.splice(0, patient < 0 ? this.#queue.length : patient)
+    const onTime = this.#queue.findIndex(job => job.until > now)
+    const late = this.#queue.splice(0, onTime < 0 ? this.#queue.length : onTime)
     if (late.length === 0) return
-    const message = `Another process has kept the database ${this.#db.name} locked for ${PATIENCE_MS} ms.`
+    const message = `Another process has kept the database ${this.#db.name} locked for ${LOCK_TIMEOUT_MS} ms.`
     this.#fail(late, new StoreError(message))
   }
 }

@@ -4,7 +4,7 @@ import type { Event } from '../../src/plugin.ts'
 const passage = (citations: readonly unknown[]): Event => ({ type: 'passage', wire: 'anthropic.messages', citations })
 
 /** A `passage` event ends a stretch of text and carries its citations. */
-export class Passages {
+export class AnswerText {
   /** The block of the latest text, unless another event followed. */
   #spoke: number | undefined
   #citations: unknown[] = []
