@@ -76,6 +76,7 @@ const retired: Readonly<Record<string, string>> = {
   patience: 'a timeout',
   patienceMs: 'timeoutMs',
   verbatim: 'rawStrings',
+  tenantOf: 'Exchange.tenant, or RoutingQuery.tenant',
   toldResult: 'resultWithErrorText',
   toldSchema: 'schemaInstruction',
 }

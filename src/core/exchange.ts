@@ -188,6 +188,11 @@ export class Exchange {
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
   }
 
+  /** The organization whose shares of the process the request takes; '' before it is known. */
+  get tenant(): string {
+    return this.principal?.orgId ?? ''
+  }
+
   /** The client's address, if known. */
   get clientAddress(): Address | undefined {
     return clientAddress(this.peer, this.header('x-forwarded-for'), this.trustedProxies)

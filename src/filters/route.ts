@@ -12,7 +12,7 @@ import { Health } from '../routing/health.ts'
 import { namedModels, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
-import { tenantOf, viewerOf } from '../routing/query.ts'
+import { viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
 import { TargetSelector } from '../routing/target-selector.ts'
@@ -43,7 +43,7 @@ export const route: FilterFactory<Settings> = {
         const choice = selector.chooseAmong(planned)
         const queue = new TargetQueue(choice, outliers, viewerOf(query))
         let step = queue.next(most)!
-        const budget = budgets.of(step.target, tenantOf(query))
+        const budget = budgets.of(step.target, query.tenant)
         budget.earn()
         const failures: GatewayError[] = []
         for (let renewed = false; ; ) {

@@ -210,7 +210,7 @@ export class Listener {
 
     snapshot.retain()
     const signal = new Cancellation()
-    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
+    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.tenant)
     const { value: route, params } = match
     const { endpoint } = route
     const ex = new Exchange({
@@ -256,7 +256,7 @@ export class Listener {
     snapshot.retain()
     const signal = new Cancellation()
     if (this.#draining) signal.abort(errors.shuttingDown())
-    const guard: BodyGuard = new BodyGuard(this.#options.memory, (): string => ex.principal?.orgId ?? '')
+    const guard: BodyGuard = new BodyGuard(this.#options.memory, (): string => ex.tenant)
     const fixed = [...this.#cors.headers(path, req)]
     const sink = new UpgradeSink(request, fixed)
     const ex = new Exchange({

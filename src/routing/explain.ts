@@ -76,6 +76,7 @@ function queryOf(
     catalog: snapshot.catalog,
     snapshot,
     principal: undefined,
+    tenant: '',
     policy: undefined,
     access: undefined,
     at: Date.now(),

@@ -8,11 +8,11 @@ import type { Usage } from '../core/usage.ts'
 import type { CandidateTarget } from './candidate.ts'
 import { classifyFailure, type FailureClass } from './failure-class.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
-import { type RoutingQuery, tenantOf } from './query.ts'
+import type { RoutingQuery } from './query.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
 
 /** The caller of an attempt, and whether it streams. */
-type AttemptContext = Pick<RoutingQuery, 'principal' | 'streaming'>
+type AttemptContext = Pick<RoutingQuery, 'tenant' | 'streaming'>
 
 /** How an answer has ended, and when. */
 interface EndedAnswer extends AttemptContext {
@@ -41,7 +41,7 @@ export class Health {
   /** Returns the time at which the answer is due, for `gaveUp`. */
   began(step: CandidateTarget, context: AttemptContext): number {
     const { candidate, key } = step
-    const org = tenantOf(context)
+    const org = context.tenant
     this.#services.circuits.begin(candidate.key, org)
     this.#services.circuits.begin(key, org)
     return isStreamed(step, context)
@@ -51,20 +51,20 @@ export class Health {
 
   /** The client left before the answer of an attempt began. */
   gaveUp({ candidate }: CandidateTarget, due: number, context: AttemptContext): void {
-    this.#outliers.ended(candidate.key, due, tenantOf(context))
+    this.#outliers.ended(candidate.key, due, context.tenant)
   }
 
   /** An answer has begun, which ends a probe. Failures are reset when the answer is complete (`ended`). */
   answered({ candidate, key }: CandidateTarget, context: AttemptContext): void {
     const { circuits } = this.#services
-    const org = tenantOf(context)
+    const org = context.tenant
     this.#outliers.answered(candidate.key)
     for (const at of [candidate.key, key]) if (circuits.state(at, org) !== 'closed') circuits.succeeded(at, org)
   }
 
   /** There was no answer, which is no failure of a target. */
   left({ candidate, key }: CandidateTarget, context: AttemptContext): void {
-    const org = tenantOf(context)
+    const org = context.tenant
     this.#services.circuits.left(candidate.key, org)
     this.#services.circuits.left(key, org)
   }
@@ -73,7 +73,7 @@ export class Health {
   failed(step: CandidateTarget, context: AttemptContext, error: GatewayError, ms: number): FailureClass {
     const whose = inTime(step, context, error, ms) ? classifyFailure(error) : 'none'
     this.#judge(step, whose, error, context)
-    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, tenantOf(context))
+    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, context.tenant)
     return whose
   }
 
@@ -82,7 +82,7 @@ export class Health {
     const { failure, outcome, timings } = answer
     const late = timings.end - timings.read >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
-    const org = tenantOf(answer)
+    const org = answer.tenant
     if (whose !== 'none') this.#judge(step, whose, failure!, answer)
     else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at, org)
     const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
@@ -97,7 +97,7 @@ export class Health {
   ): void {
     const { circuits, log } = this.#services
     const { candidate, key } = step
-    const org = tenantOf(context)
+    const org = context.tenant
     const at = whose === 'provider' ? candidate.key : key
     this.left(step, context)
     if (whose === 'none') return

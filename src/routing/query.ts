@@ -22,6 +22,8 @@ export interface RoutingQuery extends PricedRequest {
   readonly snapshot: Pick<Snapshot, 'routes'>
   /** Undefined for an operator's query, which covers all organizations. */
   readonly principal: Pick<Principal, 'orgId' | 'projectId' | 'mode'> | undefined
+  /** The principal's organization, as health and affinity count it; '' for an operator's query. */
+  readonly tenant: string
   /** Undefined means no keys of the organization's own. */
   readonly policy: Pick<Policy, 'credentials'> | undefined
   /** Undefined denies nothing. */
@@ -67,6 +69,10 @@ export class RequestQuery implements RoutingQuery {
     this.#facts = facts
   }
 
+  get tenant(): string {
+    return this.#facts.tenant
+  }
+
   get promptTokens(): number {
     return this.#facts.promptTokens
   }
@@ -75,9 +81,6 @@ export class RequestQuery implements RoutingQuery {
     return this.#facts.terms
   }
 }
-
-/** The organization of a request, as health and affinity count it: '' without one. */
-export const tenantOf = ({ principal }: Pick<RoutingQuery, 'principal'>): string => principal?.orgId ?? ''
 
 /** The organization whose measurements count; null for all of them. */
 export const viewerOf = ({ principal }: Pick<RoutingQuery, 'principal'>): string | null => principal?.orgId ?? null

@@ -6,7 +6,7 @@ import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { plan, type Requested, type RoutePlan } from './plan.ts'
 import { ownFirst } from './policy.ts'
 import { inOrder, orderOf } from './preferences.ts'
-import { type RoutingQuery, tenantOf, viewerOf } from './query.ts'
+import { type RoutingQuery, viewerOf } from './query.ts'
 import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
 import { preferenceKey, sessionKey } from './session-affinity.ts'
 import type { Settings } from './settings.ts'
@@ -116,8 +116,8 @@ export class TargetSelector {
     const failover = query.failover && this.#settings.session.failover
     const pinned = this.#holder(key, ranked, uptime, viewerOf(query))
     if (!pinned)
-      return { ...this.#steady(query, ranked), failover, session: { key, offer: undefined, tenant: tenantOf(query) } }
-    const session = { key, offer: pinned.candidate.key, tenant: tenantOf(query) }
+      return { ...this.#steady(query, ranked), failover, session: { key, offer: undefined, tenant: query.tenant } }
+    const session = { key, offer: pinned.candidate.key, tenant: query.tenant }
     return { ranked: led(pinned, ranked), reason: 'session-sticky', failover, session }
   }
 
@@ -142,7 +142,7 @@ export class TargetSelector {
     if (!enabled || !best) return { ranked, reason: 'weighted-score' }
     const { model } = best.candidate.mapping
     // Each organization has its own, since each measures for itself too.
-    const tenant = tenantOf(query)
+    const { tenant } = query
     const key = `${preferenceKey(model, strategyOf(query), query.streaming)} ${tenant}`
     const preferred = this.#holder(key, ranked, uptime, viewerOf(query))
     if (preferred && preferred.score.total <= best.score.total + margin) {

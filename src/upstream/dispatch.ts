@@ -69,7 +69,7 @@ export function dispatch(
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
     const { mask } = sent
-    const tenant = tenantOf(ex)
+    const { tenant } = ex
     const lease = shared ?? memory.lease(tenant)
     try {
       if (incoming.status >= 400) throw await refusal(incoming, ex, mask)
@@ -113,7 +113,7 @@ export function dispatch(
       lease,
       mask,
       receipt: ex,
-      tenant: tenantOf(ex),
+      tenant: ex.tenant,
       requestId: ex.id,
       remainingMs: () => remainingMs(ex, target),
     })
@@ -136,7 +136,7 @@ export function dispatch(
     ex.atProvider = false
     const { outboundParts: parts, signal } = ex
     if (parts) {
-      const lease = memory.lease(tenantOf(ex))
+      const lease = memory.lease(ex.tenant)
       const one = async ({ request, input }: RequestPart, signal: Cancellation) => {
         const call = { ex, target, request, input, signal, isWhole: true }
         return followed(call, await open(call, lease))
@@ -156,8 +156,6 @@ export function dispatch(
     return { status: 200, headers: [], events: answer }
   }
 }
-
-const tenantOf = ({ principal }: Exchange): string => principal?.orgId ?? ''
 
 /** Of the time of all attempts together. */
 const remainingMs = ({ timings }: Exchange, { provider }: Target): number =>
@@ -220,7 +218,7 @@ function send(
   const isJob = ex.operation.job !== undefined
   // A job is never created twice: no socket is used that may have gone stale.
   const fresh = isJob || isAgain(ex, target)
-  const tenant = tenantOf(ex)
+  const { tenant } = ex
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)

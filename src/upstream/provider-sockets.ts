@@ -43,7 +43,7 @@ export class UpstreamSockets implements ProviderSockets {
   }
 
   async open(ex: Exchange, limit: number): Promise<ProviderSocket> {
-    const end = this.#begin(ex.target!.provider, ex.principal?.orgId ?? '')
+    const end = this.#begin(ex.target!.provider, ex.tenant)
     try {
       return await this.#open(ex, limit, end)
     } catch (thrown) {

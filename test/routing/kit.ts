@@ -118,6 +118,7 @@ export function queryOf(catalog: Catalog, fields: object = {}, facts: Partial<Ro
     catalog,
     snapshot: { routes: () => [] },
     principal,
+    tenant: ('principal' in facts ? facts.principal : principal)?.orgId ?? '',
     policy: undefined,
     access: undefined,
     at: Date.now(),

@@ -49,7 +49,7 @@ export const admission: FilterFactory<Infer<typeof options>> = {
     return {
       handle(ex, next) {
         if (isShedding(load, late, full)) throw errors.overloaded()
-        const got = places.take(ex.principal?.orgId ?? '', rules, ex.signal)
+        const got = places.take(ex.tenant, rules, ex.signal)
         return got instanceof Promise ? got.then(place => enter(ex, place, next)) : enter(ex, got, next)
       },
       finish: leave,

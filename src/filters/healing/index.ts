@@ -61,7 +61,7 @@ export async function* healed(
   { memory, metrics, log }: HealingServices,
   aside: HealThreads = threads,
 ): AsyncGenerator<readonly Event[]> {
-  const tenant = ex.principal?.orgId ?? ''
+  const { tenant } = ex
   const lease = memory.lease(tenant)
   const answer = new HeldAnswer(tenant, lease, aside)
   try {

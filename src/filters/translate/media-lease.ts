@@ -14,9 +14,9 @@ export class MediaLease {
   readonly #stop = new AbortController()
   readonly #lease: MemoryLease
 
-  constructor({ principal }: Exchange, memory: Pick<MemoryBudget, 'lease'>) {
-    this.tenant = principal?.orgId ?? ''
-    this.#lease = memory.lease(this.tenant)
+  constructor({ tenant }: Exchange, memory: Pick<MemoryBudget, 'lease'>) {
+    this.tenant = tenant
+    this.#lease = memory.lease(tenant)
     setMaxListeners(MAX_FETCHES, this.#stop.signal)
   }
 
