@@ -2,7 +2,7 @@
  * The Anthropic Messages wire, `anthropic.messages`, and its form at Google, `anthropic.vertex`. The API version is a
  * header, which the provider's manifest may set, or a field of the body.
  */
-import { countIn, type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
+import { countIn, errorReader, type Plugin, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode, headerOf } from './anthropic/encode.ts'
 import { errorOf } from './anthropic/error.ts'
@@ -12,7 +12,7 @@ import { answersByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 import { counter, only } from './shared/count.ts'
 
-const error = refusals(errorOf)
+const error = errorReader(errorOf)
 
 const VERSION = 'anthropic-version'
 /** The latest version with sampling parameters (docs/wire-sources.md#anthropic). */

@@ -1,12 +1,12 @@
 /** The wires of AWS Bedrock: `bedrock.converse`, whose `base_url` is the host of a region, and `bedrock.rerank`. */
-import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
+import { errorReader, type Plugin, type Translator } from '../src/plugin.ts'
 import { ConverseDecoder } from './bedrock/decode.ts'
 import { encode } from './bedrock/encode.ts'
 import { errorOf } from './bedrock/error.ts'
 import { imagesWires } from './bedrock/images.ts'
 import { rerank } from './bedrock/rerank.ts'
 
-const error = refusals((body, target, status) => errorOf(body, target, { status }))
+const error = errorReader((body, target, status) => errorOf(body, target, { status }))
 
 const converse: Translator<'chat'> = {
   op: 'chat',

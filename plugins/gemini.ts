@@ -4,7 +4,7 @@
  * `gemini.speech` and `gemini.vertex-speech`; and images: `gemini.images`, `gemini.image-edits`, the same of Vertex
  * AI, and `vertex.imagen`.
  */
-import { countIn, type Plugin, refusals, type Translator } from '../src/plugin.ts'
+import { countIn, errorReader, type Plugin, type Translator } from '../src/plugin.ts'
 import { NATIVE_WIRE } from './gemini/choice.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
@@ -19,7 +19,7 @@ import { asksForSearch } from './gemini/tools.ts'
 import { videos } from './gemini/videos.ts'
 import { counter, only } from './shared/count.ts'
 
-const error = refusals(errorOf)
+const error = errorReader(errorOf)
 
 const METHOD = /:(?:streamGenerateContent\?alt=sse|generateContent)$/
 

@@ -51,10 +51,10 @@ export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export { weigh } from './core/stringify-steps.ts'
 export type { CountForm, Decoder, FilePart, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export {
+  errorReader,
   guessStatus,
   type ProviderError,
   readProviderError,
-  refusals,
   upstreamError,
   upstreamErrorFrom,
 } from './core/upstream-error.ts'

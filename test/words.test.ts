@@ -77,6 +77,13 @@ const retired: Readonly<Record<string, string>> = {
   patienceMs: 'timeoutMs',
   verbatim: 'rawStrings',
   tenantOf: 'Exchange.tenant, or RoutingQuery.tenant',
+  Refusal: 'ErrorAnswer',
+  refusals: 'errorReader, or errors',
+  refusalOf: 'errorOf',
+  isRefusal: 'isGatewayError',
+  SimulatedRefusal: 'SimulatedError',
+  budgetRefusal: 'exhaustedBudget',
+  planRefusal: 'exhaustedPlan',
   toldResult: 'resultWithErrorText',
   toldSchema: 'schemaInstruction',
 }
@@ -115,6 +122,7 @@ const retiredFiles = [
     'verbatim',
     'fault',
     'passages',
+    'refusal',
   ])
   .map(name => `/${name}.ts`)
 

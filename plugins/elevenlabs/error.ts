@@ -1,8 +1,8 @@
 /** Errors of ElevenLabs. */
-import { isObject, refusals, textIn, upstreamError } from '../../src/plugin.ts'
+import { errorReader, isObject, textIn, upstreamError } from '../../src/plugin.ts'
 
 /** `{detail: {status, message}}`; a spent quota also has status 401. Other bodies are read in the common dialects. */
-export const error = refusals((body, target, status) => {
+export const error = errorReader((body, target, status) => {
   const detail = isObject(body) ? body.detail : undefined
   if (!isObject(detail)) return undefined
   const code = textIn(detail.status)

@@ -50,10 +50,10 @@ export function leadingProcess(components: Components, { count, config, demo }: 
   const reload: ServingMode['reload'] = async () => {
     const result = await manager.reload()
     for (let round = 1; ; round++) {
-      const { answers, refusals } = await pool.callAll('reload', null)
+      const { answers, errors } = await pool.callAll('reload', null)
       const { version } = manager.current
       const others = [
-        ...[...refusals].map(([pid, { message }]) => ({ pid, says: message })),
+        ...[...errors].map(([pid, { message }]) => ({ pid, says: message })),
         ...[...answers].flatMap(([pid, other]) => (other === version ? [] : [{ pid, says: `it runs on ${other}` }])),
         // A worker that ended meanwhile reads the configuration at its next start.
       ].filter(({ pid }) => pool.has(pid))

@@ -56,7 +56,7 @@ export function connect(options: AdminPlaces, io: Io): Admin {
       const answer = await readText(response)
       if (response.statusCode! < 400) return answer
       if (response.statusCode === 401) throw new Failure(refusedToken(found), parseError(answer))
-      throw refusal(url, response.statusCode!, answer)
+      throw adminError(url, response.statusCode!, answer)
     } catch (thrown) {
       if (!unreachable(thrown)) throw thrown
       throw new Failure(
@@ -88,7 +88,7 @@ function actorOf({ env }: Io): string {
 const notAdmin = (url: URL): string =>
   `${url.origin} answers, but not as an admin listener; pass the address of server.admin as --admin`
 
-function refusal(url: URL, status: number, answer: string): Failure {
+function adminError(url: URL, status: number, answer: string): Failure {
   const error = parseError(answer)
   return error ? new Failure(error.message, error) : new Failure(`${notAdmin(url)} (status ${status})`)
 }

@@ -10,8 +10,8 @@ import type { Services } from './ports.ts'
 /** Methods that endpoints may have. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
-/** A refusal as one endpoint says it, where the form of its codec is not all. */
-export interface Refusal {
+/** An error as one endpoint answers it, where the form of its codec is not all. */
+export interface ErrorAnswer {
   readonly contentType: string
   /** Names and values in turn. */
   readonly headers: readonly string[]
@@ -38,8 +38,8 @@ export interface Endpoint {
   readonly takesTokens?: true
   /** What a request must be before its chain sees it. Throws the GatewayError of the refusal. */
   check?(ex: Exchange): void
-  /** How refusals are said, with the status of the error; without it by the codec. */
-  refusal?(error: GatewayError, ex: Exchange): Refusal
+  /** The answer to an error, with its status; without it the codec makes it. */
+  errorAnswer?(error: GatewayError, ex: Exchange): ErrorAnswer
   /** `upstream`, or what answers locally at the end of the chain. */
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
   /** Only the tokens of the prompt are counted, at no cost, by providers whose wire has a `CountForm`. */

@@ -108,7 +108,7 @@ export const takes = ({ parameters }: Mapping, name: string): boolean => !parame
 /** The other end of a WebSocket: gets what sends an event, and returns what takes those of the client. */
 export type SimulatedSession = (send: (event: object) => void, query: string) => (event: Readonly<Json>) => void
 
-/** A simulated answer to one request. Throws a SimulatedRefusal for what it cannot make. */
+/** A simulated answer to one request. Throws a SimulatedError for what it cannot make. */
 export type Simulation = (request: SimulatedRequest) => SimulatedAnswer
 
 /** A request as the demo provider gets it. */
@@ -128,7 +128,7 @@ export type SimulatedAnswer =
   | { readonly contentType: string; readonly chunks: readonly (string | Buffer)[] }
 
 /** A request that the simulation refuses with 400, as an OpenAI error names it. */
-export class SimulatedRefusal extends Error {
+export class SimulatedError extends Error {
   readonly param: string
   readonly code: string | null
 

@@ -97,7 +97,7 @@ async function fail(encoder: Encoder, error: GatewayError, sink: Sink): Promise<
 
 function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
   ex.status = error.status
-  const { contentType, headers, body } = endpoint.refusal?.(error, ex) ?? {
+  const { contentType, headers, body } = endpoint.errorAnswer?.(error, ex) ?? {
     contentType: 'application/json',
     headers: Object.entries(error.headers).flat(),
     body: JSON.stringify(endpoint.codec.error(named(error, ex), ex.headers, ex.logId)),

@@ -26,16 +26,17 @@ export function ruleValue(type: RuleType, value: RuleValue): RuleValue {
   const given = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as RuleValue
   const fields = fieldsOf[type]
   const stray = (Object.keys(given) as Field[]).find(field => !fields.includes(field))
-  if (stray) throw refusal(`A rule of type ${type} takes ${fields.join(', ')}, not ${stray}.`, stray)
-  if (Object.keys(given).length === 0) throw refusal(`A rule of type ${type} needs ${fields.join(' or ')}.`, fields[0]!)
+  if (stray) throw ruleError(`A rule of type ${type} takes ${fields.join(', ')}, not ${stray}.`, stray)
+  if (Object.keys(given).length === 0)
+    throw ruleError(`A rule of type ${type} needs ${fields.join(' or ')}.`, fields[0]!)
   for (const field of ['models', 'providers', 'ipCidrs'] as const) checkList(field, given[field])
   const range = given.ipCidrs?.find(text => !parseRange(text))
   if (range !== undefined) {
-    throw refusal(`"${range}" is no range of addresses, such as 192.0.2.0/24 or 2001:db8::/32.`, 'ipCidrs')
+    throw ruleError(`"${range}" is no range of addresses, such as 192.0.2.0/24 or 2001:db8::/32.`, 'ipCidrs')
   }
   for (const field of ['maxInputPrice', 'maxOutputPrice'] as const) {
     if (given[field] === undefined || PRICE.test(given[field])) continue
-    throw refusal(`"${given[field]}" is no price in USD per million tokens, such as 2.50.`, field)
+    throw ruleError(`"${given[field]}" is no price in USD per million tokens, such as 2.50.`, field)
   }
   return given
 }
@@ -43,8 +44,8 @@ export function ruleValue(type: RuleType, value: RuleValue): RuleValue {
 function checkList(field: Field, list: readonly string[] | undefined): void {
   if (!list) return
   if (list.length === 0 || list.includes(''))
-    throw refusal(`${field} must hold at least one entry, none of them empty.`, field)
-  if (list.length > MAX_ENTRIES) throw refusal(`${field} may hold up to ${MAX_ENTRIES} entries.`, field)
+    throw ruleError(`${field} must hold at least one entry, none of them empty.`, field)
+  if (list.length > MAX_ENTRIES) throw ruleError(`${field} may hold up to ${MAX_ENTRIES} entries.`, field)
 }
 
-const refusal = (message: string, field: Field): GatewayError => errors.invalidParameters(message, field)
+const ruleError = (message: string, field: Field): GatewayError => errors.invalidParameters(message, field)

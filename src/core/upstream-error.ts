@@ -197,7 +197,7 @@ export function upstreamErrorOf(target: Target, status: number, body: string): G
  * The `error` of a wire whose error bodies hold more than `readProviderError` reads: `errorOf` takes the parsed body and
  * returns undefined when it holds no error.
  */
-export const refusals =
+export const errorReader =
   (errorOf: (body: unknown, target: Target, status: number) => GatewayError | undefined) =>
   (status: number, body: string, target: Target): GatewayError => {
     const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)

@@ -1,7 +1,7 @@
 /** The demo provider: a simulated upstream on a loopback port, so that a demo request takes the whole real path. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Operation, type SimulatedAnswer, SimulatedRefusal, type Simulation } from '../core/operation.ts'
+import { type Operation, type SimulatedAnswer, SimulatedError, type Simulation } from '../core/operation.ts'
 import { Router } from '../core/router.ts'
 import { serveSessions } from './sessions.ts'
 
@@ -54,7 +54,7 @@ async function serve(simulations: Router<Simulation>, req: IncomingMessage, res:
     send(res, match.value({ json, body, contentType, method, params: match.params }))
   } catch (thrown) {
     const message = thrown instanceof Error ? thrown.message : 'the request body is not valid'
-    refuse(res, 400, message, thrown instanceof SimulatedRefusal ? thrown : undefined)
+    refuse(res, 400, message, thrown instanceof SimulatedError ? thrown : undefined)
   }
 }
 

@@ -1,6 +1,6 @@
 /** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
 import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
-import { type Endpoint, type Method, type Refusal, value } from '../core/endpoint.ts'
+import { type Endpoint, type ErrorAnswer, type Method, value } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
@@ -30,7 +30,7 @@ const row = {
   takesTokens: true,
   codec: { ...jsonRpc, prepare },
   check,
-  refusal,
+  errorAnswer,
 } as const
 
 /** `check` compares Host and Origin before the credential is read. */
@@ -77,7 +77,7 @@ function refuseMethod(ex: Exchange): never {
 }
 
 /** A JSON-RPC error with the challenge of RFC 9728, and CORS for listed origins. */
-function refusal(error: GatewayError, ex: Exchange): Refusal {
+function errorAnswer(error: GatewayError, ex: Exchange): ErrorAnswer {
   const { [NEEDED_SCOPE]: needed, ...headers } = error.headers
   const given = { ...headers, ...challenge(error, ex, needed) }
   return {

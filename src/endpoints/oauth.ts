@@ -1,6 +1,6 @@
 /** The authorization server of the MCP endpoint: metadata, registration, consent, tokens. */
 import { oauthCodec } from '../codecs/oauth.ts'
-import { type Endpoint, type Refusal, value } from '../core/endpoint.ts'
+import { type Endpoint, type ErrorAnswer, value } from '../core/endpoint.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
@@ -28,12 +28,12 @@ const row = {
 const reading = { ...row, bodyLimit: 0, body: 'none', open: true } as const
 const posting = { ...row, method: 'POST', bodyLimit: BODY_LIMIT } as const
 
-const asPage = (error: GatewayError): Refusal => {
+const asPage = (error: GatewayError): ErrorAnswer => {
   const { html, headers } = errorPage(error.message)
   const own = Object.entries(error.headers).flat()
   return { contentType: 'text/html; charset=utf-8', headers: [...headers, ...own], body: html }
 }
-const asJson = (error: GatewayError, ex: Exchange): Refusal => {
+const asJson = (error: GatewayError, ex: Exchange): ErrorAnswer => {
   const headers = [...Object.entries(error.headers).flat(), ...NO_STORE, ...corsOf(ex)]
   return { contentType: JSON_TYPE, headers, body: JSON.stringify(errorBody(error)) }
 }
@@ -75,8 +75,8 @@ function document(path: string, make: (base: string, readsDocuments: boolean) =>
   }
   const options = preflight('GET, HEAD, OPTIONS', anyOrigin)
   return [path, `${path}/mcp`].flatMap((path): Endpoint[] => [
-    { ...reading, method: 'GET', path, serve, refusal: asJson },
-    { ...reading, method: 'OPTIONS', path, serve: options, refusal: asJson },
+    { ...reading, method: 'GET', path, serve, errorAnswer: asJson },
+    { ...reading, method: 'OPTIONS', path, serve: options, errorAnswer: asJson },
   ])
 }
 
@@ -85,18 +85,23 @@ const page =
   (ex: Exchange, services: Services): Promise<Reply> =>
     make(contextOf(ex, services))
 
-const forPages = { ...reading, method: 'OPTIONS', serve: preflight('POST, OPTIONS', corsOf), refusal: asJson } as const
+const forPages = {
+  ...reading,
+  method: 'OPTIONS',
+  serve: preflight('POST, OPTIONS', corsOf),
+  errorAnswer: asJson,
+} as const
 
 /** RFC 6749 with PKCE, RFC 7591, RFC 7009, RFC 8414 and RFC 9728. All but registration are open. */
 export const oauth: readonly Endpoint[] = [
   ...document('/.well-known/oauth-protected-resource', protectedResource),
   ...document('/.well-known/oauth-authorization-server', authorizationServer),
-  { ...reading, method: 'GET', path: '/oauth/authorize', serve: page(authorize), refusal: asPage },
-  { ...posting, path: '/oauth/authorize', open: true, body: 'raw', serve: page(consent), refusal: asPage },
-  { ...posting, path: '/oauth/token', open: true, body: 'raw', serve: answering(200, token), refusal: asJson },
+  { ...reading, method: 'GET', path: '/oauth/authorize', serve: page(authorize), errorAnswer: asPage },
+  { ...posting, path: '/oauth/authorize', open: true, body: 'raw', serve: page(consent), errorAnswer: asPage },
+  { ...posting, path: '/oauth/token', open: true, body: 'raw', serve: answering(200, token), errorAnswer: asJson },
   { ...forPages, path: '/oauth/token' },
   // Not open: a client of client_credentials registers with the key to which it is bound.
-  { ...posting, path: '/oauth/register', serve: answering(201, register), refusal: asJson },
+  { ...posting, path: '/oauth/register', serve: answering(201, register), errorAnswer: asJson },
   { ...forPages, path: '/oauth/register' },
   {
     ...posting,
@@ -107,6 +112,6 @@ export const oauth: readonly Endpoint[] = [
       await revoke(context)
       return {}
     }),
-    refusal: asJson,
+    errorAnswer: asJson,
   },
 ]

@@ -56,18 +56,18 @@ function meaningOf({ catalog, request }: RoutingQuery, written: string) {
   }
 }
 
-/** The plans of those that can be served. Throws the first refusal when none can. */
+/** The plans of those that can be served. Throws the first error when none can. */
 export function plansOf(named: readonly NamedModel[], options: PlanOptions): readonly PlannedModel[] {
   const planned: PlannedModel[] = []
-  let refusal: GatewayError | undefined
+  let error: GatewayError | undefined
   for (const { query, requested } of named) {
     try {
       planned.push({ query, found: plan(query, options, requested) })
     } catch (thrown) {
       if (named.length === 1 || !(thrown instanceof GatewayError)) throw thrown
-      refusal ??= thrown
+      error ??= thrown
     }
   }
-  if (planned.length === 0) throw refusal!
+  if (planned.length === 0) throw error!
   return planned
 }

@@ -18,12 +18,12 @@ export function permitted(query: RoutingQuery, offers: readonly Mapping[], model
   const issues = offers.map(offer =>
     operation.ignoresModelRules ? access.providerIssue(offer) : access.issue(offer, query),
   )
-  if (!issues.includes(undefined)) throw refusal(issues as AccessIssue[], model)
+  if (!issues.includes(undefined)) throw accessError(issues as AccessIssue[], model)
   return offers.filter((_, index) => issues[index] === undefined)
 }
 
 /** Reports access rules before missing credentials, so that a denied caller learns nothing of the provider. */
-function refusal(issues: readonly AccessIssue[], model: string): GatewayError {
+function accessError(issues: readonly AccessIssue[], model: string): GatewayError {
   const reasonsBy = (by: AccessIssue['by']) => [
     ...new Set(issues.filter(issue => issue.by === by).map(({ reason }) => reason)),
   ]

@@ -72,7 +72,7 @@ export function dispatch(
     const { tenant } = ex
     const lease = shared ?? memory.lease(tenant)
     try {
-      if (incoming.status >= 400) throw await refusal(incoming, ex, mask)
+      if (incoming.status >= 400) throw await providerError(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const source = decoded(incoming, incoming.header('content-encoding'))
       const reading = readingOf(incoming, call, target)
@@ -255,8 +255,8 @@ const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target
     ({ target }) => target.mapping === mapping && target.credential === credential && target.region === region,
   )
 
-/** The provider's refusal. Its status says what happened; what can be read of its body says more. */
-async function refusal(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
+/** The provider's error. Its status says what happened; what can be read of its body says more. */
+async function providerError(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
   const body: Buffer[] = []
   try {
     await read(decoded(incoming, incoming.header('content-encoding')), body)

@@ -86,7 +86,7 @@ export class FollowUps {
       try {
         const { status, retryAfter, bytes } = await this.#follow(next, attempt)
         if (status === 200) return bytes
-        failure = this.#refusal(next, status, bytes, attempt)
+        failure = this.#providerError(next, status, bytes, attempt)
         if (status !== 429 && status < 500) throw failure
         wait = Math.max(wait, retryAfterMs(name => (name === 'retry-after' ? retryAfter : undefined), '') ?? 0)
       } catch (thrown) {
@@ -101,7 +101,7 @@ export class FollowUps {
     }
   }
 
-  #refusal(next: Next, status: number, bytes: Buffer, { target, mask }: FollowedAttempt): GatewayError {
+  #providerError(next: Next, status: number, bytes: Buffer, { target, mask }: FollowedAttempt): GatewayError {
     if (next.type === 'fetch') return errors.invalidAnswer(`an address in it answers with status ${status}`, status)
     if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
     const error = upstreamErrorOf(target, status, bytes.toString('utf8', 0, MAX_STATE_BYTES))

@@ -84,7 +84,7 @@ export class UpstreamSockets implements ProviderSockets {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
       throw errors.unreachable('no WebSocket could be opened', thrown)
     }
-    if ('status' in answer) throw refusal(answer, target, mask)
+    if ('status' in answer) throw providerError(answer, target, mask)
     return { socket: answer, masked: text => mask?.answer(text) ?? text }
   }
 
@@ -111,7 +111,11 @@ const asRecord = (headers: readonly string[]): Record<string, string> => {
   return record
 }
 
-function refusal({ status, headers, body }: RefusedUpgrade, target: Target, mask: Mask | undefined): GatewayError {
+function providerError(
+  { status, headers, body }: RefusedUpgrade,
+  target: Target,
+  mask: Mask | undefined,
+): GatewayError {
   if (status < 400) return errors.invalidAnswer(`its status is ${status}, in place of a WebSocket`, status)
   const reported = upstreamErrorOf(target, status, body.toString('utf8'))
   const error = mask ? maskedError(reported, mask) : reported

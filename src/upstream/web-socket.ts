@@ -9,7 +9,7 @@ import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 export interface RefusedUpgrade {
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  /** The first `MAX_REFUSAL` bytes, fewer where the connection ends before. */
+  /** The first `MAX_ERROR_BYTES` bytes, fewer where the connection ends before. */
   readonly body: Buffer
 }
 
@@ -28,7 +28,7 @@ interface HandshakeOptions {
 /** The server did not answer the handshake in time. */
 export class HandshakeTimeout extends Error {}
 
-const MAX_REFUSAL = 64 * 1024
+const MAX_ERROR_BYTES = 64 * 1024
 
 /** Resolves with the WebSocket or with the server's refusal. Rejects where the connection fails, or with a HandshakeTimeout. */
 export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket | RefusedUpgrade> {
@@ -72,9 +72,9 @@ function bodyOf(response: IncomingMessage): Promise<Buffer> {
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
     size += chunk.length
-    if (size >= MAX_REFUSAL) response.destroy()
+    if (size >= MAX_ERROR_BYTES) response.destroy()
   })
   return new Promise(resolve => {
-    response.once('close', () => resolve(Buffer.concat(chunks).subarray(0, MAX_REFUSAL)))
+    response.once('close', () => resolve(Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES)))
   })
 }

@@ -115,9 +115,9 @@ function failure(thrown: unknown): Failure {
   return { ...thrown, name: thrown.name, message, cause: undefined }
 }
 
-const isRefusal = (failure: Failure): failure is Failure & ErrorInit => failure.name === 'GatewayError'
+const isGatewayError = (failure: Failure): failure is Failure & ErrorInit => failure.name === 'GatewayError'
 
 function revived(failure: Failure): Error {
-  if (isRefusal(failure)) return new GatewayError(failure)
+  if (isGatewayError(failure)) return new GatewayError(failure)
   return Object.assign(new Error(failure.message), failure)
 }

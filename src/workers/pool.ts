@@ -28,7 +28,7 @@ interface PoolOptions {
 export interface Answers<Answer> {
   readonly answers: ReadonlyMap<number, Answer>
   /** Includes workers that did not answer in time or ended during the call. */
-  readonly refusals: ReadonlyMap<number, Error>
+  readonly errors: ReadonlyMap<number, Error>
 }
 
 /** `count` slots of a cluster, with what the workers share: quota leases, affinity and kept turns. */
@@ -101,7 +101,7 @@ export class Pool {
     }
   }
 
-  /** Calls every serving worker. Refusals and timeouts are logged. */
+  /** Calls every serving worker. Errors and timeouts are logged. */
   async callAll<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
@@ -109,18 +109,18 @@ export class Pool {
   ): Promise<Answers<Awaited<ReturnType<WorkerCalls[N]>>>> {
     const running = this.#slots.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
-    const refusals = new Map<number, Error>()
+    const errors = new Map<number, Error>()
     const call = async (slot: WorkerSlot) => {
       const { pid } = slot
       try {
         answers.set(pid, await slot.call(name, argument, timeoutMs))
       } catch (err) {
         this.#log.warn({ worker: pid, err }, 'worker command failed')
-        refusals.set(pid, err as Error)
+        errors.set(pid, err as Error)
       }
     }
     await Promise.all(running.map(call))
-    return { answers, refusals }
+    return { answers, errors }
   }
 
   /** Calls one serving worker. Rejects when there is none. */

@@ -353,7 +353,11 @@ t.test('an endpoint checks a request before its chain sees it, and says refusals
       check(ex) {
         if (ex.header('host') !== 'here') throw errors.forbidden('not here')
       },
-      refusal: (error, ex) => ({ contentType: 'text/html', headers: ['x-id', ex.id], body: `<p>${error.message}</p>` }),
+      errorAnswer: (error, ex) => ({
+        contentType: 'text/html',
+        headers: ['x-id', ex.id],
+        body: `<p>${error.message}</p>`,
+      }),
     },
   }
   const away = exchange({ headers: { host: 'there' } })

@@ -1,6 +1,6 @@
 /** The demo provider's vectors: they follow from the words of an input, in either form and any size. */
 import t from 'tap'
-import { SimulatedRefusal } from '../../src/core/operation.ts'
+import { SimulatedError } from '../../src/core/operation.ts'
 import { type DemoInputs, embed } from '../../src/operations/embeddings/simulated.ts'
 import { thrown } from '../core/kit.ts'
 
@@ -57,7 +57,7 @@ t.test('what is too long or too wide is refused', async t => {
   ]
   for (const [request, expected] of rows) {
     const refusal = thrown(() => ask(request))
-    t.ok(refusal instanceof SimulatedRefusal)
+    t.ok(refusal instanceof SimulatedError)
     t.match(refusal, expected)
   }
   t.equal(ask({ input: words(8192) }).usage.prompt_tokens, 8192)

@@ -82,7 +82,7 @@ export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): 
  * Why nothing can be held; 402, because it is about money (docs/contract.md#plans). `tokens` is the output limit
  * that there would be room for.
  */
-export function refusal({ exhausted, period, resetsAt }: Exhausted, tokens: number): GatewayError {
+export function exhaustedError({ exhausted, period, resetsAt }: Exhausted, tokens: number): GatewayError {
   const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
   const room = tokens > 0 ? ` There is room for max_tokens of ${tokens} at most.` : ''
   switch (exhausted) {

@@ -14,7 +14,7 @@ import { type Infer, s } from '../../core/schema.ts'
 import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
-import { allowanceOf, discounted, payerOf, refusal, storageOf, uncharged } from './funding.ts'
+import { allowanceOf, discounted, exhaustedError, payerOf, storageOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
 import { keep, release } from './keep.ts'
 import { Meter, Meters, stoppedBy } from './meter.ts'
@@ -154,7 +154,7 @@ async function reserve(
 ): Promise<Hold | undefined> {
   try {
     const hold = await ledger.hold(request)
-    if ('exhausted' in hold) throw refusal(hold, expected ? affordable(hold, expected) : 0)
+    if ('exhausted' in hold) throw exhaustedError(hold, expected ? affordable(hold, expected) : 0)
     return hold
   } catch (thrown) {
     const unbounded = request.byok && request.principal.budgets.length === 0

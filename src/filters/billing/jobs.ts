@@ -13,7 +13,7 @@ import { base62, shortId } from '../../lib/id.ts'
 import { inTurns } from '../../lib/in-turns.ts'
 import { persistently } from '../../lib/persistently.ts'
 import { sourceOf } from '../source.ts'
-import { refusal } from './funding.ts'
+import { exhaustedError } from './funding.ts'
 
 const ID_LENGTH = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
@@ -46,7 +46,7 @@ export class JobAdmission {
     const job = await this.#jobFor(ex, operation)
     const begun = await jobs.begin(job, targetOf(ex), { ...wanted, least: undefined })
     if ('existing' in begun) return this.#replay(ex, begun.existing, job)
-    if ('exhausted' in begun) throw refusal(begun, 0)
+    if ('exhausted' in begun) throw exhaustedError(begun, 0)
     let started: Job
     try {
       started = await this.#started(job.id, await next())

@@ -9,7 +9,7 @@ import type { Hold, HoldRequest, Principal, RequestRow, Services } from '../../c
 import type { PartHold, SessionCharges, SessionPart } from '../../core/realtime.ts'
 import type { Usage } from '../../core/usage.ts'
 import { isByok } from '../../routing/policy.ts'
-import { allowanceOf, discounted, payerOf, refusal, storageOf } from './funding.ts'
+import { allowanceOf, discounted, exhaustedError, payerOf, storageOf } from './funding.ts'
 import { keep, release } from './keep.ts'
 import { identityOf, rowOf } from './row.ts'
 
@@ -55,7 +55,7 @@ class Charges implements SessionCharges {
     const wanted = this.#wanted(cost?.total ?? 0n, mapping, principal)
     const hold = await this.#services.ledger.hold(wanted)
     if ('exhausted' in hold) {
-      const refused = refusal(hold, 0)
+      const refused = exhaustedError(hold, 0)
       throw hold.exhausted === 'credits' ? refused.with({ code: 'insufficient_credits' }) : refused
     }
     const settlement = { ex: this.#ex, mapping, price, principal, storageRate: this.#storageRate }
@@ -65,7 +65,7 @@ class Charges implements SessionCharges {
   /** Throws the refusal. */
   async reserve(amount: Money, mapping: Mapping, principal: Principal): Promise<Hold> {
     const hold = await this.#services.ledger.hold(this.#wanted(amount, mapping, principal))
-    if ('exhausted' in hold) throw refusal(hold, 0)
+    if ('exhausted' in hold) throw exhaustedError(hold, 0)
     return hold
   }
 

@@ -81,7 +81,7 @@ class QuirkRun {
   /** Call it before so many characters are added. */
   adds(characters: number): void {
     this.#added += characters
-    if (this.#added > MAX_ADDED) throw this.#refusal(`add more than ${MAX_ADDED} characters to this request`)
+    if (this.#added > MAX_ADDED) throw this.#error(`add more than ${MAX_ADDED} characters to this request`)
   }
 
   /** Calls `change` on every object at `path` from its segment `at` on (`*` is every element); `node` may be changed. */
@@ -104,7 +104,7 @@ class QuirkRun {
 
   /** What is no object stays as it is. */
   #changed(value: unknown, path: readonly string[], at: number, change: Change): unknown {
-    if (++this.#visits > MAX_VISITS) throw this.#refusal(`look at more than ${MAX_VISITS} objects of this request`)
+    if (++this.#visits > MAX_VISITS) throw this.#error(`look at more than ${MAX_VISITS} objects of this request`)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     const copy = this.#own.has(value) ? value : { ...value }
     this.#own.add(copy)
@@ -112,7 +112,7 @@ class QuirkRun {
     return copy
   }
 
-  #refusal(what: string): GatewayError {
+  #error(what: string): GatewayError {
     const message = `The quirks of provider "${this.#provider.id}" would ${what}; send fewer messages or tools.`
     return errors.invalidParameters(message).with({ failover: true })
   }

@@ -29,8 +29,8 @@ export const chat: Tool<Infer<typeof input>> = {
   scope: 'mcp:tools',
   input,
   async run(args, context) {
-    const { refusal, ...made } = await generate(context, '/v1/chat/completions', args)
-    if (refusal || !('ex' in made)) return refusal!
+    const { error, ...made } = await generate(context, '/v1/chat/completions', args)
+    if (error || !('ex' in made)) return error!
     const { choices, usage, metadata } = made.answer as Answer
     const { message, finish_reason } = choices[0]!
     const { cost } = made.ex

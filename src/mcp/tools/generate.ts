@@ -1,13 +1,13 @@
-/** Shared by the generating tools: calls an endpoint as the caller, and makes its refusal a tool error. */
+/** Shared by the generating tools: calls an endpoint as the caller, and makes its failure a tool error. */
 import { type Call, call } from '../../core/call.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { type ToolContext, type ToolResult, toolError } from '../tool.ts'
 
-/** The answer, or the tool error of a refusal. */
+/** The answer, or the tool error of a failed call. */
 type Generated =
-  | { readonly ex: Exchange; readonly answer: unknown; readonly refusal?: undefined }
-  | { readonly refusal: ToolResult }
+  | { readonly ex: Exchange; readonly answer: unknown; readonly error?: undefined }
+  | { readonly error: ToolResult }
 
 /** Calls an endpoint that takes JSON by POST. */
 export async function generate(context: ToolContext, path: Call['path'], body: object): Promise<Generated> {
@@ -18,9 +18,9 @@ export async function generate(context: ToolContext, path: Call['path'], body: o
     lease,
     report: (filter, err) => services.log.error({ filter, err }, 'filter finish failed'),
   })
-  if ('failure' in called) return { refusal: refused(called.failure) }
+  if ('failure' in called) return { error: failed(called.failure) }
   return called
 }
 
-/** The tool error of a refusal. */
-const refused = ({ status, message }: GatewayError): ToolResult => toolError(`Error: ${status} - ${message}`)
+/** The tool error of a failed call. */
+const failed = ({ status, message }: GatewayError): ToolResult => toolError(`Error: ${status} - ${message}`)

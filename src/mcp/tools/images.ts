@@ -28,7 +28,7 @@ export const generateImage: Tool<Infer<typeof imageInput>> = {
   input: imageInput,
   run: async (args, context) => {
     const made = await generateImages(context, args)
-    return 'refusal' in made ? made.refusal : { content: made.blocks }
+    return 'error' in made ? made.error : { content: made.blocks }
   },
 }
 
@@ -63,7 +63,7 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
       names = found
     }
     const made = await generateImages(context, { model: ex.snapshot.mcp.nanoBanana, prompt, aspect_ratio, n: 1 })
-    if ('refusal' in made) return made.refusal
+    if ('error' in made) return made.error
     if (folder === undefined || !names) return { content: made.blocks }
     const images = made.blocks.filter(block => block.type === 'image')
     try {
@@ -91,9 +91,9 @@ interface Answer {
 async function generateImages(
   context: ToolContext,
   body: object,
-): Promise<{ readonly refusal: ToolResult } | { readonly blocks: readonly Block[] }> {
+): Promise<{ readonly error: ToolResult } | { readonly blocks: readonly Block[] }> {
   const made = await generate(context, PATH, body)
-  if (made.refusal) return { refusal: made.refusal }
+  if (made.error) return { error: made.error }
   const { data } = made.answer as Answer
   const blocks = data.flatMap(({ b64_json: image, revised_prompt }): Block[] => {
     const mimeType = imageType(Buffer.from(image.slice(0, HEAD), 'base64'))
@@ -101,6 +101,6 @@ async function generateImages(
     return revised_prompt ? [textBlock(revised_prompt), ...block] : block
   })
   if (!blocks.some(({ type }) => type === 'image'))
-    return { refusal: toolError('Error: 502 - The answer holds no image.') }
+    return { error: toolError('Error: 502 - The answer holds no image.') }
   return { blocks }
 }

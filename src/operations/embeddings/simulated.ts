@@ -1,6 +1,6 @@
 /** Vectors of the demo provider: a sum over the words of an input, so that texts with common words are close. */
 import { createHash } from 'node:crypto'
-import { SimulatedRefusal } from '../../core/operation.ts'
+import { SimulatedError } from '../../core/operation.ts'
 
 /** Fields of an OpenAI embeddings request that the demo reads. */
 export interface DemoInputs {
@@ -13,16 +13,16 @@ const DIMENSIONS = 256
 const MAX_DIMENSIONS = 4096
 const MAX_TOKENS = 8192
 
-/** The whole answer. Throws a SimulatedRefusal for unsupported requests. */
+/** The whole answer. Throws a SimulatedError for unsupported requests. */
 export function embed(request: DemoInputs & { model: string }): object {
   const inputs = inputsOf(request.input)
   const size = request.dimensions ?? DIMENSIONS
   if (size > MAX_DIMENSIONS)
-    throw new SimulatedRefusal(`dimensions: at most ${MAX_DIMENSIONS}, got ${size}`, 'dimensions')
+    throw new SimulatedError(`dimensions: at most ${MAX_DIMENSIONS}, got ${size}`, 'dimensions')
   const longest = inputs.reduce((most, words) => Math.max(most, words.length), 0)
   if (longest > MAX_TOKENS) {
     const message = `input: at most ${MAX_TOKENS} tokens each, got ${longest}`
-    throw new SimulatedRefusal(message, 'input', 'context_length_exceeded')
+    throw new SimulatedError(message, 'input', 'context_length_exceeded')
   }
   const tokens = inputs.reduce((sum, words) => sum + words.length, 0)
   const data = inputs.map((words, index) => {

@@ -1,5 +1,5 @@
 /** The simulated provider's speech: a tone, the longer the longer the text, as WAV or as plain samples. */
-import { SimulatedRefusal, type Simulation } from '../../core/operation.ts'
+import { SimulatedError, type Simulation } from '../../core/operation.ts'
 import { wavHead } from '../../lib/wav.ts'
 
 const RATE = 24_000
@@ -13,7 +13,7 @@ export const demo: Readonly<Record<string, Simulation>> = {
   '/audio/speech'({ json }) {
     const { input, response_format: format = 'wav' } = json as { input: string; response_format?: string }
     if (format !== 'wav' && format !== 'pcm') {
-      throw new SimulatedRefusal('response_format: the demo makes wav and pcm', 'response_format')
+      throw new SimulatedError('response_format: the demo makes wav and pcm', 'response_format')
     }
     const audio = tone(Math.min(MAX_MS, input.length * MS_PER_CHARACTER))
     const whole = format === 'wav' ? Buffer.concat([wavHead(RATE, audio.length), audio]) : audio

@@ -1,5 +1,5 @@
 /** Videos of the simulated provider: the third poll finds the film, which has one frame. */
-import { SimulatedRefusal, type Simulation } from '../../core/operation.ts'
+import { SimulatedError, type Simulation } from '../../core/operation.ts'
 import { film } from './film.ts'
 
 const POLLS = 3
@@ -26,7 +26,7 @@ const shown = (id: string, { polls, model, seconds }: Made): object => ({
 
 function find(id: string | undefined): Made {
   const job = made.get(id ?? '')
-  if (!job) throw new SimulatedRefusal('the demo has no such video', 'id', 'not_found')
+  if (!job) throw new SimulatedError('the demo has no such video', 'id', 'not_found')
   return job
 }
 

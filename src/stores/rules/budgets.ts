@@ -19,7 +19,7 @@ export function currentBudget(account: BudgetAccount, now: number): BudgetAccoun
 }
 
 /** Why `amount` cannot be held of a current account. A reached limit also refuses free requests. */
-export function budgetRefusal(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
+export function exhaustedBudget(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
   const { of, period, limit, spent, held } = account
   if (spent < limit && spent + held + amount <= limit) return undefined
   const left = limit - spent - held

@@ -33,7 +33,7 @@ export function currentPlan(account: PlanAccount, now: number): PlanAccount {
 }
 
 /** Why `amount` cannot be held of a current account. Free requests need no allowance. */
-export function planRefusal(
+export function exhaustedPlan(
   account: PlanAccount | undefined,
   { monthly, premium }: Allowance,
   amount: Money,

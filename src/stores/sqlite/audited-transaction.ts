@@ -49,7 +49,7 @@ export class AuditedTransaction {
     try {
       return await this.#writer.run(work)
     } catch (cause) {
-      throw refusalOf(cause)
+      throw errorOf(cause)
     }
   }
 
@@ -58,7 +58,7 @@ export class AuditedTransaction {
     try {
       return work()
     } catch (cause) {
-      throw refusalOf(cause)
+      throw errorOf(cause)
     }
   }
 
@@ -73,7 +73,7 @@ export class AuditedTransaction {
   }
 }
 
-const refusalOf = (cause: unknown): unknown =>
+const errorOf = (cause: unknown): unknown =>
   cause instanceof GatewayError || cause instanceof Undone ? cause : errors.storeUnavailable(cause)
 
 /** Undoes what a transaction has written so far, and says no more than that nothing came of it. */

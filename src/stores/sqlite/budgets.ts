@@ -2,7 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Budget, BudgetState, Exhausted } from '../../core/ports.ts'
-import { type BudgetAccount, budgetRefusal, budgetState, currentBudget, withSpending } from '../rules/budgets.ts'
+import { type BudgetAccount, budgetState, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
 import type { BudgetAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
@@ -41,8 +41,8 @@ export class Budgets implements BudgetAccounts, Participant {
   reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined {
     for (const id of ids) {
       const account = this.#current(id, now)?.account
-      const refusal = account && budgetRefusal(account, amount, now)
-      if (refusal) return refusal
+      const exhausted = account && exhaustedBudget(account, amount, now)
+      if (exhausted) return exhausted
     }
     for (const id of ids) this.#change(id, now, amount, 0n)
     return undefined

@@ -3,7 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Funds } from '../../core/ports.ts'
-import { bookedAt, currentPlan, fundsOf, type PlanAccount, planRefusal, withUse } from '../rules/plans.ts'
+import { bookedAt, currentPlan, exhaustedPlan, fundsOf, type PlanAccount, withUse } from '../rules/plans.ts'
 import type { PlanAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
@@ -43,8 +43,8 @@ export class Subscriptions implements PlanAccounts, Participant {
 
   reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted {
     const state = this.#current(orgId, now)
-    const refusal = planRefusal(state?.account, allowance, amount, now)
-    if (refusal) return refusal
+    const exhausted = exhaustedPlan(state?.account, allowance, amount, now)
+    if (exhausted) return exhausted
     const funds = fundsOf(allowance)
     this.#change(state, funds, amount, 0n, now)
     return funds

@@ -69,7 +69,7 @@ export const formRequest = (
 /** The token of an OAuth answer. Throws a GatewayError that does not contain `secret`. */
 export function grantIn({ status, text }: EndpointAnswer, secret: string): Grant {
   const answer = fieldsOf(text)
-  if (status >= 400) throw refusal(status, answer, secret)
+  if (status >= 400) throw tokenError(status, answer, secret)
   const { access_token: token, expires_in: seconds } = answer
   // It becomes a header.
   if (status !== 200 || typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
@@ -88,7 +88,7 @@ export function fieldsOf(text: string): Record<string, unknown> {
 }
 
 /** What a token endpoint blames on the request (RFC 6749 section 5.2) is the credential's fault, not the caller's. */
-function refusal(status: number, answer: Record<string, unknown>, secret: string): GatewayError {
+function tokenError(status: number, answer: Record<string, unknown>, secret: string): GatewayError {
   const description = [answer.error, answer.error_description].filter(part => typeof part === 'string').join(': ')
   // An assertion is a credential for as long as it lasts, and so is a part of it.
   const clean = redactMessage(description, secret)

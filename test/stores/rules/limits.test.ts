@@ -3,9 +3,9 @@ import t from 'tap'
 import { stampOf } from '../../../src/lib/id.ts'
 import {
   type BudgetAccount,
-  budgetRefusal,
   budgetState,
   currentBudget,
+  exhaustedBudget,
   withSpending,
 } from '../../../src/stores/rules/budgets.ts'
 import { limitRecord, limitSetting, spentSince } from '../../../src/stores/rules/limits.ts'
@@ -36,10 +36,10 @@ t.test('what is spent and held is within the limit, and one that is reached refu
     [99n, 1n, 0n, undefined],
     [130n, 20n, 1n, 0n],
   ] as const) {
-    const refusal = budgetRefusal(account({ spent, held }), amount, NOON)
+    const exhausted = exhaustedBudget(account({ spent, held }), amount, NOON)
     const expected =
       room === undefined ? undefined : { exhausted: 'key', period: 'day', resetsAt: midnight + DAY, room }
-    t.same(refusal, expected, `${spent} spent, ${held} held, ${amount} wanted`)
+    t.same(exhausted, expected, `${spent} spent, ${held} held, ${amount} wanted`)
   }
   t.same(withSpending(account(), -20n, 5n), account({ spent: 35n, held: 0n }))
 })

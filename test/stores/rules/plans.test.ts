@@ -3,9 +3,9 @@ import t from 'tap'
 import {
   bookedAt,
   currentPlan,
+  exhaustedPlan,
   fundsOf,
   type PlanAccount,
-  planRefusal,
   planSetting,
   planState,
   withUse,
@@ -65,7 +65,7 @@ t.test('an allowance is the rest of the month, and for premium models that of th
     ],
     [undefined, { monthly, premium: undefined }, 0n, undefined],
   ] as const) {
-    t.same(planRefusal(of, allowance, amount, NOON + DAY), expected)
+    t.same(exhaustedPlan(of, allowance, amount, NOON + DAY), expected)
   }
   t.same([fundsOf({ monthly, premium: undefined }), fundsOf({ monthly, premium: 0n })], ['plan', 'premium'])
 })

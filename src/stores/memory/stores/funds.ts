@@ -1,8 +1,8 @@
 /** Balances, limits and plans in memory, reserved and released per attempt. Call within transactions. */
 import type { Money } from '../../../core/money.ts'
 import type { Allowance, Exhausted, Funds, Principal } from '../../../core/ports.ts'
-import { type BudgetAccount, budgetRefusal, currentBudget, withSpending } from '../../rules/budgets.ts'
-import { bookedAt, currentPlan, fundsOf, type PlanAccount, planRefusal, withUse } from '../../rules/plans.ts'
+import { type BudgetAccount, currentBudget, exhaustedBudget, withSpending } from '../../rules/budgets.ts'
+import { bookedAt, currentPlan, exhaustedPlan, fundsOf, type PlanAccount, withUse } from '../../rules/plans.ts'
 import type { BudgetAccounts, CreditAccounts, PlanAccounts } from '../../rules/reservations.ts'
 import type { Tables } from './tables.ts'
 
@@ -43,8 +43,8 @@ export class Budgets implements BudgetAccounts {
   reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined {
     for (const id of ids) {
       const account = this.#current(id, now)
-      const refusal = account && budgetRefusal(account, amount, now)
-      if (refusal) return refusal
+      const exhausted = account && exhaustedBudget(account, amount, now)
+      if (exhausted) return exhausted
     }
     for (const id of ids) this.#change(id, now, amount, 0n)
     return undefined
@@ -74,8 +74,8 @@ export class Plans implements PlanAccounts {
   }
 
   reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted {
-    const refusal = planRefusal(this.#current(orgId, now), allowance, amount, now)
-    if (refusal) return refusal
+    const exhausted = exhaustedPlan(this.#current(orgId, now), allowance, amount, now)
+    if (exhausted) return exhausted
     const funds = fundsOf(allowance)
     this.#change(orgId, funds, amount, 0n, now)
     return funds
