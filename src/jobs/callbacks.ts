@@ -25,28 +25,34 @@ export function signaturesOf(secret: string, id: string, timestamp: number, body
 export class Callbacks {
   readonly #context: JobsContext
   readonly #owner: string
+  readonly #ended: () => void
   readonly #open = new Map<Promise<void>, string>()
 
-  constructor(context: JobsContext, owner: string) {
+  /** `ended` is called when a delivery has ended, so that there is room for another one. */
+  constructor(context: JobsContext, owner: string, ended: () => void = () => undefined) {
     this.#context = context
     this.#owner = owner
+    this.#ended = ended
   }
 
-  /** Begins the deliveries that are due; resolves with their number. */
+  /** Begins the deliveries that are due; resolves with the number of those begun, without those that it postponed. */
   async run(): Promise<number> {
     const { store, now, options } = this.#context
     const limit = AT_ONCE - this.#open.size
     if (limit <= 0) return 0
     const until = now() + options().callback_timeout + options().lease
     const lease = { owner: this.#owner, now: now(), until, limit }
-    const claimed = await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)
-    for (const delivery of claimed) {
+    let begun = 0
+    for (const delivery of await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)) {
       const job = await store.get(delivery.jobId)
       const host = hostOf(job)
       if (this.#isFull(host)) await store.postpone(delivery, now() + POSTPONED_MS)
-      else this.#begin(delivery, job, host)
+      else {
+        this.#begin(delivery, job, host)
+        begun++
+      }
     }
-    return claimed.length
+    return begun
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -70,7 +76,10 @@ export class Callbacks {
       .catch((err: unknown) =>
         this.#context.log.warn({ err, job: delivery.jobId }, 'callback outcome not stored; retried'),
       )
-      .finally(() => this.#open.delete(run))
+      .finally(() => {
+        this.#open.delete(run)
+        this.#ended()
+      })
     this.#open.set(run, host)
   }
 

@@ -39,7 +39,7 @@ export class Engine {
   constructor(context: JobsContext, provider: JobProvider) {
     this.#context = context
     this.#poller = new Poller(context, provider)
-    this.#callbacks = new Callbacks(context, this.#owner)
+    this.#callbacks = new Callbacks(context, this.#owner, () => this.wake())
   }
 
   get poller(): Poller {

@@ -27,13 +27,17 @@ t.test('a host that does not answer keeps callbacks to others waiting by no more
     release = resolve
   })
   kit.hear = url => (url.includes('tarpit') ? (silence as unknown as CallbackAnswer) : { status: 204, text: '' })
-  const callbacks = new Callbacks(kit.context, 'one')
+  let ends = 0
+  const callbacks = new Callbacks(kit.context, 'one', () => ends++)
   for (let turns = 0; turns < 5; turns++) {
     await callbacks.run()
     await settled()
   }
   t.equal(kit.posted.filter(({ url }) => url.includes('tarpit')).length, 4)
   t.match(await kit.subject.jobs.deliveries(id), [{ state: 'delivered', attempt: 1 }])
+  kit.subject.clock.now += 1_000
+  t.equal(await callbacks.run(), 0, 'what is postponed again keeps the engine from no sleep')
+  t.equal(ends, 1, 'and the end of one wakes it')
   release({ status: 204, text: '' })
   for (let turns = 0; turns < 60; turns++) {
     kit.subject.clock.now += 1_000

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
+import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { planOf, type Ran, statementsOf } from './statements.ts'
 import { HOUR, NOON, temporaryFolder } from './subject.ts'
@@ -65,19 +66,21 @@ t.test('J18 an idle turn and a claim read indexes alone', async t => {
   t.equal(scans().length, 1, 'the pattern finds scans')
 })
 
-/** Rows that a claim reads of those that are due. */
-function dueRead(db: Sqlite, { sql, given }: Ran): number {
+/** Rows that a statement reads where a condition holds that it names. */
+function rowsRead(db: Sqlite, { sql, given }: Pick<Ran, 'sql' | 'given'>, condition: string): number {
   let read = 0
   db.function('is_read', { deterministic: false }, () => {
     read++
     return 1
   })
-  const counted = db.prepare(sql.replaceAll('next_at <= @now', 'next_at <= @now AND is_read()'))
+  const counted = db.prepare(sql.replaceAll(condition, `${condition} AND is_read()`))
   db.exec('BEGIN')
   counted.all(...given)
   db.exec('ROLLBACK')
   return read
 }
+
+const dueRead = (db: Sqlite, ran: Ran): number => rowsRead(db, ran, 'next_at <= @now')
 
 t.test('J19 of thousands of due jobs of one organization, a claim reads as many as it may have', async t => {
   const path = join(temporaryFolder(t), 'gateway.db')
@@ -116,4 +119,71 @@ t.test('J19 of thousands of due jobs of one organization, a claim reads as many 
   t.same(await claim('one'), [], 'it has its share')
   t.same(await claim('two'), of('busy slow', 5, 13).sort(), 'what one has is not claimed')
   t.same(await claim('two', NOON + 2000), first, 'leases that have ended come first, as their jobs are due first')
+})
+
+t.test(
+  'J19 of thousands of callbacks of one organization, a turn reads few, and claims those of others first',
+  async t => {
+    const path = join(temporaryFolder(t), 'gateway.db')
+    const ran = statementsOf(t, path)
+    const stores = openSqlite(path, { now: () => NOON })
+    t.teardown(() => stores.close())
+    const db = new Database(path)
+    t.teardown(() => db.close())
+    const insert = db.prepare(INSERT)
+    const event = db.prepare(`
+    INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at, org_id)
+    SELECT id, id, 'video.failed', 1, 'pending', ?, org_id FROM jobs WHERE id = ?`)
+    const add = (org: string, count: number, next: number) => {
+      for (let n = 0; n < count; n++) {
+        const ends = { ended: NOON, expires: null, result: null, cost: 0 }
+        const id = `${org} ${n}`
+        insert.run({ id, org, provider: 'acme', state: 'failed', at: NOON, deadline: NOON, next: NOON, ...ends })
+        event.run(next + n, id)
+      }
+    }
+    db.transaction(() => {
+      add('busy', DUE_OF_ONE, NOON - DUE_OF_ONE - 100)
+      add('calm', 2, NOON - 10)
+      add('idle', 1, NOON + HOUR)
+    })()
+    const claim = async (owner: string, now: number, limit = 25) => {
+      ran.length = 0
+      const claimed = await stores.jobs.claimDeliveries({ owner, now, until: now + 1000, limit }, 4)
+      const [update] = ran.filter(({ sql }) => sql.includes('UPDATE job_events'))
+      t.ok(dueRead(db, update!) < 300, `${dueRead(db, update!)} rows of a claim`)
+      ran.length = 0
+      t.equal(await stores.jobs.nextAt(), NOON - DUE_OF_ONE - 100 + (owner === 'one' ? 4 : 8))
+      const read = rowsRead(db, ran[0]!, "FROM job_events WHERE state = 'pending'")
+      t.ok(read < 100, `${read} rows for the next time`)
+      return claimed.map(({ jobId }) => jobId).sort()
+    }
+    t.same(await claim('one', NOON), ['busy 0', 'busy 1', 'busy 2', 'busy 3', 'calm 0', 'calm 1'], 'a share of each')
+    t.same(await claim('one', NOON), [], 'it has its share')
+    t.same(await claim('two', NOON), ['busy 4', 'busy 5', 'busy 6', 'busy 7'], 'what one has is not claimed')
+    t.same(
+      (await claim('three', NOON + 2000, 2)).sort(),
+      ['busy 0', 'calm 0'],
+      'of each in turn, though one has waited less',
+    )
+  },
+)
+
+t.test('J19 callbacks that waited before they named their organization are claimed in its share', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const old = openDatabase(path, migrations.slice(0, 18))
+  const insert = old.prepare(INSERT)
+  const event = old.prepare(
+    "INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at) VALUES (?, ?, 'video.failed', 1, 'pending', 0)",
+  )
+  for (const [id, org] of Object.entries({ a: 'busy', b: 'busy', c: 'busy', d: 'calm' })) {
+    const ends = { ended: NOON, expires: null, result: null, cost: 0 }
+    insert.run({ id, org, provider: 'acme', state: 'failed', at: NOON, deadline: NOON, next: NOON, ...ends })
+    event.run(id, id)
+  }
+  old.close()
+  const stores = openSqlite(path, { now: () => NOON })
+  t.teardown(() => stores.close())
+  const claimed = await stores.jobs.claimDeliveries({ owner: 'one', now: NOON, until: NOON + 1000, limit: 9 }, 2)
+  t.same(claimed.map(({ jobId }) => jobId).sort(), ['a', 'b', 'd'])
 })

@@ -21,6 +21,7 @@ import { step as realtime } from './migrations/15-realtime.ts'
 import { step as sessionResponses } from './migrations/16-session-responses.ts'
 import { step as unclaimedJobs } from './migrations/17-unclaimed-jobs.ts'
 import { step as spent } from './migrations/18-spent.ts'
+import { step as eventClaims } from './migrations/19-event-claims.ts'
 
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
@@ -42,4 +43,5 @@ export const migrations: readonly string[] = [
   sessionResponses,
   unclaimedJobs,
   spent,
+  eventClaims,
 ]

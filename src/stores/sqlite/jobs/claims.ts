@@ -76,7 +76,8 @@ const NEXT_AT = `
   SELECT min(at) FROM (
     SELECT min(next_at) AS at FROM jobs WHERE state IN ('creating', 'queued', 'in_progress') AND lease_owner IS NULL
     UNION ALL SELECT min(max(next_at, lease_until)) FROM jobs WHERE lease_owner IS NOT NULL
-    UNION ALL SELECT min(max(next_at, coalesce(lease_until, 0))) FROM job_events WHERE state = 'pending'
+    UNION ALL SELECT min(next_at) FROM job_events WHERE state = 'pending' AND lease_owner IS NULL
+    UNION ALL SELECT min(max(next_at, lease_until)) FROM job_events WHERE state = 'pending' AND lease_owner IS NOT NULL
     UNION ALL SELECT min(expires_at) FROM jobs WHERE result_kind IS NOT NULL
   )`
 

@@ -5,6 +5,46 @@ import type { JobTable } from './table.ts'
 
 const NO_SECRET = 'callback_url = NULL, callback_secret = NULL'
 
+const UNCLAIMED = "state = 'pending' AND lease_owner IS NULL"
+/** So many due rows are read as they come; where there are more, only so many of each organization as may be claimed. */
+const FEW = 256
+
+/**
+ * Of each organization one after another, no more than the share of it that the owner has left. Leases that have ended
+ * are read by their index, since that of what is due would lead past all that waits.
+ */
+const CLAIM = `
+  WITH RECURSIVE held AS MATERIALIZED (
+    SELECT org_id FROM job_events WHERE state = 'pending' AND lease_owner = @owner AND lease_until > @now
+  ), few AS MATERIALIZED (
+    SELECT rowid AS event, org_id, next_at FROM job_events
+    WHERE ${UNCLAIMED} AND next_at <= @now ORDER BY next_at LIMIT ${FEW}
+  ), organizations AS (
+    SELECT * FROM (SELECT org_id FROM job_events WHERE ${UNCLAIMED} ORDER BY org_id LIMIT 1)
+    WHERE (SELECT count(*) FROM few) = ${FEW}
+    UNION ALL
+    SELECT (SELECT org_id FROM job_events AS next WHERE next.org_id > organizations.org_id AND ${UNCLAIMED}
+      ORDER BY next.org_id LIMIT 1)
+    FROM organizations WHERE org_id IS NOT NULL
+  ), free AS (
+    SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${FEW}
+    UNION ALL
+    SELECT job_events.rowid, job_events.org_id, next_at FROM organizations CROSS JOIN job_events
+    ON job_events.rowid IN (
+      SELECT rowid FROM job_events AS first
+      WHERE first.org_id = organizations.org_id AND ${UNCLAIMED} AND next_at <= @now ORDER BY next_at LIMIT @share)
+    UNION ALL
+    SELECT rowid, org_id, next_at FROM job_events INDEXED BY job_events_leased
+    WHERE state = 'pending' AND lease_owner IS NOT NULL AND lease_until <= @now AND next_at <= @now
+  ), due AS (
+    SELECT event, next_at, row_number() OVER (PARTITION BY org_id ORDER BY next_at)
+      + (SELECT count(*) FROM held WHERE held.org_id = free.org_id) AS place
+    FROM free
+  )
+  UPDATE job_events SET lease_owner = @owner, lease_until = @until, fence = fence + 1
+  WHERE rowid IN (SELECT event FROM due WHERE place <= @share ORDER BY place, next_at LIMIT @limit)
+  RETURNING *`
+
 /** The rows of `job_events`. Each change is one transaction, except where it says that it is within one. */
 export class JobEvents {
   readonly #table: JobTable
@@ -29,24 +69,7 @@ export class JobEvents {
 
   claim({ owner, now, until, limit }: Lease, share: number): Promise<Delivery[]> {
     return this.#table.write('committed', () =>
-      this.#db
-        .prepare<object, EventRow>(`
-          WITH held AS (
-            SELECT org_id, count(*) AS many FROM job_events JOIN jobs ON jobs.id = job_id
-            WHERE job_events.state = 'pending' AND job_events.lease_owner = @owner AND job_events.lease_until > @now
-            GROUP BY org_id
-          ), due AS (
-            SELECT job_events.rowid AS event, job_events.next_at AS at, coalesce(many, 0)
-              + row_number() OVER (PARTITION BY jobs.org_id ORDER BY job_events.next_at) AS place
-            FROM job_events JOIN jobs ON jobs.id = job_id LEFT JOIN held ON held.org_id = jobs.org_id
-            WHERE job_events.state = 'pending' AND job_events.next_at <= @now
-              AND (job_events.lease_until IS NULL OR job_events.lease_until <= @now)
-          )
-          UPDATE job_events SET lease_owner = @owner, lease_until = @until, fence = fence + 1
-          WHERE rowid IN (SELECT event FROM due WHERE place <= @share ORDER BY place, at LIMIT @limit)
-          RETURNING *`)
-        .all({ owner, now, until, limit, share })
-        .map(deliveryOf),
+      this.#db.prepare<object, EventRow>(CLAIM).all({ owner, now, until, limit, share }).map(deliveryOf),
     )
   }
 
@@ -107,10 +130,10 @@ export class JobEvents {
 
   #add(eventId: string, jobId: string, type: string, attempt: number, at: number): void {
     this.#db
-      .prepare(
-        "INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at) VALUES (?, ?, ?, ?, 'pending', ?)",
-      )
-      .run(eventId, jobId, type, attempt, at)
+      .prepare(`
+        INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at, org_id)
+        SELECT @eventId, id, @type, @attempt, 'pending', @at, org_id FROM jobs WHERE id = @jobId`)
+      .run({ eventId, jobId, type, attempt, at })
   }
 
   /** The secret is not needed any more. */
