@@ -125,7 +125,9 @@ export class ProviderEvents {
     }
     // The client has it before anything that follows.
     this.#session.toClient(this.#shown(event, text))
-    if (this.#isResponseDue && !this.#session.isEnding()) await this.#createResponse()
+    // The client may have begun one while this one was charged.
+    const isFree = !this.#responses.isRunning && !this.#session.isEnding()
+    if (this.#isResponseDue && isFree) await this.#createResponse()
     return undefined
   }
 

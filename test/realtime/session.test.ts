@@ -143,6 +143,34 @@ t.test('a report that no response or transcript can have caused is not charged',
   t.strictSame(client.closes, [1011], 'its provider has failed')
 })
 
+t.test('a response that is due waits for one that its client began while the one before was charged', async t => {
+  const { client, provider, charges } = await opened()
+  const begun = () => provider.types().filter(type => type === 'response.create').length
+  client.message(create)
+  await settle()
+  provider.message(created('r1'))
+  const held = charges.held
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+  await settle()
+  t.equal(begun(), 1)
+  provider.message(done('r1', 10, 10))
+  client.message(create)
+  await settle()
+  t.equal(begun(), 2, 'one runs at a time')
+  t.ok(charges.held < 2 * held, `${charges.held} held`)
+  for (const id of ['r2', 'r3']) {
+    provider.message(created(id))
+    provider.message(done(id, 10, 10))
+    await settle()
+  }
+  t.equal(begun(), 3)
+  t.strictSame(
+    charges.settled.map(({ id }) => id),
+    ['r1', 'r2', 'r3'],
+  )
+  t.strictSame([charges.held, client.closes], [0, []])
+})
+
 t.test('a refused change of the settings takes no later one with it', async t => {
   const { client, provider, charges, lastUpdate } = await opened()
   client.message({ type: 'session.update', session: { audio: { output: { voice: 'none' } } } })
