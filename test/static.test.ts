@@ -82,7 +82,6 @@ const repeated = [
 
 /** Of what only the operator, a provider or this code itself writes; their time grows with the square of a length. */
 const trusted = new Set([
-  'plugins/bedrock/error.ts',
   'src/cli/exposition.ts',
   'src/cli/io.ts',
   'src/config/provider.ts',

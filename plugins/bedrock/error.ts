@@ -5,6 +5,7 @@ import {
   isObject,
   readProviderError,
   type Target,
+  textIn,
   upstreamError,
 } from '../../src/plugin.ts'
 
@@ -52,7 +53,7 @@ export function errorOf(
 ): GatewayError | undefined {
   const answer = isObject(body) ? body : {}
   const { message, code: reportedCode } = readProviderError(body) ?? {}
-  const text = message ?? (typeof answer.Message === 'string' ? answer.Message : undefined)
+  const text = message ?? readProviderError({ message: textIn(answer.Message) })?.message
   const inner = isObject(answer.Output) ? answer.Output.__type : undefined
   const type = typeOf(answer.__type ?? inner ?? named ?? reportedCode)
   if (text === undefined && type === undefined && named === undefined) return undefined
@@ -69,9 +70,14 @@ export function errorOf(
 const callerCode = (message: string): string | undefined =>
   TOO_LONG.test(message) ? 'context_length_exceeded' : FILTERED.test(message) ? 'content_filter' : undefined
 
+const SIGNED = 'The Canonical String for this request'
+
 /** Removes the operator's account, and the signed headers that follow a wrong signature. */
-const shown = (message: string): string =>
-  message.replace(/\s*The Canonical String for this request.*/s, '').replace(/\barn:aws[\w-]*:[^\s"',]+/g, 'arn:***')
+function shown(message: string): string {
+  const signed = message.indexOf(SIGNED)
+  const plain = signed < 0 ? message : message.slice(0, signed).trimEnd()
+  return plain.replace(/\barn:aws[\w-]*:[^\s"',]+/g, 'arn:***')
+}
 
 /** `com.amazon.coral.service#ThrottlingException:http://…` → `throttling`. */
 function typeOf(name: unknown): string | undefined {

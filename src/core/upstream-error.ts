@@ -14,11 +14,26 @@ export interface ProviderError {
 }
 
 const MESSAGE_LIMIT = 5000
+/** Characters of each field that are read: more than are shown, since masks shorten a message. */
+const READ_LIMIT = 4 * MESSAGE_LIMIT
 const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
 
 /** What an error body says, whatever its dialect (docs/edge-cases.md#errors E5); undefined when it holds no error. */
 export function readProviderError(answer: unknown): ProviderError | undefined {
+  const reported = reportedIn(answer)
+  return reported && cut(reported)
+}
+
+/** Patterns read these fields, and an answer may be large. */
+const cut = ({ message, code, type, param }: ProviderError): ProviderError => ({
+  message: message.slice(0, READ_LIMIT),
+  code: code?.slice(0, READ_LIMIT),
+  type: type?.slice(0, READ_LIMIT),
+  param: param?.slice(0, READ_LIMIT),
+})
+
+function reportedIn(answer: unknown): ProviderError | undefined {
   const body: unknown = Array.isArray(answer) ? answer[0] : answer
   if (!isObject(body)) return undefined
   const { error, detail, base_resp: base } = body
@@ -93,7 +108,8 @@ function blamesAccount({ message, ...reported }: ProviderError): boolean {
 const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
 
 /** The status that an in-band error would have had (docs/wire-sources.md#openai). */
-export function guessStatus(reported: ProviderError): number {
+export function guessStatus(given: ProviderError): number {
+  const reported = cut(given)
   const numeric = Number(reported.code)
   if (numeric >= 400 && numeric < 600) return numeric
   const { words, says } = reading(reported)
@@ -108,10 +124,11 @@ export function guessStatus(reported: ProviderError): number {
  */
 export function upstreamError(
   status: number,
-  reported: ProviderError,
+  given: ProviderError,
   secret?: string,
   retryAfterMs?: number,
 ): GatewayError {
+  const reported = cut(given)
   const message = redactMessage(reported.message, secret)
   const { says } = reading(reported)
   const provider = (as: number, code: string) =>

@@ -7,7 +7,13 @@ import { type Event, isContent } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
-import { guessStatus, readProviderError, redactMessage, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
+import {
+  guessStatus,
+  readProviderError,
+  redactMessage,
+  upstreamError,
+  upstreamErrorFrom,
+} from '../../src/core/upstream-error.ts'
 import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core/wire.ts'
 import { shortId } from '../../src/lib/id.ts'
@@ -274,6 +280,24 @@ t.test('reading an error never throws', async t => {
   )
   t.equal(readProviderError({ choices: [], message: 'x' }), undefined, 'an answer is no error')
   t.equal(readProviderError({ choices: [], error: null }), undefined)
+})
+
+t.test('of a long error, no more is read than is shown of it with masks', async t => {
+  const long = 'x'.repeat(1_000_000)
+  for (const answer of [
+    { error: { message: long, code: long, type: long, param: long } },
+    { error: { other: long } },
+    { error: long },
+    { detail: [{ msg: long }] },
+    { base_resp: { status_code: 1, status_msg: long } },
+    { message: long },
+  ]) {
+    const lengths = Object.values(readProviderError(answer)!).map(field => (field as string | undefined)?.length ?? 0)
+    t.ok(Math.max(...lengths) <= 20_000, `${Object.keys(answer)}: ${lengths}`)
+  }
+  const late = `${' '.repeat(100_000)}insufficient_quota`
+  t.equal(guessStatus({ message: late }), 500, 'what stands behind that is not read')
+  t.equal(upstreamError(400, { message: late }).code, null)
 })
 
 t.test('an error in an answer has the status that it would have had', async t => {

@@ -13,6 +13,7 @@ import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { Frame, Target, WireRequest } from '../../src/core/translator.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { anyCalls, checkErrors, checkParameters, checkPrefix, checkRefusals } from './golden-checks.ts'
@@ -213,6 +214,14 @@ t.test('a failure becomes one error event, and ends the answer', async t => {
     t.match(errorsOf(events), [error], name)
     t.equal(errorsOf(events).length, 1, `${name}: reported once`)
     t.equal(events.at(-1)?.type, 'error', `${name}: nothing follows`)
+  }
+})
+
+t.test('an error of white space takes no longer than another', async t => {
+  const text = `x${' '.repeat(64_000)}y`
+  for (const body of [{ message: text }, { Message: text }]) {
+    const took = cpuMs(() => t.match(errorsOf(decode([frameOf([null, body])], offer(), 'unary')), [{ message: /^x/ }]))
+    t.ok(took < 500, `${Object.keys(body)}: ${took} ms of CPU`)
   }
 })
 
