@@ -38,7 +38,7 @@ const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
 const OPERATORS = ['allow_http', 'open', 'discover'] as const
 /** Headers that hold a credential or belong to the connection. */
 const FOREIGN_HEADERS =
-  /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
+  /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/s
 
 /**
  * Rejects with a ConfigError whose position is known. An error in a value that contains a secret does not repeat the

@@ -68,7 +68,7 @@ function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
   }
   if (url.username || url.password) throw refuse('an address must not contain a credential; put it under "auth"')
   if (url.search || url.hash) throw refuse('expected an address without "?" and "#": wires append their paths to it')
-  return value.base_url.replace(/\/+$/, '')
+  return value.base_url.replace(/(?<!\/)\/+$/, '')
 }
 
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/

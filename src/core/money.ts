@@ -52,7 +52,7 @@ const PICO_PER_NANO = 1000n
 export function parseDecimal(text: string, places: number): bigint {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text)
   if (!match) throw new RangeError(`"${text}" is not a decimal number`)
-  const fraction = (match[2] ?? '').replace(/0+$/, '')
+  const fraction = (match[2] ?? '').replace(/(?<!0)0+$/, '')
   if (fraction.length > places) throw new RangeError(`"${text}" has more than ${places} decimal places`)
   return BigInt(match[1]! + fraction.padEnd(places, '0'))
 }
@@ -61,7 +61,7 @@ export function parseDecimal(text: string, places: number): bigint {
 export function formatDecimal(value: bigint, places: number): string {
   const negative = value < 0n
   const digits = (negative ? -value : value).toString().padStart(places + 1, '0')
-  const fraction = digits.slice(digits.length - places).replace(/0+$/, '')
+  const fraction = digits.slice(digits.length - places).replace(/(?<!0)0+$/, '')
   return `${negative ? '-' : ''}${digits.slice(0, digits.length - places)}${fraction && `.${fraction}`}`
 }
 

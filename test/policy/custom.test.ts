@@ -5,6 +5,7 @@ import { ConfigError } from '../../src/config/error.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { fakeRegistries } from '../config/kit.ts'
+import { cpuMeter } from '../helpers/cpu.ts'
 import { catalogOf } from './kit.ts'
 
 const { wires, operations } = fakeRegistries()
@@ -98,6 +99,12 @@ t.test('a manifest that is too long is not parsed, not even for the place of its
   const error = await refusal(readManifest('org-1', long, () => shared, options))
   t.ok(error instanceof ConfigError)
   t.match(String(error), /^manifest:1:1: expected at most 65536 characters/)
+})
+
+t.test('a manifest whose address is full of slashes takes no longer than another', async t => {
+  const used = cpuMeter()
+  t.ok(await read({ base_url: `https://llm.mine.example${'/'.repeat(60_000)}v1` }))
+  t.ok(used() < 1000, `${used()} ms of CPU`)
 })
 
 t.test('an address that is not public is refused in every spelling, unless the operator allows it', async t => {
