@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { carry } from '../../src/codecs/carried-reasoning.ts'
 import { normalized } from '../../src/codecs/gemini/names.ts'
+import { partOf } from '../../src/codecs/gemini/parts.ts'
 import { generateContent, streamGenerateContent } from '../../src/codecs/gemini-generate.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Codec } from '../../src/core/codec.ts'
@@ -198,4 +199,21 @@ t.test('numbers of any length go to tools and back as they are', async t => {
   const args = '{"id":12345678901234567890}'
   const events: Event[] = [{ type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args }]
   t.match(written(generateContent, [events])[1], args)
+})
+
+t.test('data in the alphabet of addresses becomes plain base64, and takes no more memory than its length', async t => {
+  const dataOf = (data: string) => partOf({ inlineData: { mimeType: 'application/pdf', data } }, 'at')
+  const rows: [given: string, base64: string][] = [
+    ['-_8', '+/8='],
+    ['-_8=', '+/8='],
+    ['AB\n-_', 'AB+/'],
+    ['AA==-A==', 'AA==-A=='],
+  ]
+  for (const [given, base64] of rows)
+    t.match(dataOf(given), { file: { file_data: `data:application/pdf;base64,${base64}` } }, given)
+  const large = 'A-'.repeat(2_000_000)
+  const before = process.memoryUsage().heapUsed
+  t.ok(dataOf(large))
+  const taken = process.memoryUsage().heapUsed - before
+  t.ok(taken < 5 * large.length, `${taken} bytes`)
 })

@@ -1,6 +1,7 @@
 /** Converts parts of a generateContent body to chat content parts. */
 import { errors } from '../../core/error.ts'
 import type { ContentPart } from '../../core/ops.ts'
+import { plainBase64 } from '../../core/wire.ts'
 import { audioFormatOf, audioSubtypes } from '../chat-parts.ts'
 import { assertImageUrl } from '../url.ts'
 import type { Part } from './schema.ts'
@@ -15,9 +16,8 @@ export function partOf(part: Part, at: string): ContentPart | undefined {
   return part.text ? { type: 'text', text: part.text } : undefined
 }
 
-/** Clients use either alphabet of RFC 4648. Native searches: a pattern takes as long as all else. */
-const standard = (data: string): string =>
-  data.includes('-') || data.includes('_') ? data.replaceAll('-', '+').replaceAll('_', '/') : data
+/** Clients use either alphabet of RFC 4648. */
+const standard = (data: string): string => (data.includes('-') || data.includes('_') ? plainBase64(data) : data)
 
 function blobPart({ mimeType, data }: Blob, at: string): ContentPart {
   const mime = mimeType.toLowerCase()
