@@ -63,7 +63,6 @@ export {
   append,
   endsInAnswer,
   functionCalls,
-  hasSpace,
   newCallId,
   objectArguments,
   PendingToolCalls,
@@ -74,6 +73,7 @@ export {
   textOf,
   toolArguments,
   turnOf,
+  withoutSpace,
 } from './core/wire.ts'
 export { atOnce } from './lib/in-turns.ts'
 export { wavHead } from './lib/wav.ts'

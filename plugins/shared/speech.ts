@@ -12,6 +12,7 @@ import {
   type Target,
   type Translator,
   type Usage,
+  withoutSpace,
 } from '../../src/plugin.ts'
 import { errorIn } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
@@ -42,7 +43,7 @@ const AUDIO_TYPE = /^audio\/[a-z0-9.+-]{1,40}$/
 export function audioBytes(base64: string): Buffer {
   const bytes = Buffer.from(base64, 'base64')
   const isWhole = (text: string) => bytes.length === Buffer.byteLength(text, 'base64')
-  if (isWhole(base64) || isWhole(base64.replace(/\s+/g, ''))) return bytes
+  if (isWhole(base64) || isWhole(withoutSpace(base64))) return bytes
   throw errors.invalidAnswer('audio in it is not base64')
 }
 

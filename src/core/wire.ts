@@ -22,7 +22,23 @@ export function textOf(content: Message['content']): string {
 export const MAX_DATA_HEAD = 256
 
 /** As `/\s/`, of what may stand in base64, and five times as fast. */
-export const hasSpace = (text: string): boolean => [' ', '\n', '\r', '\t'].some(space => text.includes(space))
+const hasSpace = (text: string): boolean => SPACES.some(space => text.includes(space))
+const SPACES = [' ', '\n', '\r', '\t']
+
+/** `text` without white space. Through bytes: to replace alternating characters takes ten times as long. */
+export function withoutSpace(text: string): string {
+  if (!hasSpace(text)) return text
+  const bytes = Buffer.from(text)
+  let length = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!
+    bytes[length] = byte
+    if (SPACE[byte] === 0) length++
+  }
+  return bytes.toString('utf8', 0, length)
+}
+const SPACE = new Uint8Array(256)
+for (const space of SPACES) SPACE[space.charCodeAt(0)] = 1
 
 /**
  * Base64 of either alphabet (RFC 4648), with white space, as plain base64. Through bytes: to replace characters takes far
@@ -40,7 +56,7 @@ export function parseDataUrl(url: string): { mime: string; base64: string } | un
   if (!match) return undefined
   const mime = match[1]!.trim().toLowerCase() || 'text/plain'
   const data = url.slice(match[0].length)
-  if (/;base64$/i.test(match[2]!)) return { mime, base64: hasSpace(data) ? data.replace(/\s+/g, '') : data }
+  if (/;base64$/i.test(match[2]!)) return { mime, base64: hasSpace(data) ? plainBase64(data) : data }
   try {
     return { mime, base64: Buffer.from(decodeURIComponent(data), 'utf8').toString('base64') }
   } catch {

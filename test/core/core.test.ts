@@ -15,7 +15,7 @@ import {
   upstreamErrorFrom,
 } from '../../src/core/upstream-error.ts'
 import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
-import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core/wire.ts'
+import { parseDataUrl, pathSegment, textOf, toolArguments, withoutSpace } from '../../src/core/wire.ts'
 import { shortId } from '../../src/lib/id.ts'
 import { maskOf, PiecewiseMask } from '../../src/lib/mask.ts'
 import { cpuMs } from '../helpers/cpu.ts'
@@ -363,6 +363,19 @@ t.test('a data URL is read in every form that clients send', async t => {
   for (const [url, mime, base64] of rows) t.strictSame(parseDataUrl(url), mime && { mime, base64 }, url)
   const took = cpuMs(() => parseDataUrl(`data:${';x'.repeat(1_000_000)}`))
   t.ok(took < 500, `${took} ms of CPU`)
+  const spaced = `data:image/png;base64,${'A '.repeat(12_000_000)}`
+  const tookSpaced = cpuMs(() => t.equal(parseDataUrl(spaced)!.base64.length, 12_000_000))
+  t.ok(tookSpaced < 500, `${tookSpaced} ms of CPU for white space`)
+})
+
+t.test('white space is removed from any text', async t => {
+  for (const [given, bare] of [
+    ['', ''],
+    ['{"a":1}', '{"a":1}'],
+    [' { "a":\t"é 日 🙂"\r\n} ', '{"a":"é日🙂"}'],
+    [' \n', ''],
+  ] as const)
+    t.equal(withoutSpace(given), bare, given)
 })
 
 t.test('arguments of a tool call are JSON text, whatever a provider made of them', async t => {

@@ -25,6 +25,7 @@ const image = (bytes: number) => Buffer.concat([FIRST, Buffer.alloc(bytes - FIRS
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at))
 const large = image(21 * MB)
 const url = `data:image/png;base64,${large}`
+const spaced = `data:image/png;base64,${large.slice(0, 64)}${'W '.repeat(14 * MB)}`
 const words = 'Some words of a text. '.repeat(1_200_000)
 const wav = Buffer.concat([wavHead(16_000, 20 * MB), Buffer.alloc(20 * MB, 1)])
 const listen = wav.toString('base64')
@@ -196,6 +197,8 @@ const ofSize = (size: number): Tree => ({ a: words.slice(0, size), b: 1 })
 const requests: Record<string, (model: string) => Asked> = {
   'an image, chat': model =>
     ask('/v1/chat/completions', { model, messages: user([{ type: 'image_url', image_url: { url } }]) }),
+  'an image with a space after each character, chat': model =>
+    ask('/v1/chat/completions', { model, messages: user([{ type: 'image_url', image_url: { url: spaced } }]) }),
   'words, chat': model => ask('/v1/chat/completions', { model, messages: user(words) }),
   'a file, chat': model =>
     ask('/v1/chat/completions', {
@@ -216,12 +219,28 @@ const requests: Record<string, (model: string) => Asked> = {
     ask(`/v1beta/models/${model}:generateContent`, {
       contents: [{ role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: large } }] }],
     }),
+  'an image in the alphabet of addresses, gemini': model =>
+    ask(`/v1beta/models/${model}:generateContent`, {
+      contents: [
+        { role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: large.replaceAll('l', '-') } }] },
+      ],
+    }),
   'an image, AI SDK': model =>
     ask(
       '/v3/ai/language-model',
       { prompt: user([{ type: 'file', mediaType: 'image/png', data: large }]) },
       { ...spoken, 'ai-language-model-id': model },
     ),
+  'arguments with a space after each character, chat': model => {
+    const called = { name: 'f', arguments: JSON.stringify({ a: 'x '.repeat(2_090_000) }) }
+    const messages = [
+      ...user('Hi'),
+      { role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: called }] },
+      { role: 'tool', tool_call_id: 'c', content: 'a' },
+    ]
+    const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }]
+    return ask('/v1/chat/completions', { model, messages, tools })
+  },
   'arguments with 195,000 values, chat': model => {
     const called = {
       id: 'c',

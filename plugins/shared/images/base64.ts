@@ -5,8 +5,8 @@ import {
   Base64Slice,
   errors,
   type Frame,
-  hasSpace,
   isObject,
+  withoutSpace,
 } from '../../../src/plugin.ts'
 import { afterSpace } from '../after-space.ts'
 import { parsedInSteps } from '../whole.ts'
@@ -113,7 +113,7 @@ export function* imageIn(
   for (let at = head; at < value.length; at += STEP) {
     if (at > head) yield
     const given = value.slice(at, at + STEP)
-    const bare = hasSpace(given) ? given.replaceAll('\n', '').replace(/\s+/g, '') : given
+    const bare = withoutSpace(given)
     if (bare === '') continue
     if (!PLAIN.test(last + bare)) throw notBase64()
     last = (last + bare).slice(-2)

@@ -11,6 +11,7 @@ import type { Message, ToolCall } from '../../core/ops.ts'
 import type { TurnStore } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
+import { withoutSpace } from '../../core/wire.ts'
 import { KeptReasoning } from './kept-reasoning.ts'
 
 const options = s.object({
@@ -56,14 +57,14 @@ export interface KeptCall {
   readonly args: string
 }
 
-/** Ids may come again: what is called with, and how, tells calls of one id apart. */
+/**
+ * Ids may come again: what is called with, and how, tells calls of one id apart. Clients may write arguments anew: without
+ * white space, most of them are alike.
+ */
 function keyOf(tenant: string, id: string, name: string, args: string): string {
-  const parts = ['reasoning', tenant, id, name, sameArguments(args)]
+  const parts = ['reasoning', tenant, id, name, withoutSpace(args)]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }
-
-/** Clients may write them anew: without white space between tokens, most of them are alike. */
-const sameArguments = (args: string): string => args.replace(/\s+/g, '')
 
 /** Turns of one request that are looked up. */
 const MAX_TURNS = 256
