@@ -1,4 +1,5 @@
 /** Turns of a client's own Messages body, converted for its provider. */
+import { createHash } from 'node:crypto'
 import { append, type Json, type Target, textIn, unseal } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { toWireName } from '../shared/tool-name.ts'
@@ -138,6 +139,13 @@ function userContent(content: string | Block[]): string | Block[] {
 const reference = (block: Block): Block =>
   block.type === 'tool_reference' ? { ...block, tool_name: toWireName(String(block.tool_name)) } : block
 
-/** Ids of other wires, spelled in this wire's alphabet (R4). */
-const idOf = (id: string): string =>
-  id.replace(/[^a-zA-Z0-9_-]/gu, character => `_u${character.codePointAt(0)!.toString(16)}_`)
+const PLAIN_ID = /^[a-zA-Z0-9_-]*$/
+/** Longest id that is spelled character by character. */
+const MAX_SPELLED = 64
+
+/** Ids of other wires in this wire's alphabet (R4); of long ones their hash. */
+function idOf(id: string): string {
+  if (PLAIN_ID.test(id)) return id
+  if (id.length > MAX_SPELLED) return `call_${createHash('sha256').update(id).digest('hex')}`
+  return id.replace(/[^a-zA-Z0-9_-]/gu, character => `_u${character.codePointAt(0)!.toString(16)}_`)
+}

@@ -151,8 +151,11 @@ function alternate(drafts: readonly Draft[]): MessagesTurn[] {
   return turns
 }
 
-/** A foreign tool id in the wire's alphabet. */
+/** Characters of a foreign tool id that are kept. */
+const MAX_ID = 256
+
+/** A foreign tool id in the wire's alphabet; for `UniqueNames`. */
 function toolId(foreign: string, count: number): string {
-  const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  const base = foreign.slice(0, MAX_ID).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
   return count === 1 ? base : `${base}_${count}`
 }

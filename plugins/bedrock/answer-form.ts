@@ -28,7 +28,7 @@ export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, f
     if (maker === 'anthropic') return { format: { type: 'json_schema', schema: strictSchema(schema) } }
     const jsonSchema = {
       schema: JSON.stringify(schema),
-      name: name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64),
+      name: name.slice(0, 64).replace(/[^a-zA-Z0-9_-]/g, '_'),
       ...(description && { description }),
     }
     return { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema } } } }

@@ -116,7 +116,7 @@ function topKOf({ top_k }: Readonly<ChatRequest>, { mapping }: Target, family: F
 const unit = (value: number): number => Math.min(Math.max(value, 0), 1)
 
 /** A value for the provider's logs: at most 256 characters of its alphabet. */
-const metadata = (text: string): string => text.replace(/[^a-zA-Z0-9 ._:/=+$@-]/g, '_').slice(0, 256)
+const metadata = (text: string): string => text.slice(0, 256).replace(/[^a-zA-Z0-9 ._:/=+$@-]/g, '_')
 
 function checkCachePoints(toolConfig: Json | undefined, system: Block[], turns: ConverseTurn[]): void {
   const lists = [(toolConfig?.tools ?? []) as Block[], system, ...turns.map(({ content }) => content)]

@@ -6,7 +6,7 @@ const SHORT = /^[a-zA-Z0-9]{9}$/
 
 /** At most 64 letters, digits, `_` and `-`; `count`: which call of this foreign id it is, from 1 on. */
 export function plainId(foreign: string, count: number): string {
-  const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  const base = foreign.slice(0, MAX_LENGTH).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
   const suffix = count === 1 ? '' : `_${count}`
   return base.slice(0, MAX_LENGTH - suffix.length) + suffix
 }

@@ -156,7 +156,10 @@ export class CohereDecoder implements Decoder {
     this.#started = true
     const known = textIn(id)
     // Calls without an id get one from this, so it must differ between answers.
-    this.#answerId = (known ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
+    this.#answerId = (known ?? crypto.randomUUID())
+      .slice(-64)
+      .replace(/[^A-Za-z0-9]/g, '')
+      .slice(-24)
     out.push({ type: 'start', ...(known === undefined ? {} : { id: known }) })
   }
 

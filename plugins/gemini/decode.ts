@@ -147,7 +147,10 @@ export class GenerateDecoder implements Decoder {
     const id = textIn(chunk.responseId)
     const model = textIn(chunk.modelVersion)
     // Calls without an id get one from this, so it must differ between answers.
-    this.#answerId = (id ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
+    this.#answerId = (id ?? crypto.randomUUID())
+      .slice(-64)
+      .replace(/[^A-Za-z0-9]/g, '')
+      .slice(-24)
     out.push({ type: 'start', ...(id !== undefined && { id }), ...(model !== undefined && { model }) })
   }
 

@@ -13,7 +13,7 @@ const FOREIGN = /[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?
 
 /** `3d print` → `_u0033_d_u0020_print`. Throws 400 when the result is longer than the wire allows. */
 export function toWireName(name: string): string {
-  const wire = name.replace(FOREIGN, escapeCharacter)
+  const wire = name.length <= MAX_LENGTH ? name.replace(FOREIGN, escapeCharacter) : name
   if (wire.length <= MAX_LENGTH) return wire
   throw errors.invalidParameters(
     `The tool name "${name.slice(0, 64)}…" is too long; use at most ${MAX_LENGTH} of a-z, A-Z, 0-9, "_", ".", ":" and "-".`,

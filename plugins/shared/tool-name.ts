@@ -13,9 +13,13 @@ const ESCAPED = /_u((?:10|[1-9a-f])?[0-9a-f]{4})_/g
 export const escapeCharacter = (character: string): string =>
   `_u${character.codePointAt(0)!.toString(16).padStart(4, '0')}_`
 
+/** Never shorter than the name. */
+const escaped = (name: string): string =>
+  name === JSON_TOOL ? name.replace('_', escapeCharacter) : name.replace(FOREIGN, escapeCharacter)
+
 /** `weather.get` → `weather_u002e_get`. Throws 400 when the result is longer than the wire allows. */
 export function toWireName(name: string): string {
-  const wire = name === JSON_TOOL ? name.replace('_', escapeCharacter) : name.replace(FOREIGN, escapeCharacter)
+  const wire = name.length <= MAX_LENGTH ? escaped(name) : name
   if (wire.length <= MAX_LENGTH) return wire
   throw errors.invalidParameters(
     `The tool name "${name.slice(0, 64)}…" is too long; use at most ${MAX_LENGTH} of a-z, A-Z, 0-9, "_" and "-".`,
@@ -23,9 +27,9 @@ export function toWireName(name: string): string {
   )
 }
 
-/** The inverse of `toWireName`. */
+/** The inverse of `toWireName`. A longer name is none that a provider was given, and stays as it is. */
 export const fromWireName = (wire: string): string =>
-  wire.includes('_u')
+  wire.length <= MAX_LENGTH && wire.includes('_u')
     ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     : wire
 

@@ -126,10 +126,13 @@ export function append<T>(into: T[], items: readonly T[]): void {
   for (const item of items) into.push(item)
 }
 
+const SHOWN_ID = 64
+const shownId = (id: string): string => (id.length > SHOWN_ID ? `${id.slice(0, SHOWN_ID)}…` : id)
+
 /** 400 for a tool result, the message `at` this place, that belongs to no earlier call. */
 function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
   const param = `${at}.tool_call_id`
-  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
+  const wrong = id === undefined ? `${param} is missing` : `${param} "${shownId(id)}" matches no earlier tool call`
   return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }
 

@@ -14,6 +14,7 @@ import type { Json } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { exchange } from '../core/kit.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
 
 const [wire, vertex] = plugin.wires
@@ -456,4 +457,25 @@ t.test('answers and errors of Vertex are those of the wire', async t => {
   t.match(vertex!.error(403, google, target()), { status: 502, code: 'upstream_credential', failover: true })
   const own = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long' } })
   t.match(vertex!.error(400, own, target()), { status: 400, code: 'context_length_exceeded' })
+})
+
+t.test('R4 foreign ids are the same in a call and in its result, of any length', async t => {
+  const sentOf = (id: string) => {
+    const call = { type: 'tool_use', id, name: 'f', input: {} }
+    const result = { type: 'tool_result', tool_use_id: id, content: 'ok' }
+    const messages = [hi, { role: 'assistant', content: [call] }, { role: 'user', content: [result] }]
+    const [, called, answered] = native(bodyOf({ messages })).body.messages as { content: Json[] }[]
+    t.equal(called!.content[0]!.id, answered!.content[0]!.tool_use_id)
+    return called!.content[0]!.id as string
+  }
+  const plain = 'toolu_'.repeat(100)
+  t.equal(sentOf(plain), plain, 'an id of the alphabet stays as it is')
+  t.equal(sentOf('a:1'), 'a_u3a_1')
+  const long = ':'.repeat(2_000_000)
+  const took = cpuMs(() => {
+    const [one, other] = [sentOf(long), sentOf(`${long}1`)]
+    t.match(one, /^[a-zA-Z0-9_-]{1,128}$/)
+    t.not(one, other)
+  })
+  t.ok(took < 300, `${took} ms of CPU`)
 })

@@ -2,8 +2,12 @@
 import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as cohere } from '../../plugins/cohere.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
+import { plugin as mistral } from '../../plugins/mistral.ts'
+import { GatewayError } from '../../src/core/error.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { decodePieces, encodeWith, errorsOf, type Json, offer } from './golden-kit.ts'
 
 const chatOf = (plugin: { wires: readonly unknown[] }) => plugin.wires[0] as Translator<'chat'>
@@ -83,4 +87,61 @@ t.test('a model that does not stream while it has tools answers whole', async t 
   const path = (request: Json) => encodeWith(chatOf(bedrock), request, to, true).path
   t.match(path({ tools }), /\/converse$/)
   t.match(path({}), /\/converse-stream$/)
+})
+
+t.test('a name or an id of any length takes no longer than another', async t => {
+  const long = ':'.repeat(4_000_000)
+  const call = (id: string, name: string) => [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', tool_calls: [{ id, type: 'function', function: { name, arguments: '{}' } }] },
+    { role: 'tool', tool_call_id: id, content: 'ok' },
+  ]
+  const pdf = { filename: `${long}.pdf`, file_data: 'data:application/pdf;base64,JVBERi0=' }
+  const requests: Record<string, Json> = {
+    'name of a tool': { messages: call('c', long) },
+    'id of a call': { messages: call(long, 'f') },
+    'id of no call': { messages: [...call('c', 'f'), { role: 'tool', tool_call_id: long, content: 'ok' }] },
+    'name of a schema': { response_format: { type: 'json_schema', json_schema: { name: long, schema: {} } } },
+    'name of a file': { messages: [{ role: 'user', content: [{ type: 'file', file: pdf }] }] },
+    user: { user: long },
+  }
+  const to = offer({ supports: ['tools', 'structured_outputs', 'file_input'] })
+  for (const wire of [anthropic, bedrock, cohere, gemini, mistral].map(chatOf)) {
+    for (const [says, request] of Object.entries(requests)) {
+      let refused = ''
+      const took = cpuMs(() => {
+        try {
+          encodeWith(wire, { tools, ...request }, to)
+        } catch (thrown) {
+          if (!(thrown instanceof GatewayError)) throw thrown
+          refused = thrown.message
+        }
+      })
+      t.ok(took < 150, `${wire.wire}, ${says}: ${took} ms of CPU`)
+      t.ok(refused.length < 500, `${wire.wire}, ${says}: ${refused.slice(0, 200)}`)
+    }
+  }
+})
+
+t.test('ids of calls that share their beginning stay apart, and go with their results', async t => {
+  const ids = ['1', '2'].map(end => `${'a:'.repeat(200)}${end}`)
+  const messages = [
+    { role: 'user', content: 'hi' },
+    {
+      role: 'assistant',
+      tool_calls: ids.map(id => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })),
+    },
+    ...ids.map(id => ({ role: 'tool', tool_call_id: id, content: id.slice(-1) })),
+  ]
+  const { body } = encodeWith(chatOf(anthropic), { messages, tools }, offer({ supports: ['tools'] }))
+  const [, calls, results] = body.messages as { content: Json[] }[]
+  const sent = calls!.content.map(({ id }) => id)
+  t.equal(new Set(sent).size, 2)
+  t.strictSame(
+    results!.content.map(({ tool_use_id, content }) => [tool_use_id, content]),
+    [
+      [sent[0], '1'],
+      [sent[1], '2'],
+    ],
+  )
 })

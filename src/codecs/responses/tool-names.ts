@@ -117,7 +117,7 @@ export class ToolNames {
 
   /** Legal on every wire. Tries each number once, so that colliding names cost no more than others. */
   #unique(name: string): string {
-    const legal = name.replace(/[^\w-]/g, '_').slice(0, MAX_NAME)
+    const legal = name.slice(0, MAX_NAME).replace(/[^\w-]/g, '_')
     let made = legal
     while (this.#known.has(made)) {
       const suffix = `_${++this.#tried}`
