@@ -186,7 +186,11 @@ function partOf({ function: called, custom }: Json): Json {
 }
 
 /** A prefix of an id, for use in another id. */
-const shortened = (id: string): string => id.replace(/[^A-Za-z0-9]/g, '').slice(-24)
+const shortened = (id: string): string =>
+  id
+    .slice(-64)
+    .replace(/[^A-Za-z0-9]/g, '')
+    .slice(-24)
 
 /** Whether a delta for the slot of `call` continues it. */
 function continues(call: StreamedCall, id: string | undefined, part: Json, numbered: boolean): boolean {
