@@ -9,7 +9,7 @@ export interface Place {
 
 /** What is cited beyond this was made up by a broken provider. */
 const MAX_CITATIONS = 1000
-/** In characters. A longer address leads nowhere; a longer title is left out. */
+/** In characters. A longer address is left out, a longer title cut. */
 const MAX_ADDRESS = 8192
 const MAX_TITLE = 1024
 
@@ -36,7 +36,7 @@ export class Citations {
     if (this.#count === MAX_CITATIONS || url.length > MAX_ADDRESS || !this.#isNew(url, place)) return
     this.#count++
     const event: SourceEvent = { type: 'source', choice: this.#choice, url }
-    if (title !== undefined && title.length <= MAX_TITLE) event.title = title
+    if (title !== undefined) event.title = title.slice(0, MAX_TITLE)
     if (place) {
       event.start = place.start
       event.end = place.end
