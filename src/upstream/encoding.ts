@@ -18,9 +18,12 @@ const codings: Readonly<Record<string, () => ReturnType<typeof createGunzip>>> =
   br: () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
 }
 
+/** Names of no coding. Object stores repeat `aws-chunked`, the framing of an upload, with bytes that are plain. */
+const PLAIN: ReadonlySet<string> = new Set(['', 'identity', 'aws-chunked'])
+
 /** Whether a `content-encoding` names a coding. */
 export const isCoded = (given: string | undefined): given is string =>
-  given !== undefined && given !== '' && given.toLowerCase() !== 'identity'
+  given !== undefined && !PLAIN.has(given.toLowerCase())
 
 /** `source` as plain bytes. Throws a GatewayError for a coding that is not known. */
 export function decoded(source: Source, given: string | undefined): Source {
@@ -37,7 +40,7 @@ class Decompressed implements Source {
   readonly #stream: ReturnType<typeof createGunzip>
   /** Packed bytes that the stream has not got yet. */
   #packed: Buffer[] = []
-  /** The stream has not worked off what it got: it takes no more until then. */
+  /** The stream still unpacks what it got; it takes no more until then. */
   #isBusy = false
   #size = 0
   #error: Error | undefined

@@ -58,6 +58,7 @@ t.test('S21 the name of a coding has no case', async t => {
   t.equal(await rest(decoded(source([gzipSync('a')]), 'GZip')), 'a')
   const from = source([Buffer.from('a')])
   t.equal(decoded(from, 'Identity'), from)
+  t.equal(decoded(from, 'aws-chunked'), from, 'object stores name the coding of an upload')
 })
 
 t.test('S21 what is not packed passes as it is', async t => {
