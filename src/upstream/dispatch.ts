@@ -106,13 +106,16 @@ export function dispatch(
     const { ex, target, signal } = call
     const first = answer.pending
     incoming.release()
+    // The parts of a fan-out cannot share one receipt: a job that runs is not charged when its client has left.
+    const isPart = ex.outboundParts !== undefined
+    if (isPart && goesOn(first)) ex.atProvider = false
     return followUps.all(first, {
       target,
       decoder: reading.decoder,
       signal,
       lease,
       mask,
-      receipt: ex,
+      receipt: isPart ? { atProvider: false } : ex,
       tenant: ex.tenant,
       requestId: ex.id,
       remainingMs: () => remainingMs(ex, target),
