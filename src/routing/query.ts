@@ -11,7 +11,10 @@ export type RoutedRequest = Readonly<
   Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning' | 'models' | 'provider'>>
 >
 
-/** `promptTokens` and `terms` may be computed when they are first read, and stay the same from then on. */
+/**
+ * `terms` may be computed when they are first read, and stay the same from then on. `promptTokens` counts earlier reasoning
+ * once there is a target that reads it.
+ */
 export interface RoutingQuery extends PricedRequest {
   readonly operation: Operation
   readonly request: RoutedRequest
