@@ -42,6 +42,8 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
     encoder,
     credentials,
     error: geminiError,
+    // Citations refer to the text, and come when it has ended.
+    holdsAnswers: true,
     prepare: validate.prepare,
   }) satisfies Codec<'chat'>
 

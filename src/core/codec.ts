@@ -15,7 +15,7 @@ export interface Codec<O extends Op = Op> {
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder
-  /** Streams are held until their end as whole answers are, since their last event repeats all of the answer. */
+  /** All of a stream is kept until its end, since its last event repeats or cites it. */
   readonly holdsAnswers?: true
   /** Requests may continue stored responses. */
   readonly stored?: StoredForm

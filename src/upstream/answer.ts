@@ -21,6 +21,7 @@ const SMALL_HELD_BYTES = 64 * 1024
 const COPIES = 2
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
+const tooLarge = () => errors.invalidAnswer('it is larger than 32 MiB')
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
 
@@ -69,7 +70,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
-    this.#tally = new Tally(isHeld)
+    this.#tally = new Tally(isHeld, decoder.kept === undefined)
     this.#inTurn = inTurn
     this.#mask = mask && new AnswerMask(mask)
     this.#seals = seals
@@ -90,7 +91,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     while (!this.#ended) {
       const chunks = await this.#source.take()
       for (const { length } of chunks ?? []) held += length
-      if (held > MAX_HELD_BYTES) throw errors.invalidAnswer('it is larger than 32 MiB')
+      if (held > MAX_HELD_BYTES) throw tooLarge()
       this.#hold(held)
       const decoded = this.#decode(chunks)
       for (const event of decoded instanceof Promise ? await decoded : decoded) {
@@ -194,6 +195,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
     const kept = this.#tally.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
+    if (kept > MAX_HELD_BYTES) throw tooLarge()
     if (kept > this.#leased + HELD_STEP) this.#hold(kept)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true

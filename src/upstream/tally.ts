@@ -1,5 +1,6 @@
 /** Counts what an answer holds, whatever its wire, against the bounds that hold for all. */
 import {
+  checkBlocks,
   excessive,
   MAX_CALL_CHARACTERS,
   MAX_CALLS,
@@ -22,6 +23,8 @@ const STEP = 1e6
 const ENVELOPE = 4096
 /** Fewer events of a small frame are not large either. */
 const MANY = 64
+/** Of an event that waits, beside its text, in characters. */
+const WAITING = 64
 
 /** The counts of one answer, as its events come. */
 export class Tally {
@@ -36,10 +39,20 @@ export class Tally {
   /** Characters of text and reasoning. */
   #text = 0
   readonly #isHeld: boolean
+  readonly #countsRest: boolean
+  /** Text after a call, or in a phase, may wait for the end: some clients' wires have an order of their own. */
+  #waits = false
+  /** The kind of the last event, and how often it has changed. */
+  #kind: Event['type'] | undefined
+  #runs = 0
 
-  /** `isHeld`: all of it is held until its end. */
-  constructor(isHeld: boolean) {
+  /**
+   * `isHeld`: all of it is held until its end. `countsRest`: what a frame holds beside its events counts as kept, since
+   * the decoder does not report what it keeps.
+   */
+  constructor(isHeld: boolean, countsRest: boolean) {
     this.#isHeld = isHeld
+    this.#countsRest = countsRest
   }
 
   /** Characters that may be kept of the answer until its end, by a decoder or for the client. */
@@ -61,14 +74,22 @@ export class Tally {
           this.#text += event.text.length
           passed += event.text.length
           if (this.#isHeld) added += event.text.length
+          else if (this.#waits) added += event.text.length + WAITING
+          this.#run(event.type)
           break
         case 'reasoning':
+          this.#run(event.type)
           this.#text += event.text.length
           passed += event.text.length
           added += event.signature === undefined && event.data === undefined ? event.text.length : characters
           if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
           break
+        case 'phase':
+          this.#waits = true
+          added = characters
+          break
         case 'tool':
+          this.#waits = true
           added += event.args?.length ?? 0
           passed += event.args?.length ?? 0
           this.#tool(event)
@@ -91,9 +112,16 @@ export class Tally {
           added = characters
       }
     }
-    added += Math.max(0, characters - passed - ENVELOPE)
+    if (this.#countsRest) added += Math.max(0, characters - passed - ENVELOPE)
     if (this.#isHeld && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
     this.#kept += events.length === 0 ? characters : Math.min(added, characters)
+  }
+
+  /** Text and reasoning by turns are as many blocks of a held answer. */
+  #run(kind: Event['type']): void {
+    if (!this.#isHeld || kind === this.#kind) return
+    this.#kind = kind
+    checkBlocks(++this.#runs)
   }
 
   #block(key: number): void {

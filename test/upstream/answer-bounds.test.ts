@@ -434,6 +434,8 @@ t.test('what small frames of a stream hold beside their text takes memory, too',
   const word = (at: number) => `${at} ${'a'.repeat(3000)}`
   const grounding = (groundingMetadata: unknown) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text: 'a' }] }, groundingMetadata }] })
+  const textChunk = { choices: [{ index: 0, delta: { content: 'a' } }] }
+  const calling = { tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{' } }] }
   const streams: [says: string, wire: Translator, event: (at: number) => unknown][] = [
     ['searches', forms[5]!.wire, at => grounding({ webSearchQueries: [word(at)] })],
     ['sources', forms[5]!.wire, at => grounding({ groundingChunks: [{ web: { uri: word(at) } }] })],
@@ -442,7 +444,18 @@ t.test('what small frames of a stream hold beside their text takes memory, too',
       chatWire,
       at => delta({ reasoning_details: [{ type: 'reasoning.text', text: 'a', index: 0, [`k${at}`]: word(at) }] }),
     ],
-    ['names beside text', chatWire, at => delta({ content: 'a', extra: word(at).repeat(10) })],
+    [
+      'calls that wait',
+      chatWire,
+      at => delta({ content: 'a', tool_calls: [{ index: 0, function: { arguments: word(at) } }] }),
+    ],
+    ['lists of sources', chatWire, at => JSON.stringify({ ...textChunk, citations: many(at === 0 ? 700 : 1, word) })],
+    [
+      'names beside text',
+      messages,
+      at => ({ type: 'content_block_delta', delta: { type: 'text_delta', text: 'a' }, extra: word(at).repeat(10) }),
+    ],
+    ['text after a call', chatWire, at => delta(at === 0 ? calling : { content: word(at) })],
     [
       'citations of one block',
       messages,
@@ -471,8 +484,34 @@ t.test('what small frames of a stream hold beside their text takes memory, too',
     }),
   )
   const finish = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
-  const { events } = await outcome(chatWire, [...ordinary, finish, '[DONE]'], true, budgetOf(MIB))
-  t.equal(counted(events, 'finish'), 1, 'names, numbers and log probabilities of ordinary streams take none')
+  const grown = tokens.slice(0, 1000).map((_, at) => tokens.slice(0, at).join(' '))
+  const others: [says: string, events: readonly string[]][] = [
+    ['names, numbers and log probabilities', ordinary],
+    [
+      'reasoning that is repeated',
+      grown.map(text => delta({ reasoning_details: [{ type: 'reasoning.text', text, index: 0 }] })),
+    ],
+    [
+      'the message so far',
+      grown.map((content, at) =>
+        JSON.stringify({ choices: [{ index: 0, delta: { content: ` t${at}` }, message: { content } }] }),
+      ),
+    ],
+  ]
+  for (const [says, events] of others) {
+    const whole = await outcome(chatWire, [...events, finish, '[DONE]'], true, budgetOf(MIB))
+    t.equal(counted(whole.events, 'finish'), 1, `${says} take none`)
+  }
+})
+
+t.test('what a stream keeps is as little as what a whole answer may hold', async t => {
+  const last = async (...given: Parameters<typeof outcome>) => (await outcome(...given)).events.at(-1)
+  const hidden = (index: number) => ({ type: 'reasoning.encrypted', data: 'a'.repeat(7 * MIB), index })
+  const large = many(5, at => delta({ reasoning_details: [hidden(at)] }))
+  t.match(await last(chatWire, large), { type: 'error', error: failure(/larger than 32 MiB/) })
+  const turns = many(10_001, at => delta(at % 2 ? { content: 'a' } : { reasoning_content: 'b' }))
+  const blocks = await last(chatWire, turns, true, undefined, responsesEndpoint)
+  t.match(blocks, { type: 'error', error: failure(/more than 10,000 blocks/) })
 })
 
 t.test('an address that is cited a thousand times is written as often, and no longer than any address is', async t => {
@@ -486,6 +525,12 @@ t.test('an address that is cited a thousand times is written as often, and no lo
   const address = (length: number) => `https://acme.example/${'a'.repeat(length)}`
   t.equal(await sourcesOf(cited(address(100))), 1000)
   t.equal(await sourcesOf(cited(address(4 * MIB))), 0)
+  const titled = JSON.stringify({
+    choices: [{ message: { content: 'a' }, finish_reason: 'stop' }],
+    search_results: [{ url: address(1), title: 'a'.repeat(2000) }],
+  })
+  const [source] = (await outcome(chatWire, titled)).events.filter(event => event.type === 'source')
+  t.equal(source?.title?.length, 1024, 'a title is cut')
   const supports = many(1000, at => ({ segment: { startIndex: at, endIndex: at + 1 }, groundingChunkIndices: [0] }))
   const candidate = (index: number) => ({
     index,

@@ -53,9 +53,9 @@ export class Choice {
     this.#tags = new ThinkTags(index)
   }
 
-  /** Characters kept of its reasoning beside the text. */
+  /** Characters kept of its reasoning beside the text, and of calls that wait. */
   get kept(): number {
-    return this.#details.kept
+    return this.#details.kept + this.#tools.kept
   }
 
   /** True once it has any content. */

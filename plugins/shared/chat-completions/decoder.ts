@@ -18,6 +18,7 @@ import {
   type Target,
   textIn,
   upstreamError,
+  weigh,
 } from '../../../src/plugin.ts'
 import { EventTemplate } from '../event-template.ts'
 import { Choice } from './choice.ts'
@@ -55,6 +56,8 @@ export class ChatDecoder implements Decoder {
   #searchesCounted = false
   /** Lists of sources by field; of several in one field, the longest. */
   #lists: Map<string, readonly unknown[]> | undefined = undefined
+  /** Characters of the lists. */
+  #listed = 0
   #expectsLists: boolean
   readonly #repeated = new EventTemplate('content')
   /** The choice of the event template. */
@@ -71,7 +74,7 @@ export class ChatDecoder implements Decoder {
   }
 
   get kept(): number {
-    let kept = 0
+    let kept = this.#listed
     for (const choice of this.#choices) if (choice) kept += choice.kept
     return kept
   }
@@ -233,6 +236,7 @@ export class ChatDecoder implements Decoder {
       // Some providers repeat them in every chunk.
       if (!Array.isArray(list) || entriesIn(list).length <= (this.#lists?.get(name)?.length ?? 0)) continue
       this.#lists ??= new Map()
+      this.#listed += weigh(list) - weigh(this.#lists.get(name))
       this.#lists.set(name, list)
       this.#expectsLists = true
       for (const choice of this.#choices) choice?.expectLists()

@@ -47,6 +47,8 @@ export class ToolCalls {
   #opened = 0
   /** Calls that have a name and are not open. */
   #ready = 0
+  /** Characters of arguments that were not emitted as they came. */
+  kept = 0
   /** The call being emitted. Others wait until it is complete: clients consider a call complete when another begins. */
   #current: StreamedCall | undefined
   #answerId = ''
@@ -78,6 +80,7 @@ export class ToolCalls {
         if (call.name !== undefined) this.#ready++
       }
       const piece = call.args.add(part.arguments)
+      if (call.index === undefined || !call.args.direct) this.kept += piece.length
       if (call.index !== undefined) this.#emit(call, piece, out)
       this.#goOn(out)
     }
