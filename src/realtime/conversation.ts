@@ -10,11 +10,13 @@ const IMAGE_TOKENS = 1600
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
 
-/** Settings of a response that reads something other than the conversation as it stands. */
-const OWN_PROMPT = ['input', 'instructions', 'tools', 'truncation'] as const
-
 /** Bytes of a text in base64. */
 const decodedBytes = (base64: unknown): number => (typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0)
+
+/** Tokens of instructions and tools, as a session or a response sets them. */
+const settingsTokens = ({ instructions, tools }: Readonly<Json>): number =>
+  (typeof instructions === 'string' ? estimateTokens(instructions.length) : 0) +
+  (tools == null ? 0 : estimateTokens(JSON.stringify(tools).length))
 
 /** Of an audio format as sessions name it. */
 export const bytesPerSecond = (format: unknown): number =>
@@ -39,9 +41,8 @@ export class Conversation {
   }
 
   /** Instructions and tools count with every response. */
-  settings({ instructions, tools }: Readonly<Json>): void {
-    if (typeof instructions === 'string') this.#text += estimateTokens(instructions.length)
-    if (tools !== undefined) this.#text += estimateTokens(JSON.stringify(tools).length)
+  settings(settings: Readonly<Json>): void {
+    this.#text += settingsTokens(settings)
   }
 
   item(item: unknown): void {
@@ -78,16 +79,19 @@ export class Conversation {
 
   /**
    * A response with these settings begins. To the result goes what its provider reports: what it read and wrote is what the
-   * next one reads, with what has come meanwhile. One with a prompt of its own adds its output only, and one beside the
+   * next one reads, with what has come meanwhile. One with input of its own adds its output only, and one beside the
    * conversation nothing.
    */
   begin(own: Readonly<Json>): (report: Usage) => void {
     const before = { text: this.#text, audio: this.#audio, images: this.#images }
-    const isOfConversation = OWN_PROMPT.every(name => own[name] === undefined)
+    const readsAll = own.input == null && own.truncation == null
+    // Instructions and tools of its own take the place of the session's, which the next one reads again.
+    const leastText = own.instructions == null && own.tools == null ? 0 : before.text
+    const ownText = settingsTokens(own)
     return ({ prompt = 0, completion = 0, input_audio = 0, output_audio = 0, image_input = 0 }) => {
       if (own.conversation === 'none') return
-      if (isOfConversation && prompt > 0) {
-        this.#text += Math.max(0, prompt - input_audio - image_input) - before.text
+      if (readsAll && prompt > 0) {
+        this.#text += Math.max(leastText, prompt - input_audio - image_input - ownText) - before.text
         this.#audio += input_audio - before.audio
         this.#images += image_input - before.images
       }

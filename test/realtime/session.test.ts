@@ -285,6 +285,7 @@ t.test('what is held for a response counts all of its conversation, whatever oth
   ]
   const tiny = [{ type: 'message', content: [{ type: 'input_text', text: 'Hi' }] }]
   const prompt = 1100
+  const nulls = { instructions: null, tools: null, input: null, truncation: null }
   const rows: [says: string, response: object, input: number, during: object[], held: number][] = [
     ['one of the conversation says how long that is', {}, 700, [], 700 + 5],
     ['and an item that came meanwhile is added', {}, 700, items.slice(0, 1), 700 + 5 + 100],
@@ -293,9 +294,11 @@ t.test('what is held for a response counts all of its conversation, whatever oth
     ['one beside it that reads it', { conversation: 'none' }, 700, [], prompt],
     ['its own input adds only output', { input: tiny }, 1, [], prompt + 5],
     ['no input', { input: [] }, 1, [], prompt + 5],
-    ['its own instructions take the place of those of the session', { instructions: 'Hi' }, 700, [], prompt + 5],
-    ['its own tools', { tools: [] }, 700, [], prompt + 5],
     ['its own truncation', { truncation: {} }, 700, [], prompt + 5],
+    ['its own instructions say how long the audio is, not the text', { instructions: 'Hi' }, 700, [], 1000 + 50 + 5],
+    ['its own tools', { tools: [] }, 700, [], 1000 + 50 + 5],
+    ['and more of the rest, without the instructions', { instructions: 'Hi' }, 3001, [], 3000 + 5],
+    ['null is nothing of its own', nulls, 700, [], 700 + 5],
   ]
   for (const [says, response, input, during, held] of rows) {
     const { client, provider, charges } = await opened()
