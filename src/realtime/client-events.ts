@@ -27,7 +27,7 @@ type Outcome =
       readonly of: string | null
     }
 
-/** Changes that may wait for their answers. */
+/** Events of one kind that may wait for their answers. */
 const MAX_PENDING = 256
 
 /** Reads the events of one client; keeps its settings and the changes of them that are pending. */
@@ -40,8 +40,8 @@ export class ClientEvents {
   readonly updates: PendingUpdate[] = []
   /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
   readonly #clientIds = new Map<string, string | null>()
-  /** Commits by the client, which ask for no answer. */
-  commits = 0
+  /** Our ids of commits by the client, which ask for no response, in the order of their answers. */
+  readonly #commits = new Set<string>()
 
   constructor(context: SettingsContext, conversation: Conversation, settings: Settings) {
     this.#context = context
@@ -81,7 +81,18 @@ export class ClientEvents {
 
   /** Audio was committed of which a transcript will come. */
   get awaitsTranscript(): boolean {
-    return this.commits > 0 && this.settings.transcription !== undefined
+    return this.#commits.size > 0 && this.settings.transcription !== undefined
+  }
+
+  /** Takes the oldest commit by the client as answered. False where there is none: the provider has committed by itself. */
+  commitAnswered(): boolean {
+    const [oldest] = this.#commits
+    return oldest !== undefined && this.#commits.delete(oldest)
+  }
+
+  /** Takes the commit that the provider refused as answered. False where the event was none. */
+  commitRefused(eventId: unknown): boolean {
+    return typeof eventId === 'string' && this.#commits.delete(eventId)
   }
 
   /** Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. */
@@ -122,8 +133,7 @@ export class ClientEvents {
         this.#conversation.cleared()
         break
       case 'input_audio_buffer.commit':
-        this.commits++
-        break
+        return this.#commit(event)
       default:
         if (target.credential?.source !== 'byok' && !form.events.has(event.type)) {
           const message = `Events of the type "${event.type.slice(0, 64)}" are not available with the gateway's credentials.`
@@ -146,6 +156,13 @@ export class ClientEvents {
     this.apply({ ...this.settings, ...change })
     this.#conversation.settings(wanted)
     return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId, session }) }
+  }
+
+  #commit(event: RealtimeEvent): Outcome {
+    const eventId = this.#idFor(event)
+    this.#commits.add(eventId)
+    if (this.#commits.size > MAX_PENDING) this.commitAnswered()
+    return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId }) }
   }
 
   #response(event: RealtimeEvent): Outcome {

@@ -134,8 +134,7 @@ export class ProviderEvents {
   async #audioCommitted(event: RealtimeEvent, text: string): Promise<void> {
     const { settings } = this.#events
     const seconds = this.#conversation.committed()
-    const isByClient = this.#events.commits > 0
-    if (isByClient) this.#events.commits--
+    const isByClient = this.#events.commitAnswered()
     if (settings.transcription) {
       try {
         await this.#responses.expectTranscript(event.item_id, seconds, settings.transcription)
@@ -176,7 +175,8 @@ export class ProviderEvents {
     const { event_id: of, code } = error
     const update = this.#events.refused(of)
     this.#responses.refused(of)
-    if (code === 'input_audio_buffer_commit_empty' && this.#events.commits > 0) this.#events.commits--
+    const isCommit = this.#events.commitRefused(of)
+    if (!isCommit && code === 'input_audio_buffer_commit_empty') this.#events.commitAnswered()
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.

@@ -263,6 +263,42 @@ t.test('a transcript that its provider has begun is charged once, although its c
   }
 })
 
+t.test('a commit that its provider refuses is awaited no longer', async t => {
+  const commit = { type: 'input_audio_buffer.commit', event_id: 'mine' }
+  const rows: [says: string, error: (id: unknown) => object, of: string | null][] = [
+    ['named, with any code', event_id => ({ code: 'invalid_value', event_id }), 'mine'],
+    ['named, with the code for no audio', event_id => ({ code: 'input_audio_buffer_commit_empty', event_id }), 'mine'],
+    ['not named, with the code for no audio', () => ({ code: 'input_audio_buffer_commit_empty' }), null],
+  ]
+  for (const [says, error, of] of rows) {
+    const { session, client, provider } = await opened()
+    const refuse = async (at: number) => {
+      const commits = provider.sent.filter(({ type }) => type === commit.type)
+      provider.message({ type: 'error', error: error(commits[at]?.event_id) })
+      await settle()
+    }
+    client.message(transcribing)
+    client.message(commit)
+    await settle()
+    await refuse(0)
+    t.match(client.last(), { type: 'error', error: { event_id: of } }, says)
+    provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+    await settle()
+    t.equal(provider.types().at(-1), 'response.create', `${says}: what the provider commits is answered`)
+    for (const event of [created('r1'), done('r1', 1, 1), transcript('i1')]) provider.message(event)
+    client.message(commit)
+    client.message(commit)
+    await settle()
+    await refuse(1)
+    client.left()
+    await settle()
+    t.strictSame(provider.closes, [], `${says}: another one is still awaited`)
+    await refuse(2)
+    t.strictSame(provider.closes, [1000], `${says}: the session ends at once`)
+    await session.ended
+  }
+})
+
 t.test('a transcript whose money is being held when both sides leave is charged', async t => {
   const { session, client, provider, charges } = await opened()
   client.message(transcribing)
