@@ -102,6 +102,8 @@ export class WholeEncoder implements Encoder {
   readonly #ex: Exchange
   readonly #parts: PartWriter
   readonly #content: Json[] = []
+  /** The last block of text or reasoning. */
+  #block: Json = {}
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -120,23 +122,21 @@ export class WholeEncoder implements Encoder {
 
   fail(): undefined {}
 
-  /** Blocks never overlap: a delta is of the last one. */
+  /** Blocks never overlap, but sources may stand between the deltas of one. */
   #put(part: Json): void {
     switch (part.type) {
       case 'text-start':
       case 'reasoning-start':
-        this.#content.push({ type: part.type === 'text-start' ? 'text' : 'reasoning', text: '' })
+        this.#block = { type: part.type === 'text-start' ? 'text' : 'reasoning', text: '' }
+        this.#content.push(this.#block)
         break
       case 'text-delta':
-      case 'reasoning-delta': {
-        const block = this.#content.at(-1)!
-        block.text = `${block.text as string}${part.delta as string}`
+      case 'reasoning-delta':
+        this.#block.text = `${this.#block.text as string}${part.delta as string}`
         break
-      }
       case 'text-end':
       case 'reasoning-end':
-        if (part.providerMetadata)
-          this.#last(part.type === 'text-end' ? 'text' : 'reasoning').providerMetadata = part.providerMetadata
+        if (part.providerMetadata) this.#block.providerMetadata = part.providerMetadata
         break
       case 'tool-input-start':
       case 'tool-input-delta':
@@ -145,9 +145,5 @@ export class WholeEncoder implements Encoder {
       default:
         this.#content.push(part)
     }
-  }
-
-  #last(type: string): Json {
-    return this.#content.findLast(part => part.type === type)!
   }
 }
