@@ -181,6 +181,29 @@ t.test('golden events become their answer, whole and streamed', async t => {
   }
 })
 
+t.test('an answer repeats a bounded length of its text as cited text, over all its candidates', async t => {
+  const most = 1024 * 1024
+  const cited = (choice: number, text: string): Event[] => [
+    { type: 'text', choice, text },
+    ...Array.from(
+      { length: 100 },
+      (_, start): Event => ({ type: 'source', choice, url: `https://a/${start}`, start, end: 2 * text.length }),
+    ),
+  ]
+  const rows: [says: string, events: Event[]][] = [
+    ['one candidate', cited(0, 'a'.repeat(most))],
+    ['many candidates', Array.from({ length: 64 }, (_, choice) => cited(choice, 'a'.repeat(most / 64))).flat()],
+  ]
+  for (const [says, events] of rows) {
+    for (const codec of [generateContent, streamGenerateContent]) {
+      const last = written(codec, [events], { query: 'alt=sse' }).at(-1)!
+      t.ok(last.length < 8 * most, `${says}, ${last.length} characters`)
+      t.match(last, '"groundingSupports"', says)
+    }
+    t.match(written(generateContent, [events]).at(-1)!, 'https://a/99', `${says}: each source is named`)
+  }
+})
+
 t.test('a stream that breaks ends with its error, as an event and in a list', async t => {
   const batches: Event[][] = [[{ type: 'text', choice: 0, text: 'a' }]]
   const error = { error: { code: 502, status: 'UNAVAILABLE' } }

@@ -6,7 +6,7 @@ import { parseLossless } from '../../core/lossless-json.ts'
 import { Shape } from '../../core/shape.ts'
 import { parseDataUrl } from '../../core/wire.ts'
 import { carry } from '../carried-reasoning.ts'
-import { Grounding } from './grounding.ts'
+import { Grounding, type RepeatBudget } from './grounding.ts'
 import { WIRE } from './native.ts'
 
 /** A part of an answer. */
@@ -58,7 +58,7 @@ class CandidateCall {
 export class Candidate {
   readonly #showsThoughts: boolean
   readonly #makesId: (index: number) => string
-  readonly #grounding = new Grounding()
+  readonly #grounding: Grounding
   /** Parts since the last `take`. */
   #parts: AnswerPart[] = []
   #emittedAny = false
@@ -76,8 +76,9 @@ export class Candidate {
   #refused = false
   #malformed = false
 
-  /** `makesId`: generates ids for calls without one. */
-  constructor(showsThoughts: boolean, makesId: (index: number) => string) {
+  /** `makesId`: generates ids for calls without one. `budget`: that of the answer. */
+  constructor(showsThoughts: boolean, makesId: (index: number) => string, budget: RepeatBudget) {
+    this.#grounding = new Grounding(budget)
     this.#showsThoughts = showsThoughts
     this.#makesId = makesId
   }

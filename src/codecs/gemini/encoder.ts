@@ -1,4 +1,5 @@
 /** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (docs/wire-sources.md#gemini). */
+import { MAX_TEXT_CHARACTERS } from '../../core/answer-bounds.ts'
 import type { Encoder } from '../../core/codec.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
@@ -8,12 +9,14 @@ import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accountin
 import { EVENT_STREAM } from '../event-stream.ts'
 import { Candidate } from './candidate.ts'
 import { geminiError } from './error.ts'
+import type { RepeatBudget } from './grounding.ts'
 import { usageOf } from './usage.ts'
 
 /** The candidates of one answer, by index; sparse. */
 class Candidates {
   readonly #ex: Exchange
   readonly #all: Candidate[] = []
+  readonly #budget: RepeatBudget = { left: MAX_TEXT_CHARACTERS }
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -43,7 +46,11 @@ class Candidates {
 
   #at(index: number): Candidate {
     const { showsReasoning } = this.#ex
-    this.#all[index] ??= new Candidate(showsReasoning, call => `call_${answerIdOf(this.#ex)}_${index}_${call}`)
+    this.#all[index] ??= new Candidate(
+      showsReasoning,
+      call => `call_${answerIdOf(this.#ex)}_${index}_${call}`,
+      this.#budget,
+    )
     return this.#all[index]
   }
 }

@@ -4,10 +4,20 @@ import type { SourceEvent } from '../../core/event.ts'
 /** Maximum sources of one answer. */
 const MAX_SOURCES = 1000
 
+/** Characters of cited text that one answer, all candidates together, may still repeat. */
+export interface RepeatBudget {
+  left: number
+}
+
 /** Collects the sources of one candidate. */
 export class Grounding {
   readonly #sources: SourceEvent[] = []
+  readonly #budget: RepeatBudget
   #text = ''
+
+  constructor(budget: RepeatBudget) {
+    this.#budget = budget
+  }
 
   /** Text of the answer, in order. */
   say(text: string): void {
@@ -18,7 +28,7 @@ export class Grounding {
     if (this.#sources.length < MAX_SOURCES) this.#sources.push(source)
   }
 
-  /** Undefined without citations. */
+  /** Undefined without citations. A place that exceeds the budget is left out; its source stays. */
   metadata(): object | undefined {
     if (this.#sources.length === 0) return undefined
     const places = new Map<string, number>()
@@ -36,10 +46,13 @@ export class Grounding {
         chunks.push({ web: { uri: url, title: title ?? url } })
       }
       if (start === undefined || end === undefined) continue
+      const text = this.#text.slice(start, end)
+      if (text.length > this.#budget.left) continue
+      this.#budget.left -= text.length
       const segment = {
         ...(start > 0 && { startIndex: bytes.get(start) }),
         endIndex: bytes.get(end),
-        text: this.#text.slice(start, end),
+        text,
       }
       supports.push({ segment, groundingChunkIndices: [index] })
     }
