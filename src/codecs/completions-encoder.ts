@@ -16,11 +16,11 @@ const headOf = (ex: Exchange) => ({
 /** No tools were offered, so a call by the model is a plain end. */
 const finishOf = (reason: FinishReason): string => (reason === 'tool_calls' ? 'stop' : reason)
 
-/** The prompt that begins a choice's text, if it must be repeated. */
+/** The prompt that begins a choice's text, if it must be repeated; none for more choices than the request names. */
 function echoes(ex: Exchange): (choice: number) => string {
-  const { echo, prompts, n, messages } = ex.chat
+  const { echo, n, messages } = ex.chat
   if (!echo) return () => ''
-  const each = prompts ? (n ?? 1) : Number.POSITIVE_INFINITY
+  const each = n ?? 1
   return choice => (messages[Math.floor(choice / each)]?.content as string | undefined) ?? ''
 }
 

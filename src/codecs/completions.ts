@@ -1,4 +1,5 @@
 /** Client wire of `POST /v1/completions`: prompts as chats of one message each. */
+import { MAX_TEXT_CHARACTERS } from '../core/answer-bounds.ts'
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { ChatRequest } from '../core/ops.ts'
@@ -59,6 +60,7 @@ function canonical(body: CompletionBody): ChatRequest {
   const refused = REFUSED.find(name => body[name] != null)
   if (refused) throw errors.unsupported(`${refused}: chat models cannot do that; leave it out.`, refused)
   const prompts = promptsOf(body.prompt)
+  if (body.echo) checkEcho(prompts, body.n ?? 1)
   const chat: ChatRequest = {
     model: body.model,
     messages: prompts.map(content => ({ role: 'user', content })),
@@ -92,6 +94,17 @@ function promptsOf(prompt: CompletionBody['prompt']): string[] {
     if (text === '') throw wrong(at, 'must not be empty')
     return text
   })
+}
+
+/** Each choice repeats its prompt. */
+function checkEcho(prompts: readonly string[], n: number): void {
+  const repeated = n * prompts.reduce((sum, text) => sum + text.length, 0)
+  if (repeated <= MAX_TEXT_CHARACTERS) return
+  const most = MAX_TEXT_CHARACTERS.toLocaleString('en')
+  throw wrong(
+    'echo',
+    `the prompts of all choices must have at most ${most} characters, got ${repeated.toLocaleString('en')}`,
+  )
 }
 
 const wrong = (at: string, rule: string) => errors.invalidParameters(`${at}: ${rule}`, at)
