@@ -7,6 +7,8 @@ type Batch = IteratorResult<readonly Event[]>
 
 /** Of one answer, in characters; more is not kept. */
 const MAX_KEPT = 1024 * 1024
+/** Characters that each kept event counts beside its own. */
+const EVENT = 64
 
 /** Of its first choice: clients that run loops ask for one. Written by hand, as all that each batch passes. */
 export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
@@ -46,9 +48,21 @@ export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIter
     if (!('choice' in event) || event.choice !== 0) return
     if (event.type === 'reasoning') {
       this.#size += event.text.length + (event.signature?.length ?? 0) + (event.data?.length ?? 0)
-      if (this.#size <= MAX_KEPT) this.#reasoning.push(event)
+      if (this.#size <= MAX_KEPT) this.#keep(event)
     } else if (event.type === 'tool') this.#seeCall(event)
     else if (event.type === 'finish') this.#finish()
+  }
+
+  /** Joins the pieces of one block. Kept events are copies: the encoder reads the answer's own. */
+  #keep(event: ReasoningEvent): void {
+    const last = this.#reasoning.at(-1)
+    if (last && isContinued(last, event)) {
+      last.text += event.text
+      if (event.signature !== undefined) last.signature = event.signature
+      return
+    }
+    this.#size += EVENT
+    this.#reasoning.push(Object.assign({}, event))
   }
 
   #seeCall({ index, id, name, args = '', signature }: ToolEvent): void {
@@ -57,7 +71,7 @@ export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIter
       if (this.#call.args.length <= MAX_KEPT) this.#call.args += args
     }
     if (signature === undefined || id === undefined) return
-    this.#size += signature.length
+    this.#size += signature.length + EVENT
     if (this.#size <= MAX_KEPT) this.#signed.push({ type: 'tool', choice: 0, index, id, signature })
   }
 
@@ -70,3 +84,10 @@ export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIter
     this.#set({ id, name, args: args === '' ? '{}' : args }, events, JSON.stringify(events).length)
   }
 }
+
+const isContinued = (last: ReasoningEvent, { block, format, data }: ReasoningEvent): boolean =>
+  last.block === block &&
+  last.format === format &&
+  last.signature === undefined &&
+  last.data === undefined &&
+  data === undefined
