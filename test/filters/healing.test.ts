@@ -263,3 +263,23 @@ t.test('the answer, the log and a metric report what could not be healed', async
     t.equal(counts.stopped, reason === 'timeout' || fails ? 1 : 0, 'a thread that is late or broken is not used again')
   }
 })
+
+t.test('JSON of very many names is passed on as it came, and not parsed', async t => {
+  const named = (count: number) => JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [n, 0])))
+  const rows: [says: string, texts: string[], reason: string | undefined][] = [
+    ['few names', [named(1000)], undefined],
+    ['many names', [named(40_000)], 'too_long'],
+    ['many names in two choices', [named(20_000), named(20_000)], 'too_long'],
+    ['many levels', ['['.repeat(200)], 'too_long'],
+  ]
+  for (const [says, texts, reason] of rows) {
+    const { given, unhealed } = services()
+    const ex = exchange({ principal })
+    const batch = texts.map((one, choice) => text(one, choice))
+    const out: Event[] = []
+    for await (const some of healed(ex, eventsOf(batch), given, threads().aside)) out.push(...some)
+    t.strictSame(out, batch, says)
+    t.equal(ex.healingSkipped, reason, says)
+    t.strictSame(unhealed, reason === undefined ? [] : [reason], says)
+  }
+})

@@ -79,7 +79,10 @@ export interface TurnStore {
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void
 }
 
-/** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
+/**
+ * Too long or too deep to be healed at all, or of too many names or values; no thread or no memory for it now; a thread
+ * that took too long, or that broke.
+ */
 export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
 
 /** Provider, model and code are open sets, which `Series` bounds; all other labels are closed. */

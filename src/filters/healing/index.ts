@@ -5,6 +5,7 @@ import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { HealingSkipped, Log, Metrics } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { CALL_BOUNDS, Count, Shape } from '../../core/shape.ts'
 import { heal, isJson } from './heal.ts'
 import { HealThreads } from './heal-threads.ts'
 
@@ -105,7 +106,7 @@ class Held {
  * Citations follow the text.
  */
 class HeldAnswer {
-  /** Why a malformed text was passed on. */
+  /** Why a text was passed on that is malformed, or was not parsed. */
   skipped: HealingSkipped | undefined = undefined
   readonly #tenant: string
   readonly #lease: MemoryLease
@@ -114,6 +115,8 @@ class HeldAnswer {
   readonly #cited = new Map<number, SourceEvent[]>()
   /** Choices that are no longer held. */
   readonly #passed = new Set<number>()
+  /** Of all texts. */
+  readonly #count = new Count()
   #held = 0
   #leased = STEP
   #small = SMALL
@@ -187,9 +190,18 @@ class HeldAnswer {
     return [held]
   }
 
+  /** A text that would cost too much to parse is not, and is passed on as it came. */
+  #isBroken(text: string): boolean {
+    const shape = new Shape(CALL_BOUNDS, this.#count)
+    shape.add(text)
+    if (shape.excess === undefined) return !isJson(text)
+    this.skipped ??= 'too_long'
+    return false
+  }
+
   /** The texts in `out` are healed together. */
   #settled(out: readonly (Event | Held)[]): Promise<Event[]> | Event[] {
-    const broken = out.filter(one => one instanceof Held && !isJson(one.text)) as Held[]
+    const broken = out.filter(one => one instanceof Held && this.#isBroken(one.text)) as Held[]
     const emit = (healed: readonly string[] = []) =>
       out.flatMap(one => (one instanceof Held ? one.events(healed[broken.indexOf(one)] ?? one.text) : one))
     if (broken.length === 0) return emit()
