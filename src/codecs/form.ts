@@ -13,7 +13,7 @@ interface FormBody {
 
 /**
  * Official clients write lists as repeated `a[]`, objects as `a[b]`, and everything else as text. Throws 400
- * `invalid_form_data` for a repeated scalar, and for a part that is both an object's member and a value.
+ * `invalid_form_data` for a repeated scalar, and for a field that is an object and also a list or a value.
  */
 export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
   const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>
@@ -38,6 +38,7 @@ export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
 
 function addKey(fields: Record<string, unknown>, field: string, key: string, texts: readonly string[]): void {
   const members = (fields[field] ?? {}) as Record<string, unknown>
+  if (Array.isArray(members)) throw mixed(field)
   if (typeof members !== 'object' || Object.hasOwn(members, key) || texts.length > 1) {
     throw errors.invalidFormData(`"${field}[${key}]" takes one value, and stands twice`)
   }
@@ -48,10 +49,13 @@ function addKey(fields: Record<string, unknown>, field: string, key: string, tex
 
 function addItems(fields: Record<string, unknown>, field: string, texts: readonly string[], schema: JsonSchema): void {
   const items = (schema.items ?? {}) as JsonSchema
-  const list = (fields[field] ?? []) as unknown[]
+  const list = fields[field] ?? []
+  if (!Array.isArray(list)) throw mixed(field)
   for (const text of texts) list.push(typed(text, items))
   fields[field] = list
 }
+
+const mixed = (field: string) => errors.invalidFormData(`"${field}" comes both as a list and as an object`)
 
 /** The schema of a field; undefined for an unknown one. */
 function propertyOf(schema: JsonSchema, name: string): JsonSchema | undefined {

@@ -95,6 +95,18 @@ t.test('a scalar that stands twice is refused', async t => {
       ['model', 'a'],
       ['model[type]', 'b'],
     ],
+    [
+      ['words[b]', 'a'],
+      ['words[]', 'b'],
+    ],
+    [
+      ['words[]', 'a'],
+      ['words[b]', 'b'],
+    ],
+    [
+      ['words[]', 'a'],
+      ['words[4294967294]', 'b'],
+    ],
   ] as [string, string][][]) {
     t.match(
       thrown(() => formBody(formOf(...parts), schema)),
