@@ -66,6 +66,35 @@ t.test('J18 an idle turn and a claim read indexes alone', async t => {
   t.equal(scans().length, 1, 'the pattern finds scans')
 })
 
+t.test('J18 a list of a project and a look for lost jobs read no others, and a list is not sorted', async t => {
+  const ran = statementsOf(t, path)
+  const stores = openSqlite(path, { now: () => NOON })
+  t.teardown(() => stores.close())
+  const db = new Database(path)
+  t.teardown(() => db.close())
+  const ids = async (after: string | undefined, ascending: boolean) => {
+    const listed = await stores.jobs.list({ projectId: 'project' }, 'video', { after, limit: 2, ascending })
+    return listed.map(({ id }) => id)
+  }
+  ran.length = 0
+  t.same(await ids(undefined, false), ['job-0', 'job-1'])
+  t.same(await ids('job-1', false), ['job-2', 'job-3'])
+  t.same(await ids('job-9', true), ['job-8', 'job-7'])
+  t.same(await ids('job-nowhere', true), [])
+  t.equal(await stores.jobs.interruptLost({ code: 'x', message: 'x' }, id => ({ id, type: 'x' }), NOON), 0)
+  const steps = ran.filter(({ sql }) => /\bjobs\b/.test(sql)).flatMap(one => planOf(db, one))
+  t.equal(steps.filter(step => step.includes('jobs_listed (project_id=? AND kind=?')).length, 4)
+  t.equal(
+    steps.filter(step => /jobs_listed .*created_at/.test(step)).length,
+    3,
+    'a page begins where the last one ended',
+  )
+  t.same(
+    steps.filter(step => /^SCAN jobs$|TEMP B-TREE/.test(step)),
+    [],
+  )
+})
+
 /** Rows that a statement reads where a condition holds that it names. */
 function rowsRead(db: Sqlite, { sql, given }: Pick<Ran, 'sql' | 'given'>, condition: string): number {
   let read = 0
@@ -194,5 +223,9 @@ t.test('J19 callbacks that waited before they named their organization are claim
   t.same(claimed.map(({ jobId }) => jobId).sort(), ['a', 'b', 'd'])
   const db = new Database(path)
   t.teardown(() => db.close())
-  t.same(db.prepare('SELECT id FROM given_up').pluck().all().sort(), ['a', 'b', 'c', 'd'], 'three claims, one old lease')
+  t.same(
+    db.prepare('SELECT id FROM given_up').pluck().all().sort(),
+    ['a', 'b', 'c', 'd'],
+    'three claims, one old lease',
+  )
 })

@@ -22,6 +22,7 @@ import { step as sessionResponses } from './migrations/16-session-responses.ts'
 import { step as unclaimedJobs } from './migrations/17-unclaimed-jobs.ts'
 import { step as spent } from './migrations/18-spent.ts'
 import { step as eventClaims } from './migrations/19-event-claims.ts'
+import { step as growingTables } from './migrations/20-growing-tables.ts'
 
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
@@ -44,4 +45,5 @@ export const migrations: readonly string[] = [
   unclaimedJobs,
   spent,
   eventClaims,
+  growingTables,
 ]

@@ -7,7 +7,10 @@ import type { JobTable } from './table.ts'
 
 type Creation = Pick<JobStore, 'begin' | 'start' | 'drop' | 'interrupt' | 'interruptLost'>
 
-const LOST = "SELECT * FROM jobs WHERE state = 'creating' AND NOT EXISTS (SELECT 1 FROM holds WHERE id = hold_id)"
+/** The list of states is that of the index. */
+const LOST = `
+  SELECT * FROM jobs WHERE state IN ('creating', 'queued', 'in_progress') AND state = 'creating'
+    AND NOT EXISTS (SELECT 1 FROM holds WHERE id = hold_id)`
 
 /** The part of `JobStore` that creates jobs, and ends those that no provider has. */
 export function creation(table: JobTable, events: JobEvents, ledger: LedgerTransaction): Creation {

@@ -7,13 +7,10 @@ import type { JobTable } from './table.ts'
 
 type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status' | 'counts' | 'keptBytes'>
 
-/** The page behind the job @after, and its order. */
-const NEWEST_FIRST = `(@after IS NULL OR (created_at, id) < (SELECT created_at, id FROM jobs WHERE id = @after))
-  ORDER BY created_at DESC, id DESC`
-const OLDEST_FIRST = `(@after IS NULL OR (created_at, id) > (SELECT created_at, id FROM jobs WHERE id = @after))
-  ORDER BY created_at, id`
-const OF_A_LIST = `kind = @kind AND deleted_at IS NULL AND state <> 'creating'
-  AND (@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)`
+const LISTED = "SELECT * FROM jobs WHERE kind = @kind AND deleted_at IS NULL AND state <> 'creating'"
+const OF_PROJECT = 'project_id = @project'
+/** What operators list. */
+const OF_ANY = '(@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)'
 const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
@@ -28,12 +25,16 @@ export function reads(table: JobTable): Reads {
         .raw()
         .all(...args),
     )
-  const newestFirst = db
-    .prepare<object, JobRow>(`SELECT * FROM jobs WHERE ${OF_A_LIST} AND ${NEWEST_FIRST} LIMIT @limit`)
-    .safeIntegers()
-  const oldestFirst = db
-    .prepare<object, JobRow>(`SELECT * FROM jobs WHERE ${OF_A_LIST} AND ${OLDEST_FIRST} LIMIT @limit`)
-    .safeIntegers()
+  /** A page of jobs, behind the job @after if there is one. Conditions are plain, so that an index answers them. */
+  const listed = (whose: string, ascending: boolean, isFirst: boolean) => {
+    const [beyond, order] = ascending ? ['>', 'ASC'] : ['<', 'DESC']
+    const behind = `AND (created_at, id) ${beyond} (SELECT created_at, id FROM jobs WHERE id = @after)`
+    return db
+      .prepare<object, JobRow>(
+        `${LISTED} AND ${whose} ${isFirst ? '' : behind} ORDER BY created_at ${order}, id ${order} LIMIT @limit`,
+      )
+      .safeIntegers()
+  }
   const one = (sql: string, ...args: unknown[]) =>
     db
       .prepare<unknown[], number>(sql)
@@ -50,7 +51,8 @@ export function reads(table: JobTable): Reads {
 
     async list({ orgId = undefined, projectId = undefined }, kind, page) {
       const { after = null, limit = ALL, ascending = false } = page
-      const rows = (ascending ? oldestFirst : newestFirst).all({
+      const whose = orgId === undefined && projectId !== undefined ? OF_PROJECT : OF_ANY
+      const rows = listed(whose, ascending, after === null).all({
         kind,
         org: orgId ?? null,
         project: projectId ?? null,
