@@ -2,9 +2,11 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Principal } from '../../src/core/ports.ts'
 import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
+import { Limits } from '../../src/stores/sqlite/limits.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { planOf, type Ran, statementsOf } from './statements.ts'
 import { temporaryFolder } from './subject.ts'
@@ -98,6 +100,52 @@ t.test('a key is found by indexes alone, and once known without a read', async t
   ran.length = 0
   for (const hash of [...few, ...few, ...few, ...few]) if (!keys.find(hash)) throw new Error('a key was not found')
   t.strictSame(ran, [], 'a known one is not read')
+})
+
+t.test('a key begins a session with a limit in place of one that is over, and reads no table that grows', async t => {
+  let now = 0
+  const stores = openSqlite(path, { now: () => now })
+  t.teardown(() => stores.close())
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  const principal = (await stores.keys.find(hashes[0]!)) as Principal
+  const begin = () => {
+    const input = { principal, customer: 'Ada', models: undefined, limit: 5n, expiresAt: now + 1 }
+    return stores.sessions.begin(input)
+  }
+  await begin()
+  now += 2
+  const ran = statementsOf(t, path)
+  await begin()
+  t.equal(ran.filter(({ sql }) => sql.startsWith('DELETE FROM keys')).length, 1)
+  t.strictSame(scansOf(db, ran), [])
+  t.notOk(
+    ran.some(({ sql }) => sql.includes('created_by = ')),
+    'it has spent nothing yet',
+  )
+  // SQLite looks for rows that reference a deleted one, and shows no plan of it.
+  const tables = db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
+  const references = tables.flatMap(table =>
+    (db.pragma(`foreign_key_list(${table})`) as { table: string; from: string }[])
+      .filter(one => one.table === 'keys')
+      .map(({ from }) => ({ sql: `SELECT 1 FROM ${table} WHERE ${from} = ?`, given: ['k'] })),
+  )
+  t.ok(references.length > 4)
+  t.strictSame(
+    references.flatMap(one => planOf(db, one)).filter(step => !step.startsWith('SEARCH ')),
+    [],
+  )
+})
+
+t.test('a limit of a member counts the spending of its keys, which are found by an index', async t => {
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  const ran = statementsOf(t, path)
+  const limits = new Limits(db, () => 0)
+  limits.change('member', 'ada', { set: { amount: 5n } })
+  limits.forget('ada')
+  t.equal(ran.filter(({ sql }) => sql.includes('created_by = ')).length, 2)
+  t.strictSame(scansOf(db, ran), [])
 })
 
 t.test('the stores open with as few statements as on an empty file, and read no table that grows', async t => {

@@ -83,7 +83,10 @@ export class Limits {
     this.#move.run(to, from)
   }
 
-  /** Earlier spending of a key or member counts against a new limit; for a provider key it is unknown. */
+  /**
+   * Earlier spending of a key or member counts against a new limit. For a provider key it is unknown, and a session has
+   * none when its limit is set.
+   */
   #set(kind: Budget['of'], subject: string, input: LimitInput): void {
     const now = this.#now()
     const { amount } = input
@@ -95,9 +98,10 @@ export class Limits {
     const { replaces, period, zone, periodAt } = setting
     if (replaces !== undefined) this.#delete.run(replaces)
     const id = shortId()
-    const [key, member] = [kind === 'key' ? subject : null, kind === 'member' ? subject : null]
-    const spent = storable(this.#spentSince(periodAt, { key, member }))
-    const held = this.#adopt.all({ id, key, member }).reduce((sum, one) => sum + one, 0n)
+    const of = kind === 'key' ? { key: subject, member: null } : { key: null, member: subject }
+    const counts = kind === 'key' || kind === 'member'
+    const spent = counts ? storable(this.#spentSince(periodAt, of)) : 0n
+    const held = counts ? this.#adopt.all({ id, ...of }).reduce((sum, one) => sum + one, 0n) : 0n
     this.#insert.run({ id, subject, kind, period, zone, amount, periodAt, spent, held })
   }
 
