@@ -51,6 +51,21 @@ t.test('uptime weighs the minute that runs ten times, the four before it three t
   t.match(read(), { requests: 0, uptime: undefined })
 })
 
+t.test('offers of its own providers let an organization forget no measurements but its own', async t => {
+  const { measurements } = measuring()
+  const kept = ['openai/m', 'ollama/llama3:8b', 'B:mine/m']
+  for (const offer of kept) measurements.add(offer, { ok: true }, 'B')
+  const own = Array.from({ length: 2000 }, (_, n) => `A:mine/${n}`)
+  for (const offer of own) measurements.add(offer, { ok: true }, 'A')
+  t.strictSame(
+    kept.map(offer => measurements.read(offer, history, 'B')?.requests),
+    [1, 1, 1],
+  )
+  const read = own.filter(offer => measurements.read(offer, history, 'A') !== undefined)
+  t.ok(read.length <= 1000, `${read.length} offers`)
+  t.equal(read.at(-1), own.at(-1))
+})
+
 t.test('callers that left are in no count, but the speed of their answers is measured', async t => {
   const { measurements, read } = measuring()
   measurements.add('a/m', { firstTokenMs: 100, tokensPerSecond: 10 })

@@ -1,6 +1,7 @@
 /** Measurements of offers in this process, per organization. */
 import { LRUCache } from 'lru-cache'
 import type { History, Measured, Measurements, Sample } from '../../core/ports.ts'
+import { FairEntries } from './fair-entries.ts'
 import {
   ALL_REQUESTS,
   ERRORS,
@@ -17,8 +18,9 @@ import {
 export { MAX_MINUTES } from './series.ts'
 
 const MINUTE_MS = 60_000
-/** Offers with measurements. */
-const MAX_OFFERS = 2000
+/** Offers with measurements: of the gateway's providers, and of organizations' own ones. */
+const MAX_OFFERS = 1000
+const MAX_OWN_OFFERS = 1000
 /** Organizations measured separately per offer; all others count as one. */
 const MAX_APART = 6
 /** Samples in the current minute at which a mean has a weight of one half. */
@@ -26,10 +28,14 @@ const TRUSTED = 5
 /** Idle minutes after which an organization gives its separate place to another one. */
 const IDLE_MINUTES = 10
 
-/** Samples of offers by the minute, for a bounded number of offers: the least recently used are forgotten. */
+/**
+ * Samples of offers by the minute, for a bounded number of offers: the least recently used are forgotten. Of offers of
+ * organizations' own providers, those of an organization above its share are forgotten.
+ */
 export class MemoryMeasurements implements Measurements {
   readonly #now: () => number
   readonly #offers = new LRUCache<string, Offer>({ max: MAX_OFFERS })
+  readonly #ownOffers = new FairEntries<Offer>({ limit: MAX_OWN_OFFERS })
 
   /** `now`: a clock in milliseconds, monotonic if possible; time stands still while it runs backwards. */
   constructor(now: () => number = () => performance.now()) {
@@ -37,21 +43,33 @@ export class MemoryMeasurements implements Measurements {
   }
 
   add(offer: string, sample: Sample, org = ''): void {
-    let known = this.#offers.get(offer)
+    const owner = ownerOf(offer)
+    let known = this.#find(offer, owner)
     if (!known) {
       known = new Offer()
-      this.#offers.set(offer, known)
+      if (owner === '') this.#offers.set(offer, known)
+      else this.#ownOffers.set(owner, offer, known, 1, Number.POSITIVE_INFINITY)
     }
     known.add(this.#minute(), sample, org)
   }
 
   read(offer: string, history: History, org: string | null = null): Measured | undefined {
-    return this.#offers.get(offer)?.read(this.#minute(), history, org)
+    return this.#find(offer, ownerOf(offer))?.read(this.#minute(), history, org)
+  }
+
+  #find(offer: string, owner: string): Offer | undefined {
+    return owner === '' ? this.#offers.get(offer) : this.#ownOffers.get(offer)
   }
 
   #minute(): number {
     return Math.floor(this.#now() / MINUTE_MS)
   }
+}
+
+/** What `owner:provider/model` begins with; '' for an offer of the gateway's providers, whose model may have colons. */
+const ownerOf = (offer: string): string => {
+  const colon = offer.indexOf(':')
+  return colon > 0 && colon < offer.indexOf('/') ? offer.slice(0, colon) : ''
 }
 
 /** Measurements of an offer by organization, and their combination for one of them. */
