@@ -1,6 +1,7 @@
 /** What only the SQLite stores promise of the file: how it is opened, what stands in it, who sees its changes. */
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { type Hold, StoreError, type Stores } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
@@ -426,6 +427,30 @@ t.test('no query of a report reads more than a day of hourly sums', async t => {
   const spans = ran.map(({ given: [scope] }) => scope as { from: number; to: number })
   t.equal(spans.length, 3 * days)
   for (const { from, to } of spans) t.ok(to - from <= 24 * HOUR)
+})
+
+t.test('of many reports at once, one query runs in a turn of the event loop', async t => {
+  const { reports, path, organization } = sqliteSubject(t)
+  const ran = statementsOf(t, path)
+  const all: Promise<unknown>[] = []
+  for (const { projectId } of [await organization('open', 0n), await organization('open', 0n)]) {
+    const query = { projectId, from: NOON, to: NOON + 3 * 24 * HOUR }
+    for (let n = 0; n < 10; n++) {
+      all.push(reports.series(query, HOUR), reports.ranking(query, 'app', 'cost', 9, 0), reports.updatedAt(query))
+    }
+  }
+  let isOver = false
+  void Promise.all(all).then(() => {
+    isOver = true
+  })
+  const count = () => ran.filter(({ sql }) => sql.includes('usage_hourly')).length
+  const inTurns: number[] = []
+  for (let before = count(); !isOver; before = count()) {
+    await turn()
+    inTurns.push(count() - before)
+  }
+  t.equal(count(), 3 * all.length)
+  t.equal(Math.max(...inTurns), 1)
 })
 
 t.test('a sweep that still runs when its process leaves does not say that it lives', async t => {

@@ -1,4 +1,6 @@
 /** Shared by the analytics tools: the caller's scope, UTC days, and the form of sums. */
+import type { Cancellation } from '../../core/cancel.ts'
+import { FairSlots } from '../../core/fair-slots.ts'
 import { toNumber } from '../../core/money.ts'
 import type { Principal, ReportQuery, ReportSums } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
@@ -8,6 +10,9 @@ const DAY_MS = 86_400_000
 const USUAL_DAYS = 30
 /** The longest period. */
 export const MAX_DAYS = 366
+/** Reports that run at the same time, and that wait; organizations share both. */
+const MAX_RUNNING = 4
+const MAX_WAITING = 64
 const DAY = '^\\d{4}-\\d{2}-\\d{2}$'
 
 const usd = s.number()
@@ -161,4 +166,40 @@ export async function reading({ services, ex }: ToolContext, read: () => Promise
     services.log.error({ err, request_id: ex.id }, 'usage analytics failed')
     return toolError('Usage analytics are temporarily unavailable. Try again later.')
   }
+}
+
+const slots = new FairSlots(MAX_RUNNING)
+
+/** Resolves like `read`, once a report of the caller's organization may run; else with a tool error. */
+export async function reporting(
+  context: ToolContext,
+  read: (principal: Principal) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const principal = reader(context)
+  if (isResult(principal)) return principal
+  if (!(await enter(principal.orgId, context.ex.signal))) {
+    return toolError('Too many usage reports are being read. Try again later.')
+  }
+  try {
+    return await reading(context, () => read(principal))
+  } finally {
+    slots.leave(principal.orgId)
+  }
+}
+
+/** False when too many wait already, or the caller has left. */
+function enter(org: string, signal: Cancellation): true | Promise<boolean> {
+  if (slots.take(org)) return true
+  return new Promise(resolve => {
+    const go = () => {
+      signal.ignore(leave)
+      resolve(true)
+    }
+    const leave = () => {
+      slots.ignore(org, go)
+      resolve(false)
+    }
+    if (slots.wait(org, go, MAX_WAITING)) signal.listen(leave)
+    else resolve(false)
+  })
 }

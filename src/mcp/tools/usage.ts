@@ -6,14 +6,12 @@ import {
   coverage,
   head,
   headOf,
-  isResult,
   MAX_DAYS,
   measures,
   nameOf,
   period,
   type Report,
-  reader,
-  reading,
+  reporting,
   reportOf,
   row,
   shown,
@@ -48,10 +46,8 @@ export const getUsage: Tool<Infer<typeof usageInput>> = {
   input: usageInput,
   output: usageOutput.json,
   run: (args, context) =>
-    reading(context, async () => {
+    reporting(context, async principal => {
       const { granularity } = args
-      const principal = reader(context)
-      if (isResult(principal)) return principal
       const report = await reportOf(principal, args, units[granularity].days, context)
       if (typeof report === 'string') return invalid('get-usage', report)
       const { reports } = context.services
@@ -99,10 +95,8 @@ export const getUsageBreakdown: Tool<Infer<typeof breakdownInput>> = {
   input: breakdownInput,
   output: breakdownOutput.json,
   run: (args, context) =>
-    reading(context, async () => {
+    reporting(context, async principal => {
       const { group_by, sort_by, limit, offset } = args
-      const principal = reader(context)
-      if (isResult(principal)) return principal
       const report = await reportOf(principal, args, MAX_DAYS, context)
       if (typeof report === 'string') return invalid('get-usage-breakdown', report)
       const { reports } = context.services

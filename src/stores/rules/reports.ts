@@ -3,6 +3,10 @@ import type { ReportOrder, ReportQuery, ReportSums } from '../../core/ports.ts'
 
 const SPAN_MS = 24 * 3_600_000
 
+/** Callers name apps, and own providers any model: further groups count as one. */
+const MAX_GROUPS = 10_000
+const FURTHER = 'other'
+
 type Ranked = ReportSums & { readonly id: string }
 
 /** The query split into parts that begin at the start of a day. */
@@ -18,14 +22,15 @@ const measures: Readonly<Record<ReportOrder, (sums: ReportSums) => bigint>> = {
   tokens: ({ inputTokens, outputTokens }) => BigInt(inputTokens + outputTokens),
 }
 
-/** Sums groups over all parts. */
+/** Sums groups over all parts; those beyond `MAX_GROUPS` together. */
 export class Ranking {
   readonly #groups = new Map<string, Ranked>()
 
   add(more: readonly Ranked[]): void {
     for (const one of more) {
-      const known = this.#groups.get(one.id)
-      this.#groups.set(one.id, known ? { id: one.id, ...added(known, one) } : one)
+      const id = this.#groups.has(one.id) || this.#groups.size < MAX_GROUPS ? one.id : FURTHER
+      const known = this.#groups.get(id)
+      this.#groups.set(id, { ...(known ? added(known, one) : one), id })
     }
   }
 

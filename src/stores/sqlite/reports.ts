@@ -1,8 +1,8 @@
-/** Reports of one project from the hourly sums; yields to the event loop between the days of a period. */
-import { setImmediate as turn } from 'node:timers/promises'
+/** Reports of one project from the hourly sums: of all reports together, one day in a turn of the event loop. */
 import type { Statement } from 'better-sqlite3'
 import { appAliases } from '../../core/apps.ts'
 import type { ReportOrder, ReportQuery, ReportStore, ReportSums, UsageGroup } from '../../core/ports.ts'
+import { Turns } from '../../lib/turns.ts'
 import { Ranking, spansOf } from '../rules/reports.ts'
 import type { Sqlite } from './driver.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -34,6 +34,7 @@ export class SqliteReports implements ReportStore {
   readonly #series: Statement<Scope & { unit: number }, ReportRow & { at: bigint }>
   readonly #groupings = new Map<UsageGroup, Grouping>()
   readonly #db: Sqlite
+  readonly #turns = new Turns()
   readonly #updatedAt: Statement<Scope, number | null>
   readonly #caller: Statement<[string | null, string], { project: string; email: string | null }>
   readonly #keys: Statement<{ project: string; member: string | null }, { id: string; name: string }>
@@ -58,8 +59,8 @@ export class SqliteReports implements ReportStore {
   async series(query: ReportQuery, unitMs: number) {
     const series: (ReportSums & { at: number })[] = []
     for (const part of spansOf(scopeOf(query))) {
+      await this.#turns.next(query.projectId)
       for (const row of this.#series.all({ ...part, unit: unitMs })) series.push({ at: Number(row.at), ...sumsOf(row) })
-      await turn()
     }
     return series
   }
@@ -67,12 +68,12 @@ export class SqliteReports implements ReportStore {
   async ranking(query: ReportQuery, by: UsageGroup, order: ReportOrder, limit: number, offset: number) {
     const ranking = new Ranking()
     for (const part of spansOf(scopeOf(query))) {
+      await this.#turns.next(query.projectId)
       ranking.add(
         this.#groups(by)
           .all(part)
           .map(row => ({ id: row.id, ...sumsOf(row) })),
       )
-      await turn()
     }
     return ranking.sorted(order).slice(offset, offset + limit)
   }
@@ -80,9 +81,9 @@ export class SqliteReports implements ReportStore {
   async updatedAt(query: ReportQuery) {
     let newest: number | undefined
     for (const part of spansOf(scopeOf(query))) {
+      await this.#turns.next(query.projectId)
       const at = this.#updatedAt.get(part) ?? undefined
       if (at !== undefined && at > (newest ?? 0)) newest = at
-      await turn()
     }
     return newest
   }
