@@ -1,4 +1,5 @@
 /** What only the SQLite stores promise of the file: how it is opened, what stands in it, who sees its changes. */
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -11,7 +12,7 @@ import type { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
-import { statementsOf } from './statements.ts'
+import { planOf, statementsOf } from './statements.ts'
 import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
 
 /** Every value of every table, as text. */
@@ -268,6 +269,29 @@ t.test('a difference between the books is a sentence', async t => {
     '0 USD cost of the request rows, but 0.0000003 USD cost in the hourly sums.',
   ])
   t.equal((await found('DELETE FROM usage_hourly')).length, 2)
+})
+
+t.test('the holds of all limits are summed once, and what differs is found', async t => {
+  const subject = sqliteSubject(t)
+  const { projectId } = await subject.organization('open', 0n)
+  const { accounts, db, ledger, usage } = subject
+  const ids: string[] = []
+  for (const name of ['a', 'b', 'c']) {
+    const { id, key } = await accounts.createKey({ project: projectId, name, limit: { amount: 100n } })
+    const principal = (await subject.keys.find(createHash('sha256').update(key).digest('hex')))!
+    if (name !== 'c') for (const n of [1, 2]) await hold({ ledger }, principal, `${name}${n}`, 10n)
+    ids.push(db.prepare<[string], string>('SELECT id FROM budgets WHERE subject = ?').pluck().get(id)!)
+  }
+  const ran = statementsOf(t, subject.path)
+  t.same(await usage.check(), [])
+  const [sums] = ran.filter(({ sql }) => sql.includes('json_each'))
+  t.notMatch(planOf(db, sums!).join(), /CORRELATED/)
+  db.prepare('UPDATE budgets SET held = 5 WHERE id <> ?').run(ids[0])
+  t.match((await usage.check()).sort(), [ids[1], ids[2]].map(id => new RegExp(`^Limit ${id}: `)).sort())
+  t.match(
+    (await usage.check()).find(one => one.includes(ids[2]!)),
+    /held, but 0 USD sum of its open holds/,
+  )
 })
 
 t.test('others run while the books are compared, and what they write does not count', async t => {

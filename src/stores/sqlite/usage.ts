@@ -82,10 +82,11 @@ const sources: readonly (readonly [facts: readonly string[], rows: string])[] = 
 const AT_ONCE = 1000
 
 const LIMITS = `
-  SELECT id, held, (
-    SELECT coalesce(sum(holds.amount), 0) FROM holds, json_each(holds.budgets) WHERE value = budgets.id
-  ) AS open
-  FROM budgets WHERE held <> open`
+  WITH opened AS MATERIALIZED (
+    SELECT value AS id, sum(holds.amount) AS sum FROM holds, json_each(holds.budgets) GROUP BY 1
+  )
+  SELECT budgets.id, held, coalesce(sum, 0) AS open FROM budgets LEFT JOIN opened ON opened.id = budgets.id
+  WHERE held <> open`
 
 interface LimitRow {
   id: string
