@@ -230,12 +230,18 @@ export const drainTimes = ({ file: { server } }: Components) => ({
 
 /** Lists requests of ended processes as orphaned, at intervals, until `cleanup` closes. */
 export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup: CleanupStack): void {
+  let isSweeping = false
   const sweep = async () => {
+    // While the disk is full, a sweep may take longer than the interval.
+    if (isSweeping) return
+    isSweeping = true
     try {
       const orphans = await ledger.recover()
       if (orphans > 0) log.warn({ orphans }, 'orphaned requests found')
     } catch (err) {
       log.warn({ err }, 'orphan sweep failed')
+    } finally {
+      isSweeping = false
     }
   }
   const timer = setInterval(() => void sweep(), ORPHAN_SWEEP_MS)

@@ -1,6 +1,6 @@
 /** Rows that wait in files for a database that cannot be written: none is lost, none comes twice. */
 import { createHash } from 'node:crypto'
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Hold, Principal, Stores } from '../../src/core/ports.ts'
@@ -202,19 +202,36 @@ t.test('a row that the database refuses blocks no other row, and is set aside', 
   t.same(await stores.usage.check(), [])
 })
 
-t.test('a file that cannot be entered is left, and the others are entered all the same', async t => {
+t.test('files that cannot be read are left, and the others are entered all the same', async t => {
+  const folder = temporaryFolder(t)
+  const path = join(folder, 'a.db')
+  const unreadable = ['spool-a.db-one-0.jsonl', 'spool-a.db-three-0.jsonl']
+  for (const name of unreadable) mkdirSync(join(folder, name))
+  for (const owner of ['four', 'two']) await new Spool(path, owner).append(rowOf(anybody, owner))
+  const taken: string[] = []
+  await t.rejects(new Spool(path, 'me').drain(['me'], into(taken)), {
+    errors: [{ code: 'EISDIR' }, { code: 'EISDIR' }],
+  })
+  t.strictSame(taken.sort(), ['four', 'two'])
+  t.strictSame(spools(folder).sort(), unreadable)
+})
+
+t.test('a database that takes no rows for now is not tried with the next file', async t => {
   const folder = temporaryFolder(t)
   const path = join(folder, 'a.db')
   for (const owner of ['one', 'three', 'two']) await new Spool(path, owner).append(rowOf(anybody, owner))
-  const taken: string[] = []
-  const enter: Enter = async ([row]) => {
-    if (row!.id !== 'two') throw new Error(`not ${row!.id}`)
-    taken.push(row!.id)
-    return []
+  const spool = new Spool(path, 'me')
+  let tries = 0
+  const full: Enter = () => {
+    tries++
+    return Promise.reject(new Error('disk full'))
   }
-  await t.rejects(new Spool(path, 'me').drain(['me'], enter), { errors: [{ message: /not/ }, { message: /not/ }] })
-  t.strictSame(taken, ['two'])
-  t.strictSame(spools(folder), ['spool-a.db-one-0.jsonl', 'spool-a.db-three-0.jsonl'])
+  await t.rejects(spool.drain(['me'], full), { message: 'disk full' })
+  t.equal(tries, 1)
+  t.equal(spools(folder).length, 3)
+  const taken: string[] = []
+  await spool.drain(['me'], into(taken))
+  t.strictSame(taken.sort(), ['one', 'three', 'two'])
 })
 
 t.test("two databases in one folder leave each other's rows alone", async t => {

@@ -67,17 +67,24 @@ export class Spool {
   /**
    * Enters the rows of this process and of dead ones: `enter` receives the rows of a file, which is removed once it
    * resolves; rows that it returns move to a file that is never entered. Rows entered before their file could be
-   * removed come again. Tries all files, then rejects when some are left.
+   * removed come again. Files that cannot be read are left; when `enter` rejects, so are all that follow. Rejects then.
    */
   async drain(living: readonly string[], enter: Enter): Promise<void> {
     if (this.#folder === undefined) return
     await this.#rotate()
     const failures: unknown[] = []
+    let isRefused = false
+    const attempt: Enter = rows =>
+      enter(rows).catch((error: unknown) => {
+        isRefused = true
+        throw error
+      })
     for (const name of await readdir(this.#folder)) {
       const owner = this.#ownerOf(name)
       if (owner === undefined || (owner !== this.#owner && living.includes(owner))) continue
       const path = join(this.#folder, name)
-      if (path !== this.#path()) await this.#take(path, enter).catch((error: unknown) => failures.push(error))
+      if (path !== this.#path()) await this.#take(path, attempt).catch((error: unknown) => failures.push(error))
+      if (isRefused) break
     }
     if (failures.length > 1) throw new AggregateError(failures, `${failures.length} files of rows cannot be entered.`)
     if (failures.length > 0) throw failures[0]
