@@ -12,6 +12,9 @@ export const isObject = (value: unknown): value is Json =>
 export const textIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
+/** The beginning of a text, for a message; the type of any other value, of which `String` makes no text or throws. */
+export const excerptOf = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 100) : typeof value)
+
 /** A place in a list, as far as it can be believed; no answer has more choices, calls or blocks than this. */
 export const indexIn = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 1024 ? value : undefined

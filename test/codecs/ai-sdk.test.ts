@@ -69,6 +69,16 @@ t.test('a choice among tools, of which those of providers become the search or a
   }
 })
 
+t.test("a provider's tool whose id is no text becomes a warning", async t => {
+  const id = JSON.parse('{"toString":null}') as object
+  for (const number of numbers) {
+    const ex = versioned(number, false)
+    ex.request = decode({ prompt: hi, tools: [{ type: 'provider', id, name: 'x', args: {} }] }, ex)
+    const { warnings } = JSON.parse(String(aiSdk.encoder(ex).end()))
+    t.equal(warnings.length, 1, String(number))
+  }
+})
+
 t.test("search tools of every provider are the gateway's search", async t => {
   for (const [id, args, becomes] of searches) {
     const { tools } = decode({ prompt: hi, tools: [{ type: 'provider', id, name: 'x', args }] })

@@ -1,6 +1,6 @@
 /** What the three versions of the protocol write in different forms. */
 import type { Exchange } from '../../core/exchange.ts'
-import type { Json } from '../../core/json.ts'
+import { excerptOf, type Json } from '../../core/json.ts'
 import { weigh } from '../../core/stringify-steps.ts'
 import type { Usage } from '../../core/usage.ts'
 import { usageOf } from '../accounting.ts'
@@ -53,7 +53,7 @@ const nested: Omit<Version, 'number'> = {
   finish: (unified, raw) => ({ unified, raw }),
   usage: ex => ({ inputTokens: inputOf(ex.usage), outputTokens: outputOf(ex.usage), raw: usageOf(ex) }),
   unsupported: (feature, details) => ({ type: 'unsupported', feature, details }),
-  unsupportedTool: ({ id }) => ({ type: 'unsupported', feature: `provider-defined tool ${String(id).slice(0, 100)}` }),
+  unsupportedTool: ({ id }) => ({ type: 'unsupported', feature: `provider-defined tool ${excerptOf(id)}` }),
   fileData: data => data,
   ranByProvider: {},
 }

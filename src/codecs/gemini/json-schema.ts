@@ -2,7 +2,7 @@
 import { isObject, type Json, listIn } from '../../core/json.ts'
 
 /** Formats of number storage, and of enumerated strings. */
-const STORED = new Set(['enum', 'int32', 'int64', 'float', 'double'])
+const STORED: ReadonlySet<unknown> = new Set(['enum', 'int32', 'int64', 'float', 'double'])
 /** Counts, which this form writes as strings. */
 const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
 const SNAKE: Readonly<Record<string, string>> = {
@@ -26,11 +26,11 @@ export function jsonSchemaOf(schema: Json): Json {
       const type = typeOf(member, isNullable)
       if (type !== undefined) made.push([name, type])
     } else if (name === 'format') {
-      if (!STORED.has(String(member))) made.push([name, member])
+      if (!STORED.has(member)) made.push([name, member])
     } else if (name === 'enum' && isNullable) made.push([name, [...listIn(member), null]])
     else if (name === 'properties' && isObject(member)) {
       made.push([name, propertiesOf(member, listIn(schema.propertyOrdering ?? schema.property_ordering))])
-    } else if (COUNTS.has(name)) made.push([name, Number(member)])
+    } else if (COUNTS.has(name)) made.push([name, typeof member === 'string' ? Number(member) : member])
     else if (isObject(member)) made.push([name, name === '$defs' ? eachOf(member) : jsonSchemaOf(member)])
     else if (name === 'anyOf' || name === 'oneOf' || name === 'allOf') made.push([name, alternatives(member)])
     else made.push([name, member])
@@ -39,7 +39,9 @@ export function jsonSchemaOf(schema: Json): Json {
 }
 
 function typeOf(type: unknown, isNullable: boolean): unknown {
-  const types = (Array.isArray(type) ? type : [type]).map(one => String(one).toLowerCase())
+  const types = (Array.isArray(type) ? type : [type]).map(one =>
+    typeof one === 'string' ? one.toLowerCase() : (one ?? 'null'),
+  )
   const known = types.filter(one => one !== 'type_unspecified')
   if (isNullable && !known.includes('null')) known.push('null')
   return known.length > 1 ? known : known[0]

@@ -1,13 +1,13 @@
 /** A Responses body as a chat request (docs/responses.md). */
 import { errors } from '../../core/error.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ChatRequest, Tool } from '../../core/ops.ts'
 import { Count } from '../../core/shape.ts'
 import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'
 import { InputReader } from './input.ts'
 import { type ResponsesRequest, responsesRequest } from './schema.ts'
-import { SEARCHES, ToolNames } from './tool-names.ts'
+import { isSearch, ToolNames } from './tool-names.ts'
 
 /** Checks a body against the schema; throws a 400 that names the field. */
 export const validate = validator(responsesRequest)
@@ -74,9 +74,9 @@ function toolsOf({ tool_choice: choice, parallel_tool_calls: parallel }: Respons
 function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequest> {
   const { type, name, namespace } = choice
   if (type === 'function' || type === 'custom') return { tool_choice: named(flatOf(choice, names), tools) }
-  if (SEARCHES.test(String(type))) return { tool_choice: { type: 'web_search' } }
+  if (isSearch(type)) return { tool_choice: { type: 'web_search' } }
   if (type !== 'allowed_tools') {
-    const given = String(name ?? namespace ?? type).slice(0, 100)
+    const given = excerptOf(name ?? namespace ?? type)
     throw errors.unsupported(`tool_choice: no provider here serves the choice of "${given}".`, 'tool_choice')
   }
   const allowed = new Set(
@@ -92,8 +92,9 @@ function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequ
 
 /** A tool's name at providers; a search has the name of its type. */
 const flatOf = ({ type, name, namespace }: Json, names: ToolNames): string => {
-  if (textIn(name) !== undefined) return names.flat(String(name), namespace)
-  return SEARCHES.test(String(type)) ? 'web_search' : String(type)
+  const given = textIn(name)
+  if (given !== undefined) return names.flat(given, namespace)
+  return isSearch(type) ? 'web_search' : (textIn(type) ?? '')
 }
 
 function named(name: string, tools: readonly Tool[]) {

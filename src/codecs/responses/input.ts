@@ -1,6 +1,6 @@
 /** Input items as chat messages. The reasoning, text and calls of one answer become one assistant turn again. */
 import { errors } from '../../core/error.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ContentPart, FunctionCall, Message } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
@@ -15,7 +15,7 @@ const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${w
 
 const untaken = (type: unknown, at: string) =>
   errors.unsupported(
-    `${at}.type: items of type "${String(type).slice(0, 100)}" are not taken here; send messages, reasoning, function_call or custom_tool_call and their outputs.`,
+    `${at}.type: items of type "${excerptOf(type)}" are not taken here; send messages, reasoning, function_call or custom_tool_call and their outputs.`,
     `${at}.type`,
   )
 
@@ -70,7 +70,7 @@ export class InputReader {
         this.#output(item, at)
         break
       case 'item_reference':
-        throw wrong(`${at}.id`, `no item "${String(item.id).slice(0, 100)}" is stored here; send the item itself`)
+        throw wrong(`${at}.id`, `no item "${excerptOf(item.id)}" is stored here; send the item itself`)
       default:
         if (LEFT_OUT.has(type)) break
         throw untaken(type, at)

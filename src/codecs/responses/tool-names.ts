@@ -5,7 +5,7 @@
  */
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { Tool } from '../../core/ops.ts'
 
 /** A tool's name and namespace in the client's request. */
@@ -19,7 +19,9 @@ export interface Known {
 
 const MAX_NAME = 64
 /** All names of a provider's search tool. */
-export const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
+const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
+/** Whether a tool's type is the provider's search. */
+export const isSearch = (type: unknown): boolean => typeof type === 'string' && SEARCHES.test(type)
 const CUSTOM = {
   type: 'object',
   properties: { input: { type: 'string' } },
@@ -93,15 +95,14 @@ export class ToolNames {
         this.#push(inner, textIn(tool.name), where)
       }
     } else if (tool.type === 'function' || tool.type === 'custom') this.#push(tool, undefined, at)
-    else if (SEARCHES.test(String(tool.type))) this.tools.push(searchOf(tool))
+    else if (isSearch(tool.type)) this.tools.push(searchOf(tool))
     else if (isOwnSearch(tool)) {
       this.search = this.#unique('tool_search')
       this.#known.set(this.search, { name: 'tool_search', search: true })
       this.#function({ parameters: QUERY, ...tool }, this.search, at)
     } else {
-      const type = String(tool.type).slice(0, 100)
       throw errors.unsupported(
-        `${at}.type: no provider here runs the hosted tool "${type}"; use function, custom, namespace or web_search.`,
+        `${at}.type: no provider here runs the hosted tool "${excerptOf(tool.type)}"; use function, custom, namespace or web_search.`,
         `${at}.type`,
       )
     }
