@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/anthropic.ts'
+import { strictSchema } from '../../plugins/shared/claude/schema.ts'
 import { fromWireName, toWireName } from '../../plugins/shared/tool-name.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
@@ -348,4 +349,12 @@ t.test('any history is refused by name, or pairs every call with one result', as
   }
   const histories = anyMessages(['a', 'b', 'a|b', 'a_b', 'a_b_2', '', 'é'], ['', ' ', 'x', 'y\n', '\ud83d'])
   checkHistories(t, histories, turnsOf, turns => assert.equal(fault(turns), undefined))
+})
+
+t.test('words of a schema that are no text are among its rules, or left out', t => {
+  const no = JSON.parse('{"toString":null}') as object
+  const schema = { type: 'object', properties: { a: { type: 'string', format: no }, b: { description: no } } }
+  const a = { type: 'string', description: '(format: {"toString":null})' }
+  t.strictSame(strictSchema(schema), { type: 'object', properties: { a, b: {} }, additionalProperties: false })
+  t.end()
 })

@@ -1,11 +1,22 @@
 /** Converts JSON Schemas for structured outputs; unsupported keywords move to the description. */
-import { isObject, type Json } from '../../../src/plugin.ts'
+import { isObject, type Json, textIn } from '../../../src/plugin.ts'
 
 /** Keywords kept unchanged. */
 const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const', 'default', 'required'])
 /** Keywords whose value is a map of schemas. */
 const MAPS = new Set(['properties', '$defs', 'definitions'])
-const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'])
+const FORMATS: ReadonlySet<unknown> = new Set([
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'uuid',
+])
 
 /**
  * A copy of `schema` for `output_config.format` and strict tools: objects are closed, `oneOf` becomes `anyOf`, and
@@ -21,13 +32,15 @@ export function strictSchema(schema: Json): Json {
     else if ((key === 'anyOf' || key === 'allOf') && Array.isArray(value)) entries.push([key, value.map(member)])
     else if (key === 'oneOf' && Array.isArray(value) && !('anyOf' in schema)) {
       entries.push(['anyOf', value.map(member)])
-    } else if (key === 'format' && FORMATS.has(String(value))) entries.push([key, value])
+    } else if (key === 'format' && FORMATS.has(value)) entries.push([key, value])
     else if (key === 'additionalProperties' ? isObject(value) : key !== 'description') {
       rules.push(`${key}: ${JSON.stringify(value)}`)
     }
   }
   if (isObjectSchema(schema)) entries.push(['additionalProperties', false])
-  const description = [schema.description, rules.length > 0 && `(${rules.join(', ')})`].filter(Boolean).join(' ')
+  const description = [textIn(schema.description), rules.length > 0 && `(${rules.join(', ')})`]
+    .filter(Boolean)
+    .join(' ')
   if (description) entries.push(['description', description])
   // Not by assignment: a property may be called __proto__.
   return Object.fromEntries(entries)
