@@ -11,6 +11,11 @@ const LISTED = "SELECT * FROM jobs WHERE kind = @kind AND deleted_at IS NULL AND
 const OF_PROJECT = 'project_id = @project'
 /** What operators list. */
 const OF_ANY = '(@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)'
+/** Than the job @after. */
+const OLDER = '(created_at, id) < (SELECT created_at, id FROM jobs WHERE id = @after)'
+const NEWER = '(created_at, id) > (SELECT created_at, id FROM jobs WHERE id = @after)'
+const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC LIMIT @limit'
+const OLDEST_FIRST = 'ORDER BY created_at, id LIMIT @limit'
 const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
@@ -25,15 +30,19 @@ export function reads(table: JobTable): Reads {
         .raw()
         .all(...args),
     )
-  /** A page of jobs, behind the job @after if there is one. Conditions are plain, so that an index answers them. */
-  const listed = (whose: string, ascending: boolean, isFirst: boolean) => {
-    const [beyond, order] = ascending ? ['>', 'ASC'] : ['<', 'DESC']
-    const behind = `AND (created_at, id) ${beyond} (SELECT created_at, id FROM jobs WHERE id = @after)`
-    return db
-      .prepare<object, JobRow>(
-        `${LISTED} AND ${whose} ${isFirst ? '' : behind} ORDER BY created_at ${order}, id ${order} LIMIT @limit`,
-      )
-      .safeIntegers()
+  const listed = (sql: string) => db.prepare<object, JobRow>(sql).safeIntegers()
+  // Each has plain conditions, so that an index answers them.
+  const ofProject = {
+    newest: listed(`${LISTED} AND ${OF_PROJECT} ${NEWEST_FIRST}`),
+    older: listed(`${LISTED} AND ${OF_PROJECT} AND ${OLDER} ${NEWEST_FIRST}`),
+    oldest: listed(`${LISTED} AND ${OF_PROJECT} ${OLDEST_FIRST}`),
+    newer: listed(`${LISTED} AND ${OF_PROJECT} AND ${NEWER} ${OLDEST_FIRST}`),
+  }
+  const ofAny = {
+    newest: listed(`${LISTED} AND ${OF_ANY} ${NEWEST_FIRST}`),
+    older: listed(`${LISTED} AND ${OF_ANY} AND ${OLDER} ${NEWEST_FIRST}`),
+    oldest: listed(`${LISTED} AND ${OF_ANY} ${OLDEST_FIRST}`),
+    newer: listed(`${LISTED} AND ${OF_ANY} AND ${NEWER} ${OLDEST_FIRST}`),
   }
   const one = (sql: string, ...args: unknown[]) =>
     db
@@ -51,8 +60,9 @@ export function reads(table: JobTable): Reads {
 
     async list({ orgId = undefined, projectId = undefined }, kind, page) {
       const { after = null, limit = ALL, ascending = false } = page
-      const whose = orgId === undefined && projectId !== undefined ? OF_PROJECT : OF_ANY
-      const rows = listed(whose, ascending, after === null).all({
+      const { newest, older, oldest, newer } = orgId === undefined && projectId !== undefined ? ofProject : ofAny
+      const [first, next] = ascending ? [oldest, newer] : [newest, older]
+      const rows = (after === null ? first : next).all({
         kind,
         org: orgId ?? null,
         project: projectId ?? null,
