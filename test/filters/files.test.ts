@@ -6,6 +6,7 @@ import type { ChatRequest, ContentPart } from '../../src/core/ops.ts'
 import type { FetchedFile, MediaFetcher } from '../../src/core/ports.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { Files } from '../../src/filters/translate/files.ts'
+import { Images } from '../../src/filters/translate/images.ts'
 import { exchange } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -65,6 +66,38 @@ t.test('each address is fetched once for all attempts, and its bytes count until
   t.ok(memory.used >= 8)
   files.release(ex)
   t.equal(memory.used, 0)
+})
+
+t.test('a file counts once for each of its places, since each is sent', async t => {
+  const url = 'https://a.example/b'
+  const giving =
+    (bytes: number): MediaFetcher['audio'] =>
+    async ({ take }) => {
+      take(bytes)
+      return { pieces: [Buffer.alloc(bytes)], contentType: 'text/plain' }
+    }
+  const places = Array.from({ length: 200 }, () => file(url))
+  const few = fetching(places, giving(1000))
+  await few.files.fetched(few.ex, to)
+  t.ok(few.memory.used >= 200 * 1000)
+  const large = fetching(places, giving(MIB))
+  await t.rejects(large.files.fetched(large.ex, to)!, { status: 413, code: 'request_too_large' })
+  t.equal(large.memory.used, 0)
+  const memory = new MemoryBudget(64 * MIB, { memory: () => 0 })
+  const media: MediaFetcher = {
+    audio: () => Promise.reject(new Error('no file is fetched')),
+    image: async ({ take }) => {
+      take(MIB)
+      return data('image/png', 'a')
+    },
+  }
+  const image = { type: 'image_url', image_url: { url } } as ContentPart
+  const ex = exchange({})
+  const request: ChatRequest = {
+    model: 'm',
+    messages: [{ role: 'user', content: Array.from({ length: 40 }, () => image) }],
+  }
+  await t.rejects(Promise.resolve(new Images({ memory, media }).inlined(ex, request)), { code: 'image_too_large' })
 })
 
 t.test('a file is of the type that its bytes prove, else of the one that its server says', async t => {

@@ -11,18 +11,30 @@ const FIELDS: Partial<Record<ContentPart['type'], string>> = {
 /** Whether a text is an http(s) address. */
 export const isAddress = (text: string): boolean => /^https?:/i.test(text)
 
-/** Every address that `addressOf` gives, with the field that holds it first. */
+/** Where an address stands first, and in how many places: its file is sent once for each. */
+export interface Addressed {
+  readonly param: string
+  count: number
+}
+
+/** Adds a place to those of an address. */
+export function addPlace(addresses: Map<string, Addressed>, url: string, param: string): void {
+  const known = addresses.get(url)
+  if (known) known.count++
+  else addresses.set(url, { param, count: 1 })
+}
+
+/** Every address that `addressOf` gives. */
 export function addressesOf(
   { messages }: ChatRequest,
   addressOf: (part: ContentPart) => string | undefined,
-): Map<string, string> {
-  const addresses = new Map<string, string>()
+): Map<string, Addressed> {
+  const addresses = new Map<string, Addressed>()
   for (const [i, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue
     for (const [j, part] of content.entries()) {
       const url = addressOf(part)
-      if (url === undefined || addresses.has(url)) continue
-      addresses.set(url, `messages[${i}].content[${j}].${FIELDS[part.type]}`)
+      if (url !== undefined) addPlace(addresses, url, `messages[${i}].content[${j}].${FIELDS[part.type]}`)
     }
   }
   return addresses

@@ -6,12 +6,12 @@ import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { nativeFormOf, type Target } from '../../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
-import { addressesOf, isAddress } from './addresses.ts'
+import { type Addressed, addressesOf, isAddress } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
-/** Of all of them together. */
+/** Of all places together: each gets the file. */
 const MAX_BYTES = 32 * 1024 * 1024
 /** Base64 has four characters for three bytes. */
 const EXPANSION = 4 / 3
@@ -61,20 +61,20 @@ export class Files {
 }
 
 /** One that fails ends the others. */
-async function all(addresses: ReadonlyMap<string, string>, media: MediaFetcher, lease: MediaLease) {
-  const [, last] = [...addresses].at(-1)!
+async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetcher, lease: MediaLease) {
+  const [, { param: last }] = [...addresses].at(-1)!
   if (addresses.size > MAX_ADDRESSES) {
     throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} files of a request are fetched.`, last)
   }
   const { tenant, signal } = lease
   let size = 0
-  const one = async ([url, param]: [string, string]) => {
+  const one = async ([url, { param, count }]: [string, Addressed]) => {
     const take = (bytes: number) => {
-      size += bytes
+      size += bytes * count
       if (size > MAX_BYTES) throw errors.fileTooLarge(MAX_BYTES, param)
-      lease.take(Math.ceil(bytes * EXPANSION))
+      lease.take(Math.ceil(bytes * count * EXPANSION))
     }
-    return [url, await media.audio({ url, param, tenant, signal, take })] as const
+    return [url, loaded(await media.audio({ url, param, tenant, signal, take }))] as const
   }
   return new Map(await Promise.all([...addresses].map(one)))
 }
@@ -89,7 +89,7 @@ function addressOf(part: ContentPart): string | undefined {
 const isRemote = (part: ContentPart): boolean => addressOf(part) !== undefined
 const isRemoteMessage = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
 
-function inlined(message: Message, files: ReadonlyMap<string, FetchedFile>): Message {
+function inlined(message: Message, files: ReadonlyMap<string, LoadedFile>): Message {
   if (!isRemoteMessage(message)) return message
   const content = (message.content as ContentPart[]).map(part => {
     const url = addressOf(part)
@@ -100,11 +100,20 @@ function inlined(message: Message, files: ReadonlyMap<string, FetchedFile>): Mes
   return { ...message, content }
 }
 
-const bytesOf = ({ pieces }: FetchedFile): Buffer => (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))
+/** A fetched file, in base64 as all of its places share it. */
+interface LoadedFile {
+  readonly bytes: Buffer
+  readonly base64: string
+  readonly contentType: string
+}
 
-function filePart(part: FilePart, file: FetchedFile, url: string): FilePart {
-  const bytes = bytesOf(file)
-  const file_data = `data:${typeOf(bytes, file.contentType)};base64,${bytes.toString('base64')}`
+function loaded({ pieces, contentType }: FetchedFile): LoadedFile {
+  const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+  return { bytes, base64: bytes.toString('base64'), contentType }
+}
+
+function filePart(part: FilePart, { bytes, base64, contentType }: LoadedFile, url: string): FilePart {
+  const file_data = `data:${typeOf(bytes, contentType)};base64,${base64}`
   const filename = part.file.filename ?? nameIn(url)
   return { ...part, file: filename === undefined ? { file_data } : { filename, file_data } }
 }
@@ -116,10 +125,9 @@ function typeOf(bytes: Buffer, contentType: string): string {
 }
 
 /** Of the format that its bytes prove, else of the one that it came with. */
-function audioPart(part: AudioPart, file: FetchedFile): AudioPart {
-  const bytes = bytesOf(file)
+function audioPart(part: AudioPart, { bytes, base64 }: LoadedFile): AudioPart {
   const proven = audioType(bytes.subarray(0, AUDIO_HEAD))?.extension as AudioPart['input_audio']['format'] | undefined
-  return { ...part, input_audio: { data: bytes.toString('base64'), format: proven ?? part.input_audio.format } }
+  return { ...part, input_audio: { data: base64, format: proven ?? part.input_audio.format } }
 }
 
 /** The last part of its path. */

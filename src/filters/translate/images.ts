@@ -3,11 +3,12 @@ import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { ChatRequest, ContentPart, Message, Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
-import { addressesOf, isAddress } from './addresses.ts'
+import { type Addressed, addPlace, addressesOf, isAddress } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
+/** Of all places together: each gets the image. */
 const MAX_BYTES = 32 * 1024 * 1024
 /** Base64 has four characters for three bytes. */
 const EXPANSION = 4 / 3
@@ -63,7 +64,7 @@ class Fetched {
   readonly #lease: MediaLease
   #bytes = 0
 
-  constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, { media, memory }: Services) {
+  constructor(ex: Exchange, addresses: ReadonlyMap<string, Addressed>, { media, memory }: Services) {
     this.#lease = new MediaLease(ex, memory)
     this.images = this.#lease.during(ex, () => this.#all(addresses, media))
   }
@@ -73,14 +74,14 @@ class Fetched {
   }
 
   /** One that fails ends the others. */
-  async #all(addresses: ReadonlyMap<string, string>, media: MediaFetcher): Promise<ReadonlyMap<string, string>> {
-    const [, last] = [...addresses].at(-1)!
+  async #all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetcher): Promise<ReadonlyMap<string, string>> {
+    const [, { param: last }] = [...addresses].at(-1)!
     if (addresses.size > MAX_ADDRESSES) {
       throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} images of a request are fetched.`, last)
     }
     const { tenant, signal } = this.#lease
-    const one = async ([url, param]: [string, string]) => {
-      const take = (bytes: number) => this.#take(bytes, param)
+    const one = async ([url, { param, count }]: [string, Addressed]) => {
+      const take = (bytes: number) => this.#take(bytes * count, param)
       return [url, await media.image({ url, param, tenant, signal, take })] as const
     }
     return new Map(await Promise.all([...addresses].map(one)))
@@ -106,11 +107,11 @@ function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): Ch
   return { ...request, messages: request.messages.map(inMessage) }
 }
 
-/** Every address of inputs, with the field that holds it first, as a JSON body has it. */
-function addressesOfInputs(request: WithInputs): Map<string, string> {
-  const addresses = new Map<string, string>()
+/** Every address of inputs, with its fields as a JSON body has them. */
+function addressesOfInputs(request: WithInputs): Map<string, Addressed> {
+  const addresses = new Map<string, Addressed>()
   const see = ({ url }: Input, param: string) => {
-    if (url !== undefined && isAddress(url) && !addresses.has(url)) addresses.set(url, param)
+    if (url !== undefined && isAddress(url)) addPlace(addresses, url, param)
   }
   for (const name of INPUTS) {
     const field = request[name]
