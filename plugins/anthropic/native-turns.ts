@@ -43,13 +43,15 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
 }
 
 /** Whether the turn contains tool calls. */
-const calls = (turn: NativeTurn | undefined): boolean =>
-  turn?.role === 'assistant' && Array.isArray(turn.content) && turn.content.some(({ type }) => type === 'tool_use')
+const calls = (turn: NativeTurn): boolean =>
+  turn.role === 'assistant' && Array.isArray(turn.content) && turn.content.some(({ type }) => type === 'tool_use')
 
 class Turns {
   readonly leading: Block[] = []
   readonly #turns: NativeTurn[] = []
   #held: NativeTurn[] = []
+  /** The last turn contains tool calls. */
+  #isCalling = false
   /** True when the gateway made the last turn: following content of the same role is added to it. */
   #isMade = false
   /** Content of the last turn after it was joined with another. */
@@ -57,7 +59,7 @@ class Turns {
 
   system(turn: Instruction): void {
     if (this.#turns.length === 0) append(this.leading, blocksOf(turn.content ?? []))
-    else if (calls(this.#turns.at(-1))) this.#held.push(turn)
+    else if (this.#isCalling) this.#held.push(turn)
     else this.#turns.push(turn)
   }
 
@@ -73,7 +75,10 @@ class Turns {
       if (last.content !== this.#joined) this.#joined = [...blocksOf(last.content)]
       last.content = this.#joined
       append(this.#joined, blocksOf(turn.content))
-    } else this.#turns.push(turn)
+    } else {
+      this.#turns.push(turn)
+      this.#isCalling = calls(turn)
+    }
     this.#isMade = isMade
     this.#release()
   }
@@ -84,7 +89,7 @@ class Turns {
   }
 
   #release(): void {
-    if (calls(this.#turns.at(-1))) return
+    if (this.#isCalling) return
     append(this.#turns, this.#held)
     this.#held = []
   }
@@ -137,7 +142,7 @@ function userContent(content: string | Block[]): string | Block[] {
 
 /** A tool found by the client for the model, under the name that the request offers. */
 const reference = (block: Block): Block =>
-  block.type === 'tool_reference' ? { ...block, tool_name: toWireName(String(block.tool_name)) } : block
+  block.type === 'tool_reference' ? { ...block, tool_name: toWireName(textIn(block.tool_name) ?? '') } : block
 
 const PLAIN_ID = /^[a-zA-Z0-9_-]*$/
 /** Longest id that is spelled character by character. */

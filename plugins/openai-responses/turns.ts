@@ -78,8 +78,9 @@ function turnOfMessage(message: Message, at: string, target: Target, calls: Call
   const items: Json[] = []
   const toolCalls = message.tool_calls ?? []
   const pending = messagesOf(message, at)
+  let said = 0
   const sayUpTo = (preceding: number) => {
-    while (pending[0] && pending[0].preceding <= preceding) items.push(pending.shift()!.item)
+    for (; said < pending.length && pending[said]!.preceding <= preceding; said++) items.push(pending[said]!.item)
   }
   for (const [j, given] of toolCalls.entries()) {
     sayUpTo(j)

@@ -161,7 +161,7 @@ export const schemaInstruction = (schema: Json): string =>
  */
 export class PendingToolCalls<Call> {
   readonly #isAnswered: (call: Call) => boolean
-  readonly #latest = new Map<string, { turn: object; calls: Call[] }>()
+  readonly #latest = new Map<string, { turn: object; calls: Call[]; next: number }>()
 
   constructor(isAnswered: (call: Call) => boolean) {
     this.#isAnswered = isAnswered
@@ -171,15 +171,16 @@ export class PendingToolCalls<Call> {
   add(id: string, call: Call, turn: object): number {
     const latest = this.#latest.get(id)
     if (latest?.turn === turn) return latest.calls.push(call) - 1
-    this.#latest.set(id, { turn, calls: [call] })
+    this.#latest.set(id, { turn, calls: [call], next: 0 })
     return 0
   }
 
   /** Throws 400 for a result, the message `at` this place, that belongs to no call. */
   answeredBy(message: Message, at: string): Call {
-    const calls = this.#latest.get(message.tool_call_id ?? '')?.calls
-    const call = calls?.find(call => !this.#isAnswered(call)) ?? calls?.at(-1)
-    if (call === undefined) throw unanswerable(message, at)
-    return call
+    const latest = this.#latest.get(message.tool_call_id ?? '')
+    if (!latest) throw unanswerable(message, at)
+    const { calls } = latest
+    while (latest.next < calls.length - 1 && this.#isAnswered(calls[latest.next]!)) latest.next++
+    return calls[latest.next]!
   }
 }

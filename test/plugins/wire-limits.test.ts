@@ -145,3 +145,40 @@ t.test('ids of calls that share their beginning stay apart, and go with their re
     ],
   )
 })
+
+t.test('calls, results and items that are alike take time in proportion to their number', t => {
+  const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })
+  const many = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at))
+  const result = (tool_call_id: string) => ({ role: 'tool', tool_call_id, content: 'a' })
+  const asked = { role: 'user', content: 'hi' }
+  const alike = (at: number) => `${'P'.repeat(58)}${String(at).padStart(6, '0')}`
+  const rows: [says: string, wire: Translator<'chat'>, messages: (count: number) => unknown[]][] = [
+    [
+      'ids that are cut alike',
+      chatOf(bedrock),
+      count => {
+        const ids = many(count, alike).flatMap(id => [id, `${id}x`])
+        return [asked, { role: 'assistant', tool_calls: ids.map(call) }, ...ids.map(result)]
+      },
+    ],
+    [
+      'calls of one id',
+      chatOf(anthropic),
+      count => [
+        asked,
+        { role: 'assistant', tool_calls: many(count, () => call('c')) },
+        ...many(count, () => result('c')),
+      ],
+    ],
+  ]
+  for (const [says, wire, messages] of rows) {
+    const least = (count: number) => {
+      const request = { messages: messages(count), tools }
+      return Math.min(...many(3, () => cpuMs(() => void encodeWith(wire, request, offer({ supports: ['tools'] })))))
+    }
+    least(100)
+    const [few, four] = [least(1000), least(4000)]
+    t.ok(four < 9 * few, `${says}: ${few} ms, and ${four} ms for four times as many`)
+  }
+  t.end()
+})

@@ -1,3 +1,9 @@
+/** Names of one wire for those of others. */
+import { createHash } from 'node:crypto'
+
+/** Spellings of a name that are tried. Names that are long and alike may have all of them: then a hash is spelled. */
+const MAX_TRIES = 16
+
 /** Unique names in a wire's alphabet for the foreign names of a request. */
 export class UniqueNames {
   readonly #spell: (foreign: string, count: number) => string
@@ -14,12 +20,17 @@ export class UniqueNames {
     const first = this.#spell(foreign, 1)
     let count = this.#counts.get(first) ?? 0
     let name: string
+    let tries = 0
     do {
       count += 1
-      name = count === 1 ? first : this.#spell(foreign, count)
+      tries += 1
+      if (count === 1) name = first
+      else name = tries <= MAX_TRIES ? this.#spell(foreign, count) : this.#spell(hashOf(`${foreign}#${count}`), 1)
     } while (this.#used.has(name))
     this.#counts.set(first, count)
     this.#used.add(name)
     return name
   }
 }
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 40)

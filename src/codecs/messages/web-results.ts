@@ -34,7 +34,7 @@ export class WebResults {
       const url: unknown = (result as { url?: unknown } | null)?.url
       if (typeof url === 'string') this.#shown.add(url)
     }
-    return OWN_TYPES.test(String(type)) ? block : { ...block, provider }
+    return typeof type === 'string' && OWN_TYPES.test(type) ? block : { ...block, provider }
   }
 
   /** True while a server tool has no result: the answer continues when the client sends the turn back. */
