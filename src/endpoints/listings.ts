@@ -11,6 +11,22 @@ interface Listings {
 
 const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 
+/** Bytes of all listings: each session may have its own view. Beyond them the oldest are dropped. */
+const MAX_BYTES = 64 * 1024 * 1024
+const kept: { readonly made: Map<string, Buffer>; readonly key: string; readonly bytes: number }[] = []
+let keptBytes = 0
+
+function keep(made: Map<string, Buffer>, key: string, listing: Buffer): void {
+  made.set(key, listing)
+  kept.push({ made, key, bytes: listing.length })
+  keptBytes += listing.length
+  while (keptBytes > MAX_BYTES) {
+    const oldest = kept.shift()!
+    keptBytes -= oldest.bytes
+    oldest.made.delete(oldest.key)
+  }
+}
+
 /**
  * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate.
  * Listings of earlier days are dropped.
@@ -31,7 +47,7 @@ export function listing({ catalog, audience, name }: View, kind: string, day: st
   let made = known.made.get(key)
   if (!made) {
     made = Buffer.from(JSON.stringify(make()))
-    known.made.set(key, made)
+    keep(known.made, key, made)
   }
   return made
 }
