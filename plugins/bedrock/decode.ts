@@ -15,6 +15,7 @@ import {
   seal,
   type Target,
   textIn,
+  weigh,
 } from '../../src/plugin.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
 import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
@@ -28,6 +29,9 @@ import { piecesOf } from './whole.ts'
 
 /** The field with the arguments of a call. */
 const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undefined)
+
+/** Characters of the name of an image's format. */
+const MAX_FORMAT = 32
 
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class ConverseDecoder implements Decoder {
@@ -134,9 +138,10 @@ export class ConverseDecoder implements Decoder {
 
   #blockStart(index: number, start: unknown): Event[] {
     const { toolUse, image } = isObject(start) ? start : {}
-    if (isObject(image)) this.#gather(index).format = image.format
+    if (isObject(image)) this.#gather(index).format = textIn(image.format)?.slice(0, MAX_FORMAT)
     if (!isObject(toolUse)) return []
     const { toolUseId: id, name, input, type } = toolUse
+    this.kept += weigh(toolUse)
     // The provider runs such a tool itself; the client has nothing to answer.
     if (type === 'server_tool_use') return this.#search()
     const events: Event[] = []

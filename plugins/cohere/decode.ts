@@ -167,8 +167,9 @@ export class CohereDecoder implements Decoder {
    * Text, or a block of text or thinking, whose citations refer to `index`. The model's plan before its tool calls is
    * text before them.
    */
-  #say(content: unknown, index: unknown, out: Event[]): void {
+  #say(content: unknown, at: unknown, out: Event[]): void {
     this.#begin(undefined, out)
+    const index = at === PLAN ? PLAN : countIn(at)
     if (!this.#starts.has(index)) {
       this.#starts.set(index, this.#choice.received)
       checkBlocks(this.#starts.size)

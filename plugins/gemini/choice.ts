@@ -10,6 +10,7 @@ import {
   type Target,
   textIn,
   upstreamError,
+  weigh,
 } from '../../src/plugin.ts'
 import { Calls } from './calls.ts'
 import { Grounding } from './grounding.ts'
@@ -57,6 +58,7 @@ export class Choice {
   readonly #grounding: Grounding
   /** By name; undefined unless a client of the wire reads the answer. */
   readonly #said: Json | undefined
+  #saidCharacters = 0
   #finish: string | undefined
   #answered = false
   #kind: Kind | undefined
@@ -78,7 +80,7 @@ export class Choice {
 
   /** Characters kept until it closes. */
   get kept(): number {
-    return this.#grounding.kept
+    return this.#grounding.kept + this.#saidCharacters
   }
 
   /** Web searches made for it. */
@@ -95,7 +97,13 @@ export class Choice {
     }
     if (isObject(grounding)) this.#grounding.ground(grounding)
     if (isObject(citations)) this.#grounding.cite(citations)
-    if (this.#said) for (const name of SAID) if (candidate[name] != null) this.#said[name] = candidate[name]
+    if (this.#said) {
+      for (const name of SAID) {
+        if (candidate[name] == null) continue
+        this.#saidCharacters += weigh(candidate[name]) - weigh(this.#said[name])
+        this.#said[name] = candidate[name]
+      }
+    }
     // C9: the first reason counts.
     this.#finish ??= textIn(candidate.finishReason)
     return undefined

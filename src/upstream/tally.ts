@@ -75,10 +75,10 @@ export class Tally {
           passed += event.text.length
           if (this.#isHeld) added += event.text.length
           else if (this.#waits) added += event.text.length + WAITING
-          this.#run(event.type)
+          if (event.choice === 0) this.#run(event.type)
           break
         case 'reasoning':
-          this.#run(event.type)
+          if (event.choice === 0) this.#run(event.type)
           this.#text += event.text.length
           passed += event.text.length
           added += event.signature === undefined && event.data === undefined ? event.text.length : characters
@@ -117,7 +117,7 @@ export class Tally {
     this.#kept += events.length === 0 ? characters : Math.min(added, characters)
   }
 
-  /** Text and reasoning by turns are as many blocks of a held answer. */
+  /** Text and reasoning by turns are as many blocks of a held answer; wires that have blocks show one choice. */
   #run(kind: Event['type']): void {
     if (!this.#isHeld || kind === this.#kind) return
     this.#kind = kind

@@ -450,6 +450,7 @@ t.test('what small frames of a stream hold beside their text takes memory, too',
       at => delta({ content: 'a', tool_calls: [{ index: 0, function: { arguments: word(at) } }] }),
     ],
     ['lists of sources', chatWire, at => JSON.stringify({ ...textChunk, citations: many(at === 0 ? 700 : 1, word) })],
+    ['ids of calls', chatWire, at => delta({ content: 'a', tool_calls: [{ index: at, id: word(at), function: {} }] })],
     [
       'names beside text',
       messages,
@@ -509,6 +510,12 @@ t.test('what a stream keeps is as little as what a whole answer may hold', async
   const hidden = (index: number) => ({ type: 'reasoning.encrypted', data: 'a'.repeat(7 * MIB), index })
   const large = many(5, at => delta({ reasoning_details: [hidden(at)] }))
   t.match(await last(chatWire, large), { type: 'error', error: failure(/larger than 32 MiB/) })
+  const both = many(10_001, at =>
+    JSON.stringify({ choices: [{ index: at % 2, delta: at % 2 ? { content: 'a' } : { reasoning_content: 'b' } }] }),
+  )
+  const ends = [0, 1].map(index => JSON.stringify({ choices: [{ index, delta: {}, finish_reason: 'stop' }] }))
+  const two = await last(chatWire, [...both, ...ends, '[DONE]'], true, undefined, responsesEndpoint)
+  t.match(two, { type: 'finish' }, 'of two choices by turns each is one block')
   const turns = many(10_001, at => delta(at % 2 ? { content: 'a' } : { reasoning_content: 'b' }))
   const blocks = await last(chatWire, turns, true, undefined, responsesEndpoint)
   t.match(blocks, { type: 'error', error: failure(/more than 10,000 blocks/) })

@@ -47,7 +47,7 @@ export class ToolCalls {
   #opened = 0
   /** Calls that have a name and are not open. */
   #ready = 0
-  /** Characters of arguments that were not emitted as they came. */
+  /** Characters of ids and names, and of arguments that were not emitted as they came. */
   kept = 0
   /** The call being emitted. Others wait until it is complete: clients consider a call complete when another begins. */
   #current: StreamedCall | undefined
@@ -77,7 +77,10 @@ export class ToolCalls {
       this.#name(call, textIn(delta.id))
       if (call.name === undefined) {
         call.name = textIn(part.name)
-        if (call.name !== undefined) this.#ready++
+        if (call.name !== undefined) {
+          this.#ready++
+          this.kept += call.name.length
+        }
       }
       const piece = call.args.add(part.arguments)
       if (call.index === undefined || !call.args.direct) this.kept += piece.length
@@ -89,6 +92,7 @@ export class ToolCalls {
   #name(call: StreamedCall, id: string | undefined): void {
     if (call.id !== undefined || id === undefined) return
     call.id = id
+    this.kept += id.length
     this.#copies.set(id, (this.#copies.get(id) ?? 0) + 1)
     if (!this.#byId.has(id)) this.#byId.set(id, call)
   }
