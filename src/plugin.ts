@@ -16,6 +16,15 @@ export {
   tooManyCalls,
 } from './core/answer-bounds.ts'
 export type { Mapping, Provider } from './core/catalog.ts'
+export type {
+  ChatRequest,
+  ContentPart,
+  FunctionCall,
+  Message,
+  ReasoningEffort,
+  Tool,
+  ToolCall,
+} from './core/chat-request.ts'
 export { Citations, type Place, placeIn } from './core/citations.ts'
 export { budgetOf, effortOf } from './core/effort.ts'
 export { errors, GatewayError } from './core/error.ts'
@@ -34,15 +43,6 @@ export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image
 export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
 export { parseCalls, plainValue } from './core/lossless-json.ts'
-export type {
-  ChatRequest,
-  ContentPart,
-  FunctionCall,
-  Message,
-  ReasoningEffort,
-  Tool,
-  ToolCall,
-} from './core/ops.ts'
 export type { RealtimeForm } from './core/realtime.ts'
 export { MAX_PARSED_RESULTS, resultText, resultWithErrorText, SHOWN_NEXT, shownFor } from './core/results.ts'
 export { s } from './core/schema.ts'

@@ -1,6 +1,7 @@
 /** A choice among some tools: `tool_choice` of type `allowed_tools`. */
+
+import type { ChatBody, ChatRequest, Tool } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
-import type { ChatBody, ChatRequest, Tool } from '../core/ops.ts'
 
 type Choice = NonNullable<ChatBody['tool_choice']>
 type AllowedTools = Extract<Choice, { type: 'allowed_tools' }>

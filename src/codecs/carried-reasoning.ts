@@ -2,9 +2,10 @@
  * Reasoning that a provider requires back, in one opaque text that clients return unchanged as the signature of a part
  * or as encrypted content, often without any other reasoning. Base64 of a JSON object that begins with `mgw`.
  */
+
+import type { Message } from '../core/chat-request.ts'
 import type { ReasoningDetail } from '../core/fold.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
-import type { Message } from '../core/ops.ts'
 import { type Count, Shape } from '../core/shape.ts'
 
 const START = '{"mgw":1'

@@ -1,5 +1,5 @@
 /** Parts of chat messages, as the codecs of other client wires make them. */
-import type { ContentPart, Message } from '../core/ops.ts'
+import type { ContentPart, Message } from '../core/chat-request.ts'
 
 type Mark = Extract<ContentPart, { type: 'text' }>['cache_control']
 type AudioFormat = Extract<ContentPart, { type: 'input_audio' }>['input_audio']['format']

@@ -1,6 +1,7 @@
 /** Rules between fields of a chat request, for every client wire. */
+
+import type { ChatRequest } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
-import type { ChatRequest } from '../core/ops.ts'
 import { assertFile, assertImageUrl } from './url.ts'
 
 /** Throws the documented 400 for the first broken rule. */

@@ -1,8 +1,8 @@
 /** Client wire of `POST /v1/completions`: prompts as chats of one message each. */
 import { MAX_TEXT_CHARACTERS } from '../core/answer-bounds.ts'
+import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
-import type { ChatRequest } from '../core/ops.ts'
 import { type Infer, type Schema, s } from '../core/schema.ts'
 import { StreamEncoder, WholeEncoder } from './completions-encoder.ts'
 import { EVENT_STREAM } from './event-stream.ts'

@@ -1,8 +1,9 @@
 /** The legacy form of calls: `functions`, `function_call` and the role `function`. */
+
+import type { ChatBody, ChatRequest, Message, Tool } from '../core/chat-request.ts'
 import type { ToolEvent } from '../core/event.ts'
 import type { Choice } from '../core/fold.ts'
 import { isObject } from '../core/json.ts'
-import type { ChatBody, ChatRequest, Message, Tool } from '../core/ops.ts'
 
 type Called = NonNullable<Message['function_call']>
 

@@ -1,9 +1,10 @@
 /** Client wires of Google's API: `generateContent`, `streamGenerateContent` and `countTokens`. */
+
+import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec, Encoder } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isObject } from '../core/json.ts'
 import { parseBody } from '../core/lossless-json.ts'
-import type { ChatRequest } from '../core/ops.ts'
 import type { TokenCount } from '../core/translator.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { credentials } from './gemini/credentials.ts'

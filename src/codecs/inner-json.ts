@@ -1,7 +1,7 @@
 /** Bounds of texts in a request that are JSON themselves and that many wires parse: arguments and results of tools. */
 import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
+import type { ChatRequest, Message } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
-import type { ChatRequest, Message } from '../core/ops.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
 import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
 

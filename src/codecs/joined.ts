@@ -2,7 +2,7 @@
  * Assistant turns of clients that concatenate all fields of a stream's deltas: some values come back joined or
  * repeated.
  */
-import type { Message } from '../core/ops.ts'
+import type { Message } from '../core/chat-request.ts'
 
 /** The turn as it was answered: the phase is the last one, and no list repeats an entry. */
 export function asAnswered(message: Message): Message {

@@ -1,8 +1,9 @@
 /** Client wire of `POST /v1/chat/completions`. Its request is the canonical form, so decoding is validation. */
+
+import { type ChatBody, type ChatRequest, chatRequest } from '../core/chat-request.ts'
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type ChatBody, type ChatRequest, chatRequest } from '../core/ops.ts'
 import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'

@@ -1,5 +1,5 @@
 /** Chat requests for providers: values that clients held are unsealed, and false seals removed. */
-import type { ChatRequest, ContentPart, Message, ToolCall } from '../core/ops.ts'
+import type { ChatRequest, ContentPart, Message, ToolCall } from '../core/chat-request.ts'
 import type { SealCheck } from '../core/seals.ts'
 
 /** Replaces a signature without a valid seal: it belongs to no provider. */

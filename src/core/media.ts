@@ -1,5 +1,5 @@
 /** What the media of a request may come to, estimated by their sizes before they are read. */
-import type { ChatRequest, ContentPart } from './ops.ts'
+import type { ChatRequest, ContentPart } from './chat-request.ts'
 import type { Usage } from './usage.ts'
 
 /** Estimates, except `images`, which is an exact number. */

@@ -2,10 +2,10 @@
 
 import { IMAGE_HEAD, type ImageType, imageType } from '../lib/image-type.ts'
 import { parseAnswer } from './answer-bounds.ts'
+import type { FunctionCall, Message } from './chat-request.ts'
 import { errors, type GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
 import { parseLossless } from './lossless-json.ts'
-import type { FunctionCall, Message } from './ops.ts'
 
 /** Of base64: four characters hold three bytes. */
 const HEAD_LENGTH = (IMAGE_HEAD / 3) * 4

@@ -1,7 +1,8 @@
 /** What routing reads of one request. A value: planning changes nothing of it, and the same query has the same plan. */
 import type { Catalog } from '../core/catalog.ts'
+import type { ChatRequest } from '../core/chat-request.ts'
 import type { Operation } from '../core/operation.ts'
-import type { ChatRequest, Op, Ops } from '../core/ops.ts'
+import type { Op, Ops } from '../core/ops.ts'
 import type { Access, Policy, PricedRequest } from '../core/policy.ts'
 import type { Principal } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'

@@ -1,6 +1,6 @@
 /** Options that are addressed to one provider: which of them count, for whom, and that no other costs anything. */
 import t from 'tap'
-import type { ChatRequest } from '../../src/core/ops.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { addressed } from '../../src/operations/chat/addressed.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'

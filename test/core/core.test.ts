@@ -1,11 +1,11 @@
 /** The vocabulary: money, usage, exchanges, what errors mean, and what wires share. */
 import fc from 'fast-check'
 import t from 'tap'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { budgetOf, effortOf } from '../../src/core/effort.ts'
 import { asError, errors, GatewayError } from '../../src/core/error.ts'
 import { type Event, isContent } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
 import {
   guessStatus,

@@ -1,9 +1,9 @@
 /** What the unit tests share: an exchange without a server, and a sink that remembers. */
 import { Cancellation } from '../../src/core/cancel.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Exchange, type Headers } from '../../src/core/exchange.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Principal } from '../../src/core/ports.ts'
 import type { Sink } from '../../src/core/pump.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'

@@ -1,7 +1,7 @@
 /** The prompt of a chat request is estimated from every text that a wire may send. */
 import t from 'tap'
 import type { Provider } from '../../src/core/catalog.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { chat } from '../../src/operations/chat/index.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'

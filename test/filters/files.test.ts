@@ -1,8 +1,8 @@
 /** What becomes of files and audio that chat requests name by their addresses. */
 import t from 'tap'
+import type { ChatRequest, ContentPart } from '../../src/core/chat-request.ts'
 import { errors, type GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
-import type { ChatRequest, ContentPart } from '../../src/core/ops.ts'
 import type { FetchedFile, MediaFetcher } from '../../src/core/ports.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { Files } from '../../src/filters/translate/files.ts'

@@ -8,8 +8,8 @@ import t from 'tap'
 import { plugin } from '../../plugins/anthropic.ts'
 import { strictSchema } from '../../plugins/shared/claude/schema.ts'
 import { fromWireName, toWireName } from '../../plugins/shared/tool-name.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Decoder, Target } from '../../src/core/translator.ts'
 import {
   anyMessages,

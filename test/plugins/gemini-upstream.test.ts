@@ -2,10 +2,10 @@
 
 import t from 'tap'
 import { plugin } from '../../plugins/gemini.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { Json } from '../../src/core/json.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'

@@ -2,11 +2,11 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event, ReasoningEvent, SourceEvent } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { Json } from '../../src/core/json.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Decoder, Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'

@@ -1,8 +1,9 @@
 /** Call options of the protocol as a chat request. */
+
+import type { ChatRequest, Message } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { ChatRequest, Message } from '../../core/ops.ts'
 import { resultText } from '../../core/results.ts'
 import { Count } from '../../core/shape.ts'
 import { openAiChat } from '../openai-chat.ts'

@@ -1,6 +1,7 @@
 /** Files of a prompt and of results of tools, in the encodings of all versions. */
+
+import type { ContentPart } from '../../core/chat-request.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
-import type { ContentPart } from '../../core/ops.ts'
 import { parseDataUrl } from '../../core/wire.ts'
 import { audioType } from '../../lib/audio-type.ts'
 import { audioFormatOf, textPart } from '../chat-parts.ts'

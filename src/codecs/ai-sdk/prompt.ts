@@ -1,7 +1,8 @@
 /** The prompt as chat messages. */
+
+import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact, textPart } from '../chat-parts.ts'

@@ -1,7 +1,8 @@
 /** A generateContent body as a chat request. */
+
+import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Json } from '../../core/json.ts'
-import type { ChatRequest, ReasoningEffort } from '../../core/ops.ts'
 import { Count } from '../../core/shape.ts'
 import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'

@@ -1,6 +1,7 @@
 /** The contents of a generateContent body as chat messages. */
+
+import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
-import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact } from '../chat-parts.ts'

@@ -1,6 +1,7 @@
 /** Converts parts of a generateContent body to chat content parts. */
+
+import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
-import type { ContentPart } from '../../core/ops.ts'
 import { plainBase64 } from '../../core/wire.ts'
 import { audioFormatOf, audioSubtypes } from '../chat-parts.ts'
 import { assertImageUrl } from '../url.ts'

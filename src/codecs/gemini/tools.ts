@@ -1,7 +1,8 @@
 /** Tools of a generateContent body, and which of them the model may or must use. */
+
+import type { ChatRequest, Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
-import type { ChatRequest, Tool } from '../../core/ops.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { GenerateRequest } from './schema.ts'
 

@@ -1,5 +1,5 @@
 /** An assistant turn of a Messages body as a chat message. */
-import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
+import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
 import { compact } from '../chat-parts.ts'
 import type { ToolJson } from '../tool-json.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'

@@ -1,5 +1,5 @@
 /** Turns of a Messages body as chat messages. */
-import type { ContentPart, Message } from '../../core/ops.ts'
+import type { ContentPart, Message } from '../../core/chat-request.ts'
 import { compact } from '../chat-parts.ts'
 import { ToolJson } from '../tool-json.ts'
 import { assistantMessage } from './assistant.ts'

@@ -1,5 +1,5 @@
 /** Converts content blocks of a Messages body to chat content parts. */
-import type { ContentPart } from '../../core/ops.ts'
+import type { ContentPart } from '../../core/chat-request.ts'
 import { textPart } from '../chat-parts.ts'
 import { assertImageUrl } from '../url.ts'
 import type { Block, CacheControl, ImageSource } from './schema.ts'

@@ -1,7 +1,8 @@
 /** A Responses body as a chat request (docs/responses.md). */
+
+import type { ChatRequest, Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { ChatRequest, Tool } from '../../core/ops.ts'
 import { Count } from '../../core/shape.ts'
 import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'

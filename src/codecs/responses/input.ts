@@ -1,7 +1,8 @@
 /** Input items as chat messages. The reasoning, text and calls of one answer become one assistant turn again. */
+
+import type { ContentPart, FunctionCall, Message } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { ContentPart, FunctionCall, Message } from '../../core/ops.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { ToolJson } from '../tool-json.ts'

@@ -1,7 +1,8 @@
 /** Parts of messages and of outputs. */
+
+import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
-import type { ContentPart } from '../../core/ops.ts'
 
 const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
 

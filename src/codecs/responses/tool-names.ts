@@ -3,10 +3,11 @@
  * string, `input`; tools of a namespace get a combined name; a search for tools that the client runs is a function of that
  * name. Calls are returned under the client's names.
  */
+
+import type { Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { Tool } from '../../core/ops.ts'
 
 /** A tool's name and namespace in the client's request. */
 export interface Known {

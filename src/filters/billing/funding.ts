@@ -1,9 +1,10 @@
 /** Decides which funds pay for an attempt, checks that they may, and how much to hold. */
+
+import type { ChatRequest } from '../../core/chat-request.ts'
 import { errors, type GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Money, Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
-import type { ChatRequest } from '../../core/ops.ts'
 import { isPremium, type Plan } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'

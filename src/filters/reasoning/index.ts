@@ -3,11 +3,11 @@
  * comes back without it gets it again.
  */
 import { createHash } from 'node:crypto'
+import type { Message, ToolCall } from '../../core/chat-request.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
-import type { Message, ToolCall } from '../../core/ops.ts'
 import type { TurnStore } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'

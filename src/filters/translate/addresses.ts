@@ -1,5 +1,5 @@
 /** Addresses in the parts of a chat request, which are fetched for its provider. */
-import type { ChatRequest, ContentPart } from '../../core/ops.ts'
+import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 
 /** The field of a part that may hold an address. */
 const FIELDS: Partial<Record<ContentPart['type'], string>> = {

@@ -1,7 +1,8 @@
 /** Files and audio of a chat request that stand at addresses: no provider is sent one (docs/contract.md#fetched-addresses). */
+
+import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
 import { errors, GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { ChatRequest, ContentPart, Message } from '../../core/ops.ts'
 import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { nativeFormOf, type Target } from '../../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'

@@ -1,7 +1,9 @@
 /** Images of a request that stand at addresses, for targets that take them as data only. */
+
+import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { ChatRequest, ContentPart, Message, Op, Ops } from '../../core/ops.ts'
+import type { Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
 import { type Addressed, addPlace, addressesOf, isAddress } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'

@@ -1,7 +1,7 @@
 /** Cache marks for clients that set none, at providers that cache only marked prompts. */
 import type { Mapping } from '../../core/catalog.ts'
+import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-request.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
-import type { ChatRequest, ContentPart, Message, Tool } from '../../core/ops.ts'
 import { estimateTokens } from '../../core/usage.ts'
 
 /** Shortest cacheable prefix when the mapping names none (docs/wire-sources.md#anthropic). */

@@ -1,5 +1,5 @@
 /** The length of a chat prompt, from the lengths of all texts that a wire may send. */
-import type { ChatRequest, Message } from '../../core/ops.ts'
+import type { ChatRequest, Message } from '../../core/chat-request.ts'
 
 /** Without earlier reasoning, which most providers never get. */
 export function promptCharacters({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {

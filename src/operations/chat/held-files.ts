@@ -1,6 +1,7 @@
 /** Files that a provider stores for the account that uploaded them: any request of that account can read them by id. */
+
+import type { ChatRequest } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
-import type { ChatRequest } from '../../core/ops.ts'
 import type { Target } from '../../core/translator.ts'
 
 /** Name in a manifest's `native_fields` that allows it. */

@@ -1,8 +1,9 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
+
+import type { ChatRequest } from '../../core/chat-request.ts'
 import { mediaOf } from '../../core/media.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
-import type { ChatRequest } from '../../core/ops.ts'
 import type { Usage } from '../../core/usage.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'

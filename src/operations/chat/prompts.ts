@@ -1,6 +1,7 @@
 /** Chat requests with several prompts, each answered separately. */
+
+import type { ChatRequest } from '../../core/chat-request.ts'
 import type { Event } from '../../core/event.ts'
-import type { ChatRequest } from '../../core/ops.ts'
 import type { FanOut } from '../../core/translator.ts'
 
 /** Each prompt is a request of its own; choices are renumbered in the order of the prompts. */

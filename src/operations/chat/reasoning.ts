@@ -1,7 +1,7 @@
 /** Adapts a request's reasoning to what a mapping supports. */
 import type { Mapping } from '../../core/catalog.ts'
+import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
 import { effortOf } from '../../core/effort.ts'
-import type { ChatRequest, ReasoningEffort } from '../../core/ops.ts'
 
 /** In ascending order. */
 const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']

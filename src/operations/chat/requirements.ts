@@ -1,6 +1,7 @@
 /** Requirements of a chat request on a mapping (docs/contract.md#errors). */
+
+import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { type Requirement, takes } from '../../core/operation.ts'
-import type { ChatRequest, ContentPart } from '../../core/ops.ts'
 import { serviceTier } from '../service-tier.ts'
 
 const holds = (type: ContentPart['type']) => (request: ChatRequest) =>

@@ -1,8 +1,9 @@
 /** Routing fields of a request's body on every client wire: `models`, `provider` and `routing`. */
+
+import type { ChatRequest } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { RoutedBody } from '../../core/operation.ts'
-import type { ChatRequest } from '../../core/ops.ts'
 import type { ProviderPreferences } from '../../core/provider-preferences.ts'
 
 /** Each is planned and attempted separately. */

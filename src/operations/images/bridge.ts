@@ -1,8 +1,10 @@
 /** Images from chat wires, and chat from images wires (docs/contract.md#bridges). */
+
+import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import { decodeSteps } from '../../core/frame-steps.ts'
-import type { ChatRequest, ContentPart, Op } from '../../core/ops.ts'
+import type { Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
 import { mergeUsage, type Usage } from '../../core/usage.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
