@@ -19,6 +19,7 @@ import {
 } from '../../src/plugin.ts'
 import { Choice } from '../shared/chat-completions/choice.ts'
 import { Thinking } from '../shared/chat-completions/thinking.ts'
+import { idSuffix } from '../shared/id-suffix.ts'
 import { named } from '../shared/tool-name.ts'
 import { usageOf } from './usage.ts'
 
@@ -156,10 +157,7 @@ export class CohereDecoder implements Decoder {
     this.#started = true
     const known = textIn(id)
     // Calls without an id get one from this, so it must differ between answers.
-    this.#answerId = (known ?? crypto.randomUUID())
-      .slice(-64)
-      .replace(/[^A-Za-z0-9]/g, '')
-      .slice(-24)
+    this.#answerId = idSuffix(known ?? crypto.randomUUID())
     out.push({ type: 'start', ...(known === undefined ? {} : { id: known }) })
   }
 

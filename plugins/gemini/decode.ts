@@ -15,6 +15,7 @@ import {
   type Target,
   textIn,
 } from '../../src/plugin.ts'
+import { idSuffix } from '../shared/id-suffix.ts'
 import { Choice } from './choice.ts'
 import { errorOf } from './error.ts'
 import { takesLevels } from './thinking.ts'
@@ -147,10 +148,7 @@ export class GenerateDecoder implements Decoder {
     const id = textIn(chunk.responseId)
     const model = textIn(chunk.modelVersion)
     // Calls without an id get one from this, so it must differ between answers.
-    this.#answerId = (id ?? crypto.randomUUID())
-      .slice(-64)
-      .replace(/[^A-Za-z0-9]/g, '')
-      .slice(-24)
+    this.#answerId = idSuffix(id ?? crypto.randomUUID())
     out.push({ type: 'start', ...(id !== undefined && { id }), ...(model !== undefined && { model }) })
   }
 

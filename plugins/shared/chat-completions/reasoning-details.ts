@@ -126,9 +126,8 @@ export class ReasoningDetails {
     if (block.id === undefined && id !== undefined) blocks.name(id)
     for (const key in entry) {
       if (key !== 'text' && key !== 'summary' && (entry[key] !== null || !(key in block.rest))) {
-        const grown = weigh(entry[key]) - weigh(block.rest[key])
-        if (!(key in block.rest)) this.kept += key.length + weigh(entry[key])
-        else if (grown > 0) this.kept += grown
+        const before = key in block.rest ? weigh(block.rest[key]) : -key.length
+        this.kept += Math.max(0, weigh(entry[key]) - before)
         block.rest[key] = entry[key]
       }
     }

@@ -14,6 +14,7 @@ import {
   toolArguments,
   tooManyCalls,
 } from '../../../src/plugin.ts'
+import { idSuffix } from '../id-suffix.ts'
 import { Arguments } from './arguments.ts'
 
 interface StreamedCall {
@@ -177,7 +178,7 @@ export class ToolCalls {
     this.#ready--
     call.index = index
     const isOwn = call.id !== undefined && this.#copies.get(call.id) === 1
-    const id = !isOwn || call.id === undefined ? `call_${shortened(this.#answerId)}_${this.#choice}_${index}` : call.id
+    const id = !isOwn || call.id === undefined ? `call_${idSuffix(this.#answerId)}_${this.#choice}_${index}` : call.id
     return { type: 'tool', choice: this.#choice, index, id, name }
   }
 }
@@ -191,13 +192,6 @@ function partOf({ function: called, custom }: Json): Json {
   if (isObject(called)) return called
   return isObject(custom) ? { name: custom.name, arguments: custom.input } : {}
 }
-
-/** A prefix of an id, for use in another id. */
-const shortened = (id: string): string =>
-  id
-    .slice(-64)
-    .replace(/[^A-Za-z0-9]/g, '')
-    .slice(-24)
 
 /** Whether a delta for the slot of `call` continues it. */
 function continues(call: StreamedCall, id: string | undefined, part: Json, numbered: boolean): boolean {

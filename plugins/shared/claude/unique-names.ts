@@ -18,14 +18,14 @@ export class UniqueNames {
   /** A longer conversation keeps the names of the shorter one. */
   unique(foreign: string): string {
     const first = this.#spell(foreign, 1)
-    let count = this.#counts.get(first) ?? 0
+    const known = this.#counts.get(first) ?? 0
+    let count = known
     let name: string
-    let tries = 0
     do {
       count += 1
-      tries += 1
       if (count === 1) name = first
-      else name = tries <= MAX_TRIES ? this.#spell(foreign, count) : this.#spell(hashOf(`${foreign}#${count}`), 1)
+      else if (count - known <= MAX_TRIES) name = this.#spell(foreign, count)
+      else name = this.#spell(hashOf(`${foreign}#${count}`), 1)
     } while (this.#used.has(name))
     this.#counts.set(first, count)
     this.#used.add(name)
