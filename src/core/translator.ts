@@ -71,7 +71,10 @@ export interface Decoder {
   end(): Event[]
   /** True once the wire's own terminator was seen; what follows is ignored. */
   readonly done: boolean
-  /** Characters that it keeps for later events of what small frames hold beside their text. */
+  /**
+   * Characters that it keeps for later events, beside those of events so far. Without it, all that a frame holds beside
+   * its events counts as kept.
+   */
   readonly kept?: number
 }
 
