@@ -1,6 +1,6 @@
 /** Many jobs: idle turns of the engine, and claims, read what is due and nothing else. */
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
@@ -111,13 +111,19 @@ function rowsRead(db: Sqlite, { sql, given }: Pick<Ran, 'sql' | 'given'>, condit
 
 const dueRead = (db: Sqlite, ran: Ran): number => rowsRead(db, ran, 'next_at <= @now')
 
-t.test('J19 of thousands of due jobs of one organization, a claim reads as many as it may have', async t => {
+/** An empty store, another connection to it, and the statements that ran. */
+function opened(t: Test) {
   const path = join(temporaryFolder(t), 'gateway.db')
   const ran = statementsOf(t, path)
   const stores = openSqlite(path, { now: () => NOON })
   t.teardown(() => stores.close())
   const db = new Database(path)
   t.teardown(() => db.close())
+  return { ran, stores, db }
+}
+
+t.test('J19 of thousands of due jobs of one organization, a claim reads as many as it may have', async t => {
+  const { ran, stores, db } = opened(t)
   const insert = db.prepare(INSERT)
   const add = (org: string, provider: string, count: number, next: number) => {
     for (let n = 0; n < count; n++) {
@@ -153,12 +159,7 @@ t.test('J19 of thousands of due jobs of one organization, a claim reads as many 
 t.test(
   'J19 of thousands of callbacks of one organization, a turn reads few, and claims those of others first',
   async t => {
-    const path = join(temporaryFolder(t), 'gateway.db')
-    const ran = statementsOf(t, path)
-    const stores = openSqlite(path, { now: () => NOON })
-    t.teardown(() => stores.close())
-    const db = new Database(path)
-    t.teardown(() => db.close())
+    const { ran, stores, db } = opened(t)
     const insert = db.prepare(INSERT)
     const event = db.prepare(`
     INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at, org_id)
