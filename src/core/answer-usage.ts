@@ -3,7 +3,7 @@
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
-import { addPages, IMAGE_PROMPT_TOKENS } from './media.ts'
+import { addPages } from './media.ts'
 import { type Cost, costOf, noCost } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
@@ -72,7 +72,7 @@ export class AnswerUsage {
 
   readonly #expected = (): Expected => {
     const { target, request, operation, native } = this.#ex
-    const usage = this.prompt
+    const usage = this.#ex.promptUsage
     addPages(usage, native?.pages)
     const extras = request && target && operation.extras?.(request, target.mapping.model)
     if (extras) mergeUsage(usage, extras)
@@ -110,20 +110,6 @@ export class AnswerUsage {
     )
   }
 
-  /** The prompt with its media, as its target counts them; estimates. */
-  get prompt(): Usage {
-    const { promptTokens: prompt, target, request, operation } = this.#ex
-    const media = request && operation.media?.(request)
-    if (!media) return { prompt }
-    const { images, audioTokens, fileTokens } = media
-    const byImage = target?.price?.rates.image !== undefined
-    const all = prompt + audioTokens + fileTokens + (byImage ? 0 : images * IMAGE_PROMPT_TOKENS)
-    const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
-    if (byImage) usage.image = images
-    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
-    return usage
-  }
-
   /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
   get #unseen(): number {
     const { target, usage, operation, streaming, timings, usualSpeed } = this.#ex
@@ -151,7 +137,7 @@ export class AnswerUsage {
         : operation.measured?.(this.#bytes, this.#contentType, target!.mapping.model)
       if (measured) {
         mergeUsage(usage, measured)
-        usage.prompt ??= this.prompt.prompt!
+        usage.prompt ??= this.#ex.promptUsage.prompt!
         return true
       }
       // The client left before usage was reported: charge what the request may have cost.
@@ -169,7 +155,7 @@ export class AnswerUsage {
     const written = this.#reportedTokens + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
     const read = cut ? estimateTokens(this.#read) : 0
     const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion) && read === 0
-    const sent = complete && target?.price?.rates.image === undefined ? usage : this.prompt
+    const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio

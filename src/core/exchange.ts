@@ -17,6 +17,7 @@ import type { Operation } from './operation.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { HealingSkipped, Principal, Replayed } from './ports.ts'
+import { PromptEstimate } from './prompt-estimate.ts'
 import type { Body, RawStrings } from './raw-strings.ts'
 import type { SessionCharges } from './realtime.ts'
 import type { Params } from './router.ts'
@@ -24,7 +25,7 @@ import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
 import type { FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
-import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
+import { CHARACTERS, type Usage } from './usage.ts'
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
 interface OutputLimit {
@@ -167,8 +168,7 @@ export class Exchange {
 
   readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
-  #promptCharacters: number | undefined
-  #reasoningCharacters: number | undefined
+  readonly #prompt = new PromptEstimate(this)
   readonly #answer = new AnswerUsage(this)
 
   constructor(init: ExchangeInit) {
@@ -258,16 +258,9 @@ export class Exchange {
     return this.policy?.catalog(catalog) ?? catalog
   }
 
-  /** Estimated prompt tokens, by the tokenizer of the target; 0 until the body is read. Texts are measured once. */
+  /** Estimated tokens of the prompt's texts, by the tokenizer of the target; 0 until the body is read. */
   get promptTokens(): number {
-    if (!this.request) return 0
-    this.#promptCharacters ??= this.operation.promptCharacters(this.request)
-    let characters = this.#promptCharacters
-    if (this.target?.provider.reasoningReplay) {
-      this.#reasoningCharacters ??= this.operation.reasoningCharacters?.(this.request) ?? 0
-      characters += this.#reasoningCharacters
-    }
-    return this.isCountedAhead ? characters : estimateTokens(characters)
+    return this.#prompt.tokens
   }
 
   /** What the answer costs is known without a report of its provider: its model is charged for characters alone. */
@@ -359,7 +352,7 @@ export class Exchange {
 
   /** Estimate of the prompt with its media, as its target counts. */
   get promptUsage(): Usage {
-    return this.#answer.prompt
+    return this.#prompt.usage
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */

@@ -1,0 +1,43 @@
+/** What the prompt of an exchange comes to before its provider reports it, as its target counts. */
+import type { Exchange } from './exchange.ts'
+import { IMAGE_PROMPT_TOKENS } from './media.ts'
+import { estimateTokens, type Usage } from './usage.ts'
+
+/** Texts are measured once; what they come to may change with the target. */
+export class PromptEstimate {
+  readonly #ex: Exchange
+  #characters: number | undefined = undefined
+  #reasoningCharacters: number | undefined = undefined
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  /** Of the texts, by the tokenizer of the target; 0 until the body is read. */
+  get tokens(): number {
+    const { request, operation, target, isCountedAhead } = this.#ex
+    if (!request) return 0
+    this.#characters ??= operation.promptCharacters(request)
+    let characters = this.#characters
+    if (target?.provider.reasoningReplay) {
+      this.#reasoningCharacters ??= operation.reasoningCharacters?.(request) ?? 0
+      characters += this.#reasoningCharacters
+    }
+    return isCountedAhead ? characters : estimateTokens(characters)
+  }
+
+  /** With the media. */
+  get usage(): Usage {
+    const { target, request, operation } = this.#ex
+    const prompt = this.tokens
+    const media = request && operation.media?.(request)
+    if (!media) return { prompt }
+    const { images, audioTokens, fileTokens } = media
+    const byImage = target?.price?.rates.image !== undefined
+    const all = prompt + audioTokens + fileTokens + (byImage ? 0 : images * IMAGE_PROMPT_TOKENS)
+    const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
+    if (byImage) usage.image = images
+    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
+    return usage
+  }
+}
