@@ -1,11 +1,12 @@
 /** Client wire of `POST /v1/audio/speech` (docs/contract.md#speech): bytes as they come, or typed events. */
 
 import type { Codec, Encoder } from '../core/codec.ts'
-import { errorBody, type GatewayError } from '../core/error.ts'
+import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
+import { isPathSegment } from '../core/wire.ts'
 import { codePoints } from '../lib/code-points.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
 import { BytesEncoder } from './bytes-encoder.ts'
@@ -35,13 +36,23 @@ const canonical = (body: SpeechBody): SpeechRequest => ({
   model: body.model,
   input: body.input,
   characters: codePoints(body.input),
-  voice: (typeof body.voice === 'object' ? body.voice?.id : body.voice) ?? undefined,
+  voice: voiceIn(body),
   response_format: body.response_format ?? undefined,
   speed: body.speed ?? undefined,
   instructions: body.instructions ?? undefined,
   stream_format: body.stream_format ?? 'audio',
   stream: true,
 })
+
+/** Throws a 400 for a name that no provider could have in a path, as several do. */
+function voiceIn({ voice: given }: SpeechBody): string | undefined {
+  const voice = (typeof given === 'object' ? given?.id : given) ?? undefined
+  if (voice === undefined || isPathSegment(voice)) return voice
+  throw errors.invalidParameters(
+    'voice: expected a name other than "." and "..", without control characters, backslashes and halves of characters',
+    'voice',
+  )
+}
 
 class AudioEncoder extends BytesEncoder {
   readonly #ex: Exchange

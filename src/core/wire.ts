@@ -140,11 +140,13 @@ function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
 export const sniffImage = (base64: string): ImageType | undefined =>
   imageType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
 
-/** A model id as one segment of a URL path; throws a RangeError for names that would leave it. */
+/** Whether a name can be one segment of a URL path. */
+export const isPathSegment = (id: string): boolean =>
+  id !== '' && id !== '.' && id !== '..' && !/[\p{Cc}\p{Cs}\\]/u.test(id)
+
+/** A name as one segment of a URL path; throws a RangeError for one that would leave it. */
 export function pathSegment(id: string): string {
-  if (id === '' || id === '.' || id === '..' || /[\p{Cc}\p{Cs}\\]/u.test(id)) {
-    throw new RangeError(`"${id}" cannot be part of an address`)
-  }
+  if (!isPathSegment(id)) throw new RangeError(`"${id}" cannot be part of an address`)
   return encodeURIComponent(id)
 }
 

@@ -16,8 +16,7 @@ export type SpeechFormat = keyof typeof speechFormats
 /** The key of a mapping's `voices` by which every name that is no key goes on unchanged. */
 export const ANY_VOICE = '*'
 
-/** It may become a segment of a path. */
-const voice = s.string({ minLength: 1, maxLength: 200, pattern: '^(?!\\.{1,2}$)[^\\p{Cc}\\p{Cs}\\\\]+$' })
+const voice = s.string({ minLength: 1, maxLength: 200 })
 
 /** As clients send it (OpenAI's speech API). */
 export const speechBody = s.open({
