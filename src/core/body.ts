@@ -19,10 +19,19 @@ export class Upload {
   readonly contentType: string
   /** Of the file's name, in lower case and without the dot; '' for none. The name itself is not kept. */
   readonly extension: string
+  readonly #take: (bytes: number) => void
   #sha256: string | undefined
+  #encoded: { readonly before: string; readonly text: string } | undefined
 
-  constructor(pieces: readonly Buffer[], contentType: string, extension: string) {
+  /** `take` throws where there is no memory for so many bytes beside the pieces. */
+  constructor(
+    pieces: readonly Buffer[],
+    contentType: string,
+    extension: string,
+    take: (bytes: number) => void = () => undefined,
+  ) {
     this.pieces = pieces
+    this.#take = take
     this.size = pieces.reduce((sum, { length }) => sum + length, 0)
     this.contentType = contentType === 'application/octet-stream' ? '' : contentType
     this.extension = extension
@@ -41,13 +50,22 @@ export class Upload {
     return (first.length === 1 ? first[0]! : Buffer.concat(first)).subarray(0, bytes)
   }
 
-  base64(): string {
-    return Buffer.concat(this.pieces).toString('base64')
+  /**
+   * The file in base64 behind `before`: one text, however many requests are made of it. Takes memory for that text and
+   * for a body that holds it; throws where there is none.
+   */
+  base64(before = ''): string {
+    if (this.#encoded?.before !== before) {
+      if (!this.#encoded) this.#take(2 * 4 * Math.ceil(this.size / 3))
+      this.#encoded = { before, text: before + Buffer.concat(this.pieces).toString('base64') }
+    }
+    return this.#encoded.text
   }
 
   /** No target will be tried again: the bytes are not needed any more. */
   release(): void {
     this.pieces = []
+    this.#encoded = undefined
   }
 
   /** Makes what `toJSON` says; `turn` resolves once others have had their turn of the event loop. */

@@ -41,8 +41,13 @@ export class BodyGuard {
   /** Acquires memory for received bytes until `release`. Throws 529 when the budget is exhausted. */
   got(bytes: number): void {
     this.#windowBytes += bytes
+    this.take(bytes * this.copies)
+  }
+
+  /** Acquires memory for what is made of the body, until `release`. Throws 529 when the budget is exhausted. */
+  take(bytes: number): void {
     this.#lease ??= this.#budget.lease(this.#tenant())
-    if (!this.#lease.grow(bytes * this.copies)) throw errors.overloaded()
+    if (!this.#lease.grow(bytes)) throw errors.overloaded()
   }
 
   end(): void {

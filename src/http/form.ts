@@ -16,7 +16,7 @@ export async function readForm(req: IncomingMessage, limit: number, guard: BodyG
   const form = new Form()
   const parser = parserOf(req)
   const parsed = new Promise<void>((resolve, reject) => {
-    collect(parser, form, reject)
+    collect(parser, form, bytes => guard.take(bytes), reject)
     parser.on('error', cause => reject(errors.invalidFormData(describe(cause))))
     parser.on('close', resolve)
   })
@@ -41,8 +41,8 @@ function parserOf({ headers }: IncomingMessage): Busboy {
   }
 }
 
-/** Adds parts to `form`; `fail` is called with the first that cannot be. */
-function collect(parser: Busboy, form: Form, fail: (error: unknown) => void): void {
+/** Adds parts to `form`; `fail` is called with the first that cannot be. `take`: memory beside the form itself. */
+function collect(parser: Busboy, form: Form, take: (bytes: number) => void, fail: (error: unknown) => void): void {
   const isNamed = (name: string | undefined): name is string =>
     name !== undefined && name !== '' && name.length <= MAX_NAME
   const unnamed = () => fail(errors.invalidFormData(`a part has no name, or one longer than ${MAX_NAME} characters`))
@@ -58,7 +58,7 @@ function collect(parser: Busboy, form: Form, fail: (error: unknown) => void): vo
     stream.on('data', (piece: Buffer) => void pieces.push(piece))
     stream.on('error', cause => fail(errors.invalidFormData(describe(cause))))
     stream.on('end', () => {
-      if (isNamed(name)) form.addFile(name, new Upload(pieces, mimeType.toLowerCase(), extensionOf(filename)))
+      if (isNamed(name)) form.addFile(name, new Upload(pieces, mimeType.toLowerCase(), extensionOf(filename), take))
       else unnamed()
     })
   })

@@ -20,8 +20,14 @@ const file = (name: string, content: string, more = '; filename="a.WAV"\r\nConte
   `--b\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n${content}\r\n`
 const END = '--b--\r\n'
 
-function read(chunks: readonly Buffer[], contentType = TYPE, more: Record<string, string> = {}, bytes = LIMIT * 4) {
-  const budget = new MemoryBudget(bytes, { memory: () => 0 })
+/** `memory`: so many bytes, or those of a budget. */
+function read(
+  chunks: readonly Buffer[],
+  contentType = TYPE,
+  more: Record<string, string> = {},
+  memory: number | MemoryBudget = LIMIT * 4,
+) {
+  const budget = typeof memory === 'number' ? new MemoryBudget(memory, { memory: () => 0 }) : memory
   const guard = new BodyGuard(budget, () => 'org')
   const req = Object.assign(Readable.from(chunks), { headers: { 'content-type': contentType, ...more } })
   const rules = { body: 'multipart', bodyLimit: LIMIT, codec: {} } as const
@@ -138,6 +144,24 @@ t.test('a file is held once, and until no target is tried again', async t => {
   release!()
   t.strictSame(upload!.pieces, [])
   t.equal(await outcome(chunks, TYPE, {}, 64 * 1024 * 16), '529 overloaded', 'beyond the memory that there is')
+})
+
+t.test('a file in base64 is one text, and takes memory for it and for a body', async t => {
+  const content = 'x'.repeat(300_000)
+  const budget = new MemoryBudget(LIMIT, { memory: () => 0 })
+  const form = (await read([Buffer.from(file('f', content) + END)], TYPE, {}, budget)).value as Form
+  const [upload] = form.files.get('f')!
+  const before = budget.used
+  const url = upload!.base64('data:image/png;base64,')
+  t.equal(url, `data:image/png;base64,${Buffer.from(content).toString('base64')}`)
+  t.equal(budget.used - before, 2 * 400_000)
+  t.equal(upload!.base64('data:image/png;base64,'), url)
+  t.equal(upload!.base64(), Buffer.from(content).toString('base64'), 'for another wire')
+  t.equal(budget.used - before, 2 * 400_000, 'once')
+  const [poor] = ((await read([Buffer.from(file('f', content) + END)], TYPE, {}, 1_000_000)).value as Form).files.get(
+    'f',
+  )!
+  t.throws(() => poor!.base64(), /overloaded/i)
 })
 
 t.test('what comes byte by byte is kept in few pieces', async t => {

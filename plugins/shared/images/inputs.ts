@@ -15,7 +15,7 @@ export function base64Of({ file, url = '' }: ImageInput): string {
 export const typeOf = ({ type, url = '' }: ImageInput): string => type ?? parseDataUrl(url)?.mime ?? 'image/png'
 
 /** As a data URL, or the address that it has. */
-export const urlOf = (input: ImageInput): string => input.url ?? `data:${typeOf(input)};base64,${base64Of(input)}`
+export const urlOf = (input: ImageInput): string => input.url ?? input.file!.base64(`data:${typeOf(input)};base64,`)
 
 /** As a file of a form, without its client's name. */
 export function fileOf(input: ImageInput, name: string, basename: string): FilePart {

@@ -65,7 +65,7 @@ function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>): Chat
   }
 }
 
-const urlOf = ({ url, file, type }: ImageInput): string => url ?? `data:${type};base64,${file!.base64()}`
+const urlOf = ({ url, file, type }: ImageInput): string => url ?? file!.base64(`data:${type};base64,`)
 
 /** Images among the events of a chat answer; what it says besides is dropped. */
 class ChatImagesDecoder implements Decoder {
