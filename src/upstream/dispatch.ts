@@ -6,6 +6,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import { weigh } from '../core/stringify-steps.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { inTurns } from '../lib/in-turns.ts'
@@ -14,6 +15,7 @@ import { Turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
+import { BodyMemory } from './body-memory.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { decoded, type Source } from './encoding.ts'
 import { fannedOut } from './fan-out.ts'
@@ -140,9 +142,10 @@ export function dispatch(
     const { outboundParts: parts, signal } = ex
     if (parts) {
       const lease = memory.lease(ex.tenant)
+      const bodies = new BodyMemory(() => memory.lease(ex.tenant))
       const one = async ({ request, input }: RequestPart, signal: Cancellation) => {
         const call = { ex, target, request, input, signal, isWhole: true }
-        return followed(call, await open(call, lease))
+        return followed(call, await bodies.during(weigh(request.body), () => open(call, lease)))
       }
       const charge = ex.answeredInPart.bind(ex)
       return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, charge, one))

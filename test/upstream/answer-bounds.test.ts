@@ -20,6 +20,7 @@ import { upstreamErrorOf } from '../../src/core/upstream-error.ts'
 import { chat as chatEndpoint } from '../../src/endpoints/chat.ts'
 import { responses as responsesEndpoint } from '../../src/endpoints/responses.ts'
 import { Turns } from '../../src/lib/turns.ts'
+import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
 import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
@@ -428,6 +429,25 @@ t.test('what is kept of answers takes memory of the budget, on every wire, and g
   const said = many(100, () => delta({ content: 'a'.repeat(10_000) }))
   const spoken = await outcome(chatWire, [...said, '[DONE]'], true, memory)
   t.equal(counted(spoken.events, 'finish'), 1)
+})
+
+t.test('the bodies of several requests in the place of one take memory until they are answered', async t => {
+  const memory = budgetOf(64 * MIB)
+  const ex = exchange({ request: { model: 'm', messages: [] }, target: target({ translator: chatWire }) })
+  const input = ex.request!
+  ex.outboundParts = many(4, () => ({ request: { path: '/', body: { text: 'x'.repeat(MIB) } }, input }))
+  ex.fanOut = promptFanOut
+  let most = 0
+  const transport = {
+    send(call: Parameters<Transport['send']>[0]) {
+      most = Math.max(most, memory.used)
+      return answering(JSON.stringify(chat([text(0)]))).send(call)
+    },
+  } satisfies Pick<Transport, 'send'> as Pick<Transport, 'send'> as Transport
+  const { events } = await dispatch(transport, memory)(ex)
+  t.ok(most > 4 * MIB, `${most} bytes`)
+  t.ok(memory.used < MIB, 'what is kept then are the answers')
+  for await (const _ of events);
 })
 
 t.test('what small frames of a stream hold beside their text takes memory, too', async t => {

@@ -3,10 +3,12 @@ import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { formatMoney } from '../../src/core/money.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
+import { BodyMemory } from '../../src/upstream/body-memory.ts'
 import { fannedOut } from '../../src/upstream/fan-out.ts'
 import { exchange, text } from '../core/kit.ts'
 import { base, flat } from '../core/prices.ts'
@@ -62,3 +64,36 @@ for (const [says, parts, error, charged] of [
     t.strictSame(charges, charged ? [[charged, error.code]] : [])
   })
 }
+
+t.test('as many bodies of one request are sent at the same time as memory has room for', async t => {
+  const MIB = 1024 * 1024
+  const budget = new MemoryBudget((20 * MIB * 8) / 7, { memory: () => 0 })
+  const bodies = new BodyMemory(() => budget.lease('org'))
+  const endings: (() => void)[] = []
+  const began: number[] = []
+  const send = (at: number) => () => {
+    began.push(at)
+    return new Promise<number>((resolve, reject) =>
+      endings.push(() => (at === 1 ? reject(errors.truncated()) : resolve(at))),
+    )
+  }
+  const all = [0, 1, 2, 3, 4].map(at => bodies.during(7 * MIB, send(at)))
+  const outcomes = Promise.allSettled(all)
+  const settled = () => new Promise(resolve => setImmediate(resolve))
+  await settled()
+  t.strictSame(began, [0, 1], 'the third has no room')
+  endings.pop()!()
+  await settled()
+  t.strictSame(began, [0, 1, 2], 'until one has ended, whatever its end')
+  while (endings.length > 0) {
+    endings.pop()!()
+    await settled()
+  }
+  t.strictSame(
+    (await outcomes).map(one => (one.status === 'fulfilled' ? one.value : (one.reason as GatewayError).code)),
+    [0, errors.truncated().code, 2, 3, 4],
+  )
+  t.equal(budget.used, 0)
+  await t.rejects(bodies.during(21 * MIB, send(5)), { status: 529, code: 'overloaded' })
+  t.equal(began.length, 5, 'one that never has room is refused')
+})
