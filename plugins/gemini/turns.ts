@@ -173,15 +173,14 @@ function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): 
   return turns
 }
 
+const isData = ({ inlineData }: Part): boolean => inlineData !== undefined
+
 /** One result per call, in order; a call without a result counts as failed. */
 function resultParts(slots: readonly Slot[], multimodal: boolean, callIds: boolean): Part[] {
   const behind: Part[] = []
   const results = slots.map(({ id, name, response, media }): Part => {
-    const within = multimodal ? media.filter(part => part.inlineData !== undefined) : []
-    append(
-      behind,
-      media.filter(part => !within.includes(part)),
-    )
+    const within = multimodal ? media.filter(isData) : []
+    append(behind, multimodal ? media.filter(part => !isData(part)) : media)
     return {
       functionResponse: {
         ...(callIds && { id }),

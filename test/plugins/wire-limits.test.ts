@@ -152,10 +152,45 @@ t.test('calls, results and items that are alike take time in proportion to their
   const result = (tool_call_id: string) => ({ role: 'tool', tool_call_id, content: 'a' })
   const asked = { role: 'user', content: 'hi' }
   const alike = (at: number) => `${'P'.repeat(58)}${String(at).padStart(6, '0')}`
-  const rows: [says: string, wire: Translator<'chat'>, messages: (count: number) => unknown[]][] = [
+  const thought = (block_index: number) => ({
+    type: 'reasoning.text',
+    text: 'T',
+    signature: `acme:s${block_index}`,
+    format: 'anthropic-claude-v1',
+    block_index,
+  })
+  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+  const to = offer({
+    externalId: 'gemini-3.6-flash',
+    supports: ['tools', 'vision', 'reasoning'],
+    reasoningEfforts: ['low'],
+  })
+  const rows: [says: string, wire: Translator<'chat'>, few: number, messages: (count: number) => unknown[]][] = [
+    [
+      'thoughts behind a text',
+      chatOf(anthropic),
+      10_000,
+      count => [
+        asked,
+        { role: 'assistant', content: 'said' },
+        { role: 'assistant', content: 'b', reasoning_details: many(count, thought) },
+        asked,
+      ],
+    ],
+    [
+      'pictures of a result',
+      chatOf(gemini),
+      10_000,
+      count => [
+        asked,
+        { role: 'assistant', tool_calls: [call('c')] },
+        { ...result('c'), content: many(count, () => picture) },
+      ],
+    ],
     [
       'ids that are cut alike',
       chatOf(bedrock),
+      1000,
       count => {
         const ids = many(count, alike).flatMap(id => [id, `${id}x`])
         return [asked, { role: 'assistant', tool_calls: ids.map(call) }, ...ids.map(result)]
@@ -164,6 +199,7 @@ t.test('calls, results and items that are alike take time in proportion to their
     [
       'calls of one id',
       chatOf(anthropic),
+      1000,
       count => [
         asked,
         { role: 'assistant', tool_calls: many(count, () => call('c')) },
@@ -171,14 +207,14 @@ t.test('calls, results and items that are alike take time in proportion to their
       ],
     ],
   ]
-  for (const [says, wire, messages] of rows) {
+  for (const [says, wire, few, messages] of rows) {
     const least = (count: number) => {
       const request = { messages: messages(count), tools }
-      return Math.min(...many(3, () => cpuMs(() => void encodeWith(wire, request, offer({ supports: ['tools'] })))))
+      return Math.min(...many(3, () => cpuMs(() => void encodeWith(wire, request, to))))
     }
     least(100)
-    const [few, four] = [least(1000), least(4000)]
-    t.ok(four < 9 * few, `${says}: ${few} ms, and ${four} ms for four times as many`)
+    const [one, four] = [least(few), least(4 * few)]
+    t.ok(four < 9 * one, `${says}: ${one} ms, and ${four} ms for four times as many`)
   }
   t.end()
 })

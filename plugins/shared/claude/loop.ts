@@ -14,10 +14,10 @@ export function openLoop<T extends LoopTurn<Block>, Block>(
   if (turns.at(-1)?.role === 'assistant') return loop
   for (let i = turns.length - 1; i >= 0; i--) {
     const turn = turns[i]!
-    if (turn.role === 'assistant') loop.unshift(turn)
+    if (turn.role === 'assistant') loop.push(turn)
     else if (turn.role === 'user' && !blocksOf(turn).some(isResult)) break
   }
-  return loop
+  return loop.reverse()
 }
 
 /**
