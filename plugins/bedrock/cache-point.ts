@@ -1,9 +1,13 @@
 /** The caller's cache breakpoints as separate blocks after the content that they end. */
-import type { Mapping, Message } from '../../src/plugin.ts'
+import type { ContentPart, Mapping, Message } from '../../src/plugin.ts'
 import type { Block } from './block.ts'
 import { familyOf } from './family.ts'
 
 type Mark = NonNullable<Message['tool_result_cache_control']>
+
+/** The breakpoint behind a part; undefined for none. */
+export const markOf = (part: ContentPart): Mark | undefined =>
+  'cache_control' in part ? (part.cache_control ?? undefined) : undefined
 
 /**
  * The cache point of a breakpoint; none for models without caching, which reject it. Five minutes is the default

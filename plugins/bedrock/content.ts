@@ -2,7 +2,7 @@
 import { append, type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { type Block, textBlock } from './block.ts'
-import { cachePoint } from './cache-point.ts'
+import { cachePoint, markOf } from './cache-point.ts'
 import { documentName } from './document-name.ts'
 import { audioBlock, fileBlock, imageBlock } from './media.ts'
 
@@ -25,8 +25,7 @@ export class Contents {
     content?.forEach((part, j) => {
       const made = this.#part(part, `${at}.content[${j}]`)
       append(blocks, made)
-      if (marks && made.length > 0 && part.type === 'text')
-        append(blocks, cachePoint(part.cache_control, this.#mapping))
+      if (marks && made.length > 0) append(blocks, cachePoint(markOf(part), this.#mapping))
     })
     return blocks
   }

@@ -12,7 +12,7 @@ import {
 } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { type Block, type ConverseTurn, textBlock } from './block.ts'
-import { cachePoint } from './cache-point.ts'
+import { cachePoint, markOf } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { type Family, familyOf } from './family.ts'
 import { replayReasoning } from './replay.ts'
@@ -89,7 +89,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
       case 'tool':
       case 'function': {
         const slot = slots.answeredBy(message, at)
-        const point = cachePoint(markOf(message), target.mapping)
+        const point = cachePoint(resultMarkOf(message), target.mapping)
         const marks = MAKERS_WITH_STATUS.has(maker)
         const output = outputOf(marks ? message.content : resultWithErrorText(message), at, contents)
         const status = marks && message.is_error === true ? 'error' : undefined
@@ -119,10 +119,8 @@ function outputOf(content: Message['content'], at: string, contents: Contents): 
 }
 
 /** A result contains no cache point, so a part's cache point follows it; the result's own takes precedence. */
-function markOf({ content, tool_result_cache_control: own }: Message) {
-  const parts = Array.isArray(content) ? content : []
-  return own ?? parts.flatMap(part => (part.type === 'text' && part.cache_control ? [part.cache_control] : [])).at(-1)
-}
+const resultMarkOf = ({ content, tool_result_cache_control: own }: Message) =>
+  own ?? (Array.isArray(content) ? content.map(markOf).findLast(mark => mark !== undefined) : undefined)
 
 const resultBlock = (toolUseId: string, content: Block[], otherwise: string, status?: 'error'): Block => ({
   toolResult: { toolUseId, content: content.length > 0 ? content : [textBlock(otherwise)], ...(status && { status }) },

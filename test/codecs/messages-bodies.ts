@@ -216,6 +216,24 @@ export const blocks: (readonly [says: string, given: unknown, content: unknown])
     [{ type: 'file', file: { file_id: 'f1' } }],
   ],
   [
+    'an image and a document, each before a breakpoint',
+    [
+      { type: 'image', source: { type: 'url', url: 'https://a.example/b' }, cache_control: { type: 'ephemeral' } },
+      {
+        type: 'document',
+        context: 'C',
+        source: { type: 'content', content: [part('a'), part('b')] },
+        cache_control: { type: 'ephemeral', ttl: '1h' },
+      },
+    ],
+    [
+      { type: 'image_url', image_url: { url: 'https://a.example/b' }, cache_control: { type: 'ephemeral' } },
+      part('C'),
+      part('a'),
+      { ...part('b'), cache_control: { type: 'ephemeral', ttl: '1h' } },
+    ],
+  ],
+  [
     'a text',
     [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'b' }, title: 'T' }],
     [part('T'), part('b')],

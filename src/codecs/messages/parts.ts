@@ -14,11 +14,21 @@ export function partsOf(content: string | readonly Block[], at: string): Content
   return content.flatMap((block, i) => partOf(block, `${at}[${i}]`))
 }
 
-/** `at`: path of the block. */
+/** `at`: path of the block, whose cache breakpoint the last of its parts gets. */
 export function partOf(block: Block, at: string): ContentPart[] {
+  const parts = plainPartsOf(block, at)
+  const mark = 'cache_control' in block ? markOf(block.cache_control as CacheControl) : undefined
+  const last = parts.at(-1)
+  if (mark && last && last.type !== 'refusal' && last.type !== 'input_audio') {
+    parts[parts.length - 1] = { ...last, cache_control: mark }
+  }
+  return parts
+}
+
+function plainPartsOf(block: Block, at: string): ContentPart[] {
   switch (block.type) {
     case 'text':
-      return block.text === '' ? [] : [textPart(block.text, markOf(block.cache_control))]
+      return block.text === '' ? [] : [textPart(block.text)]
     case 'image':
       return [imagePart(block.source, `${at}.source`)]
     case 'document':
