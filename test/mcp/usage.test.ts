@@ -5,6 +5,7 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
 import type { ToolContext, ToolResult } from '../../src/mcp/tool.ts'
 import { reporting } from '../../src/mcp/tools/analytics.ts'
+import { getUsage, getUsageBreakdown } from '../../src/mcp/tools/usage.ts'
 import { principalOf } from '../core/principal.ts'
 
 const result: ToolResult = { content: [] }
@@ -66,4 +67,30 @@ t.test('a report is refused where too many wait, and waits no longer once its ca
   t.equal(running.length, 0)
   t.equal(results.length, 105)
   t.equal(results.filter(({ isError }) => !isError).length, 3 + waiting - 1)
+})
+
+t.test('a report reads no further once its caller has left', async t => {
+  const rows: [says: string, run: (context: ToolContext) => Promise<ToolResult>][] = [
+    ['usage', context => getUsage.run({ granularity: 'day' }, context)],
+    [
+      'a breakdown',
+      context => getUsageBreakdown.run({ group_by: 'model', sort_by: 'cost', limit: 10, offset: 0 }, context),
+    ],
+  ]
+  for (const [says, run] of rows) {
+    const signal = new Cancellation()
+    const read: string[] = []
+    const one = (name: string) => async () => {
+      read.push(name)
+      if (read.length === 2) signal.abort(errors.aborted())
+      return []
+    }
+    const reports = { keys: one('keys'), series: one('series'), ranking: one('ranking'), updatedAt: one('updatedAt') }
+    const failed: unknown[] = []
+    const services = { now: Date.now, reports, log: { error: (fields: unknown) => failed.push(fields) } }
+    const ex = { principal: principalOf({ kind: 'key' }), signal, id: 'r' }
+    t.match(await run({ ex, services, catalog: {} } as unknown as ToolContext), { isError: true }, says)
+    t.equal(read.length, 2, says)
+    t.strictSame(failed, [], 'which is no failure')
+  }
 })

@@ -2,7 +2,7 @@
 import type { Cancellation } from '../../core/cancel.ts'
 import { FairSlots } from '../../core/fair-slots.ts'
 import { toNumber } from '../../core/money.ts'
-import type { Principal, ReportQuery, ReportSums } from '../../core/ports.ts'
+import type { Principal, ReportQuery, ReportStore, ReportSums } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { count, only, orNull, type ToolContext, type ToolResult, time, toolError } from '../tool.ts'
 
@@ -163,9 +163,22 @@ export async function reading({ services, ex }: ToolContext, read: () => Promise
   try {
     return await read()
   } catch (err) {
-    services.log.error({ err, request_id: ex.id }, 'usage analytics failed')
+    if (err !== ex.signal.reason) services.log.error({ err, request_id: ex.id }, 'usage analytics failed')
     return toolError('Usage analytics are temporarily unavailable. Try again later.')
   }
+}
+
+/** The store's reports for as long as their caller is there: each rejects once it has left. */
+export function reportsFor({ services: { reports }, ex: { signal } }: ToolContext) {
+  const present = () => {
+    if (signal.reason) throw signal.reason
+    return reports
+  }
+  return {
+    series: async (...given) => present().series(...given),
+    ranking: async (...given) => present().ranking(...given),
+    updatedAt: async (...given) => present().updatedAt(...given),
+  } satisfies Pick<ReportStore, 'series' | 'ranking' | 'updatedAt'>
 }
 
 const slots = new FairSlots(MAX_RUNNING)

@@ -1,5 +1,5 @@
 /** `get-usage` and `get-usage-breakdown`: what was used in a period, over time and by what. */
-import type { ReportSums, UsageGroup } from '../../core/ports.ts'
+import type { ReportStore, ReportSums, UsageGroup } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { count, orNull, structured, type Tool, type ToolContext, toolError } from '../tool.ts'
 import {
@@ -13,6 +13,7 @@ import {
   type Report,
   reporting,
   reportOf,
+  reportsFor,
   row,
   shown,
   sums,
@@ -50,7 +51,7 @@ export const getUsage: Tool<Infer<typeof usageInput>> = {
       const { granularity } = args
       const report = await reportOf(principal, args, units[granularity].days, context)
       if (typeof report === 'string') return invalid('get-usage', report)
-      const { reports } = context.services
+      const reports = reportsFor(context)
       const series = await reports.series(report.query, units[granularity].ms)
       const updatedAt = await reports.updatedAt(report.query)
       const totals = totalOf(series)
@@ -59,9 +60,9 @@ export const getUsage: Tool<Infer<typeof usageInput>> = {
         granularity,
         totals: shown(totals),
         series: series.map(({ at, ...rest }) => ({ date: bucket(at, granularity), ...shown(rest) })),
-        mostUsedProvider: await mostUsed('provider', report, context),
-        mostUsedModel: await mostUsed('model', report, context),
-        mostUsedApp: await mostUsed('app', report, context),
+        mostUsedProvider: await mostUsed('provider', report, reports, context),
+        mostUsedModel: await mostUsed('model', report, reports, context),
+        mostUsedApp: await mostUsed('app', report, reports, context),
         appUsageCoverage: covered(totals),
       }
       return structured(answer)
@@ -99,7 +100,7 @@ export const getUsageBreakdown: Tool<Infer<typeof breakdownInput>> = {
       const { group_by, sort_by, limit, offset } = args
       const report = await reportOf(principal, args, MAX_DAYS, context)
       if (typeof report === 'string') return invalid('get-usage-breakdown', report)
-      const { reports } = context.services
+      const reports = reportsFor(context)
       const found = await reports.ranking(report.query, group_by, sort_by, limit + 1, offset)
       const totals = totalOf(await reports.series(report.query, units.day.ms))
       const answer: Infer<typeof breakdownOutput> = {
@@ -126,8 +127,13 @@ const covered = ({ requests }: ReportSums) => ({
   complete: true,
 })
 
-async function mostUsed(by: UsageGroup, report: Report, context: ToolContext): Promise<Infer<typeof row> | null> {
-  const [first] = await context.services.reports.ranking(report.query, by, 'requests', 1, 0)
+async function mostUsed(
+  by: UsageGroup,
+  report: Report,
+  reports: Pick<ReportStore, 'ranking'>,
+  context: ToolContext,
+): Promise<Infer<typeof row> | null> {
+  const [first] = await reports.ranking(report.query, by, 'requests', 1, 0)
   return first ? rowOf(by, first, report, context) : null
 }
 
