@@ -22,11 +22,11 @@ export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
     const schema = propertyOf(json, field)
     if (key) addKey(fields, field, key, texts)
     else if (schema && isList(schema)) addItems(fields, field, texts, schema)
-    else if (key === undefined && texts.length === 1) fields[field] = typed(texts[0]!, schema)
-    else
-      throw errors.invalidFormData(
-        `"${field}" takes one value, and ${texts.length === 1 ? 'comes as a list' : 'stands twice'}`,
-      )
+    else if (key === undefined && texts.length === 1 && !(field in fields)) fields[field] = typed(texts[0]!, schema)
+    else {
+      const how = key === undefined || texts.length > 1 ? 'stands twice' : 'comes as a list'
+      throw errors.invalidFormData(`"${field}" takes one value, and ${how}`)
+    }
   }
   const files = new Map<string, Upload[]>()
   for (const [name, uploads] of form.files) {

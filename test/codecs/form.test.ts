@@ -96,6 +96,10 @@ t.test('a scalar that stands twice is refused', async t => {
       ['model[type]', 'b'],
     ],
     [
+      ['strategy[type]', 'a'],
+      ['strategy', 'auto'],
+    ],
+    [
       ['words[b]', 'a'],
       ['words[]', 'b'],
     ],
