@@ -114,12 +114,12 @@ export class Channel {
         if (this.#other!.#isFull) await this.#room(this.#other!)
         if (this.#ended) break
         const text = this.#queue.shift()
-        this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
         const pending = this.#events.take(text)
         if (pending) {
           this.socket.pause()
           await pending
         }
+        this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
         if (taken % PER_TURN === 0) await turn()
       }
     } catch (thrown) {

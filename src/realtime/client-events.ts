@@ -3,7 +3,7 @@ import type { Mapping } from '../core/catalog.ts'
 import { isObject, type Json } from '../core/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
 import { bytesPerSecond, type Conversation } from './conversation.ts'
-import { EventError, idOf, newEventId, type RealtimeEvent, readEvent } from './events.ts'
+import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { HELD_OUTPUT, type PlannedResponse } from './responses.ts'
 import { audioOf, changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
 
@@ -49,9 +49,8 @@ export class ClientEvents {
     this.settings = settings
   }
 
-  take(text: string | undefined): Outcome {
-    if (text === undefined) return refused('invalid_frame', 'Events are JSON in text frames.')
-    const event = readEvent(text)
+  /** `event`: what a message was read as. */
+  take(event: RealtimeEvent | undefined): Outcome {
     if (!event) {
       const message = `An event is a JSON object with a "type", of at most ${MAX_LEVELS} levels, ${CALL_BOUNDS.values} values and ${CALL_BOUNDS.names} names.`
       return refused('invalid_json', message)

@@ -1,4 +1,5 @@
 /** Events of sessions: reading them within bounds, and the errors that clients get. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, type Json } from '../core/json.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
@@ -20,11 +21,33 @@ export interface RealtimeEvent extends Json {
   readonly type: string
 }
 
+/** Characters from which an event is read in steps, and of a step. */
+const LARGE = 1024 * 1024
+
 /** Undefined for what is no event, or is more than one may hold. */
 export function readEvent(text: string): RealtimeEvent | undefined {
   const shape = new Shape(CALL_BOUNDS)
   shape.add(text)
-  if (shape.excess !== undefined) return undefined
+  return shape.excess === undefined ? parsed(text) : undefined
+}
+
+/** The same; others go on between the steps of a large event, and before what is done with it. */
+export const readInTurns = (text: string): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> =>
+  text.length < LARGE ? readEvent(text) : readLarge(text)
+
+async function readLarge(text: string): Promise<RealtimeEvent | undefined> {
+  const shape = new Shape(CALL_BOUNDS)
+  for (let at = 0; at < text.length; at += LARGE) {
+    shape.add(text.slice(at, at + LARGE))
+    if (shape.excess !== undefined) return undefined
+    await turn()
+  }
+  const event = parsed(text)
+  await turn()
+  return event
+}
+
+function parsed(text: string): RealtimeEvent | undefined {
   try {
     const event: unknown = JSON.parse(text)
     return isObject(event) && typeof event.type === 'string' ? (event as RealtimeEvent) : undefined

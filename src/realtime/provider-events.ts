@@ -3,7 +3,7 @@ import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { ClientEvents } from './client-events.ts'
 import type { Conversation } from './conversation.ts'
-import { newEventId, type RealtimeEvent, readEvent } from './events.ts'
+import { newEventId, type RealtimeEvent, readInTurns } from './events.ts'
 import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
@@ -60,7 +60,8 @@ export class ProviderEvents {
   /** `text` is undefined for a binary message. Rejects when the ledger fails. */
   async take(text: string | undefined): Promise<void> {
     const masked = text === undefined ? undefined : this.#masked(text)
-    const event = masked === undefined ? undefined : readEvent(masked)
+    const read = masked === undefined ? undefined : readInTurns(masked)
+    const event = read instanceof Promise ? await read : read
     if (!event) {
       this.#session.upstreamFailed('it sent a message that is no event')
       return

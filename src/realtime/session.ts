@@ -8,7 +8,7 @@ import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
 import { Channel } from './channel.ts'
 import { ClientEvents } from './client-events.ts'
 import { Conversation } from './conversation.ts'
-import { errorEvent, newEventId, type RealtimeEvent } from './events.ts'
+import { errorEvent, newEventId, type RealtimeEvent, readInTurns } from './events.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
 import { Responses } from './responses.ts'
 import type { firstUpdate, SettingsContext } from './settings.ts'
@@ -159,7 +159,11 @@ export class Session {
   }
 
   async #fromClient(text: string | undefined): Promise<void> {
-    const taken = this.#events.take(text)
+    if (text === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
+    const read = readInTurns(text)
+    const event = read instanceof Promise ? await read : read
+    if (this.#ending) return
+    const taken = this.#events.take(event)
     if (taken.kind === 'pass') this.#provider.send(taken.text)
     else if (taken.kind === 'error') this.#sendError(taken.code, taken.message, taken.of, taken.param)
     else if (this.#responses.isRunning) {
