@@ -361,6 +361,9 @@ t.test('a data URL is read in every form that clients send', async t => {
     ['', undefined],
   ]
   for (const [url, mime, base64] of rows) t.strictSame(parseDataUrl(url), mime && { mime, base64 }, url)
+  const plain = (length: number) => parseDataUrl(`data:,${'%41'.repeat(length / 3)}`)
+  t.equal(plain(4_000_000)?.base64.length, 1_777_780)
+  t.equal(plain(4_200_000), undefined, 'of much data only base64 is read')
   const took = cpuMs(() => parseDataUrl(`data:${';x'.repeat(1_000_000)}`))
   t.ok(took < 500, `${took} ms of CPU`)
   const spaced = `data:image/png;base64,${'A '.repeat(12_000_000)}`
