@@ -8,6 +8,7 @@ export class PromptEstimate {
   readonly #ex: Exchange
   #characters: number | undefined = undefined
   #reasoningCharacters: number | undefined = undefined
+  #sealed: { readonly provider: string; readonly tokens: number } | undefined = undefined
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -26,10 +27,26 @@ export class PromptEstimate {
     return isCountedAhead ? characters : estimateTokens(characters)
   }
 
-  /** With the media. */
+  /**
+   * Of what the provider alone reads of its earlier answers, as far as the model's context has room behind `tokens`. Not
+   * among these: a client may send more of it than is read again, and no request is too long by that.
+   */
+  #sealedTokens(tokens: number): number {
+    const { target, request, operation } = this.#ex
+    if (!target || !request || !operation.sealedCharacters) return 0
+    const { id } = target.provider
+    if (this.#sealed?.provider !== id) {
+      this.#sealed = { provider: id, tokens: estimateTokens(operation.sealedCharacters(request, id)) }
+    }
+    const { contextLength = Number.POSITIVE_INFINITY } = target.mapping
+    return Math.min(this.#sealed!.tokens, Math.max(0, contextLength - tokens))
+  }
+
+  /** With the media, and what is sealed for the target. */
   get usage(): Usage {
     const { target, request, operation } = this.#ex
-    const prompt = this.tokens
+    const { tokens } = this
+    const prompt = tokens + this.#sealedTokens(tokens)
     const media = request && operation.media?.(request)
     if (!media) return { prompt }
     const { images, audioTokens, fileTokens } = media

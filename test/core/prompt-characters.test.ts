@@ -21,6 +21,7 @@ const rows: readonly (readonly [says: string, request: object])[] = [
   ['the arguments of a call', call({ type: 'function', function: { name: 'f', arguments: LONG } })],
   ['the input of a custom call', call({ type: 'custom', custom: { name: 'f', input: LONG } })],
   ['a tool', { ...message({}), tools: [{ type: 'function', function: { name: 'f', description: LONG } }] }],
+  ['the name of a file', message({ content: [{ type: 'file', file: { filename: LONG, file_id: 'f' } }] }, 'user')],
   ['the schema of the answer', { ...message({}), response_format: { type: 'json_schema', json_schema } }],
 ]
 
@@ -62,5 +63,38 @@ for (const [says, fields, role, tokens] of replays) {
       exchange({ request, target: target({ provider: { reasoningReplay } }) }).promptTokens
     t.equal(replayed('reasoning_details'), tokens)
     t.equal(replayed(undefined), 0)
+  })
+}
+
+const sealedFor = (provider: string) => `${provider}:${LONG}`
+const block = { type: 'web_search_tool_result', provider: 'acme', content: LONG }
+const own: readonly (readonly [says: string, fields: object, tokens: number])[] = [
+  ['the signature of a thought', { reasoning_details: [{ text: 'x', signature: sealedFor('acme') }] }, 10_000],
+  ['a thought with its signature', { reasoning_details: [{ text: LONG, signature: sealedFor('acme') }] }, 10_000],
+  ['a thought that is hidden', { reasoning_details: [{ data: sealedFor('acme') }] }, 10_000],
+  ["another provider's", { reasoning_details: [{ text: LONG, signature: sealedFor('other') }] }, 0],
+  ['a block of its own tool', { provider_native_blocks: [block, { ...block, provider: 'other' }] }, 10_000],
+  [
+    'the signature of a call',
+    {
+      tool_calls: [
+        {
+          ...{ id: 'c', type: 'function', function: { name: 'f', arguments: '' } },
+          extra_content: { vendor: { thought_signature: sealedFor('acme') } },
+        },
+      ],
+    },
+    10_000,
+  ],
+]
+for (const [says, fields, tokens] of own) {
+  t.test(`${says}: counts as prompt of its provider, and makes no request too long`, async t => {
+    const request = { model: 'm', ...message({ content: '', ...fields }) }
+    const ex = (contextLength?: number) =>
+      exchange({ request, target: target({ provider: { id: 'acme' }, mapping: { contextLength } }) })
+    const { prompt = 0 } = ex().promptUsage
+    t.ok(prompt >= tokens && prompt < tokens + 50, `${prompt} tokens`)
+    t.ok(ex().promptTokens < 50)
+    t.equal(ex(5000).promptUsage.prompt, Math.min(prompt, 5000), 'within its context')
   })
 }

@@ -1,5 +1,6 @@
 /** The length of a chat prompt, from the lengths of all texts that a wire may send. */
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
+import { weigh } from '../../core/stringify-steps.ts'
 
 /** Without earlier reasoning, which most providers never get. */
 export function promptCharacters({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {
@@ -24,6 +25,7 @@ function contentOf({ content }: Message): number {
   for (const part of content ?? []) {
     if (part.type === 'text') sum += part.text.length
     else if (part.type === 'refusal') sum += part.refusal.length
+    else if (part.type === 'file') sum += part.file.filename?.length ?? 0
   }
   return sum
 }
@@ -43,6 +45,26 @@ export function reasoningCharacters({ messages }: Readonly<ChatRequest>): number
     let detailed = 0
     for (const { text } of details ?? []) detailed += text?.length ?? 0
     sum += Math.max(reasoning?.length ?? 0, content?.length ?? 0, detailed)
+  }
+  return sum
+}
+
+/**
+ * What only the provider of this id reads of earlier answers: reasoning that it has sealed, and blocks of its own tools.
+ * Of a thought with its seal the longer one counts: they hold the same.
+ */
+export function sealedCharacters({ messages }: Readonly<ChatRequest>, provider: string): number {
+  const start = `${provider}:`
+  const own = (value: string | null | undefined) => (value?.startsWith(start) ? value.length : 0)
+  let sum = 0
+  for (const { role, reasoning_details: details, provider_native_blocks: blocks, tool_calls: calls } of messages) {
+    if (role !== 'assistant') continue
+    for (const { text, signature, data } of details ?? []) {
+      const sealed = Math.max(own(signature), own(data))
+      if (sealed > 0) sum += Math.max(sealed, text?.length ?? 0)
+    }
+    for (const block of blocks ?? []) if ('provider' in block && block.provider === provider) sum += weigh(block)
+    for (const call of calls ?? []) sum += own(call.extra_content?.vendor?.thought_signature)
   }
   return sum
 }

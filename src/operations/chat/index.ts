@@ -9,7 +9,7 @@ import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
-import { promptCharacters, reasoningCharacters } from './characters.ts'
+import { promptCharacters, reasoningCharacters, sealedCharacters } from './characters.ts'
 import { demo } from './demo.ts'
 import { refuseHeldFiles } from './held-files.ts'
 import { promptFanOut } from './prompts.ts'
@@ -25,6 +25,7 @@ export const chat: Operation<'chat'> = {
   requirements,
   promptCharacters,
   reasoningCharacters,
+  sealedCharacters,
   output: ({ max_tokens: limit, n, messages, prompts }) => ({
     choices: (n ?? 1) * (prompts ? messages.length : 1),
     limit: limit ?? undefined,
