@@ -315,12 +315,9 @@ export class Exchange {
   }
 
   /** Parts of the request were answered with this usage, and the caller's fault keeps the rest from an answer. */
-  answeredInPart(usage: Usage, error: GatewayError): void {
+  answeredInPart(report: Extract<Event, { type: 'usage' }>, error: GatewayError): void {
     this.isPartPaid = true
-    this.observe([
-      { type: 'usage', usage },
-      { type: 'error', error },
-    ])
+    this.observe([report, { type: 'error', error }])
   }
 
   /**

@@ -5,6 +5,8 @@ import type { Event } from '../core/event.ts'
 import type { FanOut } from '../core/translator.ts'
 import { type Axis, mergeUsage, type Usage } from '../core/usage.ts'
 
+type UsageReport = Extract<Event, { type: 'usage' }>
+
 /** At the same time. */
 const MAX_AT_ONCE = 4
 
@@ -17,7 +19,7 @@ export async function fannedOut<P>(
   parts: readonly P[],
   { join, ordered }: FanOut,
   signal: Cancellation,
-  charge: (usage: Usage, error: GatewayError) => void,
+  charge: (report: UsageReport, error: GatewayError) => void,
   send: (part: P, signal: Cancellation) => Promise<readonly Event[]>,
 ): Promise<Event[]> {
   const signals = parts.map(() => new Cancellation())
@@ -56,12 +58,12 @@ export async function fannedOut<P>(
   const charged = there.filter(answer => !answer.some(isFree))
   const error = failed ?? (there.length === 0 || ordered ? refused : undefined)
   if (error) {
-    if (isByCaller(error) && charged.length > 0) charge(usageOf(charged), error)
+    if (isByCaller(error) && charged.length > 0) charge(reportOf(charged), error)
     throw error
   }
   const events = join(there.map(withoutUsage))
-  if (charged.length === 0) return [{ type: 'usage', usage: usageOf(there) }, ...events]
-  return [{ type: 'usage', usage: usageOf(charged) }, ...events.map(withCharge)]
+  if (charged.length === 0) return [reportOf(there), ...events]
+  return [reportOf(charged), ...events.map(withCharge)]
 }
 
 /** What a provider refuses for good. */
@@ -77,14 +79,27 @@ function withCharge(event: Event): Event {
 }
 
 /** The sum over the answers; of each, the reports are cumulative. */
-function usageOf(answers: readonly (readonly Event[])[]): Usage {
-  const sum: Usage = {}
+function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
+  const sum: UsageReport = { type: 'usage', usage: {} }
+  const billed: Usage = {}
   for (const events of answers) {
     const usage: Usage = {}
-    for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
-    for (const axis in usage) sum[axis as Axis] = (sum[axis as Axis] ?? 0) + usage[axis as Axis]!
+    let less: Partial<Usage> | undefined
+    for (const event of events) {
+      if (event.type !== 'usage') continue
+      mergeUsage(usage, event.usage)
+      less = event.billed
+      if (event.estimated) sum.estimated = true
+    }
+    add(sum.usage, usage)
+    add(billed, { ...usage, ...less })
+    if (less) sum.billed = billed
   }
   return sum
+}
+
+function add(sum: Partial<Usage>, usage: Partial<Usage>): void {
+  for (const axis in usage) sum[axis as Axis] = (sum[axis as Axis] ?? 0) + usage[axis as Axis]!
 }
 
 const withoutUsage = (events: readonly Event[]): Event[] => events.filter(({ type }) => type !== 'usage')

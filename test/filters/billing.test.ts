@@ -323,7 +323,7 @@ t.test('what answered of a request is charged where its caller keeps the rest fr
     const ex = exchange({ request: { ...request, stream }, target: to, principal })
     const error = errors.contentFiltered('not this')
     const reply = async () => {
-      ex.answeredInPart({ prompt: 10, completion: 5 }, error)
+      ex.answeredInPart({ type: 'usage', usage: { prompt: 10, completion: 5 } }, error)
       throw error
     }
     await t.rejects(filter.handle!(ex, reply), error)

@@ -21,7 +21,7 @@ const request = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
 
 type Part = readonly Event[] | GatewayError
 /** Sends each part and gets what stands for it. */
-const joined = (parts: readonly Part[], charge: (usage: Usage, error: GatewayError) => void = () => undefined) =>
+const joined = (parts: readonly Part[], charge: Parameters<typeof fannedOut>[3] = () => undefined) =>
   fannedOut(parts, promptFanOut, new Cancellation(), charge, async part => {
     if (part instanceof GatewayError) throw part
     return part
@@ -58,12 +58,29 @@ for (const [says, parts, error, charged] of [
   t.test(`${says}: what answered is charged where the caller's fault ends the others`, async t => {
     const charges: unknown[] = []
     await t.rejects(
-      joined(parts, (usage, thrown) => charges.push([usage, thrown.code])),
+      joined(parts, ({ usage }, thrown) => charges.push([usage, thrown.code])),
       { code: error.code },
     )
     t.strictSame(charges, charged ? [[charged, error.code]] : [])
   })
 }
+
+t.test('what stands for a report in the price is summed as the report is', async t => {
+  const report = (usage: Partial<Usage>, more: object): Event => ({ type: 'usage', usage, ...more })
+  const end: Event = { type: 'finish', choice: 0, reason: 'stop' }
+  const [first] = await joined([
+    [report({ prompt: 100, completion: 5 }, { billed: { prompt: 10, input_cache_read: 0 } }), end],
+    [report({ prompt: 30, completion: 7 }, { estimated: true }), end],
+  ])
+  t.strictSame(first, {
+    type: 'usage',
+    usage: { prompt: 130, completion: 12 },
+    billed: { prompt: 40, completion: 12, input_cache_read: 0 },
+    estimated: true,
+  })
+  const [plain] = await joined([written, written])
+  t.strictSame(plain, used(200, 100))
+})
 
 t.test('as many bodies of one request are sent at the same time as memory has room for', async t => {
   const MIB = 1024 * 1024
