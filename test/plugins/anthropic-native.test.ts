@@ -479,3 +479,23 @@ t.test('R4 foreign ids are the same in a call and in its result, of any length',
   })
   t.ok(took < 300, `${took} ms of CPU`)
 })
+
+t.test('instructions between calls and their results follow the results, in time in proportion to their number', t => {
+  const called = { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name: 'f', input: {} }] }
+  const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'ok' }] }
+  const said = (content: string) => ({ role: 'system', content })
+  const sentOf = (...messages: Json[]) => native(bodyOf({ messages })).body.messages
+  t.strictSame(sentOf(hi, called, said('a'), said('b'), result, said('c')), [
+    ...[hi, called, result],
+    ...[said('a'), said('b'), said('c')],
+  ])
+  t.strictSame(sentOf(hi, called, said('a')), [hi, called, said('a')], 'results that do not come')
+  const least = (count: number) => {
+    const messages = [hi, called, ...Array.from({ length: count }, (_, at) => said(`${at}`)), result]
+    return Math.min(...[1, 2, 3].map(() => cpuMs(() => void sentOf(...messages))))
+  }
+  least(100)
+  const [one, four] = [least(10_000), least(40_000)]
+  t.ok(four < 9 * one, `${one} ms, and ${four} ms for four times as many`)
+  t.end()
+})
