@@ -25,9 +25,9 @@ export function errorOf(body: unknown, target: Target, status?: number): Gateway
   if (!reported) return undefined
   const code = detailCode(body) ?? reported.code
   return upstreamError(
-    status ?? STATUS.get(reported.type) ?? guessStatus(reported),
+    status ?? STATUS.get(reported.type) ?? guessStatus(reported, target),
     { ...reported, code },
-    target.credential?.secret,
+    target,
   )
 }
 

@@ -59,11 +59,11 @@ export function errorOf(
   if (text === undefined && type === undefined && named === undefined) return undefined
   const reported = { message: shown(text ?? `the provider reported ${type ?? 'an error'}`), type }
   let as = status ?? 400
-  if (as === 400) as = STATUS.get(type ?? '') ?? status ?? guessStatus(reported)
+  if (as === 400) as = STATUS.get(type ?? '') ?? status ?? guessStatus(reported, target)
   if (as === 400) as = MEANINGS.find(([pattern]) => pattern.test(reported.message))?.[1] ?? 400
   const isQuota = as === 429 && (type === 'servicequotaexceeded' || QUOTA.test(reported.message))
   const code = isQuota ? 'quota_exceeded' : as === 400 ? callerCode(reported.message) : undefined
-  return upstreamError(as, { ...reported, code }, target.credential?.secret)
+  return upstreamError(as, { ...reported, code }, target)
 }
 
 /** The error code for a caller's mistake that the wire describes in its own terms (E14, E15). */

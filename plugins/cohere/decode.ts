@@ -147,7 +147,7 @@ export class CohereDecoder implements Decoder {
       return
     }
     const reported = kind === undefined || kind === 'error' ? readProviderError(payload) : undefined
-    if (reported) this.#fail(upstreamError(guessStatus(reported), reported, this.#target.credential?.secret), out)
+    if (reported) this.#fail(upstreamError(guessStatus(reported, this.#target), reported, this.#target), out)
     else if (kind === 'error') this.#refuse(JSON.stringify(payload), out)
     else if (this.#unary) this.#fail(errors.invalidAnswer('it has no message'), out)
   }
@@ -209,7 +209,7 @@ export class CohereDecoder implements Decoder {
     const status = reason === undefined ? undefined : FAILURES.get(reason)
     if (status !== undefined) {
       const message = textIn(error) ?? `the provider ended its answer with "${reason}"`
-      this.#fail(upstreamError(status, { message }, this.#target.credential?.secret), out)
+      this.#fail(upstreamError(status, { message }, this.#target), out)
       return
     }
     if (reason !== undefined) this.#choice.finish(REASONS.get(reason) ?? 'stop')
@@ -219,7 +219,7 @@ export class CohereDecoder implements Decoder {
   }
 
   #refuse(message: string, out: Event[]): void {
-    this.#fail(upstreamError(guessStatus({ message }), { message }, this.#target.credential?.secret), out)
+    this.#fail(upstreamError(guessStatus({ message }, this.#target), { message }, this.#target), out)
   }
 
   /** Ends the answer; later events are ignored. */

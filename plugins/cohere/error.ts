@@ -11,13 +11,12 @@ const INVALID_TOKEN = 498
 
 /** An error answer as a GatewayError. */
 export function error(status: number, body: string, target: Target): GatewayError {
-  const secret = target.credential?.secret
-  if (status === INVALID_TOKEN) return upstreamErrorFrom(401, body, secret).with({ upstreamStatus: status })
-  if (status !== 429) return upstreamErrorFrom(status, body, secret)
+  if (status === INVALID_TOKEN) return upstreamErrorFrom(401, body, target).with({ upstreamStatus: status })
+  if (status !== 429) return upstreamErrorFrom(status, body, target)
   // E6: waiting does not restore a trial key's monthly calls.
   const reported = parsedProviderError(body)
-  if (!reported || !/month/i.test(reported.message)) return upstreamErrorFrom(status, body, secret)
-  return upstreamError(status, { ...reported, code: 'quota_exceeded' }, secret)
+  if (!reported || !/month/i.test(reported.message)) return upstreamErrorFrom(status, body, target)
+  return upstreamError(status, { ...reported, code: 'quota_exceeded' }, target)
 }
 
 function parsedProviderError(body: string) {

@@ -7,5 +7,5 @@ export const error = errorReader((body, target, status) => {
   if (!isObject(detail)) return undefined
   const code = textIn(detail.status)
   const reported = { message: textIn(detail.message) ?? code ?? 'unknown error', code }
-  return upstreamError(code === 'quota_exceeded' ? 402 : status, reported, target.credential?.secret)
+  return upstreamError(code === 'quota_exceeded' ? 402 : status, reported, target)
 })

@@ -40,9 +40,9 @@ export function errorOf(answer: unknown, target: Target, status?: number): Gatew
   const details = Array.isArray(error.details) ? error.details.filter(isObject) : []
   const isSpent = details.some(({ violations }) => Array.isArray(violations) && violations.some(isDaily))
   return upstreamError(
-    meaning(status ?? statusOf(error.code) ?? STATUS.get(word) ?? guessStatus(reported), word, details),
+    meaning(status ?? statusOf(error.code) ?? STATUS.get(word) ?? guessStatus(reported, target), word, details),
     { message: reported.message, type: word ?? reported.type, code: codeOf(reported.message, isSpent) },
-    target.credential?.secret,
+    target,
     isSpent ? undefined : retryDelayMs(details),
   )
 }

@@ -12,16 +12,15 @@ import {
 
 /** An error answer as a GatewayError: a validator's findings become the message, the first field the param. */
 export function error(status: number, body: string, target: Target): GatewayError {
-  const secret = target.credential?.secret
   let parsed: unknown
   try {
     parsed = JSON.parse(body)
   } catch {
-    return upstreamErrorFrom(status, body, secret)
+    return upstreamErrorFrom(status, body, target)
   }
   const findings = findingsIn(parsed)
   const reported = readProviderError(parsed)
-  if (findings.length === 0 || !reported) return upstreamErrorFrom(status, body, secret)
+  if (findings.length === 0 || !reported) return upstreamErrorFrom(status, body, target)
   const [first] = findings
   return upstreamError(
     status,
@@ -31,7 +30,7 @@ export function error(status: number, body: string, target: Target): GatewayErro
       code: reported.code ?? first?.kind,
       param: reported.param ?? first?.field,
     },
-    secret,
+    target,
   )
 }
 

@@ -18,18 +18,18 @@ const FOREIGN_REASONING = 'invalid_encrypted_content'
 /** The error that an event or a body holds, in any dialect; undefined when it holds none. */
 export function errorOf(body: unknown, target: Target): GatewayError | undefined {
   const reported = readProviderError(body)
-  return reported && upstreamError(statusOf(reported), reported, target.credential?.secret)
+  return reported && upstreamError(statusOf(reported, target), reported, target)
 }
 
 /** The error of an answer with status 400 or above. */
 export function error(status: number, body: string, target: Target): GatewayError {
-  const error = upstreamErrorFrom(status, body, target.credential?.secret)
+  const error = upstreamErrorFrom(status, body, target)
   // Another provider gets the conversation without that reasoning, so it may succeed.
   return error.code === FOREIGN_REASONING ? error.with({ failover: true }) : error
 }
 
 /** Status of an error inside an answer; its code is more precise than its message. */
-function statusOf(reported: ProviderError): number {
+function statusOf(reported: ProviderError, target: Target): number {
   if (reported.code === 'server_error') return 500
-  return CALLER.test(reported.code ?? '') ? 400 : guessStatus(reported)
+  return CALLER.test(reported.code ?? '') ? 400 : guessStatus(reported, target)
 }

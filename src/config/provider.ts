@@ -43,6 +43,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     dataPolicy: dataPolicy(value),
     inlineMedia: value.inline_media,
     reasoningReplay: value.reasoning_replay,
+    errorCodes: value.error_codes && new Map(Object.entries(value.error_codes)),
   })
 }
 

@@ -148,6 +148,8 @@ export interface Provider {
   readonly inlineMedia?: boolean
   /** Field that carries earlier reasoning back to this provider, for providers that require it. */
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
+  /** What error codes of its own are called by other providers. */
+  readonly errorCodes?: ReadonlyMap<string, string> | undefined
 }
 
 /** A field of a provider's own that turns reasoning on and off, in place of `reasoning_effort` or beside it. */

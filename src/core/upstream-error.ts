@@ -61,6 +61,15 @@ function text(message: unknown): string | undefined {
   return message === undefined || message === null ? undefined : JSON.stringify(message)
 }
 
+/** Whose error it is: its credential is never shown, and codes of its own have names in its manifest. */
+type Origin = Pick<Target, 'credential' | 'provider'>
+
+function named(reported: ProviderError, origin: Origin | undefined): ProviderError {
+  const { code } = reported
+  const name = code === undefined ? undefined : origin?.provider.errorCodes?.get(code)
+  return name === undefined ? reported : { ...reported, code: name }
+}
+
 /** What may be shown of a message: nothing that a provider echoes of `secret`, or that looks like one (E13). */
 export function redactMessage(message: string, secret?: string): string {
   // Cut last: of a secret that is cut in two, the first part would be shown.
@@ -77,12 +86,11 @@ const CREDENTIAL =
   /api[ _-]?key.{0,20}(?:invalid|not valid|incorrect|expired|missing)|invalid.{0,10}api[ _-]?key|API_KEY_INVALID|unauthorized|authentication/i
 const FUNDS =
   /credit balance|insufficient[ _](?:quota|balance|funds|credit)|billing|exceeded_current_quota|spend[ _]limit|arrear/i
-const QUOTA =
-  /insufficient_quota|contract_spend_limit|enforced_spend_limit|exceeded_current_quota|quota_exceeded|^1113$/i
+const QUOTA = /insufficient_quota|contract_spend_limit|enforced_spend_limit|exceeded_current_quota|quota_exceeded/i
 const CONTEXT =
-  /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context[ _]window|^1261$/i
+  /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context[ _]window/i
 const CONTENT =
-  /content_filter|content_policy|moderation_blocked|data_inspection_failed|ResponsibleAI|PROHIBITED_CONTENT|^(?:1301|1026|1027)$/i
+  /content_filter|content_policy|moderation_blocked|data_inspection_failed|ResponsibleAI|PROHIBITED_CONTENT/i
 /** By what an in-band error says; the first that fits counts. */
 const STATUSES: [RegExp, number][] = [
   [/insufficient_quota|rate.?limit|too many requests|throttl/i, 429],
@@ -108,8 +116,8 @@ function blamesAccount({ message, ...reported }: ProviderError): boolean {
 const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
 
 /** The status that an in-band error would have had (docs/wire-sources.md#openai). */
-export function guessStatus(given: ProviderError): number {
-  const reported = cut(given)
+export function guessStatus(given: ProviderError, origin?: Origin): number {
+  const reported = cut(named(given, origin))
   const numeric = Number(reported.code)
   if (numeric >= 400 && numeric < 600) return numeric
   const { words, says } = reading(reported)
@@ -125,10 +133,11 @@ export function guessStatus(given: ProviderError): number {
 export function upstreamError(
   status: number,
   given: ProviderError,
-  secret?: string,
+  origin?: Origin,
   retryAfterMs?: number,
 ): GatewayError {
-  const reported = cut(given)
+  const reported = cut(named(given, origin))
+  const secret = origin?.credential?.secret
   const message = redactMessage(reported.message, secret)
   const { says } = reading(reported)
   const provider = (as: number, code: string) =>
@@ -190,7 +199,7 @@ export function upstreamError(
 }
 
 /** Parses a body and reads it as an error; text that is not JSON is kept when it is short and not markup. */
-export function upstreamErrorFrom(status: number, body: string, secret?: string): GatewayError {
+export function upstreamErrorFrom(status: number, body: string, origin?: Origin): GatewayError {
   let reported: ProviderError | undefined
   try {
     reported = readProviderError(JSON.parse(body))
@@ -198,7 +207,7 @@ export function upstreamErrorFrom(status: number, body: string, secret?: string)
     const plain = body.trim()
     if (plain && plain.length < 500 && !plain.startsWith('<')) reported = { message: plain }
   }
-  return upstreamError(status, reported ?? { message: `the provider answered with status ${status}` }, secret)
+  return upstreamError(status, reported ?? { message: `the provider answered with status ${status}` }, origin)
 }
 
 /** A provider's error as its wire reads it. What its wire cannot read is an invalid answer of that status. */
@@ -217,7 +226,7 @@ export function upstreamErrorOf(target: Target, status: number, body: string): G
 export const errorReader =
   (errorOf: (body: unknown, target: Target, status: number) => GatewayError | undefined) =>
   (status: number, body: string, target: Target): GatewayError => {
-    const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
+    const asText = () => upstreamErrorFrom(status, body, target)
     let parsed: unknown
     try {
       parsed = JSON.parse(body)

@@ -108,7 +108,7 @@ const listening = ({ message, closed }: Pick<MessageListener, 'message' | 'close
 function errorOf(event: Readonly<Json>, ex: Exchange): GatewayError {
   const fault = event.type === 'error' ? readProviderError(event) : undefined
   if (!fault) return errors.invalidAnswer('its first event opens no session')
-  return upstreamError(FAULT_STATUS, fault, ex.target!.credential?.secret)
+  return upstreamError(FAULT_STATUS, fault, ex.target)
 }
 
 /** Comes to its end with the session. */

@@ -21,7 +21,7 @@ import { maskOf, PiecewiseMask } from '../../src/lib/mask.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { dialects, echoes, inUse } from './dialects.ts'
+import { dialects, echoes, errorCodes, inUse } from './dialects.ts'
 import { exchange, text } from './kit.ts'
 import { base, flat } from './prices.ts'
 
@@ -142,9 +142,12 @@ t.test('a client sees everything but start, usage, tier and error', async t => {
   t.strictSame(unseen, ['start', 'usage', 'tier', 'error'])
 })
 
+const withCodes = target({ provider: { errorCodes } })
+const withSecret = target({ secret: inUse })
+
 t.test('every dialect of a refusal is read, and decides whether another provider may answer', async t => {
   for (const [name, status, body, verdict] of dialects) {
-    const error = upstreamErrorFrom(status, typeof body === 'string' ? body : JSON.stringify(body))
+    const error = upstreamErrorFrom(status, typeof body === 'string' ? body : JSON.stringify(body), withCodes)
     const { code, failover, param, message, upstreamStatus } = error
     const got = { status: error.status, code, failover, param, ...(verdict.message === undefined ? {} : { message }) }
     t.strictSame(got, { param: null, ...verdict }, name)
@@ -162,7 +165,10 @@ t.test('a message shows no secret that a provider echoes, however long it is', a
   t.equal(redactMessage('a short secret stays', 'short'), 'a short secret stays')
   const parts = 'AKIAEXAMPLE:wJalrXUtnFEMI:IQoJb3JpZ2lu'
   t.equal(redactMessage(`AKIAEXAMPLE and IQoJb3JpZ2lu of ${parts}`, parts), '*** and *** of ***')
-  t.match(upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), inUse).message, /"input":"\*\*\*"/)
+  t.match(
+    upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), withSecret).message,
+    /"input":"\*\*\*"/,
+  )
 })
 
 t.test('no twelve characters of a credential are shown, however they are written', async () => {
@@ -265,7 +271,7 @@ t.test('reading an error never throws', async t => {
     ),
     status,
     (body, status) => {
-      const error = upstreamErrorFrom(status, body, inUse)
+      const error = upstreamErrorFrom(status, body, withSecret)
       return (
         error instanceof GatewayError && error.status >= 400 && error.message !== '' && error.message.length <= 5000
       )
@@ -319,8 +325,10 @@ t.test('an error in an answer has the status that it would have had', async t =>
     ['data_inspection_failed', 400],
     ['1026', 400],
     ['1261', 400],
+    ['1113', 429],
   ]
-  for (const [code, status] of rows) t.equal(guessStatus({ message: '', code }), status, code)
+  for (const [code, status] of rows) t.equal(guessStatus({ message: '', code }, withCodes), status, code)
+  t.equal(guessStatus({ message: '', code: '1261' }), 500, 'a code that the manifest does not name')
   t.equal(guessStatus({ message: 'prompt is too long: 9 tokens > 8 maximum' }), 400)
   t.equal(guessStatus({ message: 'insufficient balance', code: '1008' }), 402)
 })

@@ -34,6 +34,13 @@ const filtered = caller('content_filter')
 const said = (message: string, more: Partial<Verdict> = {}) => caller(null, { message, ...more })
 const error = (message: string, code: unknown = null, more: object = {}) => ({ error: { message, code, ...more } })
 
+/** Codes of providers that have their own (`error_codes` of a manifest). */
+export const errorCodes: ReadonlyMap<string, string> = new Map([
+  ['1113', 'insufficient_quota'],
+  ['1261', 'context_length_exceeded'],
+  ...['1301', '1026', '1027'].map(code => [code, 'content_filter'] as const),
+])
+
 /** Everything is said with status 400, which passes message, code and parameter on. */
 const forms: Dialect[] = [
   ['E5 string code', 400, error('no', 'bad_value', { param: 'n' }), caller('bad_value', { param: 'n', message: 'no' })],

@@ -257,7 +257,7 @@ export class ChatDecoder implements Decoder {
   }
 
   #refuse(reported: ProviderError, out: Event[]): void {
-    this.#fail(upstreamError(guessStatus(reported), reported, this.#target.credential?.secret), out)
+    this.#fail(upstreamError(guessStatus(reported, this.#target), reported, this.#target), out)
   }
 
   /** Ends the answer; later chunks are ignored. */

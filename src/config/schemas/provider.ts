@@ -77,6 +77,8 @@ export const providerFile = s.object({
   /** Fetches images at addresses for a provider that accepts only data. */
   inline_media: s.default(s.boolean(), false),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
+  /** What error codes of its own mean, such as `{ "1113": insufficient_quota }`. */
+  error_codes: s.optional(s.record(s.enum('insufficient_quota', 'context_length_exceeded', 'content_filter'))),
   priority: s.default(s.number({ minimum: 0 }), 1),
   /** Date of its models' prices. */
   priced_at: s.optional(date),
