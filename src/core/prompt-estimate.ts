@@ -3,6 +3,10 @@ import type { Exchange } from './exchange.ts'
 import { IMAGE_PROMPT_TOKENS } from './media.ts'
 import { estimateTokens, type Usage } from './usage.ts'
 
+/** How often the prompt of an exchange is sent to its target in the place of once. */
+export const repeatsOf = ({ request, target }: Exchange): number =>
+  (request && target?.translator.fanOut?.repeats?.(request, target)) ?? 1
+
 /** Texts are measured once; what they come to may change with the target. */
 export class PromptEstimate {
   readonly #ex: Exchange
@@ -48,13 +52,15 @@ export class PromptEstimate {
     const { tokens } = this
     const prompt = tokens + this.#sealedTokens(tokens)
     const media = request && operation.media?.(request)
-    if (!media) return { prompt }
+    const times = repeatsOf(this.#ex)
+    if (!media) return { prompt: prompt * times }
     const { images, audioTokens, fileTokens } = media
     const byImage = target?.price?.rates.image !== undefined
     const all = prompt + audioTokens + fileTokens + (byImage ? 0 : images * IMAGE_PROMPT_TOKENS)
-    const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
-    if (byImage) usage.image = images
-    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
+    const each = Math.min(all, target?.mapping.contextLength ?? all)
+    const usage: Usage = { prompt: each * times }
+    if (byImage) usage.image = images * times
+    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, each) * times
     return usage
   }
 }

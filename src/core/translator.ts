@@ -137,6 +137,8 @@ export interface FanOut<O extends Op = Op> {
   split(input: Readonly<Ops[O]>, target: Target): readonly Ops[O][]
   /** One answer of the events of each, without usage and in order. */
   join(answers: readonly (readonly Event[])[]): Event[]
+  /** How many requests each hold the whole prompt, which is paid as often; 1 where it is left out: they share it out. */
+  repeats?(input: Readonly<Ops[O]>, target: Target): number
   /** Each answer has its place: what a provider refuses to make for one request, it refuses for all. */
   readonly ordered?: true
 }

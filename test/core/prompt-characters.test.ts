@@ -2,7 +2,11 @@
 import t from 'tap'
 import type { Provider } from '../../src/core/catalog.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
+import type { Translator } from '../../src/core/translator.ts'
+import { images } from '../../src/endpoints/images.ts'
 import { chat } from '../../src/operations/chat/index.ts'
+import { promptFanOut } from '../../src/operations/chat/prompts.ts'
+import { imageFanOut } from '../../src/operations/images/decoder.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
 
@@ -98,3 +102,21 @@ for (const [says, fields, tokens] of own) {
     t.equal(ex(5000).promptUsage.prompt, Math.min(prompt, 5000), 'within its context')
   })
 }
+
+t.test('a prompt that several requests repeat counts as often', async t => {
+  const plain = target().translator
+  const pictures = { ...plain, fanOut: imageFanOut(() => 4) } as Translator
+  const one = { ...plain, fanOut: promptFanOut } as Translator
+  const messages = ['a', 'b'].map(content => ({ role: 'user', content: content.repeat(4000) }))
+  const rows: [says: string, request: object, translator: Translator, tokens: number][] = [
+    ['pictures of which four come at once', { n: 10, prompt: LONG }, pictures, 30_000],
+    ['a single one', { n: 1, prompt: LONG }, pictures, 10_000],
+    ['a wire that makes all at once', { n: 10, prompt: LONG }, plain, 10_000],
+    ['prompts that are answered one by one', { messages, prompts: true }, one, 2000],
+  ]
+  for (const [says, request, translator, tokens] of rows) {
+    const facts = { request: { model: 'm', ...request }, target: target({ translator }) }
+    const ex = exchange('prompt' in request ? { ...facts, endpoint: images[0]! } : facts)
+    t.equal(ex.promptUsage.prompt, tokens, says)
+  }
+})

@@ -2,6 +2,7 @@
 import type { Exchange } from '../../core/exchange.ts'
 import { addPages } from '../../core/media.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../../core/money.ts'
+import { repeatsOf } from '../../core/prompt-estimate.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
@@ -31,6 +32,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const usage: Usage = ex.promptUsage
   addPages(usage, ex.native?.pages)
   for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
+  if (usage.image_input) usage.image_input *= repeatsOf(ex)
   const rates = ratesFor(price, usage.prompt ?? 0)
   // Images that cost by their tokens are a part of the answer's.
   const outputImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)

@@ -135,7 +135,7 @@ export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
     wire: (images ?? edits)!.wire,
     bridged: true,
     ...((images?.inlineMedia || edits?.inlineMedia) && { inlineMedia: true }),
-    fanOut: fanOut(callOf),
+    fanOut: fanOut(callOf, images ?? edits!),
     encode(request, target) {
       refuse(request)
       const { input, translator } = callOf(request)
@@ -161,6 +161,8 @@ function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>
   if (param) throw errors.unsupported(`"${model}" makes images alone: leave "${param}" out.`, param)
 }
 
+const imagesOf = (config: ChatRequest['image_config']): number => Math.min(MAX_N, Math.floor(config?.n ?? 1))
+
 /** The last user message: its text is the prompt. */
 function imageRequestOf({
   model,
@@ -176,7 +178,7 @@ function imageRequestOf({
   return {
     model,
     prompt,
-    n: Math.min(MAX_N, Math.floor(config?.n ?? 1)),
+    n: imagesOf(config),
     size: config?.image_size === 'auto' ? undefined : config?.image_size,
     aspect_ratio: config?.aspect_ratio,
     quality: config?.image_quality,
@@ -195,7 +197,11 @@ function imageRequestOf({
 }
 
 /** By images, as the wire itself splits; of the ends of the answers one is enough. */
-const fanOut = (callOf: (request: Readonly<ChatRequest>) => ImageCall): FanOut<'chat'> => ({
+const fanOut = (
+  callOf: (request: Readonly<ChatRequest>) => ImageCall,
+  { fanOut: own }: Translator<'images' | 'image_edits'>,
+): FanOut<'chat'> => ({
+  repeats: ({ image_config: config }, target) => own?.repeats?.({ n: imagesOf(config) } as ImageRequest, target) ?? 1,
   split(request, target: Target) {
     const { input, translator } = callOf(request)
     const parts = translator.fanOut?.split(input, target) ?? [input]

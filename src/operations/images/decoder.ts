@@ -125,11 +125,17 @@ const isImage = ({ b64 }: GeneratedImage): boolean =>
   sniffImage(typeof b64 === 'string' ? b64 : b64.text(HEAD_CHARACTERS)) !== undefined
 const HEAD_CHARACTERS = 64
 
+/** Images of one request. */
+function eachOf(mostOf: (externalId: string) => number, { mapping }: Target): number {
+  const most = mostOf(mapping.externalId)
+  return Math.min(most, mapping.maxImageN ?? most)
+}
+
 /** For wires that make so many images of a model at once, or as many as its mapping says, if that is less. */
 export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string) => number) => ({
-  split(input: Readonly<R>, { mapping }: Target): readonly R[] {
-    const most = mostOf(mapping.externalId)
-    const each = Math.min(most, mapping.maxImageN ?? most)
+  repeats: (input: Readonly<R>, target: Target): number => Math.ceil(input.n / eachOf(mostOf, target)),
+  split(input: Readonly<R>, target: Target): readonly R[] {
+    const each = eachOf(mostOf, target)
     const parts: R[] = []
     for (let left = input.n; left > 0; left -= each) parts.push({ ...input, n: Math.min(left, each) })
     return parts
