@@ -1,6 +1,7 @@
 /** The images of an edit, in a JSON body or in a form, as official clients send them (docs/contract.md#images). */
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
+import { withoutSpace } from '../core/wire.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
 import { formBody } from './form.ts'
@@ -60,10 +61,12 @@ export function imageFromFile(file: Upload, param: string): ImageInput {
   return { file, type }
 }
 
-/** Throws a GatewayError for an address that is not public, and for data that is not an image. */
-export function imageFromUrl(url: string, param: string): ImageInput {
-  assertImageUrl(url, param)
-  if (!/^data:/i.test(url)) return { url }
+/** Throws a GatewayError for an address that is not public, and for data that is not an image; it loses its line breaks. */
+export function imageFromUrl(given: string, param: string): ImageInput {
+  assertImageUrl(given, param)
+  if (!/^data:/i.test(given)) return { url: given }
+  // Once, and not for each request that stands for this one.
+  const url = withoutSpace(given)
   const type = imageType(headOf(url, HEADER_CHARACTERS))
   if (type === undefined) throw errors.fileNotAnImage(param)
   return { url, type }

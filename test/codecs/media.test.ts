@@ -54,6 +54,9 @@ t.test('an edit is one request, whether it comes as a form or as JSON', async t 
     ex,
   )
   t.match(json, { ...common, stream: false, images: [{ type: 'image/gif' }], mask: { type: 'image/png' } })
+  const broken = `${dataUrl(gif).slice(0, -6)}\r\n${dataUrl(gif).slice(-6)}\r\n`
+  const { images } = imageEdits.decode({ ...common, images: [{ image_url: broken }] }, ex)
+  t.equal(images[0]!.url, dataUrl(gif), 'without line breaks')
   t.match(
     imageEdits.decode(
       formOf([

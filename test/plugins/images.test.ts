@@ -7,9 +7,11 @@ import { plugin as openai } from '../../plugins/openai.ts'
 import { imageIn } from '../../plugins/shared/images/base64.ts'
 import { plugin as xai } from '../../plugins/xai.ts'
 import { Upload } from '../../src/core/body.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Target, Translator } from '../../src/core/translator.ts'
 import { atOnce } from '../../src/lib/in-turns.ts'
+import { chatOverImages } from '../../src/operations/images/bridge.ts'
 import type {
   Base64Slice,
   GeneratedImages,
@@ -17,6 +19,7 @@ import type {
   ImageRequest,
 } from '../../src/operations/images/request.ts'
 import { thrown } from '../core/kit.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { deepFreeze, target } from './wire-kit.ts'
 
 type Wire = Translator<'images' | 'image_edits'>
@@ -313,6 +316,35 @@ t.test('requests for more pictures than a model makes at once are several', asyn
       parts,
       `${wire} ${id}`,
     )
+  }
+})
+
+t.test('requests that stand for one read its images once', async t => {
+  const url = `${dataUrl}${' AAAA'.repeat(600_000)}`
+  const chat = chatOverImages(new Map([['image_edits', wires.get('gemini.image-edits')!]]))!
+  const content = [
+    { type: 'image_url', image_url: { url } },
+    { type: 'text', text: 'a cat' },
+  ]
+  const asked = { model: 'm', messages: [{ role: 'user', content }] }
+  const edits = wires.get('gemini.image-edits')!
+  const rows: [says: string, wire: Translator, input: (n: number) => object][] = [
+    ['edits', edits as unknown as Translator, n => request({ images: [{ url, type: 'image/png' }], n })],
+    ['chat', chat as unknown as Translator, n => ({ ...structuredClone(asked), image_config: { n } })],
+  ]
+  for (const [says, wire, input] of rows) {
+    const least = (n: number) =>
+      Math.min(
+        ...[1, 2, 3].map(() => {
+          const given = input(n) as ChatRequest
+          return cpuMs(() => {
+            for (const part of wire.fanOut!.split(given, offer())) wire.encode(part, offer(), false)
+          })
+        }),
+      )
+    least(1)
+    const [one, ten] = [least(1), least(10)]
+    t.ok(ten < 3 * one, `${says}: ${one} ms, and ${ten} ms for ten`)
   }
 })
 

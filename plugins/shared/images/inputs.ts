@@ -3,16 +3,34 @@ import { errors, type ImageInput, parseDataUrl, type WireRequest } from '../../.
 
 type FilePart = NonNullable<WireRequest['files']>[number]
 
-/** Without its type. Addresses were fetched before: a wire that sends images as data has `inlineMedia`. */
-export function base64Of({ file, url = '' }: ImageInput): string {
-  if (file) return file.base64()
-  const data = parseDataUrl(url)
-  if (!data) throw errors.internal(new Error('an image was not fetched'))
-  return data.base64
+/** What a data URL holds. */
+interface ImageData {
+  readonly base64: string
+  pieces?: readonly Buffer[]
 }
 
+/** To read a large image takes tens of milliseconds, and its memory: requests that stand for one share it. */
+const read = new WeakMap<ImageInput, ImageData>()
+
+/** Addresses were fetched before: a wire that sends images as data has `inlineMedia`. */
+function dataOf(input: ImageInput): ImageData {
+  const known = read.get(input)
+  if (known) return known
+  const data = parseDataUrl(input.url ?? '')
+  if (!data) throw errors.internal(new Error('an image was not fetched'))
+  read.set(input, data)
+  return data
+}
+
+/** Without its type. */
+export const base64Of = (input: ImageInput): string => input.file?.base64() ?? dataOf(input).base64
+
+/** Characters that hold the type of a data URL. */
+const HEAD = 1024
+
 /** `image/png`, as its first bytes prove. */
-export const typeOf = ({ type, url = '' }: ImageInput): string => type ?? parseDataUrl(url)?.mime ?? 'image/png'
+export const typeOf = ({ type, url = '' }: ImageInput): string =>
+  type ?? parseDataUrl(url.slice(0, HEAD))?.mime ?? 'image/png'
 
 /** As a data URL, or the address that it has. */
 export const urlOf = (input: ImageInput): string => input.url ?? input.file!.base64(`data:${typeOf(input)};base64,`)
@@ -21,6 +39,11 @@ export const urlOf = (input: ImageInput): string => input.url ?? input.file!.bas
 export function fileOf(input: ImageInput, name: string, basename: string): FilePart {
   const contentType = typeOf(input)
   const extension = contentType === 'image/jpeg' ? 'jpg' : contentType.slice('image/'.length)
-  const pieces = input.file?.pieces ?? [Buffer.from(base64Of(input), 'base64')]
+  const pieces = input.file?.pieces ?? piecesOf(dataOf(input))
   return { name, filename: `${basename}.${extension}`, contentType, pieces }
+}
+
+const piecesOf = (data: ImageData): readonly Buffer[] => {
+  data.pieces ??= [Buffer.from(data.base64, 'base64')]
+  return data.pieces
 }

@@ -161,6 +161,16 @@ function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>
   if (param) throw errors.unsupported(`"${model}" makes images alone: leave "${param}" out.`, param)
 }
 
+type ImagePart = Extract<ContentPart, { type: 'image_url' }>
+const inputs = new WeakMap<ImagePart, ImageInput>()
+
+/** The same for the same part, so that requests which stand for one read its image once. */
+function inputOf(part: ImagePart): ImageInput {
+  const input = inputs.get(part) ?? { url: part.image_url.url }
+  inputs.set(part, input)
+  return input
+}
+
 const imagesOf = (config: ChatRequest['image_config']): number => Math.min(MAX_N, Math.floor(config?.n ?? 1))
 
 /** The last user message: its text is the prompt. */
@@ -190,7 +200,7 @@ function imageRequestOf({
     stream: false,
     partial_images: undefined,
     user: user ?? undefined,
-    images: parts.flatMap(part => (part.type === 'image_url' ? [{ url: part.image_url.url }] : [])),
+    images: parts.flatMap(part => (part.type === 'image_url' ? [inputOf(part)] : [])),
     mask: undefined,
     input_fidelity: undefined,
   }
