@@ -15,12 +15,13 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { Json } from '../../src/core/json.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
-import type { Translator } from '../../src/core/translator.ts'
+import type { FanOut, Translator } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache.ts'
 import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { translate } from '../../src/filters/translate/index.ts'
 import { applyQuirks } from '../../src/filters/translate/quirks.ts'
+import type { ImageRequest } from '../../src/operations/images/request.ts'
 import { byName, eventsOf, exchange, principal, text, thrown } from '../core/kit.ts'
 import { inLoop } from '../helpers/in-loop.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'
@@ -164,6 +165,33 @@ t.test('a request is encoded for its target, without what the mapping does not a
     t.strictSame(encoded.pop(), [sent, stream], says)
     t.ok('heat' in ex.outbound!.body, says)
   }
+})
+
+t.test('requests that stand for one repeat a bounded length of it, where they repeat it', async t => {
+  const large = 'x'.repeat(20 * 1024 * 1024)
+  const encoded: number[] = []
+  const ask = async (fanOut: Partial<FanOut>, parts: number) => {
+    const translator: Translator = {
+      ...target().translator,
+      encode(input) {
+        encoded.push((input as ImageRequest).n)
+        return { path: '/', body: { large } }
+      },
+      fanOut: {
+        split: input => Array.from({ length: parts }, (_, n) => ({ ...input, n }) as never),
+        join: () => [],
+        ...fanOut,
+      },
+    }
+    const ex = exchange({ request, target: { ...target(), translator } })
+    const got = await run(translate, {}, {}, ex)
+    return got instanceof GatewayError ? got : ex.outboundParts?.length
+  }
+  t.equal(await ask({ repeats: () => 6 }, 6), 6)
+  t.strictSame(encoded.splice(0), [0, 1, 2, 3, 4, 5])
+  t.match(await ask({ repeats: () => 7 }, 7), { status: 400, param: 'n', failover: true, message: /fewer images/ })
+  t.strictSame(encoded.splice(0), [0], 'the others are not made')
+  t.equal(await ask({}, 7), 7, 'parts of which each is another')
 })
 
 t.test('what only one wire can carry is not sent by another', async t => {

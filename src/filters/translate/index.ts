@@ -4,11 +4,15 @@ import type { Exchange, RequestEncoding } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import { s } from '../../core/schema.ts'
-import { nativeFormOf, type Target, type WireRequest } from '../../core/translator.ts'
+import { weigh } from '../../core/stringify-steps.ts'
+import { type FanOut, nativeFormOf, type RequestPart, type Target, type WireRequest } from '../../core/translator.ts'
 import { Audio } from './audio.ts'
 import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
+
+/** Characters that the requests which stand for one may repeat, all together: each of them is made in one step. */
+const MAX_REPEATED = 128 * 1024 * 1024
 
 /** Sets `Exchange.outbound`, or `outboundParts` for a fan-out. Throws 400 for what the target's wire cannot carry. */
 export const translate: FilterFactory<object> = {
@@ -101,7 +105,7 @@ class Encoding implements RequestEncoding {
       // Answers that are put together come whole.
       if (parts.length > 1) {
         ex.fanOut = fanOut
-        ex.outboundParts = parts.map(part => ({ request: this.#request(part, false), input: part }))
+        ex.outboundParts = this.#parts(parts, fanOut!)
         ex.outbound = ex.outboundParts[0]!.request
       } else {
         ex.outboundParts = undefined
@@ -111,6 +115,19 @@ class Encoding implements RequestEncoding {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
     }
+  }
+
+  #parts(parts: readonly Ops[Op][], { repeats }: FanOut): RequestPart[] {
+    const first = this.#request(parts[0]!, false)
+    const repeated = repeats ? weigh(first.body) * parts.length : 0
+    if (repeated > MAX_REPEATED) {
+      const several = `${parts.length} requests to this provider stand for it, and would repeat ${repeated} characters`
+      throw errors.invalidParameters(
+        `n: ${several}, of at most ${MAX_REPEATED}; ask for fewer images, or send smaller ones.`,
+        'n',
+      )
+    }
+    return parts.map((input, at) => ({ request: at === 0 ? first : this.#request(input, false), input }))
   }
 
   #request(input: Ops[Op], stream: boolean): WireRequest {
