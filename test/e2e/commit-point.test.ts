@@ -11,7 +11,8 @@ const delta = (inner: object, finish: string | null = null) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: inner, finish_reason: finish }] })}\n\n`
 /** Without end: what no client sees, text, and a call whose arguments are no object. */
 const floods: Record<string, string> = {
-  usage: 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n',
+  // Long, so that the bound is reached before a client would see that its answer is waited for.
+  usage: `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 }, pad: 'x'.repeat(4000) })}\n\n`,
   text: delta({ content: 'x'.repeat(1000) }),
   call: delta({ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: 'y'.repeat(1000) } }] }),
 }
