@@ -93,6 +93,30 @@ t.test('SF-07 however a stream is cut into chunks, its frames are the same', asy
   t.doesNotThrow(() => fc.assert(holds, { numRuns: 500 }))
 })
 
+t.test('a chunk of short lines takes time in proportion to its length, wherever it has a carriage return', t => {
+  const least = (lines: number) => {
+    const chunk = Buffer.from(`${'\n'.repeat(lines)}${'\u0d0d'.repeat(lines / 4)}\ra`)
+    return Math.min(...[1, 2, 3].map(() => cpuMs(() => void new SseFraming().push(chunk))))
+  }
+  least(100)
+  const took = least(20_000)
+  t.ok(took < 100, `${took} ms of CPU for 20,000 lines`)
+  t.end()
+})
+
+t.test('the lines of an event that is not whole count, however short they are', t => {
+  const framing = new SseFraming()
+  const chunk = Buffer.from('data\n'.repeat(10_000))
+  framing.push(chunk)
+  const { pending } = framing
+  t.ok(pending > 300_000, `${pending} for 10,000 lines, each of which is an object of 32 bytes`)
+  framing.push(chunk)
+  t.equal(framing.pending, 2 * pending)
+  t.strictSame(shown(framing.push(Buffer.from('\n'))), ['\n'.repeat(19_999)])
+  t.ok(framing.pending < 64)
+  t.end()
+})
+
 t.test('S16 a long line is read in linear time, up to 32 MiB', async t => {
   const chunk = Buffer.alloc(16 * 1024, 'x')
   const framing = new SseFraming()

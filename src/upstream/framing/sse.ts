@@ -7,6 +7,8 @@ import type { Framing } from './framing.ts'
 
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
 const MAX_STRAY_CHARACTERS = 64 * 1024
+/** Of the object that the parser keeps for each line of an event, in characters. */
+const LINE = 32
 
 function isJson(text: string): boolean {
   if (!/^\s*[[{]/.test(text)) return false
@@ -24,6 +26,8 @@ export class SseFraming implements Framing {
   #frames: Frame[] = []
   #first = true
   #overflow = false
+  /** The text so far ends in a carriage return, which may be half of the end of a line. */
+  #isHalf = false
   /** Lines outside of events: some providers write errors there, as bare JSON (docs/wire-sources.md#gemini). */
   #stray = ''
   readonly #text = new StringDecoder('utf8')
@@ -60,13 +64,28 @@ export class SseFraming implements Framing {
     return frames
   }
 
-  #feed(text: string): Frame[] {
+  #feed(given: string): Frame[] {
+    const text = this.#withNewlines(given)
     if (text !== '') this.#parser.feed(text)
     if (this.#overflow) throw errors.invalidAnswer('one event is larger than 32 MiB')
     const frames = this.#frames
     this.#frames = []
     // What follows the last event is at most all of this text.
-    this.pending = text.length + (frames.length > 0 ? 0 : this.pending)
+    this.pending = frames.length > 0 ? text.length : this.pending + text.length + LINE * linesIn(text)
     return frames
   }
+
+  /** Each line ends in a newline: the parser looks for a carriage return anew behind each line, up to the end of the text. */
+  #withNewlines(given: string): string {
+    let text = this.#isHalf ? `\r${given}` : given
+    this.#isHalf = text.endsWith('\r')
+    if (this.#isHalf) text = text.slice(0, -1)
+    return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text
+  }
+}
+
+function linesIn(text: string): number {
+  let lines = 0
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++
+  return lines
 }
