@@ -17,6 +17,7 @@ import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { gemini } from '../../src/endpoints/gemini.ts'
 import { thrown } from '../core/kit.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 
 type Json = Record<string, unknown>
@@ -94,6 +95,21 @@ t.test('a choice among tools', async t => {
   t.strictSame(choice({ mode: 'VALIDATED', allowedFunctionNames: ['b'] }), [['b'], 'auto'])
   const unknown = thrown(() => choice({ mode: 'ANY', allowedFunctionNames: ['c'] })) as GatewayError
   t.equal(unknown.param, 'toolConfig.functionCallingConfig.allowedFunctionNames[0]')
+})
+
+t.test('tools that are allowed by many names take time in proportion to both', t => {
+  const least = (count: number) => {
+    const declarations = Array.from({ length: count }, (_, at) => ({ name: `f${at}` }))
+    const allowedFunctionNames = Array.from({ length: 4 * count }, () => `f${count - 1}`)
+    const toolConfig = { functionCallingConfig: { mode: 'AUTO', allowedFunctionNames } }
+    const body = deepFreeze({ contents: hi, tools: [{ functionDeclarations: declarations }], toolConfig })
+    const run = () => void generateContent.decode(body, exchange(generateContent))
+    return Math.min(...[1, 2, 3].map(() => cpuMs(run)))
+  }
+  least(100)
+  const [one, four] = [least(2000), least(8000)]
+  t.ok(four < 9 * one, `${one} ms, and ${four} ms for four times as many`)
+  t.end()
 })
 
 t.test('responses find their calls by id, or by name and order', async t => {

@@ -50,8 +50,9 @@ function choiceOf(
     const at = `toolConfig.functionCallingConfig.allowedFunctionNames[${i}]`
     throw errors.invalidParameters(`${at}: must name a declared function, got "${name.slice(0, 100)}"`, at)
   }
+  const allowed = new Set(names)
   const left =
-    names.length === 0 ? tools : tools.filter(tool => tool.type === 'function' && names.includes(tool.function.name))
+    allowed.size === 0 ? tools : tools.filter(tool => tool.type === 'function' && allowed.has(tool.function.name))
   switch (config?.mode) {
     case 'NONE':
       return { tools, choice: 'none' }
