@@ -63,9 +63,9 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
         if (blocks.every(isThought) && !message.tool_calls?.length) break
         const turn = draft('assistant')
         // In a turn with thinking, the first block must be thinking (docs/contract.md#messages).
-        const moves = turn.content[0] !== undefined && !isThought(turn.content[0])
-        if (moves) turn.content = [...blocks.filter(isThought), ...turn.content]
-        append(turn.content, moves ? blocks.filter(block => !isThought(block)) : blocks)
+        const moved = turn.content[0] !== undefined && !isThought(turn.content[0]) ? blocks.filter(isThought) : []
+        if (moved.length > 0) turn.content = [...moved, ...turn.content]
+        append(turn.content, moved.length > 0 ? blocks.filter(block => !isThought(block)) : blocks)
         functionCalls(message, at).forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), block: undefined }
           turn.slots.push(slot)

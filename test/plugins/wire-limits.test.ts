@@ -178,6 +178,12 @@ t.test('calls, results and items that are alike take time in proportion to their
       ],
     ],
     [
+      'answers in a row',
+      chatOf(anthropic),
+      4000,
+      count => [asked, ...many(count, () => ({ role: 'assistant', content: 'a' })), asked],
+    ],
+    [
       'pictures of a result',
       chatOf(gemini),
       10_000,
