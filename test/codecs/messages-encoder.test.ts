@@ -214,6 +214,44 @@ t.test('text between the pieces of a call is shown as soon as the call is comple
   t.match(encoder.write([text('you')]), 'you')
 })
 
+t.test('calls that end one by one take time in proportion to what waits behind them', t => {
+  const piece = (index: number, args: string): Event =>
+    ({ type: 'tool', choice: 0, index, id: `c${index}`, name: 'f', args }) as Event
+  const least = (count: number) => {
+    const took = [1, 2, 3].map(() => {
+      const encoder = anthropicMessages.encoder(answering(true))
+      for (let index = 0; index < count / 20; index++) encoder.write([piece(index, '{')])
+      for (let at = 0; at < count; at++) encoder.write([text('a'), { type: 'refusal', choice: 0, text: 'b' }])
+      return cpuMs(() => {
+        for (let index = 0; index < count / 20; index++) encoder.write([piece(index, '}')])
+      })
+    })
+    return Math.min(...took)
+  }
+  least(100)
+  const [one, four] = [least(5000), least(20_000)]
+  t.ok(four < 9 * one, `${one} ms, and ${four} ms for four times as many`)
+  t.end()
+})
+
+t.test('pieces of one text that wait behind a call are written as one', async t => {
+  const encoder = anthropicMessages.encoder(answering(true))
+  const thought = (of: string, signature?: string): Event =>
+    Object.assign(
+      { type: 'reasoning', choice: 0, text: of, format: 'f', block: 1 } as const,
+      signature && { signature },
+    )
+  const waiting = [...'Hello'].map(letter => text(letter))
+  const thoughts = [...[...'Hm'].map(letter => thought(letter)), thought('', 'seal'), thought('more')]
+  encoder.write([{ type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args: '{' }, ...waiting, ...thoughts])
+  const out = String(encoder.write([{ type: 'tool', choice: 0, index: 0, args: '}' }]))
+  t.strictSame(waiting.map(event => 'text' in event && event.text).join(''), 'Hello', 'the events of the answer stay')
+  t.strictSame(
+    payloads(out).flatMap(({ delta }) => (delta as Json)?.text ?? (delta as Json)?.thinking ?? []),
+    ['Hello', 'Hm', 'more'],
+  )
+})
+
 t.test('arguments in many pieces, each of which could be the last, are read in linear time', async t => {
   const encoder = anthropicMessages.encoder(answering(true))
   const piece = (index: number, args: string): Event =>

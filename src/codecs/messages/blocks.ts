@@ -1,5 +1,6 @@
 /** Converts events of an answer to consecutive content blocks, as clients of this wire read them. */
 import type { ChoiceEvent, Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
+import { joins, waitable } from '../joined-pieces.ts'
 import { carry, NATIVE_FORMAT } from './carried.ts'
 import { HiddenReasoning } from './hidden-reasoning.ts'
 import { PendingTool } from './pending-tool.ts'
@@ -28,6 +29,8 @@ export class Blocks {
    * a closed block accepts no more.
    */
   #waiting: (PendingTool | BlockEvent)[] = []
+  /** What of it was written. */
+  #written = 0
   readonly #web: WebResults
   /** Unset when reasoning is shown. */
   readonly #hidden: HiddenReasoning | undefined
@@ -56,7 +59,7 @@ export class Blocks {
     else if (event.type === 'finish') {
       this.#finish = event.reason
       if (event.ending?.wire === WIRE) this.#ending = event.ending.fields
-    } else if (this.#isOwed) this.#waiting.push(event)
+    } else if (this.#isOwed) this.#wait(event)
     else this.#append(event)
   }
 
@@ -78,6 +81,12 @@ export class Blocks {
   /** Whether the open call is missing arguments. */
   get #isOwed(): boolean {
     return this.#open?.type === 'tool' && !this.#open.tool.isComplete
+  }
+
+  #wait(event: BlockEvent): void {
+    const last = this.#waiting.at(-1)
+    const isPiece = !(last instanceof PendingTool) && joins(last, event)
+    if (!isPiece) this.#waiting.push(waitable(event))
   }
 
   #append(event: BlockEvent): void {
@@ -251,14 +260,14 @@ export class Blocks {
 
   /** Writes held content up to a call with missing arguments, or all of it. */
   #goOn(isEnd: boolean): void {
-    const waiting = this.#waiting
-    let at = 0
-    for (; at < waiting.length && (isEnd || !this.#isOwed); at++) {
-      const next = waiting[at]!
+    while (this.#written < this.#waiting.length && (isEnd || !this.#isOwed)) {
+      const next = this.#waiting[this.#written++]!
       if (next instanceof PendingTool) this.#openTool(next)
       else this.#append(next)
     }
-    if (at > 0) this.#waiting = waiting.slice(at)
+    if (this.#written < this.#waiting.length) return
+    this.#waiting = []
+    this.#written = 0
   }
 
   #begin(open: Open): void {

@@ -1,7 +1,8 @@
 /** Events that wait while another item is open. */
 import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
+import { joins, waitable } from '../joined-pieces.ts'
 
-/** First in, first out. Joins the pieces of a call at its start, and adjacent pieces of a text. */
+/** First in, first out. Joins the pieces of a call at its start, and adjacent pieces of a text or a thought. */
 export class WaitingEvents {
   #events: ChoiceEvent[] = []
   #next = 0
@@ -20,8 +21,7 @@ export class WaitingEvents {
       return
     }
     const last = this.#next < this.#events.length ? this.#events.at(-1) : undefined
-    if (event.type === 'text' && last?.type === 'text') last.text += event.text
-    else this.#events.push(event.type === 'text' ? Object.assign({}, event) : event)
+    if (!joins(last, event)) this.#events.push(waitable(event))
   }
 
   shift(): ChoiceEvent | undefined {
