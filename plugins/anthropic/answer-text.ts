@@ -1,5 +1,5 @@
 /** The text of an answer: ends of its blocks, citations, and whether the text is the answer. */
-import type { Event } from '../../src/plugin.ts'
+import { checkBlocks, type Event } from '../../src/plugin.ts'
 
 const passage = (citations: readonly unknown[]): Event => ({ type: 'passage', wire: 'anthropic.messages', citations })
 
@@ -56,7 +56,14 @@ export class AnswerText {
 
   #emit(events: Event[]): Event[] {
     if (this.#held === undefined) return events
-    if (this.#held !== 'dropped') this.#held.push(...events)
+    if (this.#held !== 'dropped') for (const event of events) this.#hold(this.#held, event)
     return []
+  }
+
+  #hold(held: Event[], event: Event): void {
+    const last = held.at(-1)
+    if (last?.type === 'text' && event.type === 'text') last.text += event.text
+    else held.push(event)
+    checkBlocks(held.length)
   }
 }

@@ -1,6 +1,7 @@
 /** Messages answers, whole and streamed, as events (docs/wire-sources.md#anthropic). */
 import {
   append,
+  checkBlocks,
   type Decoder,
   type Event,
   entriesIn,
@@ -173,6 +174,7 @@ export class MessagesDecoder implements Decoder {
       default: {
         const open = openBlock(block, this.#tools, this.#target.provider.id)
         this.#open.set(index, open)
+        checkBlocks(this.#open.size)
         if (open instanceof JsonAnswer) this.#text.drop()
         if (open.isTool) {
           this.#tools += 1

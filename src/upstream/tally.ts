@@ -42,9 +42,9 @@ export class Tally {
   readonly #countsRest: boolean
   /** Text after a call, or in a phase, may wait for the end: some clients' wires have an order of their own. */
   #waits = false
-  /** The kind of the last event, and how often it has changed. */
+  /** The kind of the last text, how often it has changed, and what else is a part by itself. */
   #kind: Event['type'] | undefined
-  #runs = 0
+  #parts = 0
 
   /**
    * `isHeld`: all of it is held until its end. `countsRest`: what a frame holds beside its events counts as kept, since
@@ -82,10 +82,22 @@ export class Tally {
           this.#text += event.text.length
           passed += event.text.length
           added += event.signature === undefined && event.data === undefined ? event.text.length : characters
+          if (this.#waits) added += WAITING
           if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
           break
         case 'phase':
           this.#waits = true
+          checkBlocks(++this.#parts)
+          added = characters
+          break
+        case 'refusal':
+          if (event.choice === 0) this.#run(event.type)
+          added = characters
+          break
+        case 'native':
+        case 'image':
+        case 'passage':
+          checkBlocks(++this.#parts)
           added = characters
           break
         case 'tool':
@@ -106,6 +118,7 @@ export class Tally {
           break
         case 'source':
           this.#text += event.url.length + (event.title?.length ?? 0)
+          checkBlocks(++this.#parts)
           added = characters
           break
         default:
@@ -117,11 +130,11 @@ export class Tally {
     this.#kept += events.length === 0 ? characters : Math.min(added, characters)
   }
 
-  /** Text and reasoning by turns are as many blocks of a held answer; wires that have blocks show one choice. */
+  /** Text and reasoning by turns are as many blocks, which may wait for the end; wires that have blocks show one choice. */
   #run(kind: Event['type']): void {
-    if (!this.#isHeld || kind === this.#kind) return
+    if (!(this.#isHeld || this.#waits) || kind === this.#kind) return
     this.#kind = kind
-    checkBlocks(++this.#runs)
+    checkBlocks(++this.#parts)
   }
 
   #block(key: number): void {

@@ -541,6 +541,39 @@ t.test('what a stream keeps is as little as what a whole answer may hold', async
   t.match(blocks, { type: 'error', error: failure(/more than 10,000 blocks/) })
 })
 
+t.test('what a client gets at the end of a stream alone has 10,000 parts at most', async t => {
+  const started = { type: 'message_start', message: {} }
+  const block = (index: number) => ({ type: 'content_block_start', index, content_block: { type: 'acme' } })
+  const stopped = (index: number) => ({ type: 'content_block_stop', index })
+  const begun = delta({ tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: '{' } }] })
+  const count = 10_002
+  const rows: [says: string, wire: Translator, events: readonly string[], endpoint?: Endpoint][] = [
+    ['blocks that do not end', messages, [started, ...many(count, block)].map(event => JSON.stringify(event))],
+    [
+      'blocks of its own',
+      messages,
+      [started, ...many(count, at => [block(at), stopped(at)]).flat()].map(event => JSON.stringify(event)),
+    ],
+    ['images', chatWire, many(count, () => delta({ images: [{ image_url: { url: 'a' } }] })), responsesEndpoint],
+    [
+      'refusals and text by turns',
+      chatWire,
+      many(count, at => delta(at % 2 ? { content: 'a' } : { refusal: 'b' })),
+      responsesEndpoint,
+    ],
+    [
+      'thoughts and text by turns behind a call',
+      chatWire,
+      [begun, ...many(count, at => delta(at % 2 ? { content: 'a' } : { reasoning_content: 'b' }))],
+    ],
+  ]
+  for (const [says, wire, events, endpoint] of rows) {
+    const { events: told, thrown } = await outcome(wire, events, true, undefined, endpoint)
+    const last = told.at(-1)
+    t.match(thrown ?? (last?.type === 'error' && last.error), failure(/more than 10,000 blocks/), says)
+  }
+})
+
 t.test('an address that is cited a thousand times is written as often, and no longer than any address is', async t => {
   const markers = '[1]'.repeat(1000)
   const cited = (url: string) =>
