@@ -29,6 +29,7 @@ export class AnswerUsage {
   #contentType = ''
   #begun = false
   #billed: Partial<Usage> | undefined
+  #known: (Pick<Exchange, 'target' | 'request'> & { readonly expected: Expected }) | undefined
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -70,7 +71,17 @@ export class AnswerUsage {
     this.reprice()
   }
 
+  /** Made once for each target: a stream may report with each of its events. */
   readonly #expected = (): Expected => {
+    const { target, request } = this.#ex
+    const known = this.#known
+    if (known && known.target === target && known.request === request) return known.expected
+    const expected = this.#expectedNow()
+    this.#known = { target, request, expected }
+    return expected
+  }
+
+  #expectedNow(): Expected {
     const { target, request, operation, native } = this.#ex
     const usage = this.#ex.promptUsage
     addPages(usage, native?.pages)
