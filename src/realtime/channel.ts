@@ -70,6 +70,11 @@ export class Channel {
     this.socket.send(text)
   }
 
+  /** It is closed or stopped: nothing more of it counts. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
   /** Bytes that are kept for it: what waits to be taken or sent, and a message that is not whole yet. */
   get held(): number {
     return this.#bytes + this.socket.waiting + Math.max(0, this.socket.received - this.#seen)

@@ -11,6 +11,8 @@ import { shownEvent } from './shown.ts'
 /** What an event of the provider may do to its session. */
 export interface SessionActions {
   isEnding(): boolean
+  /** What runs was settled, or is about to be: no event of the provider counts any more. */
+  isOver(): boolean
   /** Sends nothing to a client that has left. */
   toClient(text: string): void
   toProvider(text: string): void
@@ -62,6 +64,8 @@ export class ProviderEvents {
     const masked = text === undefined ? undefined : this.#masked(text)
     const read = masked === undefined ? undefined : readInTurns(masked)
     const event = read instanceof Promise ? await read : read
+    // It may have ended while a large event was read: what that would begin is never settled.
+    if (this.#session.isOver()) return
     if (!event) {
       this.#session.upstreamFailed('it sent a message that is no event')
       return

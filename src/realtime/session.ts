@@ -146,6 +146,7 @@ export class Session {
   #actions(): SessionActions {
     return {
       isEnding: () => this.#ending,
+      isOver: () => this.#provider.ended,
       toClient: text => {
         if (this.#clientOpen) this.#client.send(text)
       },

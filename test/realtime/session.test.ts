@@ -312,6 +312,18 @@ t.test('a transcript whose money is being held when both sides leave is charged'
   t.equal(charges.held, 0)
 })
 
+t.test('a large event that is being read when its provider leaves holds no money', async t => {
+  const { session, client, provider, charges } = await opened()
+  client.message(transcribing)
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  await settle()
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1', more: 'x'.repeat(3_000_000) })
+  provider.left()
+  await session.ended
+  await settle()
+  t.strictSame([charges.held, charges.settled], [0, []])
+})
+
 t.test('what is held for a response counts all of its conversation, whatever other responses report', async t => {
   const speech = { type: 'message', content: [{ type: 'input_audio', audio: second.repeat(10) }] }
   /** 10 seconds of 10 tokens each, and 1,000 of text. */
