@@ -4,8 +4,9 @@ import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { addPages } from './media.ts'
-import { type Cost, costOf, noCost } from './money.ts'
+import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
+import { extrasOf, requestsOf } from './prompt-estimate.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
 /** Tokens per second, at most, at which hidden thinking is estimated: an answer sent in one burst measures far more. */
@@ -30,6 +31,7 @@ export class AnswerUsage {
   #begun = false
   #billed: Partial<Usage> | undefined
   #known: (Pick<Exchange, 'target' | 'request'> & { readonly expected: Expected }) | undefined
+  #of: Requests | undefined
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -56,11 +58,12 @@ export class AnswerUsage {
   }
 
   /** What is not plausible of a report is estimated, as what is missing from one. */
-  reported({ usage: report, billed, estimated, read }: Extract<Event, { type: 'usage' }>): void {
+  reported({ usage: report, billed, estimated, read, of }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
     this.#billed = billed && plausible(billed, this.#expected)
+    this.#of = usage === report ? of : undefined
     if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
@@ -85,11 +88,17 @@ export class AnswerUsage {
     const { target, request, operation, native } = this.#ex
     const usage = this.#ex.promptUsage
     addPages(usage, native?.pages)
-    const extras = request && target && operation.extras?.(request, target.mapping.model)
-    if (extras) mergeUsage(usage, extras)
+    if (request && target) mergeUsage(usage, extrasOf(this.#ex))
     const output = request && operation.output?.(request)
     const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
     return { usage, longest, written: output ? maxOutput * output.choices : 0 }
+  }
+
+  /** The requests that the usage is the sum of; undefined for one. */
+  get of(): Requests | undefined {
+    if (this.#of) return this.#of
+    const count = requestsOf(this.#ex)
+    return count > 1 ? { count } : undefined
   }
 
   /** What the price depends on has changed. */
@@ -133,7 +142,7 @@ export class AnswerUsage {
 
   /** Whether anything had to be estimated. */
   #complete(usage: Usage, cut: boolean): boolean {
-    const { isOwed, timings, operation, target, request } = this.#ex
+    const { isOwed, timings, operation, target } = this.#ex
     if (cut && timings.firstToken === 0 && !isOwed) {
       usage.prompt ??= 0
       usage.completion ??= 0
@@ -154,7 +163,7 @@ export class AnswerUsage {
       // The client left before usage was reported: charge what the request may have cost.
       const isSilent = timings.firstToken === 0 ? usage.completion === undefined : Object.keys(usage).length === 0
       assumed = isOwed && isSilent
-      if (assumed) mergeUsage(usage, operation.extras?.(request!, target!.mapping.model) ?? {})
+      if (assumed) mergeUsage(usage, extrasOf(this.#ex))
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.
       if (target?.price && !isPaidByTokens(usage, target.price)) {

@@ -45,9 +45,9 @@ interface Counted {
 
 /**
  * The units of an answer that a price list charges for, each token counted once: cached, audio and image tokens are
- * taken from the totals in which providers report them.
+ * taken from the totals in which providers report them. `requests`: as many as a provider that counts none has had.
  */
-export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted {
+export function count(usage: Usage, rates: Rates, { perImage }: Price, requests = 1): Counted {
   const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
   const completion = units(usage.completion)
   const outputImages = units(usage.output_images)
@@ -76,7 +76,7 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
           : units(usage.image_output),
     outputImages,
     audioOutput: has(rates.output_audio, usage.output_audio),
-    requests: usage.request === undefined ? 1n : units(usage.request),
+    requests: usage.request === undefined ? BigInt(requests) : units(usage.request),
     searches: units(usage.web_search),
     pages: units(usage.ocr_page) + (rates.ocr_page_annotated === undefined ? units(usage.ocr_page_annotated) : 0n),
     annotated: has(rates.ocr_page_annotated, usage.ocr_page_annotated),

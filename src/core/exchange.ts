@@ -360,6 +360,9 @@ export class Exchange {
   /** Price terms besides usage: as requested, later as served. */
   get terms(): Terms {
     const requested = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
-    return this.servedTier === undefined ? (requested ?? {}) : { ...requested, tier: this.servedTier }
+    const { servedTier: tier } = this
+    const { of } = this.#answer
+    if (tier === undefined && !of) return requested ?? {}
+    return { ...requested, ...(tier !== undefined && { tier }), of }
   }
 }

@@ -29,6 +29,15 @@ export interface Terms {
   readonly tier?: string | undefined
   /** Keys into prices by size; the first that is known counts. */
   readonly sizes?: readonly string[] | undefined
+  /** What the usage is the sum of; one request where it is absent. */
+  readonly of?: Requests | undefined
+}
+
+/** Several requests that stand for one: each is charged for, and none has the rates of their prompts' sum. */
+export interface Requests {
+  readonly count: number
+  /** Tokens of the longest prompt; absent where only their sum is known. */
+  readonly longest?: number
 }
 
 /** Cost of one request, by part; the parts before `total` sum to it. */
@@ -100,8 +109,8 @@ const FINE = MILLION * MILLION * HOUR_MS
  */
 export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}): Cost | null {
   if (!price) return null
-  const rates = ratesFor(price, usage.prompt ?? 0)
-  const counted = count(usage, rates, price)
+  const rates = ratesFor(price, terms.of?.longest ?? usage.prompt ?? 0)
+  const counted = count(usage, rates, price, terms.of?.count)
   const perSecond = rateOf(price.perSecond, terms)
   const perImage = rateOf(price.perImage, terms)
   if (isUnknown(counted, rates, perSecond, perImage)) return null

@@ -135,10 +135,12 @@ export interface TokenCount {
 export interface FanOut<O extends Op = Op> {
   /** The requests that stand for one; itself alone where one is enough. */
   split(input: Readonly<Ops[O]>, target: Target): readonly Ops[O][]
+  /** How many these are. */
+  count(input: Readonly<Ops[O]>, target: Target): number
   /** One answer of the events of each, without usage and in order. */
   join(answers: readonly (readonly Event[])[]): Event[]
-  /** How many requests each hold the whole prompt, which is paid as often; 1 where it is left out: they share it out. */
-  repeats?(input: Readonly<Ops[O]>, target: Target): number
+  /** Each holds the whole prompt, which is paid as often; otherwise they share it out. */
+  readonly repeats?: true
   /** Each answer has its place: what a provider refuses to make for one request, it refuses for all. */
   readonly ordered?: true
 }

@@ -78,9 +78,10 @@ function withCharge(event: Event): Event {
   return finish
 }
 
-/** The sum over the answers; of each, the reports are cumulative. */
+/** The sum over the answers, each of which is a request; of each, the reports are cumulative. */
 function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
-  const sum: UsageReport = { type: 'usage', usage: {} }
+  const of = { count: answers.length, longest: 0 }
+  const sum: UsageReport = { type: 'usage', usage: {}, of }
   const billed: Usage = {}
   for (const events of answers) {
     const usage: Usage = {}
@@ -91,6 +92,7 @@ function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
       less = event.billed
       if (event.estimated) sum.estimated = true
     }
+    of.longest = Math.max(of.longest, usage.prompt ?? 0)
     add(sum.usage, usage)
     add(billed, { ...usage, ...less })
     if (less) sum.billed = billed

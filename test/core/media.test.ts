@@ -3,13 +3,16 @@ import t from 'tap'
 import { nativeOf as geminiNative } from '../../src/codecs/gemini/native.ts'
 import { nativeOf as messagesNative } from '../../src/codecs/messages/native.ts'
 import type { Price } from '../../src/core/money.ts'
-import type { NativeRequest, Target } from '../../src/core/translator.ts'
+import type { NativeRequest, Target, Translator } from '../../src/core/translator.ts'
+import { chat } from '../../src/endpoints/chat.ts'
+import { images } from '../../src/endpoints/images.ts'
 import { moderations } from '../../src/endpoints/moderations.ts'
 import { ocr } from '../../src/endpoints/ocr.ts'
 import { rerank } from '../../src/endpoints/rerank.ts'
 import { speech } from '../../src/endpoints/speech.ts'
 import { transcriptions } from '../../src/endpoints/transcriptions.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
+import { imageFanOut } from '../../src/operations/images/decoder.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 import { flat } from './prices.ts'
@@ -50,6 +53,24 @@ t.test('a hold is the cost of the request: exact where it can be computed before
     ex.target = to
     const held = estimate(ex)
     t.equal(held && costWith(held, 0), nano, says)
+  }
+})
+
+t.test('each of several requests for one is held for, at the rates of its own prompt', async t => {
+  const dear = { prompt: PICO / 100_000n, completion: 0n, request: PICO / 100n }
+  const price: Price = { rates: { ...dear, prompt: PICO / 1_000_000n }, tiers: [{ above: 1000, rates: dear }] }
+  const text = 'x'.repeat(3200)
+  const prompts = { model: 'm', messages: [{ role: 'user', content: text }], max_tokens: 1 }
+  const many = { ...prompts, prompts: true, messages: Array.from({ length: 20 }, () => prompts.messages[0]) }
+  const pictures = { ...target().translator, fanOut: imageFanOut(() => 4) } as Translator
+  const rows: [says: string, endpoint: typeof chat, request: object, translator: Translator, nano: bigint][] = [
+    ['one prompt', chat, prompts, target().translator, 10_800_000n],
+    ['twenty, which are long together', chat, many, target().translator, 20n * 10_000_000n + 160_000_000n],
+    ['ten pictures', images[0]!, { model: 'm', n: 10, prompt: text }, pictures, 3n * 10_800_000n],
+  ]
+  for (const [says, endpoint, request, translator, nano] of rows) {
+    const ex = exchange({ endpoint, request, target: { ...offer(price), translator } })
+    t.equal(costWith(estimate(ex)!, 0), nano, says)
   }
 })
 

@@ -4,14 +4,14 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
-import { formatMoney } from '../../src/core/money.ts'
+import { formatMoney, type Price } from '../../src/core/money.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { BodyMemory } from '../../src/upstream/body-memory.ts'
 import { fannedOut } from '../../src/upstream/fan-out.ts'
 import { exchange, text } from '../core/kit.ts'
-import { base, flat } from '../core/prices.ts'
+import { base, flat, rates } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
 
 const used = (prompt: number, completion: number): Event => ({ type: 'usage', usage: { prompt, completion } })
@@ -77,9 +77,46 @@ t.test('what stands for a report in the price is summed as the report is', async
     usage: { prompt: 130, completion: 12 },
     billed: { prompt: 40, completion: 12, input_cache_read: 0 },
     estimated: true,
+    of: { count: 2, longest: 100 },
   })
   const [plain] = await joined([written, written])
-  t.strictSame(plain, used(200, 100))
+  t.strictSame(plain, { ...used(200, 100), of: { count: 2, longest: 100 } })
+})
+
+t.test('parts cost what they would alone: each its request, and the rates of its own length', async t => {
+  const price: Price = {
+    rates: rates({ prompt: '1', completion: '2', request: '0.01' }),
+    tiers: [{ above: 1000, rates: rates({ prompt: '10', completion: '20', request: '0.01' }) }],
+  }
+  const end: Event = { type: 'finish', choice: 0, reason: 'stop' }
+  const answer = (prompt: number): readonly Event[] => [used(prompt, 50), text('a'), end]
+  const rows: [says: string, parts: readonly Part[], cost: string][] = [
+    ['short ones that are long together', [answer(800), answer(800)], '0.0218'],
+    ['a long one', [answer(1200), answer(800)], '0.042'],
+    ['one that is free', [answer(800), refused], '0.0109'],
+  ]
+  for (const [says, parts, cost] of rows) {
+    const ex = exchange({ request, target: target({ mapping: { price } }) })
+    ex.observe(await joined(parts))
+    ex.completeUsage(false)
+    t.equal(formatMoney(ex.cost!.total), cost, says)
+  }
+})
+
+t.test('a client that leaves several requests pays the price of each', t => {
+  const price = flat({ prompt: '1', completion: '2', request: '0.01' })
+  const messages = ['aaaa', 'bbbb', 'cccc'].map(content => ({ role: 'user', content }))
+  const signal = new Cancellation()
+  const ex = exchange({
+    request: { model: 'm', messages, prompts: true },
+    target: target({ mapping: { price } }),
+    signal,
+  })
+  ex.atProvider = true
+  signal.abort(errors.aborted())
+  ex.completeUsage(true)
+  t.equal(formatMoney(ex.cost!.total), '0.030003')
+  t.end()
 })
 
 t.test('as many bodies of one request are sent at the same time as memory has room for', async t => {

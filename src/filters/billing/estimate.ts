@@ -2,7 +2,7 @@
 import type { Exchange } from '../../core/exchange.ts'
 import { addPages } from '../../core/media.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../../core/money.ts'
-import { repeatsOf } from '../../core/prompt-estimate.ts'
+import { extrasOf, repeatsOf, requestsOf } from '../../core/prompt-estimate.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
@@ -28,22 +28,22 @@ export function estimate(ex: Exchange): Estimate | null {
   const request = ex.request!
   const { operation } = ex
   const output = operation.output?.(request)
-  const extras = operation.extras?.(request, mapping.model)
+  const extras = extrasOf(ex)
   const usage: Usage = ex.promptUsage
   addPages(usage, ex.native?.pages)
   for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
-  if (usage.image_input) usage.image_input *= repeatsOf(ex)
-  const rates = ratesFor(price, usage.prompt ?? 0)
+  const longest = (usage.prompt ?? 0) / repeatsOf(ex)
+  const rates = ratesFor(price, longest)
   // Images that cost by their tokens are a part of the answer's.
   const outputImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)
   if (outputImages > 0) usage.output_images = 0
   const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
-  const terms = operation.terms?.(request)
+  const terms = { ...operation.terms?.(request), of: { count: requestsOf(ex), longest } }
   const requested = costOf(usage, price, terms)
   if (!requested) return null
   let base = requested.total
-  let factor = tierFactorOf(price, terms ?? {})
+  let factor = tierFactorOf(price, terms)
   if (factor < MILLION) {
     // A cheaper tier may not be the one that is served.
     factor = MILLION
@@ -51,7 +51,7 @@ export function estimate(ex: Exchange): Estimate | null {
   }
   if (!output) return { base, perMillion: 0n, choices: 1, most: 0 }
   const { choices, limit } = output
-  const images = extras?.output_images ?? 0
+  const images = extras.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown

@@ -7,6 +7,7 @@ import type { FanOut } from '../../core/translator.ts'
 /** Each prompt is a request of its own; choices are renumbered in the order of the prompts. */
 export const promptFanOut: FanOut<'chat'> = {
   ordered: true,
+  count: ({ prompts, messages }) => (prompts ? messages.length : 1),
   split(request) {
     if (!request.prompts) return [request]
     const { prompts: _, messages, ...rest } = request

@@ -211,7 +211,8 @@ const fanOut = (
   callOf: (request: Readonly<ChatRequest>) => ImageCall,
   { fanOut: own }: Translator<'images' | 'image_edits'>,
 ): FanOut<'chat'> => ({
-  repeats: ({ image_config: config }, target) => own?.repeats?.({ n: imagesOf(config) } as ImageRequest, target) ?? 1,
+  repeats: true,
+  count: ({ image_config: config }, target) => own?.count({ n: imagesOf(config) } as ImageRequest, target) ?? 1,
   split(request, target: Target) {
     const { input, translator } = callOf(request)
     const parts = translator.fanOut?.split(input, target) ?? [input]
