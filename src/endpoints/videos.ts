@@ -16,8 +16,12 @@ const KIND = 'video'
 
 const reads = { name: 'video-reads', chain: 'local', codec: json, bodyLimit: 0, body: 'none' } as const
 
+/** Throws 401 without a key, and 403 for a publishable one. */
 function callerOf({ principal }: Exchange): Principal {
   if (!principal) throw errors.noCredentials()
+  if (principal.kind === 'publishable') {
+    throw errors.forbidden('Publishable keys cannot read videos: ask from your server, with a secret key.')
+  }
   return principal
 }
 
@@ -35,7 +39,9 @@ async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
 }
 
 async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply> {
-  const { projectId } = callerOf(ex)
+  const { projectId, session } = callerOf(ex)
+  // Videos are the project's: one end user would read, and remove, those of all others.
+  if (session) throw errors.forbidden('Sessions list no videos: read those that it has made by their ids.')
   const { limit, order, after } = listQuery(ex.query)
   if (after !== undefined && !isSeenBy(await jobs.get(after), projectId)) {
     throw errors.invalidParameters('after: expected the id of a video of this project', 'after')

@@ -1,0 +1,52 @@
+/** Who reads videos: those of a project are its own, and an id that is not known opens none. */
+import t from 'tap'
+import { asError } from '../../src/core/error.ts'
+import type { Principal, Services } from '../../src/core/ports.ts'
+import { videos } from '../../src/endpoints/videos.ts'
+import { exchange } from '../core/kit.ts'
+import { principalOf } from '../core/principal.ts'
+
+const reads = videos.filter(({ serve }) => serve !== 'upstream').map(({ method, path }) => `${method} ${path}`)
+const LIST = 'GET /v1/videos'
+
+/** The status that each read answers the caller with. */
+async function statusesOf(principal: Principal): Promise<Record<string, number>> {
+  const job = {
+    id: 'video_1',
+    kind: 'video',
+    projectId: 'project-1',
+    deletedAt: null,
+    state: 'completed',
+    completedAt: 1,
+  }
+  const services = {
+    jobs: { get: async () => job, byLogId: async () => job, list: async () => [job] },
+    jobRunner: {
+      show: () => ({ id: job.id }),
+      remove: async () => undefined,
+      content: async () => ({ status: 200, type: 'video/mp4', headers: [], chunks: [] }),
+    },
+  } as unknown as Services
+  const statuses: Record<string, number> = {}
+  for (const endpoint of videos) {
+    if (endpoint.serve === 'upstream') continue
+    const ex = exchange({ endpoint, principal })
+    Object.assign(ex, { params: { id: 'video_1', log_id: 'log_1' } })
+    const answer = await endpoint.serve(ex, services).catch(asError)
+    statuses[`${endpoint.method} ${endpoint.path}`] = answer.status
+  }
+  return statuses
+}
+
+t.test('videos are read by keys of their project, and by no key that stands in client programs', async t => {
+  const all = (status: number) => Object.fromEntries(reads.map(name => [name, status]))
+  t.strictSame(await statusesOf(principalOf()), all(200))
+  t.strictSame(await statusesOf(principalOf({ kind: 'publishable' })), all(403))
+  const other = await statusesOf(principalOf({ projectId: 'project-2' }))
+  t.strictSame(other, { ...all(404), [LIST]: 200 }, 'the list is that of its own project')
+})
+
+t.test('a session reads the videos whose ids it has, and lists none', async t => {
+  const statuses = await statusesOf(principalOf({ kind: 'session', session: { id: 's', models: undefined } }))
+  t.strictSame(statuses, { ...Object.fromEntries(reads.map(name => [name, 200])), [LIST]: 403 })
+})
