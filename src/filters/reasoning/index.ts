@@ -38,16 +38,24 @@ export const reasoning: FilterFactory<Infer<typeof options>> = {
 async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, keepMs: number): Promise<Reply> {
   await recall(ex, turns)
   const { status, headers, events } = await next()
-  const tenant = ex.principal!.orgId
+  const owner = ownerOf(ex)
   const set = (call: KeptCall, reasoning: readonly Event[], bytes: number) => {
     const { provider, model, externalId } = ex.target!.mapping
     const { requestedModel, requestedProvider, logId, at } = ex
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
     const entry = { events: reasoning, ...answer }
-    const key = keyOf(tenant, call.id, call.name, call.args)
-    turns.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, tenant)
+    const key = keyOf(owner, call.id, call.name, call.args)
+    turns.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, owner[0])
   }
   return { status, headers, events: new KeptReasoning(events, set) }
+}
+
+/** Whose conversation a turn is of. Some providers count their ids from 0 in each: those of others are the same. */
+type Owner = readonly [organization: string, project: string, session: string]
+
+function ownerOf({ principal }: Exchange): Owner {
+  const { orgId, projectId, session } = principal!
+  return [orgId, projectId, session?.id ?? '']
 }
 
 /** The first call of a turn. */
@@ -61,8 +69,8 @@ export interface KeptCall {
  * Ids may come again: what is called with, and how, tells calls of one id apart. Clients may write arguments anew: without
  * white space, most of them are alike.
  */
-function keyOf(tenant: string, id: string, name: string, args: string): string {
-  const parts = ['reasoning', tenant, id, name, withoutSpace(args)]
+function keyOf(owner: Owner, id: string, name: string, args: string): string {
+  const parts = ['reasoning', ...owner, id, name, withoutSpace(args)]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }
 
@@ -71,14 +79,14 @@ const MAX_TURNS = 256
 
 async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const { messages, reasoning, reasoning_effort: effort } = ex.chat
-  const tenant = ex.principal!.orgId
+  const owner = ownerOf(ex)
   /** Places of messages, the last first, by what their turns are kept under. */
   const places = new Map<string, number>()
   for (let place = messages.length - 1; place >= 0 && places.size < MAX_TURNS; place--) {
     const message = messages[place]!
     const [call] = message.tool_calls ?? []
     if (call?.type !== 'function' || isWhole(message)) continue
-    places.set(keyOf(tenant, call.id, call.function.name, call.function.arguments), place)
+    places.set(keyOf(owner, call.id, call.function.name, call.function.arguments), place)
   }
   if (places.size === 0) return
   const looked = turns.find([...places.keys()])
