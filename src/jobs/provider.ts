@@ -102,10 +102,10 @@ export class JobProvider {
     try {
       if (answer.status !== 200) throw await failureOf(answer, target)
       const { inlineResult: name } = form
-      if (name === undefined) return { target, report: reportIn(await textOf(answer), target) }
+      if (name === undefined) return { target, report: reportIn(await textOf(answer), target, answer) }
       const { text, blob } = await this.results.readInline(job, answer.chunks, name, MAX_STATE_BYTES)
       try {
-        return { target, report: reportIn(text, target), inline: blob }
+        return { target, report: reportIn(text, target, answer), inline: blob }
       } catch (thrown) {
         await this.results.discard(blob)
         throw thrown
@@ -128,19 +128,25 @@ const upstreamOf = ({ upstreamId, params }: Job) => ({
 })
 
 /** Throws a GatewayError for a state that cannot be read. */
-function reportIn(text: string, target: Target): JobReport {
+function reportIn(text: string, target: Target, answer: JobAnswer): JobReport {
   try {
-    return target.translator.job!.read(text, target)
+    const report = target.translator.job!.read(text, target)
+    const { error } = report
+    return error && answer.masked ? { ...report, error: { ...error, message: answer.masked(error.message) } } : report
   } catch (thrown) {
-    throw asAnswerError(thrown)
+    throw withoutCredential(asAnswerError(thrown), answer)
   }
 }
+
+const withoutCredential = (error: GatewayError, { masked }: JobAnswer): GatewayError =>
+  masked ? error.with({ message: masked(error.message) }) : error
 
 async function failureOf(answer: JobAnswer, target: Target): Promise<GatewayError> {
   const { status } = answer
   if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
   const seconds = Number(answer.header('retry-after') ?? Number.NaN)
-  const error = upstreamErrorOf(target, status, await textOf(answer)).with({ upstreamStatus: status })
+  const reported = upstreamErrorOf(target, status, await textOf(answer)).with({ upstreamStatus: status })
+  const error = withoutCredential(reported, answer)
   return Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
 }
 

@@ -11,7 +11,7 @@ import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
 import { followRedirects } from './redirects.ts'
-import { sign } from './sign.ts'
+import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
@@ -49,7 +49,9 @@ export class UpstreamJobCaller implements JobCaller {
     })
     // From now on only silence is timed.
     incoming.committed(false)
+    const mask = maskOfSent(signed, provider)
     return plainAnswer({
+      masked: mask && (text => mask.strict(text)),
       status: incoming.status,
       header: name => incoming.header(name),
       chunks: chunksOf(incoming),

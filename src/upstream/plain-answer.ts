@@ -23,6 +23,7 @@ export function plainAnswer(answer: JobAnswer): JobAnswer {
     const source = decoded({ take }, coding)
     return {
       status: answer.status,
+      masked: answer.masked,
       header: name => (OF_PACKED.has(name) ? undefined : answer.header(name)),
       chunks: chunksOf(source),
       destroy: () => answer.destroy(),

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
-import { type Asked, engineKit, FILM, type Said } from './kit.ts'
+import { type Asked, engineKit, FILM, type Said, SENT } from './kit.ts'
 
 const MINUTE = 60_000
 type Kit = Awaited<ReturnType<typeof engineKit>>
@@ -42,6 +42,21 @@ t.test('what is said of a job that makes no sense changes nothing of its state, 
     await kit.create()
     await kit.poll()
     t.match(await kit.read('video_1'), { completedAt: null, ...expected }, says)
+  }
+})
+
+t.test('what a provider repeats of the credential that it was sent is not shown', async t => {
+  const message = `no access with ${SENT}`
+  for (const [says, said] of [
+    ['a job that has failed', { body: { status: 'failed', error: { code: 'x', message } } }],
+    ['polls that fail', { status: 500, body: { error: { message } } }],
+  ] as const) {
+    const kit = await engineKit(t)
+    kit.answer = polls(said)
+    await kit.create()
+    const shown = JSON.stringify((await ended(kit, 'video_1')).error)
+    t.match(shown, /no access with \*\*\*/, says)
+    t.notMatch(shown, SENT, says)
   }
 })
 

@@ -19,6 +19,9 @@ import { videos } from '../../src/operations/videos/index.ts'
 import { target as targetFor } from '../plugins/wire-kit.ts'
 import { HOUR, identity, memorySubject, type Subject } from '../stores/subject.ts'
 
+/** What the caller of the engine has sent as its credential: a token that was made of the configured one. */
+export const SENT = 'ya29.a0AfH6SMBtoken'
+
 export const FILM = Buffer.concat([Buffer.from('\0\0\0\x18ftypisom', 'latin1'), Buffer.alloc(5000, 7)])
 
 /** What a provider answers with. `hang`: nothing, until the call is given up. */
@@ -118,7 +121,8 @@ export async function engineKit(
       if (hang) return
       const bytes = Array.isArray(body) ? body : [body instanceof Buffer ? body : Buffer.from(asText(body as object))]
       const header = (name: string) => names[name]
-      resolve({ status, header, chunks: each(bytes as Buffer[]), destroy: () => undefined })
+      const masked = (text: string) => text.replaceAll(SENT, '***')
+      resolve({ status, header, chunks: each(bytes as Buffer[]), masked, destroy: () => undefined })
     })
   }
   const context: JobsContext = {

@@ -1,8 +1,12 @@
 /** A credential that a provider repeats is masked in the results of operations too; files and numbers pass. */
 import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Mask } from '../../src/lib/mask.ts'
+import { UpstreamJobCaller } from '../../src/upstream/job-caller.ts'
 import { AnswerMask } from '../../src/upstream/masking.ts'
+import type { Transport } from '../../src/upstream/transport.ts'
+import { target } from '../plugins/wire-kit.ts'
 
 const KEY = 'sk-prod-8f2e91aa77c04d'
 
@@ -44,4 +48,17 @@ t.test('what holds no credential, and files, are the same values', async t => {
   ]
   for (const [what, value] of rows) t.equal(masked(value), value, what)
   t.strictSame(masked({ text: `${file} x` }), { text: `${'A'.repeat(40_000)}*** x` }, 'a long text is no file')
+})
+
+t.test('an answer about a job shows neither the credential that was sent nor one of fixed headers', async t => {
+  const incoming = { status: 200, header: () => undefined, committed: () => undefined }
+  const transport = { send: async () => incoming } as unknown as Transport
+  const secret = 'fixed-9f8e7d6c5b4a3928'
+  const to = target({ provider: { headers: { 'x-api-key': secret } }, secret: 'own-1a2b3c4d5e6f7a8b' })
+  const call = { requestId: 'r', tenant: 'o', signal: new Cancellation(), headMs: 1000, idleMs: 1000 }
+  const answer = await new UpstreamJobCaller(transport, []).own(to, { method: 'GET', path: '/', body: {} }, call)
+  t.equal(answer.masked?.(`${secret} and own-1a2b3c4d5e6f7a8b`), '*** and ***')
+  const open = target({ provider: { auth: { scheme: 'none' } } })
+  const plain = await new UpstreamJobCaller(transport, []).own(open, { method: 'GET', path: '/', body: {} }, call)
+  t.equal(plain.masked, undefined)
 })

@@ -8,6 +8,8 @@ export interface JobAnswer {
   readonly status: number
   header(name: string): string | undefined
   readonly chunks: AsyncIterable<Buffer>
+  /** A text of it without the credential that was sent; absent where none was. */
+  readonly masked?: ((text: string) => string) | undefined
   /** Ends it, read or not. */
   destroy(): void
 }
