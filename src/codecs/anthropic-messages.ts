@@ -10,6 +10,7 @@ import { nativeOf } from './messages/native.ts'
 import type { MessagesRequest } from './messages/schema.ts'
 import { ID_HEADER, WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
+import { unreadOf } from './messages/unread.ts'
 import { unsealedBody } from './messages/unsealed.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
 import { unsealed } from './unsealed.ts'
@@ -24,7 +25,8 @@ export const anthropicMessages = {
     const request = decode(body)
     // Arguments of calls are objects here, counted with the body.
     checkResults(request, ex.values)
-    const native = nativeOf(body as Record<string, unknown>, ex)
+    const unread = unreadOf(body as Record<string, unknown>, request)
+    const native = { ...nativeOf(body as Record<string, unknown>, ex), unread }
     const seals = ex.policy?.seals.check()
     ex.native = seals ? { ...native, body: unsealedBody(native.body, seals) } : native
     ex.showsReasoning = asksThinking(body as MessagesRequest)

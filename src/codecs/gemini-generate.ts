@@ -12,6 +12,7 @@ import { decode, validate } from './gemini/decode.ts'
 import { EVENTS, LIST, StreamEncoder, WholeEncoder } from './gemini/encoder.ts'
 import { geminiError } from './gemini/error.ts'
 import { nativeOf } from './gemini/native.ts'
+import { unreadOf } from './gemini/unread.ts'
 import { checkResults } from './inner-json.ts'
 import { LargeImages } from './large-images.ts'
 import { unsealed } from './unsealed.ts'
@@ -31,7 +32,7 @@ function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   checkResults(request, ex.values)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
-  ex.native = nativeOf(given, seals, ex.values)
+  ex.native = { ...nativeOf(given, seals, ex.values), unread: unreadOf(given, request) }
   return seals ? unsealed(request, seals) : request
 }
 

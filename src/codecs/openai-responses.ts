@@ -10,6 +10,7 @@ import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
 import { stored } from './responses/stored.ts'
 import { noteToolNames } from './responses/tool-names.ts'
+import { unreadOf } from './responses/unread.ts'
 import { unsealed } from './unsealed.ts'
 
 /** The codec of the Responses API. */
@@ -21,7 +22,8 @@ export const openAiResponses = {
     noteToolNames(ex, names)
     checkTexts(request, ex.values)
     const seals = ex.policy?.seals.check()
-    ex.native = nativeOf(body as Json, seals, ex.values, only)
+    const native = nativeOf(body as Json, seals, ex.values, only)
+    ex.native = { ...native, unread: unreadOf(body as Json, request) }
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },

@@ -1,7 +1,7 @@
 /** What the prompt of an exchange comes to before its provider reports it, as its target counts. */
 import type { Exchange } from './exchange.ts'
 import { IMAGE_PROMPT_TOKENS } from './media.ts'
-import type { FanOut } from './translator.ts'
+import { type FanOut, nativeFormOf, type Target } from './translator.ts'
 import { estimateTokens, type Usage } from './usage.ts'
 
 /** What several requests to its target stand for an exchange by; undefined where it is one. */
@@ -51,25 +51,31 @@ export class PromptEstimate {
   }
 
   /**
-   * Of what the provider alone reads of its earlier answers, as far as the model's context has room behind `tokens`. Not
-   * among these: a client may send more of it than is read again, and no request is too long by that.
+   * Of what the provider alone reads, as far as the model's context has room behind `tokens`: of its earlier answers, and
+   * of a body of its wire. Not among these: a client may send more of it than is read, and no request is too long by that.
    */
-  #sealedTokens(tokens: number): number {
-    const { target, request, operation } = this.#ex
-    if (!target || !request || !operation.sealedCharacters) return 0
-    const { id } = target.provider
+  #ownTokens(tokens: number): number {
+    const { target, native } = this.#ex
+    if (!target) return 0
+    const unread = native?.unread && nativeFormOf(target.translator, native) ? estimateTokens(native.unread) : 0
+    const { contextLength = Number.POSITIVE_INFINITY } = target.mapping
+    return Math.min(this.#sealedTokens(target) + unread, Math.max(0, contextLength - tokens))
+  }
+
+  #sealedTokens({ provider: { id } }: Target): number {
+    const { request, operation } = this.#ex
+    if (!request || !operation.sealedCharacters) return 0
     if (this.#sealed?.provider !== id) {
       this.#sealed = { provider: id, tokens: estimateTokens(operation.sealedCharacters(request, id)) }
     }
-    const { contextLength = Number.POSITIVE_INFINITY } = target.mapping
-    return Math.min(this.#sealed!.tokens, Math.max(0, contextLength - tokens))
+    return this.#sealed!.tokens
   }
 
-  /** With the media, and what is sealed for the target. */
+  /** With the media, and what the target alone reads. */
   get usage(): Usage {
     const { target, request, operation } = this.#ex
     const { tokens } = this
-    const prompt = tokens + this.#sealedTokens(tokens)
+    const prompt = tokens + this.#ownTokens(tokens)
     const media = request && operation.media?.(request)
     const times = repeatsOf(this.#ex)
     if (!media) return { prompt: prompt * times }

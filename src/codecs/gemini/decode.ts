@@ -20,7 +20,7 @@ interface Decoded {
   readonly request: ChatRequest
   readonly showsThoughts: boolean
   /** The body in camelCase. */
-  readonly body: Json
+  readonly body: GenerateRequest & Json
 }
 
 /** `values`: number of values in the body. Throws a 400 that names the invalid field, in camelCase. */

@@ -1,0 +1,48 @@
+/** Characters of a Messages body that its providers read, and a chat request does not hold. */
+import type { ChatRequest } from '../../core/chat-request.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { charactersOf, unreadSettings } from '../unread.ts'
+
+/** `body` has passed the endpoint's schema, and `request` is its chat form. */
+export function unreadOf(body: Json, request: ChatRequest): number {
+  const { tools, output_config: output, context_management: edits, compaction } = body
+  let sum = unreadSettings([tools, output, edits, compaction], request) + inBlocks(body.system)
+  for (const message of listIn(body.messages)) {
+    // Beside text and calls, blocks of the assistant are sealed.
+    if (isObject(message) && message.role !== 'assistant') sum += inBlocks(message.content)
+  }
+  return sum
+}
+
+function inBlocks(content: unknown): number {
+  let sum = 0
+  for (const block of listIn(content)) if (isObject(block)) sum += inBlock(block)
+  return sum
+}
+
+function inBlock(block: Json): number {
+  switch (block.type) {
+    case 'text':
+    case 'image':
+    case 'tool_use':
+    case 'thinking':
+    case 'redacted_thinking':
+      return 0
+    case 'tool_result':
+    case 'search_result':
+      return inBlocks(block.content)
+    case 'document':
+      return inDocument(block)
+    case 'compaction':
+      return textIn(block.content) === undefined ? charactersOf(block) : 0
+    default:
+      return charactersOf(block)
+  }
+}
+
+/** A file has a title in a chat request, and no context. */
+function inDocument({ source, context }: Json): number {
+  const { type, content } = isObject(source) ? source : {}
+  if (type === 'text') return 0
+  return type === 'content' ? inBlocks(content) : charactersOf(context)
+}
