@@ -7,6 +7,7 @@ import { addPages } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './prompt-estimate.ts'
+import { PARTS_AT_ONCE } from './translator.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
 /** Tokens per second, at most, at which hidden thinking is estimated: an answer sent in one burst measures far more. */
@@ -137,7 +138,15 @@ export class AnswerUsage {
     if (!target || !operation.output || (streaming && !target.mapping.supports.has('reasoning'))) return 0
     const { sent, firstToken } = timings
     if (sent === 0) return 0
-    return Math.floor((((firstToken || performance.now()) - sent) / 1000) * Math.min(usualSpeed(), MAX_THINKING_SPEED))
+    const seconds = ((firstToken || performance.now()) - sent) / 1000
+    return Math.floor(seconds * Math.min(usualSpeed(), MAX_THINKING_SPEED) * this.#choicesAtOnce)
+  }
+
+  get #choicesAtOnce(): number {
+    const { operation, request, outboundParts } = this.#ex
+    const { choices } = operation.output!(request!)
+    const parts = outboundParts?.length ?? 1
+    return (choices * Math.min(parts, PARTS_AT_ONCE)) / parts
   }
 
   /** Whether anything had to be estimated. */

@@ -131,6 +131,9 @@ export interface TokenCount {
   readonly tokens: number
 }
 
+/** Of the requests that stand for one. */
+export const PARTS_AT_ONCE = 4
+
 /**
  * For wires whose answers hold less than a request may ask for: several requests to one target, joined to one answer.
  */

@@ -2,13 +2,10 @@
 import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
-import type { FanOut } from '../core/translator.ts'
+import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
 import { type Axis, mergeUsage, type Usage } from '../core/usage.ts'
 
 type UsageReport = Extract<Event, { type: 'usage' }>
-
-/** At the same time. */
-const MAX_AT_ONCE = 4
 
 /**
  * All or nothing; but what a provider refuses to make is left out as long as anything else is there. `send` gives the
@@ -49,7 +46,7 @@ export async function fannedOut<P>(
   }
   signal.listen(gone)
   try {
-    await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, parts.length) }, run))
+    await Promise.all(Array.from({ length: Math.min(PARTS_AT_ONCE, parts.length) }, run))
   } finally {
     signal.ignore(gone)
   }

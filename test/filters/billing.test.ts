@@ -8,6 +8,7 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
+import type { RequestPart } from '../../src/core/translator.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
 import { sourceOf } from '../../src/filters/source.ts'
@@ -17,6 +18,7 @@ import { target } from '../plugins/wire-kit.ts'
 
 const request = { model: 'acme-large', messages: [{ role: 'user', content: 'x'.repeat(40) }] }
 const price = flat({ prompt: '1', completion: '2' })
+const prompts = (length: number) => Array.from({ length }, () => ({ role: 'user', content: 'Hi' }))
 const usage: Event = { type: 'usage', usage: { prompt: 10, completion: 5 } }
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
 const broken: Event = { type: 'error', error: errors.truncated() }
@@ -362,6 +364,28 @@ t.test('tokens that were thought out of sight cost as many as the model usually 
   const ended = await poor.filter.handle!(cut, answers([text('x'.repeat(40))], [usage, finish]))
   for await (const batch of ended.events) cut.observe(batch)
   t.ok(poor.log.includes('settle ok 200 14000 estimated'), 'nor in an answer that ends with its hold', poor)
+})
+
+t.test('each choice that a model writes at once costs what it writes in the time', async t => {
+  const rows: [says: string, request: object, parts: number | undefined, atOnce: number][] = [
+    ['one', {}, undefined, 1],
+    ['eight of one prompt', { n: 8 }, undefined, 8],
+    ['of twenty prompts as many as are sent at once', { n: 2, prompts: true, messages: prompts(20) }, 20, 8],
+    ['of two prompts', { n: 2, prompts: true, messages: prompts(2) }, 2, 4],
+  ]
+  for (const [says, more, parts, atOnce] of rows) {
+    const signal = new Cancellation()
+    const ex = exchange({ request: { ...request, ...more }, target: target(), signal })
+    ex.usualSpeed = () => 1000
+    ex.timings.sent = performance.now() - 60_000
+    ex.atProvider = true
+    if (parts) ex.outboundParts = Array.from({ length: parts }, () => ({}) as RequestPart)
+    signal.abort(errors.aborted())
+    ex.completeUsage(true)
+    const most = atOnce * (performance.now() - ex.timings.sent)
+    const { completion = 0 } = ex.usage
+    t.ok(completion >= atOnce * 60_000 && completion <= most, `${says}: ${completion}`)
+  }
 })
 
 t.test('a stream goes on as long as its hold can grow, and ends in order where it cannot', async t => {
