@@ -179,9 +179,13 @@ export class AnswerUsage {
         usage.prompt ??= 0
         return assumed
       }
+    } else if (isOwed && timings.firstToken === 0 && usage.completion === undefined && this.#isDrawn) {
+      assumed = true
+      mergeUsage(usage, extrasOf(this.#ex))
     }
     const { prompt, completion } = usage
-    const written = this.#reportedTokens + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
+    const unseen = isOwed && !assumed ? this.#unseen : 0
+    const written = this.#reportedTokens + estimateTokens(this.#unreported) + unseen
     const read = cut ? estimateTokens(this.#read) : 0
     const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion) && read === 0
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
@@ -191,6 +195,12 @@ export class AnswerUsage {
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)
     return true
+  }
+
+  /** The answer is images alone, which come at its end. */
+  get #isDrawn(): boolean {
+    const { output } = this.#ex.target!.mapping.model
+    return output.includes('image') && !output.includes('text')
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */

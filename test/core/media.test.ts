@@ -2,6 +2,8 @@
 import t from 'tap'
 import { nativeOf as geminiNative } from '../../src/codecs/gemini/native.ts'
 import { nativeOf as messagesNative } from '../../src/codecs/messages/native.ts'
+import { Cancellation } from '../../src/core/cancel.ts'
+import { errors } from '../../src/core/error.ts'
 import type { Price } from '../../src/core/money.ts'
 import type { NativeRequest, Target, Translator } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
@@ -158,4 +160,26 @@ t.test('a transcription by the hour that is cut costs what is known of it, never
   byClient.completeUsage(true)
   t.match(byClient.usage, { input_audio_hour: 0.5 })
   t.strictSame([byClient.estimated, byClient.cost?.total], [true, 250_000_000n])
+})
+
+t.test('a chat client that leaves a model which makes images alone pays for those that it requested', async t => {
+  const perImage: Price = { rates: {}, tiers: [], perImage: { default: PICO / 25n } }
+  const rows: [says: string, price: Price, quality: string | undefined, nano: bigint][] = [
+    ['by the image', perImage, undefined, 120_000_000n],
+    ['by its tokens', perMillion({ prompt: '1', image_output: '40' }), 'low', 3n * 400n * 40_000n + 1000n],
+    ['by its tokens, of no quality', perMillion({ prompt: '1', image_output: '40' }), undefined, 756_001_000n],
+  ]
+  for (const [says, price, quality, nano] of rows) {
+    const image_config = { n: 3, ...(quality && { image_quality: quality }) }
+    const request = { model: 'm', messages: [{ role: 'user', content: 'cat' }], image_config }
+    const signal = new Cancellation()
+    const to = { ...target({ model: { output: ['image'] }, mapping: { maxOutput: 100_000 } }), price }
+    const ex = exchange({ request, signal, target: to })
+    const held = estimate(ex)!
+    ex.atProvider = true
+    signal.abort(errors.aborted())
+    ex.completeUsage(true)
+    t.match([ex.cost?.total, ex.estimated], [nano, true], says)
+    t.ok(costWith(held, held.most) >= nano, 'within what is held')
+  }
 })

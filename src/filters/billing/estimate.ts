@@ -1,7 +1,16 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../../core/exchange.ts'
 import { addPages } from '../../core/media.ts'
-import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../../core/money.ts'
+import {
+  costOf,
+  MILLION,
+  type Money,
+  type Price,
+  type Rates,
+  ratesFor,
+  type Terms,
+  tierFactorOf,
+} from '../../core/money.ts'
 import { extrasOf, repeatsOf, requestsOf } from '../../core/prompt-estimate.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 
@@ -31,7 +40,10 @@ export function estimate(ex: Exchange): Estimate | null {
   const extras = extrasOf(ex)
   const usage: Usage = ex.promptUsage
   addPages(usage, ex.native?.pages)
-  for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
+  for (const axis in extras) {
+    // Below, all tokens of an answer count.
+    if (!output || (axis !== 'completion' && axis !== 'image_output')) usage[axis as Axis] = extras[axis as Axis]!
+  }
   const longest = (usage.prompt ?? 0) / repeatsOf(ex)
   const rates = ratesFor(price, longest)
   // Images that cost by their tokens are a part of the answer's.
@@ -39,7 +51,8 @@ export function estimate(ex: Exchange): Estimate | null {
   if (outputImages > 0) usage.output_images = 0
   const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
-  const terms = { ...operation.terms?.(request), of: { count: requestsOf(ex), longest } }
+  const asked = operation.terms?.(request)
+  const terms: Terms = { tier: asked?.tier, sizes: asked?.sizes, of: { count: requestsOf(ex), longest } }
   const requested = costOf(usage, price, terms)
   if (!requested) return null
   let base = requested.total

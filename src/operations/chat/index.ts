@@ -6,6 +6,7 @@ import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
 import { chatOverImages } from '../images/bridge.ts'
+import { imageUsage } from '../images/index.ts'
 import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
@@ -48,8 +49,10 @@ export const chat: Operation<'chat'> = {
     const usage: Usage = {}
     const searches = searchesOf(request)
     if (searches > 0) usage.web_search = searches
-    if (model.output.includes('image')) usage.output_images = (request.image_config?.n ?? 1) * (request.n ?? 1)
-    return usage
+    if (!model.output.includes('image')) return usage
+    const { n: images, image_quality: quality } = request.image_config ?? {}
+    const n = (images ?? 1) * (request.n ?? 1)
+    return Object.assign(usage, model.output.includes('text') ? { output_images: n } : imageUsage({ n, quality }))
   },
   terms({ service_tier: tier, image_config: image }) {
     if (!image) return tier == null || tier === 'auto' ? noTerms : { tier }

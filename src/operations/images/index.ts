@@ -30,7 +30,7 @@ function isPriced({ perImage, rates: { prompt, completion, image_output, request
 }
 
 /** Images, and the tokens that they may have. */
-function imageUsage({ n, quality }: Readonly<ImageRequest>): Usage {
+export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'quality'>>): Usage {
   const tokens = n * (QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS)
   return { output_images: n, completion: tokens, image_output: tokens }
 }
