@@ -26,7 +26,7 @@ export const anthropicMessages = {
     // Arguments of calls are objects here, counted with the body.
     checkResults(request, ex.values)
     const unread = unreadOf(body as Record<string, unknown>, request)
-    const native = { ...nativeOf(body as Record<string, unknown>, ex), unread }
+    const native = nativeOf(body as Record<string, unknown>, ex, unread)
     const seals = ex.policy?.seals.check()
     ex.native = seals ? { ...native, body: unsealedBody(native.body, seals) } : native
     ex.showsReasoning = asksThinking(body as MessagesRequest)

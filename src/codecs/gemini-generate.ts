@@ -32,7 +32,7 @@ function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   checkResults(request, ex.values)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
-  ex.native = { ...nativeOf(given, seals, ex.values), unread: unreadOf(given, request) }
+  ex.native = nativeOf(given, seals, ex.values, unreadOf(given, request))
   return seals ? unsealed(request, seals) : request
 }
 

@@ -22,8 +22,7 @@ export const openAiResponses = {
     noteToolNames(ex, names)
     checkTexts(request, ex.values)
     const seals = ex.policy?.seals.check()
-    const native = nativeOf(body as Json, seals, ex.values, only)
-    ex.native = { ...native, unread: unreadOf(body as Json, request) }
+    ex.native = nativeOf(body as Json, seals, ex.values, only, unreadOf(body as Json, request))
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },

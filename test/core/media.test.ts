@@ -77,8 +77,8 @@ t.test('each of several requests for one is held for, at the rates of its own pr
 })
 
 t.test("pages that a provider's tools may read are held for", async t => {
-  const messages = (...tools: object[]) => messagesNative({ messages: [], tools }, exchange())
-  const gemini = (...tools: object[]) => geminiNative({ contents: [], tools }, undefined, 1)
+  const messages = (...tools: object[]) => messagesNative({ messages: [], tools }, exchange(), 0)
+  const gemini = (...tools: object[]) => geminiNative({ contents: [], tools }, undefined, 1, 0)
   const fetches = { type: 'web_fetch_20250910', name: 'web_fetch' }
   const rows: [says: string, native: NativeRequest, pages: number][] = [
     ['no tool', messages(), 0],

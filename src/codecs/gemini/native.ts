@@ -27,7 +27,7 @@ function hostedTool(body: Json): string | undefined {
 }
 
 /** `values`: number of values in the body. Drops values not sealed for the organization. */
-export function nativeOf(body: Json, seals: SealCheck | undefined, values: number): NativeRequest {
+export function nativeOf(body: Json, seals: SealCheck | undefined, values: number, unread: number): NativeRequest {
   const turns = new Turns(
     value => (seals ? seals.value(value) : value),
     block => (seals ? seals.block(block) : block),
@@ -41,6 +41,7 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
     body: Object.assign({}, body, { contents: turns.all() }),
     only: hostedTool(body),
     pages: pagesIn(body),
+    unread,
   }
 }
 

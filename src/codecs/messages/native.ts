@@ -10,7 +10,7 @@ import { WIRE } from './sink.ts'
 const BETA = 'anthropic-beta'
 
 /** `body` has passed the endpoint's schema. */
-export function nativeOf(body: Json, ex: Exchange): NativeRequest {
+export function nativeOf(body: Json, ex: Exchange, unread: number): NativeRequest {
   const beta = ex.header(BETA)
   return {
     wire: WIRE,
@@ -18,6 +18,7 @@ export function nativeOf(body: Json, ex: Exchange): NativeRequest {
     headers: beta === undefined ? undefined : { [BETA]: beta },
     only: nativeOnly(body),
     pages: pagesIn(body),
+    unread,
   }
 }
 
