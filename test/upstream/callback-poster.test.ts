@@ -113,11 +113,13 @@ t.test('SI-07 a receiver without an answer in time fails the attempt, wherever t
   const poster = new HttpCallbackPoster()
   for (const path of ['/silent', '/head'])
     await t.rejects(poster.post(origin + path, [origin], {}, '{}', 50), { message: 'it did not answer in time' }, path)
-  t.same(
-    await poster.post(`${origin}/body`, [origin], {}, '{}', 50),
-    { status: 200, text: 'begun' },
-    'its status counts',
-  )
+  /** A busy machine may need longer for the head. */
+  const begun = (ms: number): ReturnType<typeof poster.post> =>
+    poster.post(`${origin}/body`, [origin], {}, '{}', ms).catch(thrown => {
+      if (ms > 10_000) throw thrown
+      return begun(4 * ms)
+    })
+  t.same(await begun(50), { status: 200, text: 'begun' }, 'its status counts')
 })
 
 /** Pieces of 64 KiB. */
