@@ -6,6 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
+import { Turns } from '../lib/turns.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
@@ -17,6 +18,9 @@ import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
 import { TargetSelector } from '../routing/target-selector.ts'
 import { ExchangeQuery } from './routing-query.ts'
+
+/** Attempts of a request that are refused before they are sent; each may have written all of its body. */
+const MAX_UNSENT = 32
 
 /** Runs the filters below it once per attempt. Rejects with the error of the last attempt, or one for all of them. */
 export const route: FilterFactory<Settings> = {
@@ -30,6 +34,7 @@ export const route: FilterFactory<Settings> = {
     const selector = new TargetSelector(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
+    const turns = new Turns()
     return {
       async handle(ex, next) {
         await ex.input()
@@ -46,6 +51,7 @@ export const route: FilterFactory<Settings> = {
         const budget = budgets.of(step.target, query.tenant)
         budget.earn()
         const failures: GatewayError[] = []
+        let unsent = 0
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
@@ -82,8 +88,14 @@ export const route: FilterFactory<Settings> = {
             else if (isFull(error)) queue.full(step)
             // 402 is about a credential, too: the organization's own key has reached a limit.
             else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) queue.failed(step)
+            // Nothing else has let others go on.
+            if (error.upstreamStatus === undefined) {
+              unsent++
+              await turns.next(query.tenant)
+            }
           }
-          const following = ex.attempts.length < most ? queue.next(most - ex.attempts.length) : undefined
+          const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
+          const following = isLast ? undefined : queue.next(most - ex.attempts.length)
           if (!following || isLate(ex, following) || !(queue.isSound(following) || budget.take())) break
           step = following
         }
