@@ -1,7 +1,7 @@
 /** What the answer of a provider may hold. One that holds more is a failure of its provider, and no real one does. */
 import { errors, type GatewayError } from './error.ts'
 import { type ContentBounds, parseSteps, type ReadPiece } from './json-steps.ts'
-import { type Bounds, MAX_LEVELS, Shape } from './shape.ts'
+import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
 
 const MAX_ANSWER_VALUES = 500_000
 /** That differ. Those of log probabilities, of which there may be more, are the same for each token. */
@@ -75,6 +75,7 @@ export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void 
 /** The failure of an answer whose `shape` passes its bounds. */
 export function excessive({ excess, bounds }: Shape): GatewayError {
   if (excess === 'levels') return errors.invalidAnswer(`it nests deeper than ${MAX_LEVELS} levels`)
+  if (excess === 'name') return errors.invalidAnswer(`the name of a member in it has more than ${MAX_NAME} characters`)
   return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
 }
 

@@ -36,6 +36,8 @@ export const errors = {
   tooDeep: (limit: number) => invalid(400, 'too_deep', `The request body nests deeper than ${limit} levels.`),
   tooManyElements: (limit: number) =>
     invalid(400, 'too_many_elements', `The request body holds more than ${limit} JSON values.`),
+  nameTooLong: (limit: number) =>
+    invalid(400, 'too_many_elements', `The name of a member has more than ${limit} characters.`),
   tooManyNames: (limit: number) =>
     invalid(400, 'too_many_elements', `The arguments of tool calls contain more than ${limit} member names.`),
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),

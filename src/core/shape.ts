@@ -7,11 +7,19 @@ export const MAX_VALUES = 200_000
 /** Of the text that tools are called with: objects with many names cost most, and no model writes as many. */
 const MAX_NAMES = 32_768
 
+/**
+ * Characters of the name of a member, in anything that is parsed. V8 tells longer ones apart by their length alone, so
+ * that each is compared with all of its length: a thousand take a second.
+ */
+export const MAX_NAME = 16_383
+
 /** What JSON text may hold; a name is that of a member of an object. */
 export interface Bounds {
   readonly values: number
   /** Any number where it is left out. */
   readonly names?: number
+  /** Characters of one name; `MAX_NAME` where it is left out. */
+  readonly name?: number
 }
 /** Of what tools are called with, all calls together. */
 export const CALL_BOUNDS: Bounds = { values: MAX_VALUES, names: MAX_NAMES }
@@ -29,7 +37,7 @@ const CLOSE_OBJECT = 0x7d
 const SHORT = 24
 
 /** Which bound a text exceeds. */
-type Excess = 'levels' | 'values' | 'names'
+type Excess = 'levels' | 'values' | 'names' | 'name'
 
 /** What several texts hold together. */
 export class Count {
@@ -49,6 +57,8 @@ export class Shape {
   #begun = false
   #quoted = false
   #escaped = false
+  /** Characters of the last string, with its closing quote. */
+  #length = 0
   #overrun = false
   #excess: Excess | undefined
 
@@ -79,16 +89,20 @@ export class Shape {
     if (this.#excess !== undefined) return
     const { length } = piece
     let depth = this.#depth
-    const { values: most, names: mostNames = Number.POSITIVE_INFINITY } = this.bounds
+    const { values: most, names: mostNames = Number.POSITIVE_INFINITY, name: longest = MAX_NAME } = this.bounds
     let { values, names } = this.#count
     let at = this.#quoted ? this.#afterString(piece, 0) : 0
     while (at < length) {
       const code = piece.charCodeAt(at++)
       if (depth === 0 && this.#begun && code > SPACE) this.#overrun = true
-      if (code === QUOTE) at = this.#afterString(piece, at)
-      else if (code === COMMA) values++
-      else if (code === COLON) names++
-      else if (code === OPEN_OBJECT || code === OPEN_LIST) {
+      if (code === QUOTE) {
+        this.#length = 0
+        at = this.#afterString(piece, at)
+      } else if (code === COMMA) values++
+      else if (code === COLON) {
+        names++
+        if (this.#length > longest + 1) this.#excess = 'name'
+      } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
         this.#begun = true
         values++
         if (++depth > MAX_LEVELS) this.#excess = 'levels'
@@ -103,8 +117,14 @@ export class Shape {
     this.#count.names = names
   }
 
-  /** Behind the string that goes on at this place; the end of the piece where it does not end. */
   #afterString(piece: string, from: number): number {
+    const end = this.#endOfString(piece, from)
+    this.#length += end - from
+    return end
+  }
+
+  /** Behind the string that goes on at this place; the end of the piece where it does not end. */
+  #endOfString(piece: string, from: number): number {
     const { length } = piece
     this.#quoted = true
     let near = from + SHORT

@@ -3,7 +3,7 @@
  * long strings, and possible keys that reach a prototype, so that the parsed value need not be searched for them.
  */
 import { errors } from '../core/error.ts'
-import { MAX_LEVELS, MAX_VALUES } from '../core/shape.ts'
+import { MAX_LEVELS, MAX_NAME, MAX_VALUES } from '../core/shape.ts'
 
 /** Bytes from which a string counts as long. */
 const LONG = 4096
@@ -77,7 +77,9 @@ export class ShapeScan {
         break
       case COLON:
         // What it stands behind was a name: those are looked up, and stay what they are.
-        if (this.#long.at(-2) === this.#stringAt - 1) this.#long.length -= 2
+        if (this.#long.at(-2) !== this.#stringAt - 1) break
+        if (this.#long.at(-1)! - this.#stringAt > MAX_NAME + 1) throw errors.nameTooLong(MAX_NAME)
+        this.#long.length -= 2
         break
       case 0x7d: // }
       case 0x5d: // ]

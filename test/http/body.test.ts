@@ -155,13 +155,14 @@ t.test('a long string is parsed in pieces that cut no character and no escape', 
 
 t.test('long strings of a body are parsed as they are, and kept as they were written', async t => {
   const long = JSON.stringify('a "quoted" line\n€'.repeat(1000))
+  const name = JSON.stringify('a "quoted" line\n€'.repeat(500))
   const spelled = `"${'\\u0061'.repeat(3000)}"`
   const filler = JSON.stringify('x'.repeat(16 * 1024))
   const huge = JSON.stringify('y'.repeat(1024 * 1024))
   const bodies = [
     `{"a":${long},"b":[${spelled}, {"c":${filler}}],"d":1}`,
     ` [${long}, ${long},\n${filler}] `,
-    `{${long}: 1, ${filler} : ${long}}`,
+    `{${name}: 1, ${JSON.stringify('n'.repeat(5000))} : ${long}, "b":${filler}}`,
     `{"__proto__":${long},"a":${filler}}`,
     `{"a":${long},"a":${filler}}`,
     filler,
@@ -336,6 +337,9 @@ t.test('MF-02, MF-04 depth and number of values are bounded without parsing', as
     ['an escaped quote', `"\\"${'['.repeat(500)}"`, undefined],
     ['an escaped backslash', `["\\\\",${nested(128)}]`, 'too_deep'],
     ['three backslashes', `"\\\\\\"${'['.repeat(500)}"`, undefined],
+    ['a name of 16,383 bytes', `{"${'a'.repeat(16_383)}" : 1}`, undefined],
+    ['a name of 16,384 bytes', `{"${'a'.repeat(16_384)}" : 1}`, 'too_many_elements'],
+    ['a text of 16,384 bytes', `{"a":"${'a'.repeat(16_384)}","b":1}`, undefined],
     ['a string that does not end', `"${'['.repeat(500)}`, undefined],
     ['nothing', '', undefined],
   ]

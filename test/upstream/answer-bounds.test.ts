@@ -238,6 +238,20 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
 })
 const delta = (delta: unknown) => JSON.stringify({ choices: [{ index: 0, delta }] })
 
+t.test('a name of a member has 16,383 characters at most, wherever an answer is cut', async t => {
+  const named = (length: number, before = '') =>
+    JSON.stringify({
+      a: before,
+      ['n'.repeat(length)]: 1,
+      choices: [{ delta: { content: 'a' }, finish_reason: 'stop' }],
+    })
+  for (const before of ['', 'a'.repeat(256 * 1024 - 1000)]) {
+    const { thrown } = await outcome(chatWire, [named(16_384, before)])
+    t.match(thrown, failure(/name of a member/))
+    t.notOk((await outcome(chatWire, [named(16_383, before)])).thrown)
+  }
+})
+
 t.test('calls and blocks of a stream count together, and so do the values in arguments', async t => {
   const begin = (at: number) =>
     delta({ tool_calls: [{ index: at, id: `c${at}`, function: { name: 'f', arguments: '{}' } }] })
