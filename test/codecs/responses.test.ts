@@ -86,6 +86,36 @@ t.test('calls whose pieces are interleaved stand one behind another, with what w
   t.end()
 })
 
+t.test('R3 what stands between calls and their outputs follows the outputs, as far as these come', t => {
+  const called = (id: string) => ({ type: 'function_call', call_id: id, name: 'f', arguments: '{}' })
+  const output = (id: string) => ({ type: 'function_call_output', call_id: id, output: `of ${id}` })
+  const say = (role: string, content: string) => ({ role, content })
+  const orderOf = (input: Json[]) =>
+    decode({ input }).messages.map(({ role, content, tool_calls: calls }) =>
+      calls ? calls.map(({ id }) => id).join('+') : `${role} ${content}`,
+    )
+  const rows: [says: string, input: Json[], order: string[]][] = [
+    [
+      'instructions and words',
+      [called('a'), called('b'), say('developer', 's'), output('b'), say('user', 'u'), output('a'), say('user', 'v')],
+      ['a+b', 'tool of b', 'tool of a', 'developer s', 'user u', 'user v'],
+    ],
+    [
+      'an output that does not come',
+      [called('a'), say('user', 'u'), called('b'), output('b'), say('user', 'v')],
+      ['a', 'user u', 'b', 'tool of b', 'user v'],
+    ],
+    ['none at the end', [called('a'), say('user', 'u')], ['a', 'user u']],
+    [
+      'an output that comes again',
+      [called('a'), output('a'), say('user', 'u'), output('a')],
+      ['a', 'tool of a', 'user u', 'tool of a'],
+    ],
+  ]
+  for (const [says, input, order] of rows) t.strictSame(orderOf(input), order, says)
+  t.end()
+})
+
 t.test('the choice among some tools names a search by any of its types', t => {
   const tools = [{ type: 'web_search_preview' }, { type: 'function', name: 'f', parameters: {} }]
   const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'web_search_preview' }] }

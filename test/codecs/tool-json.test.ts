@@ -37,7 +37,7 @@ function read(wire: Wire, args: readonly object[], given: readonly object[] = []
     for (const [at, given] of args.entries()) {
       reader.read({ type, execution: 'client', call_id: ids[at]!, arguments: given }, `input[${at}]`)
     }
-    return reader.messages
+    return reader.end()
   }
   const named = (type: string, at: number) => ({ type, toolCallId: ids[at], toolName: 'f' })
   const calls = args.map((input, at) => ({ ...named('tool-call', at), input }))

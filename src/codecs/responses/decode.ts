@@ -27,13 +27,14 @@ export function decode(body: unknown, values: number): Decoded {
   refuseStored(given)
   const names = new ToolNames(given.tools, given.input)
   const input = new InputReader(names, new Count(values))
-  if (given.instructions) input.messages.push({ role: 'system', content: given.instructions })
-  if (typeof given.input === 'string') input.messages.push({ role: 'user', content: given.input })
+  if (typeof given.input === 'string') input.read({ role: 'user', content: given.input }, 'input')
   else for (const [i, item] of (given.input ?? []).entries()) input.read(item, `input[${i}]`)
-  if (!input.messages.some(({ role }) => role !== 'system')) {
+  const messages = input.end()
+  if (!messages.some(({ role }) => role !== 'system')) {
     throw errors.invalidParameters('input: must hold an item that is not empty', 'input')
   }
-  const request: ChatRequest = { model: given.model, messages: input.messages }
+  if (given.instructions) messages.unshift({ role: 'system', content: given.instructions })
+  const request: ChatRequest = { model: given.model, messages }
   Object.assign(request, toolsOf(given, names), textOf(given), settingsOf(given))
   checkChat(request)
   return { request, names, only: input.only }

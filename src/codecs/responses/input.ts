@@ -1,4 +1,7 @@
-/** Input items as chat messages. The reasoning, text and calls of one answer become one assistant turn again. */
+/**
+ * Input items as chat messages. The reasoning, text and calls of one answer become one assistant turn again; what stands
+ * between its calls and their outputs follows the outputs, because other wires allow nothing between them.
+ */
 
 import type { ContentPart, FunctionCall, Message } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
@@ -27,13 +30,16 @@ const foundIn = ({ tools }: Json): Json => ({
 
 /** Reads the items of one request, in order. */
 export class InputReader {
-  readonly messages: Message[] = []
+  readonly #messages: Message[] = []
   /** Path of the first part stored only at its provider. */
   only: string | undefined
   readonly #names: ToolNames
   readonly #count: Count
   readonly #json = new ToolJson()
   readonly #calls = new Set<string>()
+  /** Calls of the last turn that have no output yet, and the messages that wait for those. */
+  readonly #unanswered = new Set<string>()
+  #held: Message[] = []
   /** The assistant turn that the next items may extend. */
   #turn: Message | undefined
   /** Signature of the next call, from the reasoning before it. */
@@ -78,6 +84,12 @@ export class InputReader {
     }
   }
 
+  /** All messages, once no item follows. */
+  end(): Message[] {
+    this.#release()
+    return this.#messages
+  }
+
   #message({ role, content, phase }: Json, at: string): void {
     if (role !== 'user' && role !== 'system' && role !== 'developer' && role !== 'assistant') {
       throw wrong(`${at}.role`, 'must be one of "user", "assistant", "system", "developer"')
@@ -85,7 +97,9 @@ export class InputReader {
     const parts = this.#parts(content, `${at}.content`)
     if (role !== 'assistant') {
       this.#end()
-      this.messages.push({ role, content: typeof content === 'string' ? content : plain(parts) })
+      const message: Message = { role, content: typeof content === 'string' ? content : plain(parts) }
+      if (this.#unanswered.size > 0) this.#held.push(message)
+      else this.#messages.push(message)
       return
     }
     const turn = this.#begin()
@@ -131,6 +145,7 @@ export class InputReader {
     turn.tool_calls ??= []
     turn.tool_calls.push(call)
     this.#calls.add(call.id)
+    this.#unanswered.add(call.id)
   }
 
   #output({ call_id: id, output }: Json, at: string): void {
@@ -141,11 +156,12 @@ export class InputReader {
     }
     const parts = this.#parts(output, `${at}.output`)
     this.#end()
-    this.messages.push({
+    this.#messages.push({
       role: 'tool',
       tool_call_id: called,
       content: typeof output === 'string' ? output : plain(parts),
     })
+    if (this.#unanswered.delete(called) && this.#unanswered.size === 0) this.#release()
   }
 
   #parts(content: unknown, at: string): ContentPart[] {
@@ -161,9 +177,17 @@ export class InputReader {
 
   #begin(): Message {
     if (this.#turn) return this.#turn
+    this.#release()
     this.#turn = { role: 'assistant' }
-    this.messages.push(this.#turn)
+    this.#messages.push(this.#turn)
     return this.#turn
+  }
+
+  /** No more outputs of the last turn are waited for. */
+  #release(): void {
+    this.#unanswered.clear()
+    for (const message of this.#held) this.#messages.push(message)
+    this.#held = []
   }
 
   #end(): void {
