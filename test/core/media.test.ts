@@ -13,8 +13,11 @@ import { ocr } from '../../src/endpoints/ocr.ts'
 import { rerank } from '../../src/endpoints/rerank.ts'
 import { speech } from '../../src/endpoints/speech.ts'
 import { transcriptions } from '../../src/endpoints/transcriptions.ts'
+import { videos } from '../../src/endpoints/videos.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { imageFanOut } from '../../src/operations/images/decoder.ts'
+import { videoJob } from '../../src/operations/videos/job.ts'
+import type { VideoRequest } from '../../src/operations/videos/request.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 import { flat } from './prices.ts'
@@ -181,5 +184,30 @@ t.test('a chat client that leaves a model which makes images alone pays for thos
     ex.completeUsage(true)
     t.match([ex.cost?.total, ex.estimated], [nano, true], says)
     t.ok(costWith(held, held.most) >= nano, 'within what is held')
+  }
+})
+
+t.test('films that a film goes by are held for, and charged as their provider reports them', async t => {
+  const film = { seconds: 4, size: '1920x1080', audio: true, reference_images: [], reference_audios: [] }
+  const by = (...reference_videos: string[]) => ({ ...film, reference_videos }) as unknown as VideoRequest
+  const to = { ...target({ model: { output: ['video'] } }), price: perMillion({ completion: '7' }) }
+  // A second of 1080p has 48,600 tokens; reference films have 15 seconds together.
+  const rows: [says: string, request: VideoRequest, held: number, reported: number, charged: number][] = [
+    ['none', by(), 100_000, 194_400, 194_400],
+    ['one', by('https://a.example/a.mp4'), 475_000, 923_400, 923_400],
+    [
+      'three',
+      by('https://a.example/a.mp4', 'https://a.example/b.mp4', 'https://a.example/c.mp4'),
+      1_225_000,
+      923_400,
+      923_400,
+    ],
+    ['a report beyond all that can be', by(), 100_000, 1_000_000, 100_000],
+  ]
+  for (const [says, request, held, reported, charged] of rows) {
+    const ex = exchange({ endpoint: videos[0]!, request, target: to })
+    t.equal(costWith(estimate(ex)!, 0), BigInt(held) * 7_000n, says)
+    const params = JSON.parse(JSON.stringify(videoJob.params(request, to)))
+    t.equal(videoJob.usage(params, { completion: reported }).completion, charged, says)
   }
 })

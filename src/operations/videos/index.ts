@@ -1,7 +1,7 @@
 /** Videos: `POST /v1/videos`. */
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
-import { imagesIn, TOKENS_PER_SECOND, videoJob, videoTerms, videoUsage } from './job.ts'
+import { expectedUsage, videoJob, videoTerms } from './job.ts'
 import { secondsFor, type VideoRequest } from './request.ts'
 import { videoRequirements } from './requirements.ts'
 
@@ -15,11 +15,7 @@ export const videos: Operation<'videos'> = {
   // Nothing of a prompt is charged for.
   promptCharacters: () => 0,
   extras(request, model) {
-    const seconds = Math.max(request.seconds ?? 0, ...lengthsOf(request, model.mappings))
-    return videoUsage(
-      { seconds, size: request.size, audio: request.audio !== false, images: imagesIn(request) },
-      { completion: seconds * TOKENS_PER_SECOND },
-    )
+    return expectedUsage(request, Math.max(request.seconds ?? 0, ...lengthsOf(request, model.mappings)))
   },
   terms: ({ size, audio }) => videoTerms({ size, audio: audio !== false }),
   tuning: { seed: 'seed', negative_prompt: 'negative_prompt' },

@@ -11,7 +11,7 @@ const FTYP = 'ftyp'
 const EBML = 0x1a45dfa3
 
 /** The number of input images. */
-export const imagesIn = ({ image, last_frame, reference_images }: Readonly<VideoRequest>): number =>
+const imagesIn = ({ image, last_frame, reference_images }: Readonly<VideoRequest>): number =>
   Number(image !== undefined) + Number(last_frame !== undefined) + (reference_images?.length ?? 0)
 
 /** The keys of prices by size, the narrowest first. */
@@ -21,16 +21,40 @@ export function videoTerms({ size = '1280x720', audio }: Pick<VideoParams, 'size
 }
 
 /** What a second may come to where tokens are what is priced (docs/contract.md#media-prices). */
-export const TOKENS_PER_SECOND = 25_000
+const TOKENS_PER_SECOND = 25_000
 
-/** What a provider reports counts where it is at most twice what was expected. */
-export const videoUsage = ({ seconds, images }: VideoParams, { second, completion }: Usage = {}): Usage => {
+/** Of one film that another one goes by: it stands at an address. */
+const REFERRED_SECONDS = 15
+
+/** The length of all films that the request names, as far as it is known before they are read. */
+const referredSeconds = ({ reference_videos }: Readonly<VideoRequest>): number =>
+  (reference_videos?.length ?? 0) * REFERRED_SECONDS
+
+/** Tokens that a film may come to: those of films that it goes by count as its own. */
+const tokensOf = ({ seconds, referred = 0 }: VideoParams): number => (seconds + referred) * TOKENS_PER_SECOND
+
+/** Without a report of tokens none are counted. What a provider reports counts where it is at most twice what was expected. */
+export const videoUsage = (params: VideoParams, { second, completion }: Usage = {}): Usage => {
+  const { seconds, images } = params
   const isLikely = second !== undefined && second >= 1 && second <= 2 * seconds
   const usage: Usage = { second: isLikely ? second : seconds }
   if (images > 0) usage.image = images
-  if (completion !== undefined)
-    usage.completion = completion <= 2 * seconds * TOKENS_PER_SECOND ? completion : seconds * TOKENS_PER_SECOND
+  const tokens = tokensOf(params)
+  if (completion !== undefined) usage.completion = completion <= 2 * tokens ? completion : tokens
   return usage
+}
+
+/** What a film of so many seconds is expected to use. */
+export function expectedUsage(request: Readonly<VideoRequest>, seconds: number): Usage {
+  const { size, audio } = request
+  const params = {
+    seconds,
+    size,
+    audio: audio !== false,
+    images: imagesIn(request),
+    referred: referredSeconds(request),
+  }
+  return videoUsage(params, { completion: tokensOf(params) })
 }
 
 /** What jobs need of videos; `params` are `VideoParams`. */
@@ -43,6 +67,7 @@ export const videoJob: JobOperation<VideoRequest> = {
       size: request.size,
       audio: request.audio ?? !(mapping.supports.has('video_without_audio') && !mapping.supports.has('video_audio')),
       images: imagesIn(request),
+      ...(referredSeconds(request) > 0 && { referred: referredSeconds(request) }),
     }) satisfies VideoParams,
   callback: ({ callback }) => callback ?? null,
   terms: params => videoTerms(params as VideoParams),
