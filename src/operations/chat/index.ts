@@ -1,7 +1,6 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { mediaOf } from '../../core/media.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
@@ -13,6 +12,7 @@ import { autoCached } from './auto-cache.ts'
 import { promptCharacters, reasoningCharacters, sealedCharacters } from './characters.ts'
 import { demo } from './demo.ts'
 import { refuseHeldFiles } from './held-files.ts'
+import { mediaOf } from './media.ts'
 import { promptFanOut } from './prompts.ts'
 import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'

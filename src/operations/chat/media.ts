@@ -1,0 +1,97 @@
+/** What the files, audio and images of a chat request may come to, by their sizes, their heads, and the trees of PDFs. */
+import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
+import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
+import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
+import { isPdf, PDF_HEAD, type PdfBudget, pdfPages } from './pdf-pages.ts'
+
+/** Gemini's; OpenAI counts 10. */
+const AUDIO_TOKENS_PER_SECOND = 32
+/** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
+const PLAIN_BYTES_PER_SECOND = 32_000
+const COMPRESSED_BYTES_PER_SECOND = 4_000
+const FILE_BYTES_PER_TOKEN = 16
+const TEXT_BYTES_PER_TOKEN = 4
+/** Of audio that only its address is known of, and of a film: a quarter of an hour. */
+const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
+const FILM_TOKENS = 15 * 60 * 300
+/** What is looked at in one request: heads, and bytes of PDFs, of which the size of larger ones says enough. */
+const BUDGET: Readonly<Budget> = { heads: 256, read: 4 * 1024 * 1024, inflated: 8 * 1024 * 1024 }
+
+interface Budget extends PdfBudget {
+  heads: number
+}
+const nothing: Media = { images: 0, audioTokens: 0, fileTokens: 0 }
+
+const measured = new WeakMap<ChatRequest['messages'], Media>()
+
+/** Reads the heads of audio, and the trees of PDFs within bounds, once a request. */
+export function mediaOf(messages: ChatRequest['messages']): Media {
+  let media = measured.get(messages)
+  if (!media) {
+    media = mediaIn(messages)
+    measured.set(messages, media)
+  }
+  return media
+}
+
+function mediaIn(messages: ChatRequest['messages']): Media {
+  const budget = { ...BUDGET }
+  let images = 0
+  let audioTokens = 0
+  let fileTokens = 0
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue
+    for (const part of content) {
+      if (part.type === 'image_url') images++
+      else if (part.type === 'input_audio') audioTokens += audioTokensOf(part.input_audio, budget)
+      else if (part.type === 'file') {
+        if (part.file.file_data?.startsWith('data:image/')) images++
+        else fileTokens += fileTokensOf(part.file, budget)
+      }
+    }
+  }
+  return images + audioTokens + fileTokens === 0 ? nothing : { images, audioTokens, fileTokens }
+}
+
+const isAddress = (text: string): boolean => /^https?:/i.test(text.slice(0, 6))
+
+type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
+
+const audioTokensOf = (audio: Audio, budget: Budget): number =>
+  isAddress(audio.data) ? AUDIO_TOKENS : Math.ceil(secondsOf(audio, budget) * AUDIO_TOKENS_PER_SECOND)
+
+/** What its bytes prove counts, and not what it is called. */
+function secondsOf({ data, format }: Audio, budget: Budget): number {
+  const size = bytesOf(data)
+  if (budget.heads-- <= 0) return size / COMPRESSED_BYTES_PER_SECOND
+  const head = headOf(data, AUDIO_HEAD)
+  const proven = audioType(head)?.extension
+  const seconds = audioSeconds(head, size)
+  // The head of a FLAC file may say less than its samples come to.
+  if (proven === 'wav' && seconds !== undefined) return seconds
+  const isPlain = !proven && (format === 'wav' || format === 'aiff' || format === 'pcm')
+  return Math.max(seconds ?? 0, size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND))
+}
+
+type File = Extract<ContentPart, { type: 'file' }>['file']
+
+function fileTokensOf({ file_data: data, file_id: id }: File, budget: Budget): number {
+  if (data === undefined) return id !== undefined && isAddress(id) ? FILM_TOKENS : FILE_TOKENS
+  if (isAddress(data)) return FILE_TOKENS
+  const base64 = data.startsWith('data:') ? data.slice(data.indexOf(',') + 1) : data
+  const size = bytesOf(base64)
+  if (/^data:text\//i.test(data)) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
+  const bySize = Math.ceil(size / FILE_BYTES_PER_TOKEN)
+  if (budget.heads-- <= 0) return Math.max(bySize, FILE_TOKENS)
+  if (!isPdf(headOf(base64, PDF_HEAD))) return bySize
+  const pages = size <= budget.read ? pdfPages(Buffer.from(base64, 'base64'), budget) : undefined
+  return Math.max(bySize, pages === undefined ? FILE_TOKENS : pages * PAGE_TOKENS)
+}
+
+/** The first bytes of base64. */
+const headOf = (base64: string, bytes: number): Buffer =>
+  Buffer.from(base64.slice(0, Math.ceil((bytes * 4) / 3)), 'base64')
+
+/** Of base64. */
+const bytesOf = (base64: string): number =>
+  (base64.length * 3) / 4 - (base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0)

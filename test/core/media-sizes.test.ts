@@ -1,0 +1,101 @@
+/** What files and audio of a chat request come to before a provider has read them. */
+import { deflateSync } from 'node:zlib'
+import t from 'tap'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
+import { mediaOf } from '../../src/operations/chat/media.ts'
+import { cpuMs } from '../helpers/cpu.ts'
+
+const asked = (...content: object[]) => [{ role: 'user', content }] as unknown as ChatRequest['messages']
+const dataUrl = (type: string, bytes: Buffer) => `data:${type};base64,${bytes.toString('base64')}`
+const file = (bytes: Buffer, type = 'application/pdf') => ({ type: 'file', file: { file_data: dataUrl(type, bytes) } })
+const tokensOf = (...content: object[]) => mediaOf(asked(...content)).fileTokens
+
+const latin = (text: string) => Buffer.from(text, 'latin1')
+const pdf = (...pieces: (string | Buffer)[]) =>
+  Buffer.concat(['%PDF-1.7\n', ...pieces].map(piece => (typeof piece === 'string' ? latin(piece) : piece)))
+const pages = (count: number | string) => `<</Type/Pages/Kids[${'3 0 R '.repeat(9)}]/Count ${count}>>`
+/** Objects in a stream, as most writers make them. */
+const packed = (text: string, dictionary = '') => [
+  `9 0 obj <</Type/ObjStm/N 1/First 4/Filter/FlateDecode${dictionary}>>\nstream\r\n`,
+  deflateSync(latin(text)),
+  '\nendstream endobj ',
+]
+const zeros = packed('\0'.repeat(64 * 1024 * 1024))
+
+/** The head of a WAV file of plain samples. */
+function wav(rate: number, bits: number): Buffer {
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0, 'latin1')
+  head.write('WAVEfmt ', 8, 'latin1')
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(rate, 24)
+  head.writeUInt16LE(bits, 34)
+  head.write('data', 36, 'latin1')
+  return head
+}
+
+t.test('a file has as many tokens as its pages, or as its size says', async t => {
+  const rows: [says: string, content: object, tokens: number][] = [
+    ['pages that are told', file(pdf(`1 0 obj ${pages(600)} endobj`)), 1_200_000],
+    ['pages in a stream of objects', file(pdf(...packed(`1 0 ${pages(600)}`))), 1_200_000],
+    ['the most of several trees', file(pdf(pages(3), ...packed(pages(40)), ...packed(pages(7)))), 80_000],
+    ['a PDF that says to be something else', file(pdf(pages(5)), 'application/octet-stream'), 10_000],
+    ['large pages', file(pdf(pages(1), 'x'.repeat(160_000))), 10_006],
+    ['no pages that can be found', file(pdf('x')), 24_000],
+    ['a stream that is too large to look into', file(pdf(pages(1), ...zeros)), 24_000],
+    ['a stream that is written otherwise', file(pdf(pages(1), ...packed(pages(9), '/DecodeParms<<>>'))), 24_000],
+    ['a number that stands elsewhere', file(pdf(pages('7 0 R'))), 24_000],
+    ['text', file(latin('x'.repeat(40_000)), 'text/plain'), 10_000],
+    ['what is unknown', file(Buffer.alloc(160_000), 'application/zip'), 10_000],
+    ['an address', { type: 'file', file: { file_data: 'https://a.example/a.pdf' } }, 24_000],
+    ['a film', { type: 'file', file: { file_id: 'https://www.youtube.com/watch?v=a' } }, 270_000],
+  ]
+  for (const [says, content, tokens] of rows) t.equal(tokensOf(content), tokens, says)
+})
+
+t.test('many files are looked at within bounds, and once a request', t => {
+  const input = (bytes: Buffer) => ({
+    type: 'input_audio',
+    input_audio: { data: bytes.toString('base64'), format: 'wav' },
+  })
+  const times = (count: number, content: object) => Array.from({ length: count }, () => content)
+  const bombs = times(100, file(pdf(pages(1), ...zeros)))
+  const rows: [says: string, content: object[]][] = [
+    ['streams', bombs],
+    ['trees', times(1, file(pdf('/Count '.repeat(400_000))))],
+    ['streams without end', times(1, file(pdf('/ObjStm stream '.repeat(200_000))))],
+    ['small PDFs', times(40_000, file(pdf('/Count 7 ')))],
+    ['heads of WAV files', times(40_000, input(Buffer.concat([wav(8000, 8).subarray(0, 36), Buffer.alloc(480)])))],
+  ]
+  for (const [says, content] of rows) {
+    const messages = asked(...content)
+    const took = cpuMs(() => void mediaOf(messages))
+    t.ok(took < 100, `${says}: ${took} ms`)
+    t.ok(cpuMs(() => void mediaOf(messages)) < 5, says)
+  }
+  t.equal(tokensOf(...times(257, file(pdf(pages(1))))), 256 * 2000 + 24_000)
+  t.end()
+})
+
+t.test('audio is as long as its samples say, whatever it is called', async t => {
+  const audio = (bytes: Buffer, format: string) => ({
+    type: 'input_audio',
+    input_audio: { data: bytes.toString('base64'), format },
+  })
+  const flac = Buffer.alloc(8000)
+  flac.write('fLaC', 0, 'latin1')
+  flac.writeUIntBE(16_000 << 4, 18, 3)
+  flac.writeUInt32BE(16_000 * 3600, 22)
+  const rows: [says: string, content: object, seconds: number][] = [
+    ['usual samples', audio(Buffer.concat([wav(16_000, 16), Buffer.alloc(320_000)]), 'wav'), 10],
+    ['small samples', audio(Buffer.concat([wav(8000, 8), Buffer.alloc(80_000)]), 'wav'), 10],
+    ['samples without a head', audio(Buffer.alloc(320_000), 'pcm'), 10],
+    ['an hour of silence', audio(flac, 'flac'), 3600],
+    ['the same called by another name', audio(flac, 'wav'), 3600],
+    ['compressed audio called plain', audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'), 10],
+    ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900],
+  ]
+  for (const [says, content, seconds] of rows) t.equal(mediaOf(asked(content)).audioTokens, seconds * 32, says)
+})
