@@ -4,7 +4,7 @@ import { TOKEN_CHARACTERS } from '../../core/usage.ts'
 import { hasTokenRates } from '../rates.ts'
 import { demo } from './demo.ts'
 import type { EmbeddingRequest } from './request.ts'
-import { requirements } from './requirements.ts'
+import { inputsIn, requirements } from './requirements.ts'
 
 /** Priced by prompt tokens. */
 export const embeddings: Operation<'embeddings'> = {
@@ -12,9 +12,10 @@ export const embeddings: Operation<'embeddings'> = {
   impliedBy: ({ output }) => output.includes('embedding'),
   isPriced: price => hasTokenRates(price, false),
   requirements,
-  promptCharacters({ input }) {
-    if (!Array.isArray(input)) return input.length
-    let sum = 0
+  /** Each input is read with the title. */
+  promptCharacters({ input, title = '' }) {
+    if (!Array.isArray(input)) return input.length + title.length
+    let sum = title.length * inputsIn({ input })
     for (const one of input) sum += charactersOf(one)
     return sum
   },

@@ -10,7 +10,8 @@ function longest({ input }: EmbeddingRequest): number {
   return typeof first === 'string' ? 0 : Math.max(...(input as number[][]).map(tokens => tokens.length))
 }
 
-const inputsIn = ({ input }: EmbeddingRequest): number =>
+/** Number of inputs. */
+export const inputsIn = ({ input }: Pick<EmbeddingRequest, 'input'>): number =>
   typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length
 
 /** Dimensions, length of an input and number of inputs. */
