@@ -7,6 +7,7 @@ import { errors } from '../../src/core/error.ts'
 import type { Price } from '../../src/core/money.ts'
 import type { NativeRequest, Target, Translator } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
+import { embeddings } from '../../src/endpoints/embeddings.ts'
 import { images } from '../../src/endpoints/images.ts'
 import { moderations } from '../../src/endpoints/moderations.ts'
 import { ocr } from '../../src/endpoints/ocr.ts'
@@ -32,12 +33,16 @@ const PICO = 1_000_000_000_000n
 
 t.test('a hold is the cost of the request: exact where it can be computed before the answer', async t => {
   const say = { model: 'm', input: 'Hi \u{1f44b}', characters: 4, stream: true }
+  const slow = { ...say, instructions: 'x'.repeat(40), speed: 0.25 }
+  const titled = { model: 'm', input: ['abcd', 'abcd'], title: 'x'.repeat(4000) }
   const documents = Array.from({ length: 101 }, () => 'abcd')
   const page = { type: 'document_url', document_url: 'https://a.example/a.pdf' }
   const hear = { model: 'm', seconds: 36, response_format: 'json' }
   const rows: [says: string, endpoint: typeof speech, request: object, to: Target, nano: bigint][] = [
     ['characters', speech, say, offer(perMillion({ prompt: '15' }), 'characters'), 60_000n],
     ['tokens of speech', speech, say, offer(perMillion({ prompt: '1', output_audio: '12' })), 1_000n + 96_000n],
+    ['instructions, slowly', speech, slow, offer(perMillion({ prompt: '1', output_audio: '12' })), 11_000n + 384_000n],
+    ['inputs with a title each', embeddings, titled, offer(perMillion({ prompt: '1' })), 2_002_000n],
     ['search units', rerank[0]!, { query: 'x', documents }, offer(perUnit('request', PICO / 500n)), 4_000_000n],
     [
       'tokens of ranking',

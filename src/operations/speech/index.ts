@@ -1,7 +1,7 @@
 /** Speech: `POST /v1/audio/speech` (docs/contract.md#speech). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
-import { CHARACTERS } from '../../core/usage.ts'
+import { CHARACTERS, estimateTokens } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
 
@@ -48,10 +48,10 @@ export const speech: Operation<'speech'> = {
     prompt !== undefined && (tokenizer === CHARACTERS || (output_audio ?? completion) !== undefined),
   requirements,
   promptCharacters: ({ characters }) => characters,
-  extras({ characters }, { tokenizer }) {
+  extras({ characters, instructions = '', speed = 1 }, { tokenizer }) {
     if (tokenizer === CHARACTERS) return {}
-    const most = characters * HELD_PER_CHARACTER
-    return { completion: most, output_audio: most }
+    const most = Math.ceil((characters * HELD_PER_CHARACTER) / Math.min(speed, 1))
+    return { prompt: estimateTokens(characters + instructions.length), completion: most, output_audio: most }
   },
   measured(bytes, contentType, { tokenizer }) {
     if (tokenizer === CHARACTERS) return undefined
