@@ -21,7 +21,7 @@ const STREAM = 'stream'
 export const isPdf = (head: Buffer): boolean => head.subarray(0, PDF_HEAD).includes('%PDF-')
 
 /**
- * Pages of the largest tree, whatever it is for; undefined where some of the file cannot be looked into. Readers take
+ * Pages of the largest tree; undefined where some of the file cannot be looked into. Readers take
  * this number from the root of the tree.
  */
 export function pdfPages(bytes: Buffer, budget: PdfBudget): number | undefined {
@@ -44,9 +44,20 @@ function countIn(bytes: Buffer): number | undefined {
     const said = bytes.toString('latin1', at + COUNT.length, at + COUNT.length + 32)
     const [, count, elsewhere] = /^\s+(\d{1,7})(?!\d)(\s+\d+\s+R)?/.exec(said) ?? []
     if (elsewhere !== undefined || at < 0) return undefined
-    if (count !== undefined) most = Math.max(most, Number(count))
+    if (count !== undefined && Number(count) > most && !isOutline(bytes, at)) most = Number(count)
   }
   return most
+}
+
+/** The outline of a document, and each part of it, has a number as well, which may be larger than that of the pages. */
+const OUTLINE = /\/(?:Outlines|First|Last|Title)\b/
+
+/** Whether the dictionary around `at` is one of an outline: a tree of pages says that it is one. */
+function isOutline(bytes: Buffer, at: number): boolean {
+  const before = bytes.toString('latin1', Math.max(0, at - MAX_DICTIONARY), at)
+  const behind = bytes.toString('latin1', at, at + MAX_DICTIONARY)
+  const dictionary = before.slice(before.lastIndexOf('<<') + 1) + behind.slice(0, Math.max(0, behind.indexOf('>>')))
+  return OUTLINE.test(dictionary) && !dictionary.includes('/Pages')
 }
 
 /** The bytes of a stream of objects whose type stands at `at`; undefined for one in another form, or beyond the budget. */
