@@ -167,7 +167,7 @@ t.test('a request is encoded for its target, without what the mapping does not a
   }
 })
 
-t.test('requests that stand for one repeat a bounded length of it, where they repeat it', async t => {
+t.test('requests that stand for one have a bounded length in all', async t => {
   const large = 'x'.repeat(20 * 1024 * 1024)
   const encoded: number[] = []
   const ask = async (fanOut: Partial<FanOut>, parts: number) => {
@@ -192,7 +192,9 @@ t.test('requests that stand for one repeat a bounded length of it, where they re
   t.strictSame(encoded.splice(0), [0, 1, 2, 3, 4, 5])
   t.match(await ask({ repeats: true }, 7), { status: 400, param: 'n', failover: true, message: /fewer images/ })
   t.strictSame(encoded.splice(0), [0], 'the others are not made')
-  t.equal(await ask({}, 7), 7, 'parts of which each is another')
+  t.equal(await ask({}, 6), 6)
+  t.match(await ask({}, 20), { status: 400, param: 'prompt', failover: true, message: /fewer texts/ })
+  t.strictSame(encoded.splice(6), [0, 1, 2, 3, 4, 5, 6], 'as many are made as may be')
 })
 
 t.test('what only one wire can carry is not sent by another', async t => {

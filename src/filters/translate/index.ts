@@ -11,8 +11,8 @@ import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
 
-/** Characters that the requests which stand for one may repeat, all together: each of them is made in one step. */
-const MAX_REPEATED = 128 * 1024 * 1024
+/** Characters of all requests that stand for one: each repeats what they do not share out. */
+const MAX_OF_ALL = 128 * 1024 * 1024
 
 /** Sets `Exchange.outbound`, or `outboundParts` for a fan-out. Throws 400 for what the target's wire cannot carry. */
 export const translate: FilterFactory<object> = {
@@ -118,16 +118,17 @@ class Encoding implements RequestEncoding {
   }
 
   #parts(parts: readonly Ops[Op][], { repeats }: FanOut): RequestPart[] {
-    const first = this.#request(parts[0]!, false)
-    const repeated = repeats ? weigh(first.body) * parts.length : 0
-    if (repeated > MAX_REPEATED) {
-      const several = `${parts.length} requests to this provider stand for it, and would repeat ${repeated} characters`
-      throw errors.invalidParameters(
-        `n: ${several}, of at most ${MAX_REPEATED}; ask for fewer images, or send smaller ones.`,
-        'n',
-      )
+    const made: RequestPart[] = []
+    let characters = 0
+    for (const input of parts) {
+      const request = this.#request(input, false)
+      made.push({ request, input })
+      characters += weigh(request.body)
+      // Where all are alike, the first says what they come to, and no other one is made.
+      const all = repeats && made.length === 1 ? characters * parts.length : characters
+      if (all > MAX_OF_ALL) throw tooLong(parts.length, repeats)
     }
-    return parts.map((input, at) => ({ request: at === 0 ? first : this.#request(input, false), input }))
+    return made
   }
 
   #request(input: Ops[Op], stream: boolean): WireRequest {
@@ -145,6 +146,17 @@ class Encoding implements RequestEncoding {
     applyQuirks(provider, request.body)
     return request
   }
+}
+
+function tooLong(count: number, repeats: FanOut['repeats']): GatewayError {
+  const [param, instead] = repeats
+    ? ['n', 'ask for fewer images, or send smaller ones']
+    : ['prompt', 'send fewer texts']
+  const several = `${count} requests to this provider stand for it, which repeat what it holds`
+  return errors.invalidParameters(
+    `${param}: ${several}, and may have ${MAX_OF_ALL} characters in all; ${instead}.`,
+    param,
+  )
 }
 
 /** Throws the 400 of a wire that does not support the request. */
