@@ -156,12 +156,12 @@ export class Output {
   }
 }
 
-/** What a transcript of so many seconds is expected to use, by what its model is charged for. */
-export const speechUsage = (seconds: number, isByHour: boolean): Usage =>
+/** What a transcript of so many seconds, and a prompt, is expected to use, by what its model is charged for. */
+export const speechUsage = (seconds: number, isByHour: boolean, prompt: number): Usage =>
   isByHour
     ? { input_audio_hour: seconds / 3600 }
     : {
-        prompt: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND),
+        prompt: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND) + prompt,
         input_audio: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND),
         completion: Math.ceil(seconds * TRANSCRIPT_TOKENS_PER_SECOND),
       }

@@ -140,9 +140,10 @@ export class ProviderEvents {
     const { settings } = this.#events
     const seconds = this.#conversation.committed()
     const isByClient = this.#events.commitAnswered()
-    if (settings.transcription) {
+    const { transcription, transcriptionPrompt } = settings
+    if (transcription) {
       try {
-        await this.#responses.expectTranscript(event.item_id, seconds, settings.transcription)
+        await this.#responses.expectTranscript(event.item_id, seconds, transcription, transcriptionPrompt)
       } catch (thrown) {
         this.#session.refused(asError(thrown))
         // The provider transcribes already; no event stops that.

@@ -212,12 +212,12 @@ export class Responses {
     else await held?.settle({ id: `transcript:${id}`, usage: expected, estimated: true, outcome, failure, at })
   }
 
-  /** Holds for the transcript of what was said. Throws the refusal. */
-  async expectTranscript(itemId: unknown, seconds: number, mapping: Mapping): Promise<void> {
+  /** Holds for the transcript of what was said, and `prompt` tokens that are read with it. Throws the refusal. */
+  async expectTranscript(itemId: unknown, seconds: number, mapping: Mapping, prompt: number): Promise<void> {
     const id = this.#idOf(itemId, 'transcript')
     if (this.#pendingTranscripts.has(id) || this.#ended.has(`transcript ${id}`)) return
     if (this.#pendingTranscripts.size >= MAX_PENDING_TRANSCRIPTS) throw errors.invalidAnswer('it sends no transcripts')
-    const expected = speechUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined)
+    const expected = speechUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined, prompt)
     const hold = this.#options.charges.hold(expected, mapping)
     this.#pendingTranscripts.set(id, { hold, expected, at: this.#options.now() })
     try {

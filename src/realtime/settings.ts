@@ -4,6 +4,7 @@ import { isObject, type Json, listIn } from '../core/json.ts'
 import { namesOf } from '../core/offer.ts'
 import type { RealtimeForm } from '../core/realtime.ts'
 import type { Target } from '../core/translator.ts'
+import { estimateTokens } from '../core/usage.ts'
 import { bytesPerSecond } from './conversation.ts'
 import { EventError } from './events.ts'
 
@@ -17,6 +18,8 @@ export interface Settings {
   readonly outputRate: number
   /** The model that transcribes the audio of the client. */
   readonly transcription: Mapping | undefined
+  /** Tokens of the text that it reads with each item. */
+  readonly transcriptionPrompt: number
 }
 
 /** What the settings of a session are checked against. */
@@ -54,6 +57,7 @@ function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined)
     inputRate: bytesPerSecond(input.format),
     outputRate: bytesPerSecond(output.format),
     transcription,
+    transcriptionPrompt: 0,
   }
 }
 
@@ -111,6 +115,9 @@ export function changed(
   if (transcriptionWanted === null) change.transcription = undefined
   else if (isObject(transcriptionWanted)) {
     change.transcription = transcriptionOf(transcriptionWanted, before.transcription, context)
+    const { prompt } = transcriptionWanted
+    if (prompt !== undefined)
+      change.transcriptionPrompt = typeof prompt === 'string' ? estimateTokens(prompt.length) : 0
     audio.input.transcription = { ...transcriptionWanted, model: change.transcription.externalId }
   }
   const { voice } = output

@@ -102,6 +102,32 @@ t.test('a session that transcribes holds for each item, charges each transcript,
   t.notOk(provider.types().includes('response.create'))
 })
 
+t.test('each transcript holds for the prompt of its settings', async t => {
+  const { client, provider, charges } = await opened({ transcribes: true })
+  const says = (prompt?: string | null) => {
+    const transcription = { model: 'scribe', ...(prompt !== undefined && { prompt }) }
+    client.message({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  }
+  let items = 0
+  const held = async () => {
+    const before = charges.held
+    provider.message({ type: 'input_audio_buffer.committed', item_id: `i${items++}` })
+    await settle()
+    return charges.held - before
+  }
+  const bare = await held()
+  says('x'.repeat(4000))
+  await settle()
+  t.equal((await held()) - bare, 1000)
+  t.equal((await held()) - bare, 1000, 'of all of them')
+  says()
+  await settle()
+  t.equal((await held()) - bare, 1000, 'also where a change leaves it out')
+  says(null)
+  await settle()
+  t.equal(await held(), bare)
+})
+
 t.test('a transcript is charged whatever the settings are when it comes', async t => {
   const { client, provider, charges } = await opened()
   client.message(transcribing)
