@@ -216,3 +216,21 @@ t.test('films that a film goes by are held for, and charged as their provider re
     t.equal(videoJob.usage(params, { completion: reported }).completion, charged, says)
   }
 })
+
+t.test('an image whose proportions are requested has no price of the size beside them', async t => {
+  const cents = (usd: bigint) => (PICO * usd) / 100n
+  const perImage = { 'standard/1024x1024': cents(4n), 'standard/1792x1024': cents(8n), '4k': cents(20n) }
+  const rows: [says: string, request: object, cents: bigint][] = [
+    ['a size', { size: '1024x1024' }, 4n],
+    ['another size', { size: '1792x1024' }, 8n],
+    ['a size that is not sent', { size: '1024x1024', aspect_ratio: '16:9' }, 20n],
+    ['a class, which is sent', { size: '4K', aspect_ratio: '16:9' }, 20n],
+  ]
+  for (const [says, fields, each] of rows) {
+    const request = { model: 'm', prompt: 'cat', n: 1, quality: 'standard', ...fields }
+    const ex = exchange({ endpoint: images[0]!, request, target: offer({ rates: {}, tiers: [], perImage }) })
+    ex.observe([{ type: 'usage', usage: { output_images: 1 } }])
+    t.equal(ex.cost?.total, each * 10_000_000n, says)
+    t.equal(costWith(estimate(ex)!, 0), each * 10_000_000n, says)
+  }
+})

@@ -35,11 +35,12 @@ export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'qu
   return { output_images: n, completion: tokens, image_output: tokens }
 }
 
-/** The keys of prices by size, the narrowest first. */
-function terms({ quality, size, service_tier: tier }: Readonly<ImageRequest>): Terms {
+/** The keys of prices by size, the narrowest first. Beside proportions only the class of a size is sent. */
+function terms({ quality, size, aspect_ratio: ratio, service_tier: tier }: Readonly<ImageRequest>): Terms {
   const class_ = imageClassOf(size)
-  const both = quality === undefined ? [] : [`${quality}/${size}`, `${quality}/${class_}`]
-  const sizes = [...both, size, class_, quality].filter(name => name !== undefined)
+  const exact = ratio === undefined ? size : undefined
+  const both = quality === undefined ? [] : [`${quality}/${exact}`, `${quality}/${class_}`]
+  const sizes = [...both, exact, class_, quality].filter(name => name !== undefined)
   return { tier: tier === 'auto' ? undefined : tier, sizes }
 }
 
