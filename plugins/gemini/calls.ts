@@ -9,6 +9,7 @@ import {
   seal,
   type Target,
   textIn,
+  textKey,
   toolArguments,
   tooManyCalls,
 } from '../../src/plugin.ts'
@@ -72,9 +73,9 @@ export class Calls {
     if (this.#count === MAX_CALLS) throw tooManyCalls()
     const index = this.#count++
     // Ids are usually absent; an id already used by another call would join the two.
-    const known = call.id !== undefined && !this.#ids.has(call.id)
+    const known = call.id !== undefined && !this.#ids.has(textKey(call.id))
     const id = known ? call.id! : `call_${answerId}_${this.#choice}_${index}`
-    this.#ids.add(id)
+    this.#ids.add(textKey(id))
     out.push({
       type: 'tool',
       choice: this.#choice,

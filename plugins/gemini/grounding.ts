@@ -9,6 +9,7 @@ import {
   type Place,
   placeIn,
   textIn,
+  textKey,
   weigh,
 } from '../../src/plugin.ts'
 import { unitsOf } from './byte-offsets.ts'
@@ -52,8 +53,9 @@ export class Grounding {
   ground({ groundingChunks: chunks, groundingSupports: supports, webSearchQueries: queries }: Json): void {
     for (const query of entriesIn(queries)) {
       const words = textIn(query)
-      if (words === undefined || this.#queries.has(words)) continue
-      this.#queries.add(words)
+      const key = words && textKey(words)
+      if (key === undefined || this.#queries.has(key)) continue
+      this.#queries.add(key)
       this.kept += weigh(words)
     }
     const found = entriesIn(chunks)

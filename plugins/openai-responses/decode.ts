@@ -13,6 +13,7 @@ import {
   parseCalls,
   type Target,
   textIn,
+  textKey,
   upstreamError,
 } from '../../src/plugin.ts'
 import { Answer } from './answer.ts'
@@ -224,7 +225,10 @@ export class ResponsesDecoder implements Decoder {
 const isCall = ({ type, execution }: Json): boolean =>
   type === 'function_call' || type === 'custom_tool_call' || (type === 'tool_search_call' && execution === 'client')
 
-const keyOf = (event: Json, item: Json): unknown => event.output_index ?? event.item_id ?? item.id
+function keyOf(event: Json, item: Json): unknown {
+  const key = event.output_index ?? event.item_id ?? item.id
+  return typeof key === 'string' ? textKey(key) : key
+}
 
 /** Some servers end every stream with `response.completed`; a worse status in the response itself is the true one. */
 function endingOf(event: string, response: unknown): string {

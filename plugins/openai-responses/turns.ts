@@ -8,6 +8,7 @@ import {
   resultWithErrorText,
   type Target,
   type ToolCall,
+  textKey,
   toolArguments,
 } from '../../src/plugin.ts'
 import { inputOf, outputOf } from './parts.ts'
@@ -137,8 +138,9 @@ class Calls {
 
   /** The wire's id depends only on earlier items, so that a growing conversation keeps its bytes. */
   add({ id, type }: ToolCall, turn: object): CallItem {
-    const count = this.#counts.get(id) ?? 0
-    this.#counts.set(id, count + 1)
+    const key = textKey(id)
+    const count = this.#counts.get(key) ?? 0
+    this.#counts.set(key, count + 1)
     const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
     const call: CallItem = { id: fits ? id : hashed(`${count}:${id}`), type, output: undefined }
     this.#open.add(id, call, turn)

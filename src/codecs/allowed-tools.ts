@@ -2,6 +2,7 @@
 
 import type { ChatBody, ChatRequest, Tool } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
+import { textKey } from '../core/text-key.ts'
 
 type Choice = NonNullable<ChatBody['tool_choice']>
 type AllowedTools = Extract<Choice, { type: 'allowed_tools' }>
@@ -29,8 +30,8 @@ export function allowedTools(
 }
 
 function keyOfTool(tool: Tool): string {
-  if (tool.type === 'function') return `function ${tool.function.name}`
-  return tool.type === 'custom' ? `custom ${tool.custom.name}` : tool.type
+  if (tool.type === 'function') return textKey(`function ${tool.function.name}`)
+  return tool.type === 'custom' ? textKey(`custom ${tool.custom.name}`) : tool.type
 }
 
 /** Also in the form of the Responses API, whose names are flat. */
@@ -39,7 +40,7 @@ const nameOf = ({ type, name, function: called, custom }: Named): string | undef
 
 function keyOfName(entry: Named): string {
   const name = entry.type === 'function' || entry.type === 'custom' ? nameOf(entry) : undefined
-  return name === undefined ? entry.type : `${entry.type} ${name}`
+  return textKey(name === undefined ? entry.type : `${entry.type} ${name}`)
 }
 
 function unknown(entry: Named, at: string) {

@@ -4,6 +4,7 @@ import type { ChatBody, ChatRequest, Message, Tool } from '../core/chat-request.
 import type { ToolEvent } from '../core/event.ts'
 import type { Choice } from '../core/fold.ts'
 import { isObject } from '../core/json.ts'
+import { textKey } from '../core/text-key.ts'
 
 type Called = NonNullable<Message['function_call']>
 
@@ -53,12 +54,13 @@ export function messagesOfFunctions(messages: Message[]): Message[] {
       const { name, arguments: args } = called!
       const id = `call_function_${i}`
       latest = name
-      const ids = open.get(name)
+      const key = textKey(name)
+      const ids = open.get(key)
       if (ids) ids.push(id)
-      else open.set(name, [id])
+      else open.set(key, [id])
       return { ...rest, tool_calls: [{ id, type: 'function', function: { name, arguments: args } }] }
     }
-    const id = answers(message) ? open.get(message.name ?? latest)?.pop() : undefined
+    const id = answers(message) ? open.get(textKey(message.name ?? latest))?.pop() : undefined
     if (id === undefined) return message
     const { name: _, ...rest } = message
     return { ...rest, role: 'tool', tool_call_id: id }

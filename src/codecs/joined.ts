@@ -3,6 +3,7 @@
  * repeated.
  */
 import type { Message } from '../core/chat-request.ts'
+import { textKey } from '../core/text-key.ts'
 
 /** The turn as it was answered: the phase is the last one, and no list repeats an entry. */
 export function asAnswered(message: Message): Message {
@@ -21,6 +22,6 @@ function withoutRepeats<T>(list: T[]): T[] {
   const seen = new Set<string>()
   return list.filter(entry => {
     const { size } = seen
-    return seen.add(JSON.stringify(entry)).size > size
+    return seen.add(textKey(JSON.stringify(entry))).size > size
   })
 }

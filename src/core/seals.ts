@@ -5,6 +5,7 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Event } from './event.ts'
 import { isObject, type Json } from './json.ts'
+import { textKey } from './text-key.ts'
 
 /** `version` identifies a key and reveals nothing of it. */
 interface SealKey {
@@ -87,11 +88,12 @@ class Checks implements SealCheck {
 
   value(sealed: string): string | undefined {
     this.#known ??= new Map()
-    if (!this.#known.has(sealed)) {
+    const key = textKey(sealed)
+    if (!this.#known.has(key)) {
       const shown = this.#open('value', sealed, shown => shown)
-      this.#known.set(sealed, shown)
+      this.#known.set(key, shown)
     }
-    return this.#known.get(sealed)
+    return this.#known.get(key)
   }
 
   block({ seal, ...block }: Readonly<Json>): Json | undefined {

@@ -6,6 +6,7 @@ import type { FunctionCall, Message } from './chat-request.ts'
 import { errors, type GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
 import { parseLossless } from './lossless-json.ts'
+import { textKey } from './text-key.ts'
 
 /** Of base64: four characters hold three bytes. */
 const HEAD_LENGTH = (IMAGE_HEAD / 3) * 4
@@ -175,15 +176,16 @@ export class PendingToolCalls<Call> {
 
   /** `turn` is an object that only the calls of one turn share. Returns how many of them had the same id before. */
   add(id: string, call: Call, turn: object): number {
-    const latest = this.#latest.get(id)
+    const key = textKey(id)
+    const latest = this.#latest.get(key)
     if (latest?.turn === turn) return latest.calls.push(call) - 1
-    this.#latest.set(id, { turn, calls: [call], next: 0 })
+    this.#latest.set(key, { turn, calls: [call], next: 0 })
     return 0
   }
 
   /** Throws 400 for a result, the message `at` this place, that belongs to no call. */
   answeredBy(message: Message, at: string): Call {
-    const latest = this.#latest.get(message.tool_call_id ?? '')
+    const latest = this.#latest.get(textKey(message.tool_call_id ?? ''))
     if (!latest) throw unanswerable(message, at)
     const { calls } = latest
     while (latest.next < calls.length - 1 && this.#isAnswered(calls[latest.next]!)) latest.next++

@@ -5,6 +5,7 @@ import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as cohere } from '../../plugins/cohere.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
 import { plugin as mistral } from '../../plugins/mistral.ts'
+import { plugin as responses } from '../../plugins/openai-responses.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { cpuMs } from '../helpers/cpu.ts'
@@ -202,6 +203,15 @@ t.test('calls, results and items that are alike take time in proportion to their
         return [asked, { role: 'assistant', tool_calls: ids.map(call) }, ...ids.map(result)]
       },
     ],
+    ...[anthropic, bedrock, cohere, gemini, mistral, responses].map((plugin): (typeof rows)[number] => [
+      'ids that are long and alike',
+      chatOf(plugin),
+      100,
+      count => {
+        const ids = many(count, at => `${'a'.repeat(16_400)}${alike(at)}`)
+        return [asked, { role: 'assistant', tool_calls: ids.map(call) }, ...ids.map(result)]
+      },
+    ]),
     [
       'calls of one id',
       chatOf(anthropic),
@@ -215,7 +225,8 @@ t.test('calls, results and items that are alike take time in proportion to their
   ]
   for (const [says, wire, few, messages] of rows) {
     const least = (count: number) => {
-      const request = { messages: messages(count), tools }
+      // Flat texts, as a body has them.
+      const request: Json = JSON.parse(JSON.stringify({ messages: messages(count), tools }))
       return Math.min(...many(3, () => cpuMs(() => void encodeWith(wire, request, to))))
     }
     least(100)

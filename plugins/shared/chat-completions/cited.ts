@@ -1,5 +1,14 @@
 /** Citations of one choice in all providers' forms, with their places in its text. */
-import { Citations, type Event, isObject, type Json, type Place, placeIn, textIn } from '../../../src/plugin.ts'
+import {
+  Citations,
+  type Event,
+  isObject,
+  type Json,
+  type Place,
+  placeIn,
+  textIn,
+  textKey,
+} from '../../../src/plugin.ts'
 import { Markers } from './markers.ts'
 
 /** Gathers citations and emits them with places that count UTF-16 units of the emitted text. */
@@ -64,9 +73,9 @@ export class Cited {
     const [numbered] = lists
     if (!numbered) return
     const all = lists.flat().map(sourceIn)
-    const titles = new Map(all.flatMap(({ url, title }) => (url && title ? [[url, title]] : [])))
+    const titles = new Map(all.flatMap(({ url, title }) => (url && title ? [[textKey(url), title]] : [])))
     const cite = ({ url, title }: Source, place?: Place) => {
-      this.#cite({ url, title: title ?? (url && titles.get(url)) }, place, out)
+      this.#cite({ url, title: title ?? (url && titles.get(textKey(url))) }, place, out)
     }
     for (const marker of this.#markers?.found ?? []) {
       const entry = numbered[marker.entry - 1]

@@ -14,6 +14,7 @@ import {
   seal,
   type Target,
   textIn,
+  textKey,
   tooManyBlocks,
   unseal,
   weigh,
@@ -47,12 +48,12 @@ class Blocks {
   add(block: Block): void {
     this.#last = block
     if (block.id === undefined) this.#unnamed.push(block)
-    else this.#byId.set(block.id, block)
+    else this.#byId.set(textKey(block.id), block)
   }
 
   find(id: string | undefined): Block | undefined {
     if (id === undefined) return this.#last
-    const named = this.#byId.get(id)
+    const named = this.#byId.get(textKey(id))
     const unnamed = this.#unnamed.at(-1)
     return named && (!unnamed || named.number > unnamed.number) ? named : unnamed
   }
@@ -61,7 +62,7 @@ class Blocks {
   name(id: string): void {
     const block = this.#unnamed.pop()!
     block.id = id
-    this.#byId.set(id, block)
+    this.#byId.set(textKey(id), block)
   }
 }
 
@@ -137,7 +138,7 @@ export class ReasoningDetails {
   }
 
   #blocksOf(type: string, index: number): Blocks {
-    const key = `${index} ${type}`
+    const key = textKey(`${index} ${type}`)
     let blocks = this.#blocks.get(key)
     if (!blocks) {
       blocks = new Blocks()

@@ -11,6 +11,7 @@ import {
   MAX_CALLS,
   type ToolEvent,
   textIn,
+  textKey,
   toolArguments,
   tooManyCalls,
 } from '../../../src/plugin.ts'
@@ -94,8 +95,9 @@ export class ToolCalls {
     if (call.id !== undefined || id === undefined) return
     call.id = id
     this.kept += id.length
-    this.#copies.set(id, (this.#copies.get(id) ?? 0) + 1)
-    if (!this.#byId.has(id)) this.#byId.set(id, call)
+    const key = textKey(id)
+    this.#copies.set(key, (this.#copies.get(key) ?? 0) + 1)
+    if (!this.#byId.has(key)) this.#byId.set(key, call)
   }
 
   /** Emits waiting calls (C18, C19); returns an error for an unusable call. */
@@ -121,7 +123,7 @@ export class ToolCalls {
   #callOf(delta: Json, part: Json, position: number | undefined): StreamedCall {
     const id = textIn(delta.id)
     const index = indexIn(delta.index)
-    const known = id === undefined ? undefined : this.#byId.get(id)
+    const known = id === undefined ? undefined : this.#byId.get(textKey(id))
     if (known && (index === undefined || known.slot === index)) return known
 
     const slot = index ?? position ?? this.#calls.at(-1)?.slot ?? 0
@@ -177,7 +179,7 @@ export class ToolCalls {
     const index = this.#opened++
     this.#ready--
     call.index = index
-    const isOwn = call.id !== undefined && this.#copies.get(call.id) === 1
+    const isOwn = call.id !== undefined && this.#copies.get(textKey(call.id)) === 1
     const id = !isOwn || call.id === undefined ? `call_${idSuffix(this.#answerId)}_${this.#choice}_${index}` : call.id
     return { type: 'tool', choice: this.#choice, index, id, name }
   }

@@ -86,9 +86,10 @@ const isNumbers = (vector: unknown): vector is number[] =>
 
 /** Vectors in the order of their indexes, which may differ from that of the list. Throws when one is missing. */
 function inOrder(data: readonly unknown[]): unknown[] {
-  const vectors = new Map<unknown, unknown>()
+  const vectors = new Map<number, unknown>()
   for (const [position, entry] of data.entries()) {
-    if (isObject(entry)) vectors.set(entry.index ?? position, entry.embedding)
+    const index = isObject(entry) ? (entry.index ?? position) : undefined
+    if (typeof index === 'number') vectors.set(index, (entry as Json).embedding)
   }
   return data.map((_, index) => {
     if (!vectors.has(index)) throw errors.invalidAnswer(`it holds no vector ${index}`)

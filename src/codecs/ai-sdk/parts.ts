@@ -2,6 +2,7 @@
 import type { Event, FinishReason, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json } from '../../core/json.ts'
+import { textKey } from '../../core/text-key.ts'
 import { answerIdOf } from '../accounting.ts'
 import { carry } from '../carried-reasoning.ts'
 import { callOf, type ProtocolCall } from './call.ts'
@@ -177,8 +178,8 @@ export class PartWriter {
       yield* this.#close()
       tool.begun = true
       // Two calls with one id would have one input and one result.
-      if (tool.id === '' || this.#ids.has(tool.id)) tool.id = `call_${answerIdOf(this.#ex)}_${index}`
-      this.#ids.add(tool.id)
+      if (tool.id === '' || this.#ids.has(textKey(tool.id))) tool.id = `call_${answerIdOf(this.#ex)}_${index}`
+      this.#ids.add(textKey(tool.id))
       yield { type: 'tool-input-start', id: tool.id, toolName: tool.name }
       delta = tool.args
     }

@@ -1,5 +1,6 @@
 /** Converts Google's schema form to JSON Schema (docs/wire-sources.md#gemini). */
 import { isObject, type Json, listIn } from '../../core/json.ts'
+import { MAX_NAME } from '../../core/shape.ts'
 
 /** Formats of number storage, and of enumerated strings. */
 const STORED: ReadonlySet<unknown> = new Set(['enum', 'int32', 'int64', 'float', 'double'])
@@ -52,7 +53,9 @@ const eachOf = (schemas: Json): Json =>
   Object.fromEntries(Object.entries(schemas).map(([name, one]) => [name, isObject(one) ? jsonSchemaOf(one) : one]))
 
 function propertiesOf(properties: Json, order: readonly unknown[]): Json {
-  const first = order.filter((name): name is string => typeof name === 'string' && Object.hasOwn(properties, name))
+  const isName = (name: unknown): name is string =>
+    typeof name === 'string' && name.length <= MAX_NAME && Object.hasOwn(properties, name)
+  const first = order.filter(isName)
   const named = new Set(first)
   const rest = Object.keys(properties).filter(name => !named.has(name))
   return eachOf(Object.fromEntries([...named, ...rest].map(name => [name, properties[name]])))

@@ -3,6 +3,7 @@ import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { pagesOf } from '../../core/media.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { Count } from '../../core/shape.ts'
+import { textKey } from '../../core/text-key.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { type Carried, carried } from '../carried-reasoning.ts'
 import { SEARCHES } from './tools.ts'
@@ -143,7 +144,7 @@ class Turns {
   #called(call: Json, made: string): Json {
     const id = textIn(call.id) ?? made
     this.#calls.add(id, String(call.name))
-    this.#places.set(id, this.#places.size)
+    this.#places.set(textKey(id), this.#places.size)
     return call.id === id ? call : Object.assign({}, call, { id })
   }
 
@@ -161,7 +162,9 @@ class Turns {
     const { role, parts } = this.#turns.at(-1) ?? {}
     if (role !== 'user' || this.#places.size === 0) return
     const placeOf = ({ functionResponse: response }: Json) =>
-      isObject(response) ? (this.#places.get(String(response.id)) ?? this.#places.size) : Number.POSITIVE_INFINITY
+      isObject(response)
+        ? (this.#places.get(textKey(String(response.id))) ?? this.#places.size)
+        : Number.POSITIVE_INFINITY
     parts!.sort((a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) - placeOf(b)))
   }
 }

@@ -3,6 +3,7 @@
 import type { ChatRequest, Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
+import { textKey } from '../../core/text-key.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { GenerateRequest } from './schema.ts'
 
@@ -44,15 +45,17 @@ function choiceOf(
   config: Config | null | undefined,
 ): { tools: Tool[]; choice?: ChatRequest['tool_choice'] } {
   const names = config?.allowedFunctionNames ?? []
-  const offered = new Set(tools.map(tool => (tool.type === 'function' ? tool.function.name : '')))
+  const offered = new Set(tools.map(tool => (tool.type === 'function' ? textKey(tool.function.name) : '')))
   for (const [i, name] of names.entries()) {
-    if (offered.has(name)) continue
+    if (offered.has(textKey(name))) continue
     const at = `toolConfig.functionCallingConfig.allowedFunctionNames[${i}]`
     throw errors.invalidParameters(`${at}: must name a declared function, got "${name.slice(0, 100)}"`, at)
   }
-  const allowed = new Set(names)
+  const allowed = new Set(names.map(textKey))
   const left =
-    allowed.size === 0 ? tools : tools.filter(tool => tool.type === 'function' && allowed.has(tool.function.name))
+    allowed.size === 0
+      ? tools
+      : tools.filter(tool => tool.type === 'function' && allowed.has(textKey(tool.function.name)))
   switch (config?.mode) {
     case 'NONE':
       return { tools, choice: 'none' }

@@ -1,4 +1,5 @@
 /** Calls of one turn that await results: clients of this wire match them by id, or by name and order. */
+import { textKey } from '../../core/text-key.ts'
 
 interface AwaitedCall {
   readonly id: string
@@ -28,20 +29,21 @@ export class UnansweredCalls {
 
   add(id: string, name: string): void {
     const call: AwaitedCall = { id, isAnswered: false }
-    this.#byId.set(id, call)
+    this.#byId.set(textKey(id), call)
     this.#all.add(call)
-    let same = this.#byName.get(name)
+    const key = textKey(name)
+    let same = this.#byName.get(key)
     if (!same) {
       same = new Queue()
-      this.#byName.set(name, same)
+      this.#byName.set(key, same)
     }
     same.add(call)
   }
 
   /** The id of the answered call; undefined when none is left. */
   answer(id: string | undefined, name: string | undefined): string | undefined {
-    const byId = id ? this.#byId.get(id) : undefined
-    const call = byId && !byId.isAnswered ? byId : (name ? this.#byName.get(name) : this.#all)?.first()
+    const byId = id ? this.#byId.get(textKey(id)) : undefined
+    const call = byId && !byId.isAnswered ? byId : (name ? this.#byName.get(textKey(name)) : this.#all)?.first()
     if (call) call.isAnswered = true
     return call?.id
   }

@@ -1,5 +1,6 @@
 /** An assistant turn of a Messages body as a chat message. */
 import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
+import { textKey } from '../../core/text-key.ts'
 import { compact } from '../chat-parts.ts'
 import type { ToolJson } from '../tool-json.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'
@@ -24,7 +25,7 @@ export function assistantMessage({ content }: MessageTurn, at: string, json: Too
       case 'thinking': {
         reasoning += block.thinking
         const other = carried(block.signature ?? '')
-        if (other?.what === 'call') seals.set(other.place, other.sealed)
+        if (other?.what === 'call') seals.set(textKey(other.place), other.sealed)
         else if (other) addDetails(details, carriedDetail(block.thinking, other), opens)
         else addDetails(details, thinkingDetail(block, i), opens)
         break
@@ -42,7 +43,7 @@ export function assistantMessage({ content }: MessageTurn, at: string, json: Too
         else for (const part of partOf(block, `${at}[${i}]`)) parts.push(part)
     }
   }
-  for (const call of calls) sealCall(call, seals.get(call.id))
+  for (const call of calls) sealCall(call, seals.get(textKey(call.id)))
   const compacted = compact(parts)
   const message: Message = { role: 'assistant', content: compacted === '' && calls.length > 0 ? null : compacted }
   if (reasoning !== '') message.reasoning = reasoning

@@ -4,6 +4,7 @@ import type { ChatRequest, Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { Count } from '../../core/shape.ts'
+import { textKey } from '../../core/text-key.ts'
 import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'
 import { InputReader } from './input.ts'
@@ -84,9 +85,9 @@ function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequ
   const allowed = new Set(
     listIn(choice.tools)
       .filter(isObject)
-      .map(tool => flatOf(tool, names)),
+      .map(tool => textKey(flatOf(tool, names))),
   )
-  const left = tools.filter(tool => allowed.has(tool.type === 'function' ? tool.function.name : tool.type))
+  const left = tools.filter(tool => allowed.has(tool.type === 'function' ? textKey(tool.function.name) : tool.type))
   if (left.length === 0)
     throw errors.invalidParameters('tool_choice.tools: must name one of the tools', 'tool_choice.tools')
   return { tools: left, tool_choice: choice.mode === 'required' ? 'required' : 'auto' }

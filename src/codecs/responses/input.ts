@@ -7,6 +7,7 @@ import type { ContentPart, FunctionCall, Message } from '../../core/chat-request
 import { errors } from '../../core/error.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { Count } from '../../core/shape.ts'
+import { textKey } from '../../core/text-key.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { ToolJson } from '../tool-json.ts'
 import { partsOf } from './parts.ts'
@@ -144,14 +145,15 @@ export class InputReader {
     }
     turn.tool_calls ??= []
     turn.tool_calls.push(call)
-    this.#calls.add(call.id)
-    this.#unanswered.add(call.id)
+    const key = textKey(call.id)
+    this.#calls.add(key)
+    this.#unanswered.add(key)
   }
 
   #output({ call_id: id, output }: Json, at: string): void {
     const called = textIn(id)
     if (called === undefined) throw wrong(`${at}.call_id`, 'is required')
-    if (!this.#calls.has(called)) {
+    if (!this.#calls.has(textKey(called))) {
       throw wrong(`${at}.call_id`, `no call in input before it has the id "${called.slice(0, 100)}"`)
     }
     const parts = this.#parts(output, `${at}.output`)
@@ -161,7 +163,7 @@ export class InputReader {
       tool_call_id: called,
       content: typeof output === 'string' ? output : plain(parts),
     })
-    if (this.#unanswered.delete(called) && this.#unanswered.size === 0) this.#release()
+    if (this.#unanswered.delete(textKey(called)) && this.#unanswered.size === 0) this.#release()
   }
 
   #parts(content: unknown, at: string): ContentPart[] {

@@ -8,6 +8,7 @@ import type { Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { textKey } from '../../core/text-key.ts'
 
 /** A tool's name and namespace in the client's request. */
 export interface Known {
@@ -69,7 +70,7 @@ export class ToolNames {
   }
 
   known(flat: string): Known {
-    return this.#known.get(flat) ?? { name: flat }
+    return this.#known.get(textKey(flat)) ?? { name: flat }
   }
 
   /** Adds what is not there yet: the same tool may be found twice. */
@@ -114,7 +115,7 @@ export class ToolNames {
     if (name === undefined || this.#flat.has(keyOf(name, namespace))) return
     const flat = namespace === undefined ? name : this.#unique(`${namespace}__${name}`)
     this.#flat.set(keyOf(name, namespace), flat)
-    this.#known.set(flat, { name, namespace, ...(tool.type === 'custom' && { custom: true }) })
+    this.#known.set(textKey(flat), { name, namespace, ...(tool.type === 'custom' && { custom: true }) })
   }
 
   /** Legal on every wire. Tries each number once, so that colliding names cost no more than others. */
@@ -162,7 +163,7 @@ export class ToolNames {
   }
 }
 
-const keyOf = (name: string, namespace: string | undefined): string => `${namespace ?? ''}\0${name}`
+const keyOf = (name: string, namespace: string | undefined): string => textKey(`${namespace ?? ''}\0${name}`)
 
 /** A grammar as text: a function's schema cannot express it. */
 function grammarOf(format: unknown): string | undefined {

@@ -1,4 +1,6 @@
 /** Output formats of transcripts (docs/contract.md#transcript-formats). */
+
+import { textKey } from '../../core/text-key.ts'
 import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
 import { clock, rounded, segmentsOf } from './times.ts'
 
@@ -99,10 +101,11 @@ function verbose(transcript: Transcript, request: TranscriptRequest, usage: obje
 export function diarized(transcript: Transcript, names: readonly string[]): object[] {
   const known = new Map<string | undefined, string>()
   return segmentsOf(transcript).map(({ start, end, text, speaker }, at) => {
-    let name = known.get(speaker)
+    const key = speaker === undefined ? speaker : textKey(speaker)
+    let name = known.get(key)
     if (name === undefined) {
       name = names[known.size] ?? letters(known.size)
-      known.set(speaker, name)
+      known.set(key, name)
     }
     const times = { start: rounded(start), end: rounded(end) }
     return { type: 'transcript.text.segment', id: `seg_${at}`, ...times, speaker: name, text: text.trim() }

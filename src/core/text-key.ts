@@ -1,0 +1,7 @@
+/** Keys of maps and sets for texts that clients and providers choose. */
+import { createHash } from 'node:crypto'
+import { MAX_NAME } from './shape.ts'
+
+/** The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME`). */
+export const textKey = (text: string): string =>
+  text.length > MAX_NAME ? createHash('sha256').update(text).digest('base64') : text
