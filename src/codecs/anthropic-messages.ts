@@ -1,6 +1,5 @@
 /** Client wire of `POST /v1/messages` (docs/contract.md#messages). */
 import type { Codec } from '../core/codec.ts'
-import { parseBody } from '../core/lossless-json.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkResults } from './inner-json.ts'
 import { prepare } from './messages/check.ts'
@@ -19,7 +18,7 @@ import { unsealed } from './unsealed.ts'
 export const anthropicMessages = {
   wire: WIRE,
   /** Arguments of calls are for tools only, which may need every digit. */
-  parse: json => parseBody(json, ({ type }, name) => (name === 'content' && type === 'tool_use' ? 'input' : undefined)),
+  exact: ({ type }, name) => (name === 'content' && type === 'tool_use' ? 'input' : undefined),
   /** Also passes the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)

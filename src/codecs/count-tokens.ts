@@ -8,7 +8,7 @@ import { WholeEncoder } from './whole.ts'
 /** Answers `{ input_tokens }`. */
 export const countTokens = {
   wire: anthropicMessages.wire,
-  parse: anthropicMessages.parse,
+  exact: anthropicMessages.exact,
   // Fields about the answer are neither required nor sent.
   decode: (body, ex) =>
     anthropicMessages.decode(isObject(body) ? Object.assign({}, body, { max_tokens: 1, stream: false }) : body, ex),

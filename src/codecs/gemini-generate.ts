@@ -4,7 +4,6 @@ import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec, Encoder } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isObject } from '../core/json.ts'
-import { parseBody } from '../core/lossless-json.ts'
 import type { TokenCount } from '../core/translator.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { credentials } from './gemini/credentials.ts'
@@ -39,7 +38,7 @@ function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
 const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder) =>
   ({
     wire,
-    parse: json => parseBody(json, (_, name) => FOR_TOOLS[name]),
+    exact: (_, name) => FOR_TOOLS[name],
     decode: (body: unknown, ex: Exchange) => read(body, ex, stream),
     encoder,
     credentials,

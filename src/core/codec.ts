@@ -2,6 +2,7 @@
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange, Headers } from './exchange.ts'
+import type { Place } from './lossless-json.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
 import type { StoredForm } from './stored-responses.ts'
@@ -10,8 +11,8 @@ import type { ByteSteps } from './stringify-steps.ts'
 /** One client wire: reads requests of an operation, and makes the encoder of its answers. */
 export interface Codec<O extends Op = Op> {
   readonly wire: string
-  /** In place of `JSON.parse`, where some of a body's numbers go on as they were written. */
-  parse?(json: string): unknown
+  /** The members of a body whose numbers go on as they were written; others are rounded. */
+  readonly exact?: Place
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { answerSteps, MAX_LONG_DIGITS, parseAnswer, tooLongNumbers } from './answer-bounds.ts'
 import { isObject, type Json } from './json.ts'
+import { parseSteps } from './json-steps.ts'
 
 /** Random, so that no input contains it. */
 const MARK = randomBytes(12).toString('base64url')
@@ -34,11 +35,23 @@ export const isLongNumber = (text: string): boolean => text.startsWith(MARK)
  * The member of an object whose numbers must be passed on unchanged, such as the arguments of a call, or undefined.
  * `name` is the object's own member name.
  */
-type Place = (holder: Json, name: string) => string | undefined
+export type Place = (holder: Json, name: string) => string | undefined
 
 /** As `JSON.parse`, with marks in what `place` names; elsewhere numbers are rounded. Throws a SyntaxError. */
-export const parseBody = (json: string, place: Place): unknown =>
-  parseAt(JSON.parse(json), json, place, member => member)
+export const parseBody = (json: string, place?: Place): unknown =>
+  place ? parseAt(JSON.parse(json), json, place, member => member) : JSON.parse(json)
+
+/** The same in steps. */
+export function* bodySteps(json: string, place?: Place): Generator<undefined, unknown> {
+  let hasMarks = false
+  const read = (piece: string, hasLong: boolean): unknown => {
+    if (!place || !hasLong || !LONG.test(piece)) return JSON.parse(piece)
+    hasMarks = true
+    return JSON.parse(marked(piece))
+  }
+  const value = yield* parseSteps(json, read)
+  return place ? roundedAt(value, hasMarks, place, member => member) : value
+}
 
 /**
  * The same, for answers, whose bounds it checks: where a number would be rounded, what `place` names becomes its JSON

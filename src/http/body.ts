@@ -11,7 +11,7 @@ import { readBytes } from './pieces.ts'
 
 /** What reading depends on. */
 type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
-  readonly codec: Pick<Endpoint['codec'], 'parse'>
+  readonly codec: Pick<Endpoint['codec'], 'exact'>
 }
 
 /**
@@ -33,7 +33,7 @@ export function readBody(
     if (declared !== undefined) guard.expect(declared)
     const { expect } = req.headers
     if (expect !== undefined && /^100-continue$/i.test(expect)) res.writeContinue()
-    if (type === 'json') return readJson(req, bodyLimit, guard, declared, codec.parse, maxValues)
+    if (type === 'json') return readJson(req, bodyLimit, guard, declared, codec.exact, maxValues)
     if (type === 'raw') return readBytes(req, bodyLimit, guard, declared).then(value => ({ value }))
     return readForm(req, bodyLimit, guard).then(form => ({ value: form, release: () => release(form, guard) }))
   } catch (thrown) {

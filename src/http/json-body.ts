@@ -3,15 +3,13 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
+import { bodySteps, type Place, parseBody } from '../core/lossless-json.ts'
 import type { Body } from '../core/raw-strings.ts'
 import { atOnce, inTurns } from '../lib/in-turns.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
-
-/** As `JSON.parse`. */
-type Read = (json: string) => unknown
 
 /** Bytes from which a body is read in turns with others. */
 const LARGE = 1024 * 1024
@@ -24,6 +22,8 @@ const LOCATED = 4 * LARGE
 const POSITION = / at position \d+( \(line \d+ column \d+\))?/
 /** Bytes from which a body's long strings are kept as they were written. */
 const RAW_STRINGS = 16 * 1024
+/** Values from which what is no long string is parsed in steps: names that all differ take a microsecond each. */
+const MANY_VALUES = 20_000
 
 /**
  * Rejects with 400, 408, 413, 499 or 529 as a GatewayError. `declared` is the length that the client announced;
@@ -34,28 +34,28 @@ export async function readJson(
   limit: number,
   guard: BodyGuard,
   declared: number | undefined,
-  read: Read = JSON.parse,
+  exact?: Place,
   values?: number,
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
-  const steps = parsing(body, read, values)
+  const steps = parsing(body, exact, values)
   return body.length > LARGE ? await inTurns(steps) : atOnce(steps)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
 /** Yields wherever others may go on. */
-function* parsing(body: Buffer, read: Read, values?: number): Generator<undefined, Body> {
+function* parsing(body: Buffer, exact: Place | undefined, values: number | undefined): Generator<undefined, Body> {
   if (!isUtf8(body)) throw notUtf8()
   const scan = new ShapeScan(body, values)
   while (!scan.run(SCAN_STEPS)) yield
   yield
-  const whole = body.length < RAW_STRINGS ? parsed(body, read) : yield* withLong(body, scan, read)
+  const whole = body.length < RAW_STRINGS ? parsed(body, exact) : yield* withLong(body, scan, exact)
   yield
   return freed(whole, scan)
 }
 
-function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<undefined, Body> {
+function* withLong(body: Buffer, { long, values }: ShapeScan, exact: Place | undefined): Generator<undefined, Body> {
   // What is read at once is not cut: each cut copies.
   const piece = body.length > LARGE ? STEP_BYTES : body.length
   const strings = new LongStrings(body, long, startOf(body), piece)
@@ -65,19 +65,21 @@ function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<und
       rested = strings.at
       yield
     }
-    const rest = strings.rest()
+    const rest = yield* strings.rest()
     yield
-    return strings.whole(rest, read)
+    const value = values > MANY_VALUES ? yield* bodySteps(rest, exact) : parseBody(rest, exact)
+    yield
+    return strings.whole(value)
   } catch (cause) {
     if (body.length > LOCATED) throw errors.invalidJson(describe(cause).replace(POSITION, ''))
-    return parsed(body, read)
+    return parsed(body, exact)
   }
 }
 
 /** Parses the whole body at once, so that an error has its exact position. */
-function parsed(body: Buffer, read: Read): Body {
+function parsed(body: Buffer, exact: Place | undefined): Body {
   try {
-    return { value: read(body.toString('utf8', startOf(body))) }
+    return { value: parseBody(body.toString('utf8', startOf(body)), exact) }
   } catch (cause) {
     throw notJson(body, cause)
   }

@@ -1,4 +1,5 @@
 /** Parses a body whose long strings are kept as they were written. */
+import { textSteps } from '../core/frame-steps.ts'
 import { type Body, RawStrings } from '../core/raw-strings.ts'
 import { markOf, restored } from '../core/string-marks.ts'
 
@@ -38,13 +39,19 @@ export class LongStrings {
   }
 
   /**
-   * Parses the next long string, or a piece of a very long one; false when none is left. Throws a SyntaxError for
-   * invalid JSON.
+   * Parses the next long string, or a piece of a very long one or of what stands before it; false when none is left.
+   * Throws a SyntaxError for invalid JSON.
    */
   step(): boolean {
     if (this.#span === this.#spans.length) return false
     const body = this.#body
     const [from, to] = [this.#spans[this.#span]!, this.#spans[this.#span + 1]!]
+    if (from - this.#at > this.#piece) {
+      const end = characterEnd(body, this.#at + this.#piece)
+      this.#before += body.toString('utf8', this.#at, end)
+      this.#at = end
+      return true
+    }
     if (to - from <= this.#piece) this.#text = JSON.parse(body.toString('utf8', from, to)) as string
     else if (!this.#toEnd(to - 1)) return true
     this.#before += `${body.toString('utf8', this.#at, from)}"${markOf(this.#rawStrings.size)}"`
@@ -67,24 +74,29 @@ export class LongStrings {
     return end === close
   }
 
-  /** The text of what is left to be parsed once there are no more steps. */
-  rest(): string {
-    return this.#before + this.#body.toString('utf8', this.#at)
+  /** The text of what is left to be parsed once there are no more steps, in steps of its own. */
+  *rest(): Generator<undefined, string> {
+    return this.#before + (yield* textSteps(this.#body.subarray(this.#at)))
   }
 
-  /** All of the body; `read` is as `JSON.parse`. Throws a SyntaxError where it is not JSON. */
-  whole(rest: string, read: (json: string) => unknown): Body {
-    const value = read(rest)
+  /** All of the body; `value` is what that text says. */
+  whole(value: unknown): Body {
     const rawStrings = this.#rawStrings
     if (rawStrings.size === 0) return { value }
     return { value: restored(value, index => rawStrings.textAt(index)), rawStrings }
   }
 }
 
-/** Where a piece of a string may end: at `to`, or before the character or the escape that goes on there. */
-function pieceEnd(body: Buffer, from: number, to: number): number {
+/** At `to`, or before the character that goes on there. */
+function characterEnd(body: Buffer, to: number): number {
   let end = to
   while ((body[end]! & 0xc0) === 0x80) end--
+  return end
+}
+
+/** Where a piece of a string may end: at `to`, or before the character or the escape that goes on there. */
+function pieceEnd(body: Buffer, from: number, to: number): number {
+  const end = characterEnd(body, to)
   for (let at = end - 1; at >= Math.max(from, end - ESCAPE); at--) {
     if (body[at] !== BACKSLASH) continue
     let first = at

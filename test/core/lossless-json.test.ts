@@ -10,9 +10,17 @@ import { plugin as responses } from '../../plugins/openai-responses.ts'
 import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { parseSteps } from '../../src/core/json-steps.ts'
-import { parseBody, parseCalls, parsedAhead, parseLossless, stringifyLossless } from '../../src/core/lossless-json.ts'
+import {
+  bodySteps,
+  parseBody,
+  parseCalls,
+  parsedAhead,
+  parseLossless,
+  stringifyLossless,
+} from '../../src/core/lossless-json.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { atOnce } from '../../src/lib/in-turns.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'
@@ -95,6 +103,9 @@ t.test('of an answer only the arguments of calls are kept as text; all else is r
     stringifyLossless(JSON.stringify(body)),
     '{"seed":12345678901234567000,"call":{"args":{"id":12345678901234567890}}}',
   )
+  const long = `{"seed":12345678901234567890,"n":[${'1,'.repeat(100_000)}1],"call":{"args":{"id":12345678901234567890}}}`
+  t.strictSame(atOnce(bodySteps(long, place)), parseBody(long, place), 'in steps')
+  t.strictSame(atOnce(bodySteps(long)), JSON.parse(long))
   const proto = parseBody('{"n":12345678901234567890,"__proto__":{"a":1}}', place) as object
   t.equal(Object.getPrototypeOf(proto), Object.prototype, 'a name reaches no prototype')
 })
@@ -145,7 +156,7 @@ for (const [wire, answer] of answers) {
 t.test('a schema that shows a call holds no marks: some wires write it as text', async t => {
   const shown = `{"type":"tool_use","input":{"id":${ID}}}`
   const json = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object","default":${shown}}}}}`
-  const request = anthropicMessages.decode(anthropicMessages.parse(json), exchange())
+  const request = anthropicMessages.decode(parseBody(json, anthropicMessages.exact), exchange())
   const [wire] = bedrock.wires
   const { body } = wire.encode(request, target({ translator: wire as Translator }), false)
   const mark = String(parseLossless(ID)).slice(0, 16)

@@ -1,6 +1,8 @@
 /** Request bodies: bounded before they are read, before they are parsed, and free of what JSON can hide. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import secureJson from 'secure-json-parse'
 import t from 'tap'
@@ -11,7 +13,8 @@ import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
-import { cpuMs } from '../helpers/cpu.ts'
+import { atOnce } from '../../src/lib/in-turns.ts'
+import { cpuMeter, cpuMs } from '../helpers/cpu.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -27,9 +30,8 @@ const readJson = (
   res: ServerResponse,
   bodyLimit: number,
   guard: BodyGuard,
-  parse: (json: string) => unknown = JSON.parse,
   maxValues = MAX_VALUES,
-) => readBody(req, res, { bodyLimit, codec: { parse }, maxValues }, guard)
+) => readBody(req, res, { bodyLimit, codec: {}, maxValues }, guard)
 
 /** A body as it comes in; `res` counts how often it told the client to go on. */
 function request(chunks: readonly (string | Buffer)[], headers: Record<string, string> = JSON_TYPE) {
@@ -143,7 +145,7 @@ t.test('a long string is parsed in pieces that cut no character and no escape', 
     const body = Buffer.from(`"${units.join('')}"`)
     const strings = new LongStrings(body, [0, body.length], 0, piece)
     while (strings.step());
-    return strings.whole(strings.rest(), JSON.parse).value === JSON.parse(body.toString())
+    return strings.whole(JSON.parse(atOnce(strings.rest()))).value === JSON.parse(body.toString())
   })
   t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
   const { req, res } = request([`{"a":"${'é'.repeat(3 * 1024 * 1024)}\\x"}`])
@@ -201,6 +203,37 @@ t.test('long strings of a body are parsed as they are, and kept as they were wri
     t.match(error, { status: 400, code: 'invalid_json' }, says)
     const [at] = /position \d+/.exec(expected) ?? ['']
     t.ok((error as GatewayError).message.includes(at), `${says}: ${(error as GatewayError).message.slice(0, 200)}`)
+  }
+})
+
+t.test('others go on while a large body is parsed, whatever it holds', async t => {
+  const many = (count: number, make: (at: number) => string) =>
+    Array.from({ length: count }, (_, at) => make(at)).join()
+  const rows: [says: string, body: string][] = [
+    ['names that all differ', `{${many(150_000, at => `"name${at}":1`)}}`],
+    ['objects whose names all differ', `[${many(90_000, at => `{"name${at}":1}`)}]`],
+    ['texts of three bytes a character', `[${many(6000, () => `"${'\u0d0d'.repeat(1300)}"`)}]`],
+    ['the same before a long one', `[${many(6000, () => `"${'\u0d0d'.repeat(1300)}"`)},"${'a'.repeat(5000)}"]`],
+  ]
+  for (const [says, body] of rows) {
+    const { req, res } = request([body])
+    let isOver = false
+    const ended = readJson(req, res, 64 * MIB, intake()).then(({ value }) => {
+      isOver = true
+      return value
+    })
+    const turns: number[] = []
+    while (!isOver) {
+      const used = cpuMeter()
+      await setImmediate()
+      turns.push(used())
+    }
+    const total = turns.reduce((sum, ms) => sum + ms)
+    t.ok(
+      Math.max(...turns) < total / 3,
+      `${says}: ${Math.max(...turns)} ms in one turn, of ${total} in ${turns.length}`,
+    )
+    t.ok(isDeepStrictEqual(await ended, JSON.parse(body)), says)
   }
 })
 
@@ -355,7 +388,7 @@ t.test('MF-04 an endpoint may take more values than others do, and no more than 
     ])
   const read = async (values: number, most?: number) => {
     const { req, res } = body(values)
-    const got = await readJson(req, res, 1_000_000, intake(), JSON.parse, most).catch((error: GatewayError) => error)
+    const got = await readJson(req, res, 1_000_000, intake(), most).catch((error: GatewayError) => error)
     return got instanceof GatewayError ? [got.code, /than (\d+)/.exec(got.message)?.[1]] : undefined
   }
   t.equal(await read(250_000, 250_000), undefined)
