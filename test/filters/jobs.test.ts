@@ -5,8 +5,31 @@ import type { HoldRequest, NewJob, Services } from '../../src/core/ports.ts'
 import { videos } from '../../src/endpoints/videos.ts'
 import { JobAdmission } from '../../src/filters/billing/jobs.ts'
 import { exchange, principal } from '../core/kit.ts'
+import { principalOf } from '../core/principal.ts'
 import { inLoop } from '../helpers/in-loop.ts'
 import { target } from '../plugins/wire-kit.ts'
+
+t.test("an idempotency key of one end user is no other one's", async t => {
+  const begun: NewJob[] = []
+  const services = {
+    now: () => 0,
+    jobs: { begin: async (job: NewJob) => ({ id: `hold-${begun.push(job)}` }), drop: async () => {} },
+    jobRunner: { timeoutMs: 1 },
+  }
+  const admission = new JobAdmission(services as object as Services)
+  const request = { model: 'film', prompt: 'a cat', seconds: 4 }
+  const callers = [undefined, 's1', 's1', 's2'].map(id => id && { id, models: undefined })
+  for (const session of callers) {
+    const caller = principalOf({ kind: session ? 'session' : 'key', ...(session && { session }) })
+    const headers = { 'idempotency-key': '1' }
+    const ex = exchange({ endpoint: videos[0]!, request, headers, principal: caller, target: target() })
+    await t.rejects(admission.handle(ex, {} as HoldRequest, () => Promise.reject(errors.overloaded())))
+  }
+  t.strictSame(
+    begun.map(({ idempotency }) => idempotency),
+    ['1', 's1 1', 's1 1', 's2 1'],
+  )
+})
 
 t.test('a large request is hashed in many turns of the event loop, and once for all its attempts', async t => {
   const begun: NewJob[] = []

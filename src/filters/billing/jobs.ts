@@ -61,6 +61,7 @@ export class JobAdmission {
   async #jobFor(ex: Exchange, operation: JobOperation<Ops[Op]>): Promise<NewJob> {
     const { jobRunner, now } = this.#services
     const request = ex.request!
+    const { session } = ex.principal!
     const callback = operation.callback(request)
     if (callback) jobRunner.checkCallback(callback.url)
     const idempotency = ex.header('idempotency-key') ?? null
@@ -78,7 +79,8 @@ export class JobAdmission {
       kind: operation.kind,
       source: sourceOf(ex),
       params: JSON.stringify(operation.params(request, ex.target!)),
-      idempotency,
+      // A key holds no space: those of one end user are no other one's, and none of the project's.
+      idempotency: idempotency !== null && session ? `${session.id} ${idempotency}` : idempotency,
       requestHash: made.requestHash,
       callback,
       createdAt,
