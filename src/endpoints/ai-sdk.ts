@@ -22,6 +22,7 @@ const credits = (path: string): Endpoint => ({
   path,
   async serve({ principal }, { ledger }) {
     if (!principal) throw errors.noCredentials()
+    if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read credits.')
     const { balance, used } = await ledger.balance(principal.orgId)
     return value({ balance: formatMoney(balance), total_used: formatMoney(used) })
   },

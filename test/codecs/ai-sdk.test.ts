@@ -9,13 +9,15 @@ import { aiSdk } from '../../src/codecs/ai-sdk.ts'
 import { carry } from '../../src/codecs/carried-reasoning.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
-import { errors, GatewayError } from '../../src/core/error.ts'
+import { asError, errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Exchange } from '../../src/core/exchange.ts'
 import type { Json } from '../../src/core/json.ts'
+import type { Principal, Services } from '../../src/core/ports.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { aiSdkEndpoints } from '../../src/endpoints/ai-sdk.ts'
 import { thrown } from '../core/kit.ts'
+import { principalOf } from '../core/principal.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 import { choices, files, hi, options, results, searches, text, user, wrong } from './ai-sdk-calls.ts'
@@ -48,6 +50,22 @@ const asked = { model: 'acme/m', messages: [{ role: 'user', content: 'Hi' }], st
 
 t.test('a golden call becomes its chat request', async t => {
   t.strictSame(decode(golden('agent.call')), golden('agent.request'))
+})
+
+t.test('credits are read by regular keys, and not by those that stand in client programs', async t => {
+  const services = { ledger: { balance: async () => ({ balance: 1_500_000_000n, used: 0n }) } } as unknown as Services
+  const read = async (path: string, principal?: Principal) => {
+    const endpoint = aiSdkEndpoints.find(one => one.path === path)!
+    if (endpoint.serve === 'upstream') throw new Error('is served here')
+    return endpoint.serve(Object.assign(exchange(), { principal }), services).catch(asError)
+  }
+  for (const path of ['/v1/credits', '/v4/ai/credits']) {
+    t.match(await read(path, principalOf()), { status: 200 }, path)
+    t.match(await read(path), { status: 401 }, path)
+    for (const kind of ['publishable', 'session'] as const) {
+      t.match(await read(path, principalOf({ kind })), { status: 403, code: 'permission_denied' }, `${path} ${kind}`)
+    }
+  }
 })
 
 t.test('each option has its chat form', async t => {
