@@ -42,6 +42,22 @@ for (const [says, fields] of rows) {
   })
 }
 
+const each = (count: number, of: (at: number) => object) => Array.from({ length: count }, (_, at) => of(at))
+const calls = (count: number, id: string) =>
+  each(count, () => ({ id, type: 'function', function: { name: '', arguments: '' } }))
+const envelopes: readonly (readonly [says: string, messages: object[], tokens: number])[] = [
+  ['a few messages', each(64, () => ({ role: 'user', content: '' })), 0],
+  ['many messages that say nothing', each(60_000, () => ({ role: 'user', content: '' })), 239_744],
+  ['many calls of one message', [{ role: 'assistant', content: null, tool_calls: calls(10_000, '') }], 39_748],
+  ['ids of calls', [{ role: 'assistant', content: null, tool_calls: calls(1, LONG) }], 9752],
+  ['ids of results', [{ role: 'tool', content: '', tool_call_id: LONG }], 9748],
+]
+for (const [says, messages, tokens] of envelopes) {
+  t.test(`${says}: what stands around texts counts where it is much`, async t => {
+    t.equal(exchange({ request: { model: 'm', messages }, target: target() }).promptTokens, tokens)
+  })
+}
+
 t.test('a message whose items repeat its content counts once', async t => {
   const request = message({ content: LONG, message_items: [{ text: LONG }] })
   t.equal(chat.promptCharacters(request as ChatRequest), LONG.length)

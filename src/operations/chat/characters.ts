@@ -2,18 +2,27 @@
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
 import { weigh } from '../../core/stringify-steps.ts'
 
+/** Of what tells a message, or a call, from the next one: who speaks, and where it ends. */
+const ENVELOPE = 16
+/** Of all envelopes and ids, as many as an estimate may miss. */
+const FREE = 64 * ENVELOPE
+
 /** Without earlier reasoning, which most providers never get. */
 export function promptCharacters({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {
   let sum = 0
+  let around = -FREE
   for (const message of messages) {
+    around += ENVELOPE + (message.tool_call_id?.length ?? 0)
     sum += Math.max(contentOf(message), itemsOf(message)) + (message.refusal?.length ?? 0) + (message.name?.length ?? 0)
     for (const call of message.tool_calls ?? []) {
+      around += ENVELOPE + call.id.length
       sum +=
         call.type === 'function'
           ? call.function.name.length + call.function.arguments.length
           : call.custom.name.length + call.custom.input.length
     }
   }
+  if (around > 0) sum += around
   if (tools?.length) sum += JSON.stringify(tools).length
   if (format?.type === 'json_schema') sum += JSON.stringify(format.json_schema).length
   return sum
