@@ -54,11 +54,25 @@ t.test('a file has as many tokens as its pages, or as its size says', async t =>
     ['a stream that is written otherwise', file(pdf(pages(1), ...packed(pages(9), '/DecodeParms<<>>'))), 24_000],
     ['a number that stands elsewhere', file(pdf(pages('7 0 R'))), 24_000],
     ['text', file(latin('x'.repeat(40_000)), 'text/plain'), 10_000],
+    ['JSON', file(latin('x'.repeat(40_000)), ' Application/JSON'), 10_000],
     ['what is unknown', file(Buffer.alloc(160_000), 'application/zip'), 10_000],
     ['an address', { type: 'file', file: { file_data: 'https://a.example/a.pdf' } }, 24_000],
     ['a film', { type: 'file', file: { file_id: 'https://www.youtube.com/watch?v=a' } }, 270_000],
   ]
   for (const [says, content, tokens] of rows) t.equal(tokensOf(content), tokens, says)
+})
+
+t.test('an image is one, however its type is written', async t => {
+  for (const type of ['image/png', 'Image/PNG', ' image/png']) {
+    const { file_data } = file(Buffer.alloc(100), type).file
+    for (const url of [file_data, file_data.replace('data:', 'DATA:')]) {
+      t.strictSame(mediaOf(asked({ type: 'file', file: { file_data: url } })), {
+        images: 1,
+        audioTokens: 0,
+        fileTokens: 0,
+      })
+    }
+  }
 })
 
 t.test('many files are looked at within bounds, and once a request', t => {
@@ -101,6 +115,11 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
     ['an hour of silence', audio(flac, 'flac'), 3600],
     ['the same called by another name', audio(flac, 'wav'), 3600],
     ['compressed audio called plain', audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'), 10],
+    [
+      'the same as a data URL',
+      { type: 'input_audio', input_audio: { data: dataUrl('audio/flac', flac), format: 'flac' } },
+      3600,
+    ],
     ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900],
   ]
   for (const [says, content, seconds] of rows) t.equal(mediaOf(asked(content)).audioTokens, seconds * 32, says)

@@ -45,13 +45,21 @@ function mediaIn(messages: ChatRequest['messages']): Media {
       if (part.type === 'image_url') images++
       else if (part.type === 'input_audio') audioTokens += audioTokensOf(part.input_audio, budget)
       else if (part.type === 'file') {
-        if (part.file.file_data?.startsWith('data:image/')) images++
+        if (typeOf(part.file.file_data).startsWith('image/')) images++
         else fileTokens += fileTokensOf(part.file, budget)
       }
     }
   }
   return images + audioTokens + fileTokens === 0 ? nothing : { images, audioTokens, fileTokens }
 }
+
+/** The media type of a data URL, as wires read it; '' for anything else. */
+const typeOf = (url = ''): string => /^data:([^;,]*)/i.exec(url.slice(0, MAX_TYPE))?.[1]?.trim().toLowerCase() ?? ''
+const MAX_TYPE = 256
+/** Wires send it as text, or providers read it so. */
+const isText = (type: string): boolean => type.startsWith('text/') || type === 'application/json'
+/** The base64 of a data URL, or itself. */
+const base64Of = (data: string): string => (/^data:/i.test(data.slice(0, 5)) ? data.slice(data.indexOf(',') + 1) : data)
 
 const isAddress = (text: string): boolean => /^https?:/i.test(text.slice(0, 6))
 
@@ -61,7 +69,8 @@ const audioTokensOf = (audio: Audio, budget: Budget): number =>
   isAddress(audio.data) ? AUDIO_TOKENS : Math.ceil(secondsOf(audio, budget) * AUDIO_TOKENS_PER_SECOND)
 
 /** What its bytes prove counts, and not what it is called. */
-function secondsOf({ data, format }: Audio, budget: Budget): number {
+function secondsOf({ data: given, format }: Audio, budget: Budget): number {
+  const data = base64Of(given)
   const size = bytesOf(data)
   if (budget.heads-- <= 0) return size / COMPRESSED_BYTES_PER_SECOND
   const head = headOf(data, AUDIO_HEAD)
@@ -78,9 +87,9 @@ type File = Extract<ContentPart, { type: 'file' }>['file']
 function fileTokensOf({ file_data: data, file_id: id }: File, budget: Budget): number {
   if (data === undefined) return id !== undefined && isAddress(id) ? FILM_TOKENS : FILE_TOKENS
   if (isAddress(data)) return FILE_TOKENS
-  const base64 = data.startsWith('data:') ? data.slice(data.indexOf(',') + 1) : data
+  const base64 = base64Of(data)
   const size = bytesOf(base64)
-  if (/^data:text\//i.test(data)) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
+  if (isText(typeOf(data))) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
   const bySize = Math.ceil(size / FILE_BYTES_PER_TOKEN)
   if (budget.heads-- <= 0) return Math.max(bySize, FILE_TOKENS)
   if (!isPdf(headOf(base64, PDF_HEAD))) return bySize
