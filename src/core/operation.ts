@@ -24,6 +24,8 @@ export interface Operation<O extends Op = Op> {
   reasoningCharacters?(request: Readonly<Ops[O]>): number
   /** Characters that are data of the provider with this id, which reads them and no other one. */
   sealedCharacters?(request: Readonly<Ops[O]>, provider: string): number
+  /** How many prompts of a request are read apart, each within the model's context; one where it is left out. */
+  prompts?(request: Readonly<Ops[O]>): number
   /** Number of answers, and the caller's token limit of each. Absent when answers count no tokens. */
   output?(request: Readonly<Ops[O]>): OutputBound
   /** The same request with a lower bound on each answer. Present where `output` is. */

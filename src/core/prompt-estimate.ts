@@ -82,7 +82,8 @@ export class PromptEstimate {
     const { images, audioTokens, fileTokens } = media
     const byImage = target?.price?.rates.image !== undefined
     const all = prompt + audioTokens + fileTokens + (byImage ? 0 : images * IMAGE_PROMPT_TOKENS)
-    const each = Math.min(all, target?.mapping.contextLength ?? all)
+    const longest = target?.mapping.contextLength ?? all
+    const each = Math.min(all, longest * (operation.prompts?.(request) ?? 1))
     const usage: Usage = { prompt: each * times }
     if (byImage) usage.image = images * times
     if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, each) * times

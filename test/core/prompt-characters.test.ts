@@ -2,8 +2,11 @@
 import t from 'tap'
 import type { Provider } from '../../src/core/catalog.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
+import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { chat as chatEndpoint } from '../../src/endpoints/chat.ts'
 import { images } from '../../src/endpoints/images.ts'
+import { moderations } from '../../src/endpoints/moderations.ts'
 import { chat } from '../../src/operations/chat/index.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { imageFanOut } from '../../src/operations/images/decoder.ts'
@@ -42,7 +45,7 @@ for (const [says, fields] of rows) {
   })
 }
 
-const each = (count: number, of: (at: number) => object) => Array.from({ length: count }, (_, at) => of(at))
+const each = <T>(count: number, of: (at: number) => T) => Array.from({ length: count }, (_, at) => of(at))
 const calls = (count: number, id: string) =>
   each(count, () => ({ id, type: 'function', function: { name: '', arguments: '' } }))
 const envelopes: readonly (readonly [says: string, messages: object[], tokens: number])[] = [
@@ -134,5 +137,21 @@ t.test('a prompt that several requests repeat counts as often', async t => {
     const facts = { request: { model: 'm', ...request }, target: target({ translator }) }
     const ex = exchange('prompt' in request ? { ...facts, endpoint: images[0]! } : facts)
     t.equal(ex.promptUsage.prompt, tokens, says)
+  }
+})
+
+t.test('prompts that are read apart each have the context of the model', async t => {
+  const image = { type: 'image_url', image_url: { url: 'https://a.example/a.png' } }
+  const texts = each(20, () => LONG)
+  const messages = (content: unknown[]) => content.map(content => ({ role: 'user', content }))
+  const rows: [says: string, endpoint: Endpoint, request: object, tokens: number][] = [
+    ['one prompt', chatEndpoint, { messages: messages(texts) }, 15_000],
+    ['twenty prompts', chatEndpoint, { messages: messages(texts), prompts: true }, 200_000],
+    ['twenty texts to judge', moderations, { input: texts }, 200_000],
+    ['parts to judge together', moderations, { input: [{ type: 'text', text: LONG.repeat(2) }, image] }, 15_000],
+  ]
+  for (const [says, endpoint, request, tokens] of rows) {
+    const to = target({ mapping: { contextLength: 15_000 } })
+    t.equal(exchange({ endpoint, request: { model: 'm', ...request }, target: to }).promptUsage.prompt, tokens, says)
   }
 })

@@ -27,10 +27,8 @@ export const chat: Operation<'chat'> = {
   promptCharacters,
   reasoningCharacters,
   sealedCharacters,
-  output: ({ max_tokens: limit, n, messages, prompts }) => ({
-    choices: (n ?? 1) * (prompts ? messages.length : 1),
-    limit: limit ?? undefined,
-  }),
+  prompts,
+  output: request => ({ choices: (request.n ?? 1) * prompts(request), limit: request.max_tokens ?? undefined }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
   media: ({ messages }) => mediaOf(messages),
   cacheMark({ messages, tools }) {
@@ -96,6 +94,10 @@ export const chat: Operation<'chat'> = {
 }
 
 const noTerms: Terms = {}
+
+function prompts({ messages, prompts }: Readonly<ChatRequest>): number {
+  return prompts ? messages.length : 1
+}
 
 /** Number of searches to hold for, as far as the request says: at least one when search is allowed. */
 function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {

@@ -1,7 +1,7 @@
 /** Moderations: `POST /v1/moderations` (docs/contract.md#moderations). */
 import type { Operation, Requirement } from '../../core/operation.ts'
 import { demo } from './demo.ts'
-import { isParts, type ModerationRequest } from './request.ts'
+import { isParts, type ModerationRequest, resultsWanted } from './request.ts'
 
 const requirements: readonly Requirement<ModerationRequest>[] = [
   {
@@ -31,6 +31,7 @@ export const moderations: Operation<'moderations'> = {
     const images = isParts(input) ? input.filter(({ type }) => type === 'image_url').length : 0
     return { images, audioTokens: 0, fileTokens: 0 }
   },
+  prompts: resultsWanted,
   extras: () => ({ request: 1 }),
   tuning: {},
   ignoresModelRules: true,
