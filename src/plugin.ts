@@ -10,6 +10,7 @@ export {
   MAX_CALLS,
   MAX_CHOICES,
   MAX_REASONING_BLOCKS,
+  MAX_TEXT_CHARACTERS,
   parseAnswer,
   tooLongCalls,
   tooManyBlocks,

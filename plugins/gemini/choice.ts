@@ -13,7 +13,7 @@ import {
   weigh,
 } from '../../src/plugin.ts'
 import { Calls } from './calls.ts'
-import { Grounding } from './grounding.ts'
+import { Grounding, type TextRoom } from './grounding.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
 import { studio } from './surface.ts'
 
@@ -64,13 +64,13 @@ export class Choice {
   #kind: Kind | undefined
   #block = -1
 
-  /** `keepsText`: citations need their places in the text. `native`: the client uses this wire. */
-  constructor(index: number, target: Target, keepsText: boolean, native: boolean) {
+  /** `room`: where citations need their places in the text. `native`: the client uses this wire. */
+  constructor(index: number, target: Target, room: TextRoom | undefined, native: boolean) {
     this.#said = native ? {} : undefined
     this.#index = index
     this.#target = target
     this.#calls = new Calls(index, target)
-    this.#grounding = new Grounding(index, keepsText)
+    this.#grounding = new Grounding(index, room)
   }
 
   /** True once a finish reason arrived; parts may still follow it (C21). */

@@ -11,6 +11,7 @@ import {
   isObject,
   type Json,
   MAX_CHOICES,
+  MAX_TEXT_CHARACTERS,
   parseCalls,
   type Target,
   textIn,
@@ -18,6 +19,7 @@ import {
 import { idSuffix } from '../shared/id-suffix.ts'
 import { Choice } from './choice.ts'
 import { errorOf } from './error.ts'
+import type { TextRoom } from './grounding.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
@@ -39,7 +41,7 @@ export class GenerateDecoder implements Decoder {
 
   readonly #unary: boolean
   readonly #target: Target
-  readonly #keepsText: boolean
+  readonly #room: TextRoom | undefined
   readonly #native: boolean
   /** By the provider's index. */
   readonly #choices = new Map<number, Choice>()
@@ -55,7 +57,7 @@ export class GenerateDecoder implements Decoder {
     this.#native = native
     this.#unary = mode === 'unary'
     this.#target = target
-    this.#keepsText = searched
+    this.#room = searched ? { left: MAX_TEXT_CHARACTERS } : undefined
   }
 
   get kept(): number {
@@ -155,7 +157,7 @@ export class GenerateDecoder implements Decoder {
   #choice(index: number): Choice {
     let choice = this.#choices.get(index)
     if (!choice) {
-      choice = new Choice(index, this.#target, this.#keepsText, this.#native)
+      choice = new Choice(index, this.#target, this.#room, this.#native)
       this.#choices.set(index, choice)
     }
     return choice

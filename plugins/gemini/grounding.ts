@@ -15,12 +15,18 @@ import {
 import { unitsOf } from './byte-offsets.ts'
 
 /** Searches of the whole text for segments: a distant or missing one costs a search. */
-const MAX_LOOKS = 16
+const MAX_LOOKS = 4
+
+/** Characters of text in which places may still be looked for, of all candidates of an answer. */
+export interface TextRoom {
+  left: number
+}
 
 /** Collects `groundingMetadata` and `citationMetadata` of a candidate. */
 export class Grounding {
   readonly #citations: Citations
-  /** The candidate's text so far; undefined when places are not needed. */
+  readonly #room: TextRoom | undefined
+  /** The candidate's text so far; undefined when places are not needed, or would take too long to find. */
   #text: string | undefined
   readonly #queries = new Set<string>()
   /** Sources in the order of the answer's lists, to which supports refer. */
@@ -32,10 +38,11 @@ export class Grounding {
   /** Characters of all that is kept until `close`. */
   kept = 0
 
-  /** `keepsText`: places in the text are needed. */
-  constructor(choice: number, keepsText: boolean) {
+  /** `room`: where places in the text are needed. */
+  constructor(choice: number, room: TextRoom | undefined) {
     this.#citations = new Citations(choice)
-    this.#text = keepsText ? '' : undefined
+    this.#room = room
+    this.#text = room ? '' : undefined
   }
 
   /** Web searches made for the candidate. */
@@ -45,6 +52,12 @@ export class Grounding {
 
   say(text: string): void {
     if (this.#text === undefined) return
+    this.#room!.left -= text.length
+    if (this.#room!.left < 0) {
+      this.kept -= this.#text.length
+      this.#text = undefined
+      return
+    }
     this.#text += text
     this.kept += text.length
   }

@@ -9,7 +9,7 @@ import { plugin as responses } from '../../plugins/openai-responses.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { cpuMs } from '../helpers/cpu.ts'
-import { decodePieces, encodeWith, errorsOf, type Json, offer } from './golden-kit.ts'
+import { decodePieces, decodeWith, encodeWith, errorsOf, type Json, offer } from './golden-kit.ts'
 
 const chatOf = (plugin: { wires: readonly unknown[] }) => plugin.wires[0] as Translator<'chat'>
 const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }]
@@ -233,5 +233,35 @@ t.test('calls, results and items that are alike take time in proportion to their
     const [one, four] = [least(few), least(4 * few)]
     t.ok(four < 9 * one, `${says}: ${one} ms, and ${four} ms for four times as many`)
   }
+  t.end()
+})
+
+t.test('citations have places in 4 Mi characters of text, of all candidates together', t => {
+  const text = 'ab'.repeat(512 * 1024)
+  const cited = (candidates: number, texts: number) => {
+    const to = offer({ supports: ['web_search'] })
+    const decoder = chatOf(gemini).decoder('stream', to, { model: 'm', messages: [], web_search: true })
+    const grounding = {
+      groundingChunks: [{ web: { uri: 'https://acme.example' } }],
+      groundingSupports: [{ segment: { text: 'baba' }, groundingChunkIndices: [0] }],
+    }
+    const frames = Array.from({ length: texts }, () =>
+      Array.from({ length: candidates }, (_, index) => ({ index, content: { parts: [{ text }] } })),
+    )
+    const last = Array.from({ length: candidates }, (_, index) => ({
+      index,
+      content: { parts: [] },
+      groundingMetadata: grounding,
+      finishReason: 'STOP',
+    }))
+    const events = decodeWith(
+      decoder,
+      [...frames, last].map(candidates => ({ candidates })),
+    )
+    return events.filter(event => event.type === 'source').map(({ start }) => start)
+  }
+  t.strictSame(cited(1, 4), [1])
+  t.strictSame(cited(1, 5), [undefined])
+  t.strictSame(cited(2, 3), [undefined, undefined])
   t.end()
 })
