@@ -35,6 +35,10 @@ const SAME = [
 /** Does not modify `request`; nested values are shared. Equal requests give equal bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
+  // Of a Messages body whose turns are empty.
+  if (request.messages.length === 0) {
+    throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
+  }
   const breakpoints = takesBreakpoints(request, mapping)
   const body: Json = {
     model: mapping.externalId,

@@ -107,6 +107,10 @@ t.test('what the wire cannot carry is refused by name', async t => {
   }
 })
 
+t.test('a conversation without a message is refused before a provider sees it', async t => {
+  t.throws(() => encode({ messages: [] }), { status: 400, param: 'messages', message: /hold nothing/ })
+})
+
 t.test('what a mapping does not support is left out', async t => {
   const search = { web_search: true, tools: [{ type: 'web_search' }], tool_choice: { type: 'web_search' } }
   t.strictSame(Object.keys(encode({ ...search, effort: 'low', reasoning_effort: 'none' })), ['model', 'messages'])
