@@ -74,7 +74,9 @@ function usageEvent(
   counted: Usage = {},
 ): Event {
   if (price?.rates.input_audio_hour === undefined) return { type: 'usage', usage: counted }
-  const known = transcript.duration ?? request.seconds ?? lastEnd(transcript)
+  // A client has written the head of its file: what was said ends no later than the file.
+  const said = lastEnd(transcript)
+  const known = transcript.duration ?? (request.seconds === undefined ? said : Math.max(request.seconds, said ?? 0))
   const seconds = known ?? (request.file?.size ?? 0) / BYTES_PER_SECOND
   const usage = { ...counted, input_audio_hour: seconds / HOUR_SECONDS }
   return known === undefined ? { type: 'usage', usage, estimated: true } : { type: 'usage', usage }

@@ -193,6 +193,8 @@ t.test('hours are those of the provider, of the head of the file, of the last wo
   t.equal(of({ usage: { type: 'duration', seconds: 36 } }, { seconds: 72 }), 0.01)
   t.equal(of({}, { seconds: 72 }), 0.02)
   t.equal(of({ words: [{ word: 'Hi', start: 0, end: 18 }] }), 0.005)
+  t.equal(of({ words: [{ word: 'Hi', start: 0, end: 18 }] }, { seconds: 72 }), 0.02)
+  t.equal(of({ words: [{ word: 'Hi', start: 0, end: 3600 }] }, { seconds: 1 }), 1, 'of a head that says less')
   t.equal(of({}), 9 / 8000 / 3600)
 })
 
