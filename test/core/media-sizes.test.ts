@@ -2,8 +2,13 @@
 import { deflateSync } from 'node:zlib'
 import t from 'tap'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
+import type { Price } from '../../src/core/money.ts'
+import { ocr } from '../../src/endpoints/ocr.ts'
+import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { mediaOf } from '../../src/operations/chat/media.ts'
 import { cpuMs } from '../helpers/cpu.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { exchange } from './kit.ts'
 
 const asked = (...content: object[]) => [{ role: 'user', content }] as unknown as ChatRequest['messages']
 const dataUrl = (type: string, bytes: Buffer) => `data:${type};base64,${bytes.toString('base64')}`
@@ -123,4 +128,23 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
     ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900],
   ]
   for (const [says, content, seconds] of rows) t.equal(mediaOf(asked(content)).audioTokens, seconds * 32, says)
+})
+
+t.test('OCR reads the pages that a PDF has, or that its size says', async t => {
+  const price: Price = { rates: { ocr_page: 1000n }, tiers: [] }
+  const held = (document: object, pages?: string) => {
+    const request = { model: 'm', document, ...(pages !== undefined && { pages }) }
+    const ex = exchange({ endpoint: ocr, request, target: { ...target(), price } })
+    return Number(costWith(estimate(ex)!, 0))
+  }
+  const url = (bytes: Buffer, type = 'application/pdf') => dataUrl(type, bytes)
+  const of = (bytes: Buffer) => ({ type: 'document_url', document_url: url(bytes) })
+  const many = pdf(...packed(pages(900)))
+  t.equal(held(of(many)), 900)
+  t.equal(held(of(many), '0-4'), 5, 'those that are listed')
+  t.equal(held({ type: 'image_url', image_url: url(many, 'image/png') }), 900, 'whatever it is called')
+  t.equal(held({ type: 'image_url', image_url: { url: url(Buffer.alloc(200_000), 'image/png') } }), 1)
+  t.equal(held(of(pdf(pages(2), 'x'.repeat(200_000)))), 5, 'by its size')
+  t.equal(held(of(pdf('x'))), 1)
+  t.equal(held(of(pdf(pages(1), ...zeros))), 2, 'that cannot be looked into')
 })

@@ -2,7 +2,7 @@
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
-import { isPdf, PDF_HEAD, type PdfBudget, pdfPages } from './pdf-pages.ts'
+import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
 
 /** Gemini's; OpenAI counts 10. */
 const AUDIO_TOKENS_PER_SECOND = 32
@@ -14,8 +14,8 @@ const TEXT_BYTES_PER_TOKEN = 4
 /** Of audio that only its address is known of, and of a film: a quarter of an hour. */
 const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
 const FILM_TOKENS = 15 * 60 * 300
-/** What is looked at in one request: heads, and bytes of PDFs, of which the size of larger ones says enough. */
-const BUDGET: Readonly<Budget> = { heads: 256, read: 4 * 1024 * 1024, inflated: 8 * 1024 * 1024 }
+/** What is looked at in one request: heads, and bytes of PDFs. */
+const BUDGET: Readonly<Budget> = { heads: 256, ...PDF_BUDGET }
 
 interface Budget extends PdfBudget {
   heads: number

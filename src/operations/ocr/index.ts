@@ -1,5 +1,6 @@
 /** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
 import type { Operation } from '../../core/operation.ts'
+import { isPdf, PDF_BUDGET, pdfPages } from '../pdf-pages.ts'
 import { demo } from './demo.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'
 
@@ -20,11 +21,34 @@ export const ocr: Operation<'ocr'> = {
   demo,
 }
 
-/** As many as are asked for, else as the document is likely to have. */
+/** As many as are asked for, else as the document has, or is likely to have. */
 function pagesOf(request: Readonly<OcrRequest>): number {
   if (request.pages != null) return pageCount(request.pages) ?? 1
+  const { document } = request
+  let pages = measured.get(document)
+  if (pages === undefined) {
+    pages = Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesIn(addressOf(request))))
+    measured.set(document, pages)
+  }
+  return pages
+}
+
+const measured = new WeakMap<OcrRequest['document'], number>()
+
+function likelyPages(request: Readonly<OcrRequest>): number {
   if (request.document.type === 'image_url') return 1
   const address = addressOf(request)
-  if (!/^data:/i.test(address)) return UNKNOWN_PAGES
+  if (!isData(address)) return UNKNOWN_PAGES
   return Math.max(1, Math.min(MAX_PAGES, Math.ceil((address.length * 3) / 4 / PAGE_BYTES)))
+}
+
+const isData = (address: string): boolean => /^data:/i.test(address)
+
+/** Of a PDF that comes along; 0 for anything else, and where they cannot be found. */
+function pagesIn(address: string): number {
+  const base64 = isData(address) ? address.slice(address.indexOf(',') + 1) : ''
+  const size = (base64.length * 3) / 4
+  if (size > PDF_BUDGET.read) return 0
+  const bytes = Buffer.from(base64, 'base64')
+  return isPdf(bytes) ? (pdfPages(bytes, { ...PDF_BUDGET }) ?? 0) : 0
 }

@@ -7,6 +7,9 @@ export interface PdfBudget {
   inflated: number
 }
 
+/** Of one request. The size of a larger file says enough. */
+export const PDF_BUDGET: Readonly<PdfBudget> = { read: 4 * 1024 * 1024, inflated: 8 * 1024 * 1024 }
+
 /** A header may stand behind other bytes. */
 export const PDF_HEAD = 1024
 /** Of trees and of streams in one file. */
