@@ -234,3 +234,26 @@ t.test('an image whose proportions are requested has no price of the size beside
     t.equal(costWith(estimate(ex)!, 0), each * 10_000_000n, says)
   }
 })
+
+t.test('search units are held for, and believed, as many as long documents may come to', async t => {
+  const price = perUnit('request', PICO / 500n)
+  const of = (length: number, more: object = {}) => ({
+    model: 'm',
+    query: 'x'.repeat(100),
+    documents: Array.from({ length: 100 }, () => 'x'.repeat(length)),
+    ...more,
+  })
+  const rows: [says: string, request: object, units: number][] = [
+    ['short ones', of(1900), 1],
+    ['pieces with the query', of(1901), 2],
+    ['as much as is read of each', of(100_000), 9],
+    ['more of them', of(100_000, { max_tokens_per_doc: 20_000 }), 40],
+    ['less of them', of(100_000, { max_tokens_per_doc: 10 }), 1],
+  ]
+  for (const [says, request, units] of rows) {
+    const ex = exchange({ endpoint: rerank[0]!, request, target: offer(price) })
+    t.equal(costWith(estimate(ex)!, 0), BigInt(units) * 2_000_000n, says)
+    ex.observe([{ type: 'usage', usage: { request: 20 * units } }])
+    t.equal(ex.cost?.total, BigInt(20 * units) * 2_000_000n, says)
+  }
+})
