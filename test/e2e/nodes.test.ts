@@ -31,10 +31,14 @@ async function tenant(credits: string, key: object = {}) {
   const { id, key: secret } = await command<{ id: string; key: string }>('keys.create', { project, ...key })
   return { org, project, id, as: { authorization: `Bearer ${secret}` } }
 }
+/** On a busy machine one gateway may wait too long for the other's transaction, and says to try again. */
+const TRIES = 20
 const statusOf = async (gateway: Gateway, as: Record<string, string>, body: object = request) => {
-  const response = await gateway.chat({ ...body }, as)
-  await response.text()
-  return response.status
+  for (let tries = 1; ; tries++) {
+    const response = await gateway.chat({ ...body }, as)
+    await response.text()
+    if (response.status !== 503 || tries === TRIES) return response.status
+  }
 }
 
 /** Resolves when so many are refused. */
