@@ -29,6 +29,9 @@ export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(val
 /** Part of Node 20; the type library of its language level does not know it yet. */
 type Unicode = string & { isWellFormed(): boolean; toWellFormed(): string }
 
+/** Whether a text has no half of a character. */
+export const isWellFormed = (text: string): boolean => (text as Unicode).isWellFormed()
+
 /** Deeper than any request may be; arguments and results of tools come as text without a known size. */
 const MAX_DEPTH = 256
 

@@ -10,6 +10,7 @@ import { moderations } from '../../src/endpoints/moderations.ts'
 import { chat } from '../../src/operations/chat/index.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { imageFanOut } from '../../src/operations/images/decoder.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
 
@@ -154,4 +155,23 @@ t.test('prompts that are read apart each have the context of the model', async t
     const to = target({ mapping: { contextLength: 15_000 } })
     t.equal(exchange({ endpoint, request: { model: 'm', ...request }, target: to }).promptUsage.prompt, tokens, says)
   }
+})
+
+t.test('tools count as many characters as their JSON, and texts of any kind take no longer to be counted', t => {
+  const tool = (description: string) => ({ type: 'function', function: { name: 'f', description, parameters: shape } })
+  const shape = {
+    type: 'object',
+    properties: { a: { enum: [1, -2.5, null, true, 'é\n"'] }, b: {}, c: undefined },
+    required: [],
+  }
+  const counted = (tools: object[]) =>
+    chat.promptCharacters({ model: 'm', messages: [], tools } as unknown as ChatRequest)
+  const short = [tool('a "quoted"\tline'), tool('')]
+  t.equal(counted(short), JSON.stringify(short).length)
+  const long = [tool('x'.repeat(300_000)), ...short]
+  t.equal(counted(long), JSON.stringify(long).length)
+  const halves = [tool('\ud800'.repeat(4_000_000)), ...Array.from({ length: 1000 }, () => tool('\udc00'.repeat(1000)))]
+  const took = Math.min(...[1, 2, 3].map(() => cpuMs(() => void counted(halves))))
+  t.ok(took < 200, `${took} ms of CPU for five million halves of characters`)
+  t.end()
 })

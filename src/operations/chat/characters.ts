@@ -1,5 +1,6 @@
 /** The length of a chat prompt, from the lengths of all texts that a wire may send. */
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
+import { isWellFormed } from '../../core/json.ts'
 import { weigh } from '../../core/stringify-steps.ts'
 
 /** Of what tells a message, or a call, from the next one: who speaks, and where it ends. */
@@ -23,9 +24,34 @@ export function promptCharacters({ messages, tools, response_format: format }: R
     }
   }
   if (around > 0) sum += around
-  if (tools?.length) sum += JSON.stringify(tools).length
-  if (format?.type === 'json_schema') sum += JSON.stringify(format.json_schema).length
+  if (tools?.length) sum += jsonCharacters(tools)
+  if (format?.type === 'json_schema') sum += jsonCharacters(format.json_schema)
   return sum
+}
+
+/** Longer strings are not written to be measured, nor halves of characters, each of which takes 70 ns. */
+const LONG = 4096
+
+/** What is lighter is written at once, which is faster for usual tools. */
+const LIGHT = 256 * 1024
+
+/** The length of the JSON of what JSON can say; of what is not light, long strings without their escapes. */
+export const jsonCharacters = (value: object): number =>
+  weigh(value) < LIGHT ? JSON.stringify(value).length : lengthOf(value)
+
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string')
+    return value.length < LONG && isWellFormed(value) ? JSON.stringify(value).length : value.length + 2
+  if (typeof value !== 'object' || value === null) return String(value ?? null).length
+  let sum = 1
+  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += lengthOf(value[at]) + 1
+  else {
+    for (const name in value) {
+      const member = (value as Record<string, unknown>)[name]
+      if (member !== undefined) sum += lengthOf(name) + lengthOf(member) + 2
+    }
+  }
+  return Math.max(2, sum)
 }
 
 function contentOf({ content }: Message): number {
