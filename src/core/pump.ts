@@ -20,6 +20,9 @@ export interface Sink {
   destroy(): void
 }
 
+/** Events that are written in one turn of the loop: some clients' wires say ten things of each. */
+const SLICE = 1000
+
 /** Runs an exchange through its chain to its last byte. Never rejects: a failure becomes the client's answer. */
 export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void> {
   const { codec } = route.endpoint
@@ -41,14 +44,18 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     }
     for await (const batch of reply.events) {
       ex.observe(batch)
-      const out = writer.write(untilError(batch))
-      if (out) {
-        const bytes = isInSteps(out) ? await inTurns(out) : out
-        head()
-        const drained = sink.write(bytes)
-        if (drained) await stall(ex, drained)
+      const events = untilError(batch)
+      for (let from = 0; from === 0 || from < events.length; from += SLICE) {
+        if (from > 0) await new Promise(resolve => setImmediate(resolve))
+        const out = writer.write(events.length > SLICE ? events.slice(from, from + SLICE) : events)
+        if (out) {
+          const bytes = isInSteps(out) ? await inTurns(out) : out
+          head()
+          const drained = sink.write(bytes)
+          if (drained) await stall(ex, drained)
+        }
+        if (ex.signal.reason) throw ex.signal.reason
       }
-      if (ex.signal.reason) throw ex.signal.reason
       if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
