@@ -19,6 +19,8 @@ const LONGEST_PREFIX = 'sk-ant-api03-'.length
 const MAX_PLACES = 20
 /** Fruitless comparisons allowed per text, plus one per 64 characters: more than any natural language needs. */
 const MAX_FRUITLESS = 1024
+/** Positions visited per text beside those, for each character: a credential can be made of groups that share a hash. */
+const MAX_VISITS = 1
 /** Credentials whose masks are cached. */
 const MAX_MASKS = 256
 
@@ -97,6 +99,8 @@ class Needles {
   readonly #heads: Int32Array
   readonly #next: Int32Array
   readonly #shift: number
+  /** Positions visited for the text that is being read. */
+  #visits = 0
 
   /** A run is 12 characters of a form after its first `skip`; characters before them that match extend it. */
   constructor(forms: readonly Form[]) {
@@ -126,6 +130,7 @@ class Needles {
     let runs: Run[] | undefined
     let fruitless = 0
     let done = 0
+    this.#visits = 0
     for (let at = 0; at <= last; ) {
       const place = heads[hashAt(text, at) >>> shift]!
       if (place === 0) {
@@ -136,7 +141,8 @@ class Needles {
       if (typeof found === 'number') {
         fruitless += found
         at += STEP
-        if (fruitless <= MAX_FRUITLESS + text.length / 64) continue
+        const isDear = this.#visits > MAX_FRUITLESS + text.length * MAX_VISITS
+        if (!isDear && fruitless <= MAX_FRUITLESS + text.length / 64) continue
       }
       runs ??= []
       const all = typeof found === 'number' || runs.length === MAX_RUNS
@@ -154,6 +160,7 @@ class Needles {
     let run: Run | undefined
     let looks = 0
     for (let place = first; place !== 0 && looks < MAX_PLACES; place = this.#next[place]!) {
+      this.#visits++
       let behind = 0
       while (at + behind < text.length && text.charCodeAt(at + behind) === codes[place + behind]) behind++
       if (behind < GROUP) continue
