@@ -4,7 +4,7 @@ import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as bfl } from '../../plugins/bfl.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
 import { plugin as openai } from '../../plugins/openai.ts'
-import { imageIn } from '../../plugins/shared/images/base64.ts'
+import { imageAnswer, imageIn } from '../../plugins/shared/images/base64.ts'
 import { plugin as xai } from '../../plugins/xai.ts'
 import { Upload } from '../../src/core/body.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
@@ -533,4 +533,23 @@ t.test('base64 is read in steps, wherever white space and padding stand', async 
       const expected = /^A+={0,2}$/.test(bare) ? bare : undefined
       t.equal(read(begin + end), expected, `${begin.slice(0, 4)} ${begin.length} ${JSON.stringify(end)}`)
     }
+})
+
+t.test('words before an image in an answer are read in steps', t => {
+  const image = 'A'.repeat(8192)
+  const body = Buffer.from(JSON.stringify({ text: '\u0d0d'.repeat(6_000_000), data: [{ b64_json: image }] }))
+  const steps = imageAnswer({ bytes: body, data: '' }, 'b64_json')
+  const took: number[] = []
+  for (let isOver = false; !isOver; ) {
+    took.push(
+      cpuMs(() => {
+        const { done, value } = steps.next()
+        isOver = done === true
+        if (value) t.match(value, { slices: [], answer: { data: [{ b64_json: image }] } })
+      }),
+    )
+  }
+  const total = took.reduce((sum, ms) => sum + ms)
+  t.ok(Math.max(...took) < total / 3, `${Math.max(...took)} ms in one step, of ${total} in ${took.length}`)
+  t.end()
 })

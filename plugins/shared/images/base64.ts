@@ -63,7 +63,7 @@ function* cutSteps(body: Buffer, name: string): Generator<undefined, ImageAnswer
     const end = body[at] === QUOTE ? body.indexOf(QUOTE, at + 1) : -1
     if (end - at < LONG) continue
     const bytes = body.subarray(at + 1, end)
-    if (!(yield* isPlain(bytes))) return undefined
+    if (rest.length + at - done > MAX_REST || !(yield* isPlain(bytes))) return undefined
     rest += `${body.toString('utf8', done, at + 1)}${MARK}${slices.length}`
     slices.push(new Base64Slice(bytes))
     done = end
