@@ -121,11 +121,24 @@ async function* record(
   if (size <= maxBytes && !ex.failure && !ex.signal.aborted) keep(kept, size)
 }
 
-/** The event in a form that any store can keep; undefined for a failure, and for bytes that are too many. */
+/** The event in a form that any store can keep; undefined for a failure, and for what is too much. */
 function storable(event: Event, maxBytes: number): Event | undefined {
   if (event.type === 'error') return undefined
-  if (event.type !== 'result' || !event.bytes) return event
+  if (event.type !== 'result' || !event.bytes) return left(event, maxBytes) < 0 ? undefined : event
   return event.bytes.length > maxBytes ? undefined : { ...event, bytes: event.bytes.toString('utf8') }
+}
+
+/** What is left of so many characters behind a value, at most: to write 28 MB of an image takes 80 ms. */
+function left(value: unknown, characters: number): number {
+  if (typeof value === 'string') return characters - value.length
+  if (typeof value !== 'object' || value === null) return characters - 1
+  if (ArrayBuffer.isView(value)) return characters - value.byteLength
+  let rest = characters
+  for (const name in value) {
+    if (rest < 0) break
+    rest = left((value as Record<string, unknown>)[name], rest)
+  }
+  return rest
 }
 
 /** Whether an answer is complete, with an end that a repeated request would not improve. */

@@ -22,6 +22,7 @@ import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { translate } from '../../src/filters/translate/index.ts'
 import { applyQuirks } from '../../src/filters/translate/quirks.ts'
 import type { ImageRequest } from '../../src/operations/images/request.ts'
+import { Base64Slice } from '../../src/operations/images/request.ts'
 import { byName, eventsOf, exchange, principal, text, thrown } from '../core/kit.ts'
 import { inLoop } from '../helpers/in-loop.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'
@@ -382,6 +383,17 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
     t.equal(byName(replay.headers as string[])['x-gateway-cache'], kept ? 'HIT' : 'MISS', says)
     t.strictSame(again.cached?.externalId, kept ? 'acme-large-2026' : undefined, says)
   }
+})
+
+t.test('an answer that is too large is not written to be measured', async t => {
+  const { entries, cache: store } = memory()
+  const written = () => t.fail('it is written')
+  const parts: object[] = [{ b64: 'a'.repeat(600) }, new Base64Slice(Buffer.alloc(600, 'A'))]
+  for (const part of parts) {
+    const value = [Object.assign(part, { toJSON: written })]
+    await run(cache, { max_entry: 500 }, { cache: store }, asked(), ok([{ type: 'result', value }, finish]))
+  }
+  t.equal(entries.size, 0)
 })
 
 /** An exchange of a project that caches, before it is routed. */
