@@ -3,6 +3,7 @@ import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
 import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
+import { filmSeconds, isFilm } from './film-seconds.ts'
 
 /** Gemini's; OpenAI counts 10. */
 const AUDIO_TOKENS_PER_SECOND = 32
@@ -13,8 +14,12 @@ const FILE_BYTES_PER_TOKEN = 16
 const TEXT_BYTES_PER_TOKEN = 4
 /** Of audio that only its address is known of, and of a film: a quarter of an hour. */
 const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
-const FILM_TOKENS = 15 * 60 * 300
-/** What is looked at in one request: heads, and bytes of PDFs. */
+/** Of a film with sound: an image a second. */
+const FILM_TOKENS_PER_SECOND = 300
+const FILM_TOKENS = 15 * 60 * FILM_TOKENS_PER_SECOND
+/** No model reads more of a film. */
+const MOST_SECONDS = 24 * 3600
+/** What is looked at in one request: heads, and bytes of PDFs and of films. */
 const BUDGET: Readonly<Budget> = { heads: 256, ...PDF_BUDGET }
 
 interface Budget extends PdfBudget {
@@ -92,9 +97,17 @@ function fileTokensOf({ file_data: data, file_id: id }: File, budget: Budget): n
   if (isText(typeOf(data))) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
   const bySize = Math.ceil(size / FILE_BYTES_PER_TOKEN)
   if (budget.heads-- <= 0) return Math.max(bySize, FILE_TOKENS)
-  if (!isPdf(headOf(base64, PDF_HEAD))) return bySize
-  const pages = size <= budget.read ? pdfPages(Buffer.from(base64, 'base64'), budget) : undefined
+  const head = headOf(base64, PDF_HEAD)
+  const isRead = size <= budget.read
+  if (isFilm(head)) return isRead ? Math.max(bySize, filmTokens(Buffer.from(base64, 'base64'), budget)) : bySize
+  if (!isPdf(head)) return bySize
+  const pages = isRead ? pdfPages(Buffer.from(base64, 'base64'), budget) : undefined
   return Math.max(bySize, pages === undefined ? FILE_TOKENS : pages * PAGE_TOKENS)
+}
+
+function filmTokens(bytes: Buffer, budget: Budget): number {
+  budget.read -= bytes.length
+  return Math.ceil(Math.min(filmSeconds(bytes), MOST_SECONDS) * FILM_TOKENS_PER_SECOND)
 }
 
 /** The first bytes of base64. */
