@@ -13,6 +13,8 @@ export interface Expected {
 
 /** By how much an estimate may be too low: rare scripts, the images of some models, rounds of a search. */
 const TIMES = 32
+/** The same of hours: of silence a second takes 25 bytes, and is estimated at 8,000. */
+const TIMES_HOURS = 320
 /** Tokens that need no reason: providers add to prompts, and think. */
 const SMALL = 32_768
 
@@ -45,7 +47,7 @@ function within(report: Partial<Usage>, { usage, longest, written: limit }: Expe
   const rounds = (usage.web_search ?? 0) > 0 ? TIMES : 1
   const most: Usage = {}
   for (const axis of counted) most[axis] = TIMES * Math.max(1, usage[axis] ?? 0)
-  most.input_audio_hour = Math.max(1, TIMES * (usage.input_audio_hour ?? 0))
+  most.input_audio_hour = Math.max(1, TIMES_HOURS * (usage.input_audio_hour ?? 0))
   const prompt = rounds * Math.max(SMALL, longest, TIMES * (usage.prompt ?? 0))
   for (const axis of [...read, ...recorded]) most[axis] = prompt
   const completion = Math.max(SMALL * (1 + (usage.output_images ?? 0)), limit, TIMES * (usage.completion ?? 0))

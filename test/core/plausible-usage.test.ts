@@ -5,6 +5,7 @@ import type { Event } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
 import { type Expected, plausible } from '../../src/core/plausible-usage.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import { transcriptions } from '../../src/endpoints/transcriptions.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
@@ -127,4 +128,21 @@ t.test('a flood of large reports takes as long for a long prompt as for a short 
   const [short, long] = [least(1), least(20_000)]
   t.ok(long < 10 * short + 10, `${short} ms, and ${long} ms`)
   t.end()
+})
+
+t.test('hours of silence in a small file are plausible, and more than it can hold are not', async t => {
+  const rows: [reported: number, charged: number][] = [
+    [10, 10],
+    [11, 11],
+    [1000, 320 * (1_000_000 / 8000 / 3600)],
+  ]
+  for (const [reported, charged] of rows) {
+    const ex = exchange({
+      endpoint: transcriptions[0]!,
+      request: { model: 'm', file: { size: 1_000_000 }, response_format: 'json' },
+      target: target({ mapping: {} }),
+    })
+    ex.observe([{ type: 'usage', usage: { input_audio_hour: reported } }])
+    t.equal(ex.usage.input_audio_hour, charged)
+  }
 })
