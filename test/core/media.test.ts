@@ -257,3 +257,23 @@ t.test('search units are held for, and believed, as many as long documents may c
     t.equal(ex.cost?.total, BigInt(20 * units) * 2_000_000n, says)
   }
 })
+
+t.test('an image that is requested by chat has the price of its class', async t => {
+  const cents = (usd: bigint) => (PICO * usd) / 100n
+  const perImage = { '1k': cents(4n), '2k': cents(8n), 'high/4k': cents(40n), '4k': cents(20n), default: cents(1n) }
+  const rows: [says: string, config: object, cents: bigint][] = [
+    ['none', {}, 4n],
+    ['a class', { image_size: '4K' }, 20n],
+    ['pixels', { image_size: '2048x2048' }, 8n],
+    ['a quality', { image_size: '4096x4096', image_quality: 'high' }, 40n],
+    ['proportions', { image_size: '2K', aspect_ratio: '16:9' }, 8n],
+  ]
+  for (const [says, image_config, each] of rows) {
+    const request = { model: 'm', messages: [{ role: 'user', content: 'cat' }], image_config }
+    const to = { ...target({ model: { output: ['image'] } }), price: { rates: {}, tiers: [], perImage } }
+    const ex = exchange({ request, target: to })
+    ex.observe([{ type: 'usage', usage: { output_images: 1 } }])
+    t.equal(ex.cost?.total, each * 10_000_000n, says)
+    t.equal(estimate(ex)?.base, each * 10_000_000n, says)
+  }
+})

@@ -5,7 +5,7 @@ import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
 import { chatOverImages } from '../images/bridge.ts'
-import { imageUsage } from '../images/index.ts'
+import { imageTerms, imageUsage } from '../images/index.ts'
 import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
@@ -52,12 +52,11 @@ export const chat: Operation<'chat'> = {
     const n = (images ?? 1) * (request.n ?? 1)
     return Object.assign(usage, model.output.includes('text') ? { output_images: n } : imageUsage({ n, quality }))
   },
-  terms({ service_tier: tier, image_config: image }) {
-    if (!image) return tier == null || tier === 'auto' ? noTerms : { tier }
-    const { image_quality: quality, image_size: size } = image
-    const both = quality && size && `${quality}/${size}`
-    const sizes = [both, size, quality].filter(name => name !== undefined)
-    return { tier: tier == null || tier === 'auto' ? undefined : tier, sizes }
+  terms({ service_tier, image_config: image }) {
+    const tier = service_tier ?? undefined
+    if (!image) return tier === undefined || tier === 'auto' ? noTerms : { tier }
+    const { image_quality: quality, image_size: size, aspect_ratio } = image
+    return imageTerms({ quality, size, aspect_ratio, service_tier: tier })
   },
   /** Models that only produce images, or have only wires for images, answer chat with them. */
   bridge: (wires, { output, operations }) =>

@@ -35,8 +35,11 @@ export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'qu
   return { output_images: n, completion: tokens, image_output: tokens }
 }
 
+/** What the price of an image depends on. */
+type PricedImage = Readonly<Pick<ImageRequest, 'quality' | 'size' | 'aspect_ratio' | 'service_tier'>>
+
 /** The keys of prices by size, the narrowest first. Beside proportions only the class of a size is sent. */
-function terms({ quality, size, aspect_ratio: ratio, service_tier: tier }: Readonly<ImageRequest>): Terms {
+export function imageTerms({ quality, size, aspect_ratio: ratio, service_tier: tier }: PricedImage): Terms {
   const class_ = imageClassOf(size)
   const exact = ratio === undefined ? size : undefined
   const both = quality === undefined ? [] : [`${quality}/${exact}`, `${quality}/${class_}`]
@@ -69,7 +72,7 @@ export const images: Operation<'images'> = {
   requirements: imageRequirements,
   promptCharacters: ({ prompt }) => prompt.length,
   extras: imageUsage,
-  terms,
+  terms: imageTerms,
   bridge: (wires, model) => bridge('images', wires, model),
   tuning: { ...tuning, style: 'style' },
   demo,
@@ -85,7 +88,7 @@ export const imageEdits: Operation<'image_edits'> = {
   promptCharacters: ({ prompt }) => prompt.length,
   media: request => ({ images: imagesIn(request), audioTokens: 0, fileTokens: 0 }),
   extras: request => ({ ...imageUsage(request), image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS }),
-  terms,
+  terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },
 }
