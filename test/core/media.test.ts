@@ -277,3 +277,20 @@ t.test('an image that is requested by chat has the price of its class', async t 
     t.equal(estimate(ex)?.base, each * 10_000_000n, says)
   }
 })
+
+t.test('a quality has its price by either of its names, its own one first', async t => {
+  const cents = (usd: bigint) => (PICO * usd) / 100n
+  const gpt = { default: cents(4n), high: cents(17n), 'medium/1k': cents(5n) }
+  const dalle = { 'standard/1k': cents(4n), 'hd/1k': cents(8n), high: cents(50n) }
+  const rows: [says: string, perImage: Record<string, bigint>, quality: string, cents: bigint][] = [
+    ['hd is sent as high', gpt, 'hd', 17n],
+    ['standard is sent as medium', gpt, 'standard', 5n],
+    ['hd by itself', dalle, 'hd', 8n],
+    ['another one', gpt, 'low', 4n],
+  ]
+  for (const [says, perImage, quality, each] of rows) {
+    const request = { model: 'm', prompt: 'cat', n: 1, quality }
+    const ex = exchange({ endpoint: images[0]!, request, target: offer({ rates: {}, tiers: [], perImage }) })
+    t.equal(costWith(estimate(ex)!, 0), each * 10_000_000n, says)
+  }
+})

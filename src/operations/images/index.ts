@@ -35,6 +35,9 @@ export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'qu
   return { output_images: n, completion: tokens, image_output: tokens }
 }
 
+/** Names of one family of models for qualities, by those that another one has. */
+const SENT_AS: Readonly<Record<string, string>> = { standard: 'medium', hd: 'high' }
+
 /** What the price of an image depends on. */
 type PricedImage = Readonly<Pick<ImageRequest, 'quality' | 'size' | 'aspect_ratio' | 'service_tier'>>
 
@@ -42,8 +45,9 @@ type PricedImage = Readonly<Pick<ImageRequest, 'quality' | 'size' | 'aspect_rati
 export function imageTerms({ quality, size, aspect_ratio: ratio, service_tier: tier }: PricedImage): Terms {
   const class_ = imageClassOf(size)
   const exact = ratio === undefined ? size : undefined
-  const both = quality === undefined ? [] : [`${quality}/${exact}`, `${quality}/${class_}`]
-  const sizes = [...both, exact, class_, quality].filter(name => name !== undefined)
+  const qualities = [quality, SENT_AS[quality ?? '']].filter(name => name !== undefined)
+  const both = qualities.flatMap(name => [`${name}/${exact}`, `${name}/${class_}`])
+  const sizes = [...both, exact, class_, ...qualities].filter(name => name !== undefined)
   return { tier: tier === 'auto' ? undefined : tier, sizes }
 }
 
