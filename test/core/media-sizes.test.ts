@@ -108,6 +108,8 @@ t.test('many files are looked at within bounds, and once a request', t => {
     ['small PDFs', times(40_000, file(pdf('/Count 7 ')))],
     ['heads of WAV files', times(40_000, input(Buffer.concat([wav(8000, 8).subarray(0, 36), Buffer.alloc(480)])))],
   ]
+  // Compiled code is what is measured.
+  for (const [, content] of rows) for (let times = 0; times < 3; times++) mediaOf(asked(...content.slice(0, 10_000)))
   for (const [says, content] of rows) {
     const messages = asked(...content)
     const took = cpuMs(() => void mediaOf(messages))

@@ -50,8 +50,9 @@ function mediaIn(messages: ChatRequest['messages']): Media {
       if (part.type === 'image_url') images++
       else if (part.type === 'input_audio') audioTokens += audioTokensOf(part.input_audio, budget)
       else if (part.type === 'file') {
-        if (typeOf(part.file.file_data).startsWith('image/')) images++
-        else fileTokens += fileTokensOf(part.file, budget)
+        const type = typeOf(part.file.file_data)
+        if (type.startsWith('image/')) images++
+        else fileTokens += fileTokensOf(part.file, type, budget)
       }
     }
   }
@@ -59,14 +60,14 @@ function mediaIn(messages: ChatRequest['messages']): Media {
 }
 
 /** The media type of a data URL, as wires read it; '' for anything else. */
-const typeOf = (url = ''): string => /^data:([^;,]*)/i.exec(url.slice(0, MAX_TYPE))?.[1]?.trim().toLowerCase() ?? ''
-const MAX_TYPE = 256
+const typeOf = (url = ''): string => DATA.exec(url)?.[1]?.trim().toLowerCase() ?? ''
+const DATA = /^data:([^;,]{0,250})/i
 /** Wires send it as text, or providers read it so. */
 const isText = (type: string): boolean => type.startsWith('text/') || type === 'application/json'
 /** The base64 of a data URL, or itself. */
-const base64Of = (data: string): string => (/^data:/i.test(data.slice(0, 5)) ? data.slice(data.indexOf(',') + 1) : data)
+const base64Of = (data: string): string => (DATA.test(data) ? data.slice(data.indexOf(',') + 1) : data)
 
-const isAddress = (text: string): boolean => /^https?:/i.test(text.slice(0, 6))
+const isAddress = (text: string): boolean => /^https?:/i.test(text)
 
 type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 
@@ -89,12 +90,12 @@ function secondsOf({ data: given, format }: Audio, budget: Budget): number {
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
 
-function fileTokensOf({ file_data: data, file_id: id }: File, budget: Budget): number {
+function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budget: Budget): number {
   if (data === undefined) return id !== undefined && isAddress(id) ? FILM_TOKENS : FILE_TOKENS
   if (isAddress(data)) return FILE_TOKENS
   const base64 = base64Of(data)
   const size = bytesOf(base64)
-  if (isText(typeOf(data))) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
+  if (isText(type)) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
   const bySize = Math.ceil(size / FILE_BYTES_PER_TOKEN)
   if (budget.heads-- <= 0) return Math.max(bySize, FILE_TOKENS)
   const head = headOf(base64, PDF_HEAD)
