@@ -58,12 +58,16 @@ function clean(value: unknown, depth: number): unknown {
     }
     return copy ?? value
   }
-  let changed = false
-  const entries = Object.entries(value).map(([key, inner]) => {
-    const entry: [string, unknown] = [wellFormed(key), clean(inner, depth + 1)]
-    changed ||= entry[0] !== key || entry[1] !== inner
-    return entry
-  })
+  // Nothing is made of an object that needs no change, as most do.
+  let entries: [string, unknown][] | undefined
+  const keys = Object.keys(value)
+  for (const [index, key] of keys.entries()) {
+    const inner = (value as Json)[key]
+    const [name, sound] = [isWellFormed(key) ? key : (key as Unicode).toWellFormed(), clean(inner, depth + 1)]
+    if (entries === undefined && name === key && sound === inner) continue
+    entries ??= keys.slice(0, index).map(before => [before, (value as Json)[before]])
+    entries.push([name, sound])
+  }
   // Not by assignment: a property may be called __proto__.
-  return changed ? Object.fromEntries(entries) : value
+  return entries ? Object.fromEntries(entries) : value
 }
