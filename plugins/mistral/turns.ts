@@ -51,9 +51,10 @@ export function turnsOf(messages: readonly Message[], target: Target): Json[] {
         break
       }
       case 'assistant': {
-        const turn = answerOf({ message, at, calls }, target)
+        const ids = calls.map(({ call, copy }) => wireId(call.id, copy))
+        const turn = answerOf({ message, at, calls }, ids, target)
         if (turn) speak(turn)
-        for (const call of calls) turns.push(resultOf(call))
+        for (const [i, call] of calls.entries()) turns.push(resultOf(call, ids[i]!))
       }
     }
   }
@@ -65,7 +66,7 @@ export function turnsOf(messages: readonly Message[], target: Target): Json[] {
 }
 
 /** Undefined for an answer without content and calls, which the wire rejects. */
-function answerOf({ message, at, calls }: PairedMessage, target: Target): Json | undefined {
+function answerOf({ message, at, calls }: PairedMessage, ids: readonly string[], target: Target): Json | undefined {
   const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
   const thinking = replayThinking(message, target).map(({ text, signature }) => ({
     type: 'thinking',
@@ -78,12 +79,12 @@ function answerOf({ message, at, calls }: PairedMessage, target: Target): Json |
   return {
     role: 'assistant',
     content: thinking.length > 0 ? [...thinking, ...texts] : text,
-    ...(calls.length > 0 && { tool_calls: calls.map((call, i) => callOf(call, `${at}.tool_calls[${i}]`)) }),
+    ...(calls.length > 0 && { tool_calls: calls.map((call, i) => callOf(call, ids[i]!, `${at}.tool_calls[${i}]`)) }),
   }
 }
 
-const callOf = ({ call, copy }: Answered, at: string): Json => ({
-  id: wireId(call.id, copy),
+const callOf = ({ call }: Answered, id: string, at: string): Json => ({
+  id,
   type: 'function',
   function: {
     name: wireName(call.function.name, `${at}.function.name`),
@@ -91,11 +92,11 @@ const callOf = ({ call, copy }: Answered, at: string): Json => ({
   },
 })
 
-function resultOf({ call, copy, result, at }: Answered): Json {
+function resultOf({ call, result, at }: Answered, id: string): Json {
   return {
     role: 'tool',
     name: wireName(call.function.name, at),
-    tool_call_id: wireId(call.id, copy),
+    tool_call_id: id,
     content: result ? joined(contentOf(resultWithErrorText(result), at)) : NO_RESULT,
   }
 }
