@@ -4,6 +4,8 @@ import type { MessageSocket } from '../core/message-socket.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
+/** Characters of them. */
+const READ_PER_TURN = 256 * 1024
 /** Messages that wait here before no more are read. */
 const MAX_QUEUED = 64
 /** Bytes that wait on the other side before no more is read on this one. */
@@ -112,6 +114,7 @@ export class Channel {
 
   async #work(): Promise<void> {
     this.#working = true
+    let read = 0
     try {
       for (let taken = 1; this.#queue.length > 0 && !this.#ended; taken++) {
         // Of a message that is refused, an error comes back.
@@ -125,7 +128,10 @@ export class Channel {
           await pending
         }
         this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
-        if (taken % PER_TURN === 0) await turn()
+        read += text?.length ?? 0
+        if (taken % PER_TURN !== 0 && read < READ_PER_TURN) continue
+        read = 0
+        await turn()
       }
     } catch (thrown) {
       this.#events.failed(thrown)
