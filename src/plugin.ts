@@ -4,6 +4,7 @@ export {
   type AnswerBounds,
   checkAnswer,
   checkBlocks,
+  checkEvents,
   entriesIn,
   excessive,
   MAX_CALL_CHARACTERS,

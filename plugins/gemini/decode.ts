@@ -1,6 +1,7 @@
 /** generateContent answers, whole and streamed, as events (docs/wire-sources.md#gemini). */
 import {
   append,
+  checkEvents,
   type Decoder,
   type Event,
   entriesIn,
@@ -138,6 +139,7 @@ export class GenerateDecoder implements Decoder {
       if (!isObject(candidate)) continue
       const choice = this.#choice(indexIn(candidate.index) ?? position)
       const error = choice.read(candidate, this.#answerId, out)
+      checkEvents(out.length)
       if (!error) continue
       this.#fail(error, out)
       return

@@ -60,6 +60,14 @@ export function checkBlocks(count: number): void {
   if (count > MAX_ENTRIES) throw tooMany(MAX_ENTRIES, 'blocks')
 }
 
+/** Of one frame, of all its choices: more than the parts of the longest list. */
+const MAX_EVENTS = 20_000
+
+/** Throws the failure of an answer one frame of which says more than a list may. */
+export function checkEvents(count: number): void {
+  if (count > MAX_EVENTS) throw tooMany(MAX_EVENTS, 'pieces in one frame')
+}
+
 /** The failure of an answer the arguments of whose calls exceed `MAX_CALL_CHARACTERS`. */
 export const tooLongCalls = (): GatewayError =>
   errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`)

@@ -555,6 +555,26 @@ t.test('what a stream keeps is as little as what a whole answer may hold', async
   t.match(blocks, { type: 'error', error: failure(/more than 10,000 blocks/) })
 })
 
+t.test('the choices of one frame have 20,000 pieces at most', async t => {
+  const parts = (count: number) => many(count, () => ({ type: 'text', text: 'a' }))
+  const chosen = (count: number) =>
+    JSON.stringify({
+      choices: many(4, index => ({ index, message: { content: parts(count) }, finish_reason: 'stop' })),
+    })
+  const candidates = (count: number) =>
+    JSON.stringify({
+      candidates: many(4, index => ({ index, content: { parts: parts(count) }, finishReason: 'STOP' })),
+    })
+  for (const [wire, body] of [
+    [chatWire, chosen],
+    [wireOf(mistral), chosen],
+    [wireOf(gemini), candidates],
+  ] as const) {
+    t.match((await outcome(wire, body(6000))).thrown, failure(/more than 20,000 pieces/), wire.wire)
+    t.notOk((await outcome(wire, body(1000))).thrown, wire.wire)
+  }
+})
+
 t.test('what a client gets at the end of a stream alone has 10,000 parts at most', async t => {
   const started = { type: 'message_start', message: {} }
   const block = (index: number) => ({ type: 'content_block_start', index, content_block: { type: 'acme' } })

@@ -1,6 +1,7 @@
 /** Reads answers of the chat completions wire (docs/edge-cases.md#chat-chunks, whose ids stand in comments). */
 import {
   Count,
+  checkEvents,
   type Decoder,
   type Event,
   entriesIn,
@@ -171,6 +172,7 @@ export class ChatDecoder implements Decoder {
       this.#begin(chunk, out)
       for (let position = 0; position < choices.length && !this.#failed; position++) {
         this.#choice(choices[position], position, out)
+        checkEvents(out.length)
       }
     } else if (this.#unary) this.#fail(errors.invalidAnswer('it has no choices'), out)
     if (!this.#failed) this.#extras(chunk, out)
