@@ -270,7 +270,7 @@ t.test('providers that turn reasoning on and off by a field of their own get tha
       model: _model,
       messages: _messages,
       ...body
-    } = encode({ ...request, model: name, messages: [] }, target, false).body
+    } = encode({ ...request, model: name, messages: [{ role: 'user', content: 'Hi' }] }, target, false).body
     t.strictSame(body, sent, `${name} ${JSON.stringify(request)}`)
   }
 })
