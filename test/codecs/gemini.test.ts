@@ -148,6 +148,18 @@ t.test('names are read in either form, and what callers name stays', async t => 
   t.equal(normalized(same), same)
 })
 
+t.test('names that are too long for a field of the wire stay as they are', t => {
+  const field = 'include_server_side_tool_invocations'
+  t.strictSame(normalized({ [field]: 1 }), { includeServerSideToolInvocations: 1 })
+  const names = Array.from({ length: 300 }, (_, at) => `${'_a'.repeat(8000)}${at}`)
+  const body = Object.fromEntries(names.map(name => [name, 1]))
+  const took = Math.min(...[1, 2, 3].map(() => cpuMs(() => t.equal(normalized(body), body))))
+  t.ok(took < 60, `${took} ms of CPU`)
+  const words = `a${'_b'.repeat(20)}`
+  t.strictSame(normalized({ [words]: 1 }), { [words]: 1 })
+  t.end()
+})
+
 t.test('a signature that was not made here says nothing, and one that is no JSON neither', async t => {
   const forged = [
     carry({}).slice(0, 12),

@@ -21,6 +21,13 @@ const LISTS: ReadonlySet<string> = new Set([
   'requests',
 ])
 
+/** Characters and words of a name; what has more is no field of this wire. */
+const MAX_FIELD = 64
+const MAX_WORDS = 12
+
+const isSnakeCase = (name: string): boolean =>
+  name.length <= MAX_FIELD && name.includes('_') && name.split('_', MAX_WORDS + 1).length <= MAX_WORDS
+
 const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
 /** The value with camelCase names. Shares unchanged parts; of a name in both forms the camelCase one counts. */
@@ -33,7 +40,7 @@ export function normalized(value: unknown): unknown {
   let isSame = true
   const entries: [string, unknown][] = []
   for (const [written, member] of Object.entries(value)) {
-    const name = written.includes('_') ? camelCase(written) : written
+    const name = isSnakeCase(written) ? camelCase(written) : written
     if (name !== written && Object.hasOwn(value, name)) {
       isSame = false
       continue
