@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { text as readAll, buffer as readBytes } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
@@ -13,6 +13,7 @@ import { ConfigError } from '../../src/config/error.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Log } from '../../src/core/ports.ts'
 import { type Fake, fakeContext, TOKEN } from '../admin/fake.ts'
+import { CLOSED_PORT } from '../helpers/upstream.ts'
 
 interface Ran {
   code: number
@@ -71,15 +72,6 @@ async function shell(t: Test): Promise<Shell> {
     return { code, ...output, json: <T>() => JSON.parse(output.stdout) as T }
   }
   return { context, admin, dir, ctl }
-}
-
-/** A port on which nobody listens. */
-async function closedPort(): Promise<number> {
-  const server = createTcpServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 t.test('every command prints one JSON value under --json, and something legible without', async t => {
@@ -157,7 +149,7 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
   const { ctl, context, admin } = await shell(t)
   context.reloadFault = new ConfigError('config/gateway.yaml', { line: 7, column: 3 }, 'unknown key "sever"\nand more')
   context.differences = ['organization default: balance differs by 1', 'request x has no row']
-  const closed = `http://127.0.0.1:${await closedPort()}`
+  const closed = `http://127.0.0.1:${CLOSED_PORT}`
   const cases: [string[], RegExp][] = [
     [['reload'], /^config\/gateway\.yaml:7:3: unknown key "sever"; and more$/],
     [['keys', 'revoke', 'k9'], /^There is no key "k9"\.$/],
@@ -310,7 +302,7 @@ t.test('the admin listener is the one that the configuration file names', async 
     t.equal((await status(named, { PORT: port })).code, 0, address)
   }
   t.equal((await status([], { GATEWAY_CONFIG: 'etc/gateway.yaml', PORT: port })).code, 0, 'of GATEWAY_CONFIG')
-  const closed = `127.0.0.1:${await closedPort()}`
+  const closed = `127.0.0.1:${CLOSED_PORT}`
   writeFileSync(join(dir, 'etc/gateway.yaml'), `server: { admin: "${closed}" }\n`)
   t.equal(
     (await status(named)).stderr,

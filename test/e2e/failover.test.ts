@@ -4,7 +4,7 @@ import { openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric, untilInFlight } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
-import { closedPort, type Step, startUpstream } from '../helpers/upstream.ts'
+import { CLOSED_PORT, type Step, startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
 /** What an attempt is called in `metadata.routing`: the upstream's status, 0 when there was none, and the kind. */
@@ -97,7 +97,7 @@ const defeats: { says: string; a: Step | typeof refused; b: Step | typeof refuse
 ]
 
 const upstream = await startUpstream(t)
-const nobody = `http://127.0.0.1:${await closedPort()}/v1`
+const nobody = `http://127.0.0.1:${CLOSED_PORT}/v1`
 const usd = (nano: number) => String(nano / 1000)
 
 /** Every case has a model and two providers of its own, so that none has a past with another. */

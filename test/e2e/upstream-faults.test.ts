@@ -12,7 +12,7 @@ import { Child } from '../helpers/child.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
-import { closedPort, type Step, startUpstream } from '../helpers/upstream.ts'
+import { CLOSED_PORT, type Step, startUpstream } from '../helpers/upstream.ts'
 
 const MIB = 2 ** 20
 const CONNECT_MS = 500
@@ -43,7 +43,7 @@ const authority = makeAuthority(t)
 const { certificate } = authority
 
 const upstream = await startUpstream(t)
-const refused = `http://127.0.0.1:${await closedPort()}/v1`
+const refused = `http://127.0.0.1:${CLOSED_PORT}/v1`
 const chat = {
   id: 'x',
   object: 'chat.completion',

@@ -4,7 +4,7 @@ import t from 'tap'
 import { isErrorBody, metric } from './invariants.ts'
 import { parseResponses, raw } from './raw.ts'
 import { readEvents } from './sse.ts'
-import { closedPort, type Step, startUpstream } from './upstream.ts'
+import { CLOSED_PORT, type Step, startUpstream } from './upstream.ts'
 
 t.test('the raw client sends pieces as given and reports answers and the way the peer closed', async t => {
   let heard = ''
@@ -41,7 +41,7 @@ t.test('the raw client sends pieces as given and reports answers and the way the
   const kept = await raw(port, socket => socket.write('keep'), { responses: 1, timeoutMs: 3_600_000 })
   t.match(kept, { status: 200, headers: { a: '1, 2' }, body: 'ok', complete: true, closed: null })
   t.match(await raw(port, 'silence', { until: Promise.resolve(), timeoutMs: 3_600_000 }), { closed: null })
-  await t.rejects(raw(await closedPort(), 'x'), /ECONNREFUSED/)
+  await t.rejects(raw(CLOSED_PORT, 'x'), /ECONNREFUSED/)
 
   for (const [text, ended, complete] of [
     ['HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc', true, false],

@@ -1,7 +1,6 @@
 /** Starts the simulated provider of `upstream/server.mjs`, scripts it and reads its record. */
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -219,11 +218,8 @@ export async function readRecord(file: string): Promise<Entry[]> {
   return [...entries.values()]
 }
 
-/** A loopback port without a listener, for refused connections. */
-export async function closedPort(): Promise<number> {
-  const listener = createServer()
-  await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
-  const { port } = listener.address() as { port: number }
-  await new Promise(resolve => listener.close(resolve))
-  return port
-}
+/**
+ * A loopback port without a listener, for refused connections. One that was free a moment ago may be another test's by
+ * now; this one is given to no process that takes any port.
+ */
+export const CLOSED_PORT = 2
