@@ -8,9 +8,9 @@ import { LargeImages } from './large-images.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
+import { unreadOf } from './responses/native-characters.ts'
 import { stored } from './responses/stored.ts'
 import { noteToolNames } from './responses/tool-names.ts'
-import { unreadOf } from './responses/unread.ts'
 import { unsealed } from './unsealed.ts'
 
 /** The codec of the Responses API. */

@@ -1,6 +1,6 @@
 /** Converts events of an answer to consecutive content blocks, as clients of this wire read them. */
 import type { ChoiceEvent, Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
-import { joins, waitable } from '../joined-pieces.ts'
+import { joins, waitable } from '../waiting-pieces.ts'
 import { carry, NATIVE_FORMAT } from './carried.ts'
 import { HiddenReasoning } from './hidden-reasoning.ts'
 import { PendingTool } from './pending-tool.ts'

@@ -1,6 +1,6 @@
 /** Events that wait while another item is open. */
 import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
-import { joins, waitable } from '../joined-pieces.ts'
+import { joins, waitable } from '../waiting-pieces.ts'
 
 /** First in, first out. Joins the pieces of a call at its start, and adjacent pieces of a text or a thought. */
 export class WaitingEvents {

@@ -2,8 +2,8 @@
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
+import { filmSeconds, isFilm } from '../../lib/film-seconds.ts'
 import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
-import { filmSeconds, isFilm } from './film-seconds.ts'
 
 /** Gemini's; OpenAI counts 10. */
 const AUDIO_TOKENS_PER_SECOND = 32

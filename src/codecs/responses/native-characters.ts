@@ -1,7 +1,7 @@
 /** Characters of a Responses body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { isObject, type Json, listIn } from '../../core/json.ts'
-import { unreadSettings } from '../unread.ts'
+import { unreadSettings } from '../native-characters.ts'
 
 /** `request` is the chat form of `body`: what searches found stands among its tools, once. */
 export function unreadOf({ tools, text, input }: Json, request: ChatRequest): number {

@@ -1,6 +1,6 @@
 /** Characters of a generateContent body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { charactersBeside, unreadSettings } from '../unread.ts'
+import { charactersBeside, unreadSettings } from '../native-characters.ts'
 import type { GenerateRequest, Part } from './schema.ts'
 
 /** Of the model's parts, beside what it says: seals count elsewhere, and what is sealed alone is not sent. */

@@ -1,7 +1,7 @@
 /** Characters of a Messages body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import { charactersOf, unreadSettings } from '../unread.ts'
+import { charactersOf, unreadSettings } from '../native-characters.ts'
 
 /** `body` has passed the endpoint's schema, and `request` is its chat form. */
 export function unreadOf(body: Json, request: ChatRequest): number {
