@@ -11,7 +11,7 @@ import { decode, validate } from './gemini/decode.ts'
 import { EVENTS, LIST, StreamEncoder, WholeEncoder } from './gemini/encoder.ts'
 import { geminiError } from './gemini/error.ts'
 import { nativeOf } from './gemini/native.ts'
-import { unreadOf } from './gemini/native-characters.ts'
+import { nativeCharacters } from './gemini/native-characters.ts'
 import { checkResults } from './inner-json.ts'
 import { LargeImages } from './large-images.ts'
 import { unsealed } from './unsealed.ts'
@@ -31,7 +31,7 @@ function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   checkResults(request, ex.values)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
-  ex.native = nativeOf(given, seals, ex.values, unreadOf(given, request))
+  ex.native = nativeOf(given, seals, ex.values, nativeCharacters(given, request))
   return seals ? unsealed(request, seals) : request
 }
 

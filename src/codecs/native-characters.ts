@@ -6,7 +6,7 @@ import { weigh } from '../core/stringify-steps.ts'
 export const charactersOf = (value: unknown): number => weigh(value, 0)
 
 /** Characters of tools and formats, in the words of a wire, beyond those that stand for them in the canonical request. */
-export function unreadSettings(settings: readonly unknown[], { tools, response_format: format }: ChatRequest): number {
+export function nativeSettings(settings: readonly unknown[], { tools, response_format: format }: ChatRequest): number {
   const held = charactersOf(tools) + (format?.type === 'json_schema' ? charactersOf(format.json_schema) : 0)
   return Math.max(0, charactersOf(settings) - held)
 }

@@ -8,7 +8,7 @@ import { LargeImages } from './large-images.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
-import { unreadOf } from './responses/native-characters.ts'
+import { nativeCharacters } from './responses/native-characters.ts'
 import { stored } from './responses/stored.ts'
 import { noteToolNames } from './responses/tool-names.ts'
 import { unsealed } from './unsealed.ts'
@@ -22,7 +22,7 @@ export const openAiResponses = {
     noteToolNames(ex, names)
     checkTexts(request, ex.values)
     const seals = ex.policy?.seals.check()
-    ex.native = nativeOf(body as Json, seals, ex.values, only, unreadOf(body as Json, request))
+    ex.native = nativeOf(body as Json, seals, ex.values, only, nativeCharacters(body as Json, request))
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },

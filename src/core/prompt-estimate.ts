@@ -57,9 +57,10 @@ export class PromptEstimate {
   #ownTokens(tokens: number): number {
     const { target, native } = this.#ex
     if (!target) return 0
-    const unread = native?.unread && nativeFormOf(target.translator, native) ? estimateTokens(native.unread) : 0
+    const isNative = native?.characters !== undefined && nativeFormOf(target.translator, native) !== undefined
+    const said = isNative ? estimateTokens(native.characters) : 0
     const { contextLength = Number.POSITIVE_INFINITY } = target.mapping
-    return Math.min(this.#sealedTokens(target) + unread, Math.max(0, contextLength - tokens))
+    return Math.min(this.#sealedTokens(target) + said, Math.max(0, contextLength - tokens))
   }
 
   #sealedTokens({ provider: { id } }: Target): number {

@@ -89,7 +89,7 @@ export interface NativeRequest {
   /** Pages that tools of the provider may read, which stand nowhere in the body; at least one where a tool reads any. */
   readonly pages?: number
   /** Characters of the body that providers of the wire read, and the canonical request does not hold. */
-  readonly unread?: number
+  readonly characters?: number
 }
 
 /** For wires that are also client wires: forwards a client's body unchanged. */

@@ -1,6 +1,6 @@
 /** Characters of a generateContent body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { charactersBeside, unreadSettings } from '../native-characters.ts'
+import { charactersBeside, nativeSettings } from '../native-characters.ts'
 import type { GenerateRequest, Part } from './schema.ts'
 
 /** Of the model's parts, beside what it says: seals count elsewhere, and what is sealed alone is not sent. */
@@ -15,12 +15,12 @@ const GIVEN = (['functionResponse', 'inlineData', 'fileData', 'text'] as const).
 const TEXT = [['text', reads('text')]] as const
 
 /** `body` is in camelCase, and `request` is its chat form. */
-export function unreadOf(
+export function nativeCharacters(
   { contents, systemInstruction, tools, generationConfig }: GenerateRequest,
   request: ChatRequest,
 ) {
   const { responseSchema, responseJsonSchema } = generationConfig ?? {}
-  let sum = unreadSettings([tools, responseSchema, responseJsonSchema], request)
+  let sum = nativeSettings([tools, responseSchema, responseJsonSchema], request)
   if (typeof systemInstruction === 'object') sum += inParts(systemInstruction?.parts, TEXT)
   for (const { role, parts } of contents) sum += inParts(parts, role === 'model' ? SAID : GIVEN)
   return sum

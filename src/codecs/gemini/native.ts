@@ -28,7 +28,7 @@ function hostedTool(body: Json): string | undefined {
 }
 
 /** `values`: number of values in the body. Drops values not sealed for the organization. */
-export function nativeOf(body: Json, seals: SealCheck | undefined, values: number, unread: number): NativeRequest {
+export function nativeOf(body: Json, seals: SealCheck | undefined, values: number, characters: number): NativeRequest {
   const turns = new Turns(
     value => (seals ? seals.value(value) : value),
     block => (seals ? seals.block(block) : block),
@@ -42,7 +42,7 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
     body: Object.assign({}, body, { contents: turns.all() }),
     only: hostedTool(body),
     pages: pagesIn(body),
-    unread,
+    characters,
   }
 }
 

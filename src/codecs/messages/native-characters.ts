@@ -1,12 +1,12 @@
 /** Characters of a Messages body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import { charactersOf, unreadSettings } from '../native-characters.ts'
+import { charactersOf, nativeSettings } from '../native-characters.ts'
 
 /** `body` has passed the endpoint's schema, and `request` is its chat form. */
-export function unreadOf(body: Json, request: ChatRequest): number {
+export function nativeCharacters(body: Json, request: ChatRequest): number {
   const { tools, output_config: output, context_management: edits, compaction } = body
-  let sum = unreadSettings([tools, output, edits, compaction], request) + inBlocks(body.system)
+  let sum = nativeSettings([tools, output, edits, compaction], request) + inBlocks(body.system)
   for (const message of listIn(body.messages)) {
     // Beside text and calls, blocks of the assistant are sealed.
     if (isObject(message) && message.role !== 'assistant') sum += inBlocks(message.content)

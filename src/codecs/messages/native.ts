@@ -10,7 +10,7 @@ import { WIRE } from './sink.ts'
 const BETA = 'anthropic-beta'
 
 /** `body` has passed the endpoint's schema. */
-export function nativeOf(body: Json, ex: Exchange, unread: number): NativeRequest {
+export function nativeOf(body: Json, ex: Exchange, characters: number): NativeRequest {
   const beta = ex.header(BETA)
   return {
     wire: WIRE,
@@ -18,7 +18,7 @@ export function nativeOf(body: Json, ex: Exchange, unread: number): NativeReques
     headers: beta === undefined ? undefined : { [BETA]: beta },
     only: nativeOnly(body),
     pages: pagesIn(body),
-    unread,
+    characters,
   }
 }
 

@@ -17,15 +17,15 @@ export function nativeOf(
   seals: SealCheck | undefined,
   values: number,
   only: string | undefined,
-  unread: number,
+  characters: number,
 ): NativeRequest {
   const { input } = body
-  if (!Array.isArray(input)) return { wire: WIRE, body, only, unread }
+  if (!Array.isArray(input)) return { wire: WIRE, body, only, characters }
   const count = new Count(values)
   const items = input.map((item: unknown) =>
     isObject(item) && item.type === 'reasoning' ? opened(item, seals, count) : item,
   )
-  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, unread }
+  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, characters }
 }
 
 function opened({ encrypted_content: sealed }: Json, seals: SealCheck | undefined, count: Count): Json {
