@@ -9,7 +9,8 @@ import { principalOf } from '../core/principal.ts'
 import { inLoop } from '../helpers/in-loop.ts'
 import { target } from '../plugins/wire-kit.ts'
 
-t.test("an idempotency key of one end user is no other one's", async t => {
+/** An admission, and the jobs that it begins. */
+function admitting() {
   const begun: NewJob[] = []
   const services = {
     now: () => 0,
@@ -17,6 +18,11 @@ t.test("an idempotency key of one end user is no other one's", async t => {
     jobRunner: { timeoutMs: 1 },
   }
   const admission = new JobAdmission(services as object as Services)
+  return { admission, begun }
+}
+
+t.test("an idempotency key of one end user is no other one's", async t => {
+  const { admission, begun } = admitting()
   const request = { model: 'film', prompt: 'a cat', seconds: 4 }
   const callers = [undefined, 's1', 's1', 's2'].map(id => id && { id, models: undefined })
   for (const session of callers) {
@@ -32,13 +38,7 @@ t.test("an idempotency key of one end user is no other one's", async t => {
 })
 
 t.test('a large request is hashed in many turns of the event loop, and once for all its attempts', async t => {
-  const begun: NewJob[] = []
-  const services = {
-    now: () => 0,
-    jobs: { begin: async (job: NewJob) => ({ id: `hold-${begun.push(job)}` }), drop: async () => {} },
-    jobRunner: { timeoutMs: 1 },
-  }
-  const admission = new JobAdmission(services as object as Services)
+  const { admission, begun } = admitting()
   const admit = async (headers: Record<string, string>, image: string, attempts: number) => {
     const request = { model: 'film', prompt: 'a cat', seconds: 4, images: [{ url: image }] }
     const ex = exchange({ endpoint: videos[0]!, request, headers, principal, target: target() })
