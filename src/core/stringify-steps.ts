@@ -22,20 +22,24 @@ export function weigh(value: unknown, each = VALUE): number {
   return sum
 }
 
-/** Whether a value is not written at once. Looks no further than it must. */
-const isLarge = (value: unknown): boolean => left(value, PIECE) <= 0
+/** Whether a value is not written at once. */
+const isLarge = (value: unknown): boolean => exceeds(value, PIECE)
+
+/** Whether a value takes more than so many characters, each with `each` beside its own. Looks no further than it must. */
+export const exceeds = (value: unknown, characters: number, each = VALUE): boolean => left(value, characters, each) <= 0
 
 /** What is left of so many characters behind the value, about; nothing, or less, as soon as they are too few. */
-function left(value: unknown, characters: number): number {
-  let rest = characters - VALUE
+function left(value: unknown, characters: number, each: number): number {
+  let rest = characters - each
   if (typeof value === 'string') return rest - value.length
   // Its hash stands for a file.
   if (typeof value !== 'object' || value === null || value instanceof Upload) return rest
-  if (Array.isArray(value)) for (let at = 0; at < value.length && rest > 0; at++) rest = left(value[at], rest)
+  if (ArrayBuffer.isView(value)) return rest - value.byteLength
+  if (Array.isArray(value)) for (let at = 0; at < value.length && rest > 0; at++) rest = left(value[at], rest, each)
   else
     for (const name in value) {
       if (rest <= 0) break
-      rest = left((value as Record<string, unknown>)[name], rest - name.length)
+      rest = left((value as Record<string, unknown>)[name], rest - name.length, each)
     }
   return rest
 }
