@@ -9,7 +9,7 @@ import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME, MAX_VALUES, Shap
 const CALL_LEVEL = 6
 const RESULT_LEVEL = 3
 /** Results may contain long lists, and be no JSON, whose quotes say nothing of names. */
-const RESULT_BOUNDS: Bounds = { values: MAX_VALUES, name: Number.POSITIVE_INFINITY }
+const RESULT_BOUNDS: Bounds = { values: MAX_VALUES, nameLength: Number.POSITIVE_INFINITY }
 /** Results that begin like an object; other text is sent as text. */
 const OBJECT = /^\s*\{\s*["}]/
 
@@ -64,7 +64,7 @@ function measure(text: string, bounds: Bounds, level: number, count: Count): voi
   shape.add(text)
   if (shape.excess === 'levels') throw errors.tooDeep(MAX_LEVELS)
   if (shape.excess === 'values') throw errors.tooManyElements(bounds.values)
-  if (shape.excess === 'name') throw errors.nameTooLong(MAX_NAME)
+  if (shape.excess === 'nameLength') throw errors.nameTooLong(MAX_NAME)
   if (shape.excess === 'names') throw errors.tooManyNames(bounds.names!)
 }
 

@@ -83,7 +83,8 @@ export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void 
 /** The failure of an answer whose `shape` passes its bounds. */
 export function excessive({ excess, bounds }: Shape): GatewayError {
   if (excess === 'levels') return errors.invalidAnswer(`it nests deeper than ${MAX_LEVELS} levels`)
-  if (excess === 'name') return errors.invalidAnswer(`the name of a member in it has more than ${MAX_NAME} characters`)
+  if (excess === 'nameLength')
+    return errors.invalidAnswer(`the name of a member in it has more than ${MAX_NAME} characters`)
   return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
 }
 

@@ -19,7 +19,7 @@ export interface Bounds {
   /** Any number where it is left out. */
   readonly names?: number
   /** Characters of one name; `MAX_NAME` where it is left out. */
-  readonly name?: number
+  readonly nameLength?: number
 }
 /** Of what tools are called with, all calls together. */
 export const CALL_BOUNDS: Bounds = { values: MAX_VALUES, names: MAX_NAMES }
@@ -37,7 +37,7 @@ const CLOSE_OBJECT = 0x7d
 const SHORT = 24
 
 /** Which bound a text exceeds. */
-type Excess = 'levels' | 'values' | 'names' | 'name'
+type Excess = 'levels' | 'values' | 'names' | 'nameLength'
 
 /** What several texts hold together. */
 export class Count {
@@ -89,7 +89,7 @@ export class Shape {
     if (this.#excess !== undefined) return
     const { length } = piece
     let depth = this.#depth
-    const { values: most, names: mostNames = Number.POSITIVE_INFINITY, name: longest = MAX_NAME } = this.bounds
+    const { values: most, names: mostNames = Number.POSITIVE_INFINITY, nameLength: longest = MAX_NAME } = this.bounds
     let { values, names } = this.#count
     let at = this.#quoted ? this.#afterString(piece, 0) : 0
     while (at < length) {
@@ -101,7 +101,7 @@ export class Shape {
       } else if (code === COMMA) values++
       else if (code === COLON) {
         names++
-        if (this.#length > longest + 1) this.#excess = 'name'
+        if (this.#length > longest + 1) this.#excess = 'nameLength'
       } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
         this.#begun = true
         values++
