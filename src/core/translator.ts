@@ -37,6 +37,8 @@ export interface WireRequest {
 export interface RequestPart {
   readonly request: WireRequest
   readonly input: Ops[Op]
+  /** Of its body as JSON, about; what files of a form hold is not among them. */
+  readonly characters: number
 }
 
 /** A file of a form that is sent. */

@@ -6,7 +6,6 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
-import { weigh } from '../core/stringify-steps.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { inTurns } from '../lib/in-turns.ts'
@@ -36,7 +35,7 @@ const MAX_ERROR_BYTES = 64 * 1024
 const CREATE_MS = 120_000
 
 /** One request on its way: the exchange's own, or one of several that stand for it. */
-interface DispatchedRequest extends RequestPart {
+interface DispatchedRequest extends Pick<RequestPart, 'request' | 'input'> {
   readonly ex: Exchange
   readonly target: Target
   readonly signal: Cancellation
@@ -143,9 +142,9 @@ export function dispatch(
     if (parts) {
       const lease = memory.lease(ex.tenant)
       const bodies = new BodyMemory(() => memory.lease(ex.tenant))
-      const one = async ({ request, input }: RequestPart, signal: Cancellation) => {
+      const one = async ({ request, input, characters }: RequestPart, signal: Cancellation) => {
         const call = { ex, target, request, input, signal, isWhole: true }
-        return followed(call, await bodies.during(weigh(request.body), () => open(call, lease)))
+        return followed(call, await bodies.during(characters, () => open(call, lease)))
       }
       const charge = ex.answeredInPart.bind(ex)
       return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, charge, one))

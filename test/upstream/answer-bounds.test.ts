@@ -449,7 +449,11 @@ t.test('the bodies of several requests in the place of one take memory until the
   const memory = budgetOf(64 * MIB)
   const ex = exchange({ request: { model: 'm', messages: [] }, target: target({ translator: chatWire }) })
   const input = ex.request!
-  ex.outboundParts = many(4, () => ({ request: { path: '/', body: { text: 'x'.repeat(MIB) } }, input }))
+  ex.outboundParts = many(4, () => ({
+    request: { path: '/', body: { text: 'x'.repeat(MIB) } },
+    input,
+    characters: MIB + 20,
+  }))
   ex.fanOut = promptFanOut
   let most = 0
   const transport = {

@@ -122,10 +122,11 @@ class Encoding implements RequestEncoding {
     let characters = 0
     for (const input of parts) {
       const request = this.#request(input, false)
-      made.push({ request, input })
-      characters += weigh(request.body)
+      const own = weigh(request.body)
+      made.push({ request, input, characters: own })
+      characters += own
       // Where all are alike, the first says what they come to, and no other one is made.
-      const all = repeats && made.length === 1 ? characters * parts.length : characters
+      const all = repeats && made.length === 1 ? own * parts.length : characters
       if (all > MAX_OF_ALL) throw tooLong(parts.length, repeats)
     }
     return made
