@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts'
 import { addPages } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
-import { extrasOf, requestsOf } from './prompt-estimate.ts'
+import { extrasOf, requestsOf } from './requests.ts'
 import { PARTS_AT_ONCE } from './translator.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
@@ -32,7 +32,7 @@ export class AnswerUsage {
   #begun = false
   #billed: Partial<Usage> | undefined
   #known: (Pick<Exchange, 'target' | 'request'> & { readonly expected: Expected }) | undefined
-  #of: Requests | undefined
+  #requests: Requests | undefined
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -59,12 +59,12 @@ export class AnswerUsage {
   }
 
   /** What is not plausible of a report is estimated, as what is missing from one. */
-  reported({ usage: report, billed, estimated, read, of }: Extract<Event, { type: 'usage' }>): void {
+  reported({ usage: report, billed, estimated, read, requests }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
     this.#billed = billed && plausible(billed, this.#expected)
-    this.#of = usage === report ? of : undefined
+    this.#requests = usage === report ? requests : undefined
     if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
@@ -96,8 +96,8 @@ export class AnswerUsage {
   }
 
   /** The requests that the usage is the sum of; undefined for one. */
-  get of(): Requests | undefined {
-    if (this.#of) return this.#of
+  get requests(): Requests | undefined {
+    if (this.#requests) return this.#requests
     const count = requestsOf(this.#ex)
     return count > 1 ? { count } : undefined
   }

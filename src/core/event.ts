@@ -98,10 +98,17 @@ export type Event =
   /**
    * Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less.
    * `estimated` where our own measure stands in for the provider's. `read`: characters that the provider's own tools
-   * have read since the last report of the prompt, which is to come with the next one. `of`: the requests that
+   * have read since the last report of the prompt, which is to come with the next one. `requests`: those that
    * the report is the sum of, where those are several.
    */
-  | { type: 'usage'; usage: Partial<Usage>; billed?: Partial<Usage>; estimated?: true; read?: number; of?: Requests }
+  | {
+      type: 'usage'
+      usage: Partial<Usage>
+      billed?: Partial<Usage>
+      estimated?: true
+      read?: number
+      requests?: Requests
+    }
   /** The tier that the provider really served. */
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */

@@ -360,9 +360,8 @@ export class Exchange {
   /** Price terms besides usage: as requested, later as served. */
   get terms(): Terms {
     const requested = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
-    const { servedTier: tier } = this
-    const { of } = this.#answer
-    if (tier === undefined && !of) return requested ?? {}
-    return { ...requested, ...(tier !== undefined && { tier }), of }
+    const { requests } = this.#answer
+    if (this.servedTier === undefined && !requests) return requested ?? {}
+    return { tier: this.servedTier ?? requested?.tier, sizes: requested?.sizes, requests }
   }
 }

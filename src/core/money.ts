@@ -30,7 +30,7 @@ export interface Terms {
   /** Keys into prices by size; the first that is known counts. */
   readonly sizes?: readonly string[] | undefined
   /** What the usage is the sum of; one request where it is absent. */
-  readonly of?: Requests | undefined
+  readonly requests?: Requests | undefined
 }
 
 /** Several requests that stand for one: each is charged for, and none has the rates of their prompts' sum. */
@@ -109,8 +109,8 @@ const FINE = MILLION * MILLION * HOUR_MS
  */
 export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}): Cost | null {
   if (!price) return null
-  const rates = ratesFor(price, terms.of?.longest ?? usage.prompt ?? 0)
-  const counted = count(usage, rates, price, terms.of?.count)
+  const rates = ratesFor(price, terms.requests?.longest ?? usage.prompt ?? 0)
+  const counted = count(usage, rates, price, terms.requests?.count)
   const perSecond = rateOf(price.perSecond, terms)
   const perImage = rateOf(price.perImage, terms)
   if (isUnknown(counted, rates, perSecond, perImage)) return null

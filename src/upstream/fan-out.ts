@@ -77,8 +77,8 @@ function withCharge(event: Event): Event {
 
 /** The sum over the answers, each of which is a request; of each, the reports are cumulative. */
 function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
-  const of = { count: answers.length, longest: 0 }
-  const sum: UsageReport = { type: 'usage', usage: {}, of }
+  const requests = { count: answers.length, longest: 0 }
+  const sum: UsageReport = { type: 'usage', usage: {}, requests }
   const billed: Usage = {}
   for (const events of answers) {
     const usage: Usage = {}
@@ -89,7 +89,7 @@ function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
       less = event.billed
       if (event.estimated) sum.estimated = true
     }
-    of.longest = Math.max(of.longest, usage.prompt ?? 0)
+    requests.longest = Math.max(requests.longest, usage.prompt ?? 0)
     add(sum.usage, usage)
     add(billed, { ...usage, ...less })
     if (less) sum.billed = billed

@@ -77,10 +77,10 @@ t.test('what stands for a report in the price is summed as the report is', async
     usage: { prompt: 130, completion: 12 },
     billed: { prompt: 40, completion: 12, input_cache_read: 0 },
     estimated: true,
-    of: { count: 2, longest: 100 },
+    requests: { count: 2, longest: 100 },
   })
   const [plain] = await joined([written, written])
-  t.strictSame(plain, { ...used(200, 100), of: { count: 2, longest: 100 } })
+  t.strictSame(plain, { ...used(200, 100), requests: { count: 2, longest: 100 } })
 })
 
 t.test('parts cost what they would alone: each its request, and the rates of its own length', async t => {

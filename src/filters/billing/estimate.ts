@@ -11,7 +11,7 @@ import {
   type Terms,
   tierFactorOf,
 } from '../../core/money.ts'
-import { extrasOf, repeatsOf, requestsOf } from '../../core/prompt-estimate.ts'
+import { extrasOf, repeatsOf, requestsOf } from '../../core/requests.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
@@ -52,7 +52,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const asked = operation.terms?.(request)
-  const terms: Terms = { tier: asked?.tier, sizes: asked?.sizes, of: { count: requestsOf(ex), longest } }
+  const terms: Terms = { tier: asked?.tier, sizes: asked?.sizes, requests: { count: requestsOf(ex), longest } }
   const requested = costOf(usage, price, terms)
   if (!requested) return null
   let base = requested.total
