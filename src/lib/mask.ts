@@ -19,8 +19,8 @@ const LONGEST_PREFIX = 'sk-ant-api03-'.length
 const MAX_PLACES = 20
 /** Fruitless comparisons allowed per text, plus one per 64 characters: more than any natural language needs. */
 const MAX_FRUITLESS = 1024
-/** Positions visited per text beside those, for each character: a credential can be made of groups that share a hash. */
-const MAX_VISITS = 1
+/** Positions of the table visited per text, beside those: a credential can be made of groups that share a hash. */
+const VISITS_PER_CHARACTER = 1
 /** Credentials whose masks are cached. */
 const MAX_MASKS = 256
 
@@ -141,7 +141,7 @@ class Needles {
       if (typeof found === 'number') {
         fruitless += found
         at += STEP
-        const isDear = this.#visits > MAX_FRUITLESS + text.length * MAX_VISITS
+        const isDear = this.#visits > MAX_FRUITLESS + text.length * VISITS_PER_CHARACTER
         if (!isDear && fruitless <= MAX_FRUITLESS + text.length / 64) continue
       }
       runs ??= []
