@@ -97,6 +97,7 @@ export {
   type ImageEditRequest,
   type ImageInput,
   type ImageRequest,
+  levelOf,
 } from './operations/images/request.ts'
 export {
   isParts,

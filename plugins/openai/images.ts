@@ -6,6 +6,7 @@ import {
   imageFanOut,
   imageSizeOf,
   type Json,
+  levelOf,
   nearestAspect,
   type Target,
   type Translator,
@@ -68,7 +69,7 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target, stream: 
   const body: Json = { model, prompt: request.prompt, n: request.n }
   const size = sizeFor(request, model, mapping.sizes)
   if (size !== undefined) body.size = size
-  const quality = isGpt ? gptQuality(request.quality) : request.quality
+  const quality = isGpt ? levelOf(request.quality) : request.quality
   if (quality != null) body.quality = quality
   if (!isGpt) body.response_format = 'b64_json'
   for (const name of ['background', 'moderation', 'output_format', 'output_compression', 'user'] as const) {
@@ -81,9 +82,6 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target, stream: 
   }
   return body
 }
-
-const gptQuality = (quality: ImageRequest['quality']) =>
-  quality === 'standard' ? 'medium' : quality === 'hd' ? 'high' : quality
 
 /** The wire has sizes only: proportions become the nearest one. */
 function sizeFor({ size, aspect_ratio: ratio }: Readonly<ImageRequest>, id: string, sizes = SIZES): string | undefined {

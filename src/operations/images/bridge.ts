@@ -9,7 +9,7 @@ import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/tran
 import { mergeUsage, type Usage } from '../../core/usage.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
 import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
-import type { GeneratedImages, ImageEditRequest, ImageInput, ImageRequest } from './request.ts'
+import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
 
 type Wires = ReadonlyMap<Op, Translator>
 /** Maximum images of one chat request. */
@@ -49,7 +49,7 @@ function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>): Chat
   const { model, prompt, n, size, aspect_ratio, quality, moderation, user, service_tier } = request
   const images = 'images' in request ? request.images : []
   const parts: ContentPart[] = images.map(input => ({ type: 'image_url', image_url: { url: urlOf(input) } }))
-  const image_quality = quality === 'standard' ? 'medium' : quality === 'hd' ? 'high' : (quality ?? undefined)
+  const image_quality = levelOf(quality)
   return {
     model,
     messages: [{ role: 'user', content: parts.length === 0 ? prompt : [...parts, { type: 'text', text: prompt }] }],

@@ -7,7 +7,7 @@ import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
 import { imagesOverChat } from './bridge.ts'
 import { demo } from './demo.ts'
-import type { ImageEditRequest, ImageRequest } from './request.ts'
+import { type ImageEditRequest, type ImageRequest, levelOf } from './request.ts'
 import { imageEditRequirements, imageRequirements } from './requirements.ts'
 
 /** Tokens that an image may have, by its quality (docs/contract.md#media-prices). */
@@ -35,9 +35,6 @@ export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'qu
   return { output_images: n, completion: tokens, image_output: tokens }
 }
 
-/** Names of one family of models for qualities, by those that another one has. */
-const SENT_AS: Readonly<Record<string, string>> = { standard: 'medium', hd: 'high' }
-
 /** What the price of an image depends on. */
 type PricedImage = Readonly<Pick<ImageRequest, 'quality' | 'size' | 'aspect_ratio' | 'service_tier'>>
 
@@ -45,7 +42,7 @@ type PricedImage = Readonly<Pick<ImageRequest, 'quality' | 'size' | 'aspect_rati
 export function imageTerms({ quality, size, aspect_ratio: ratio, service_tier: tier }: PricedImage): Terms {
   const class_ = imageClassOf(size)
   const exact = ratio === undefined ? size : undefined
-  const qualities = [quality, SENT_AS[quality ?? '']].filter(name => name !== undefined)
+  const qualities = [...new Set([quality, levelOf(quality)])].filter(name => name !== undefined)
   const both = qualities.flatMap(name => [`${name}/${exact}`, `${name}/${class_}`])
   const sizes = [...both, exact, class_, ...qualities].filter(name => name !== undefined)
   return { tier: tier === 'auto' ? undefined : tier, sizes }

@@ -89,6 +89,12 @@ export interface ImageRequest {
   readonly user: string | undefined
 }
 
+/** A quality by its level; `standard` and `hd` are what models without levels call two of them. */
+export function levelOf(quality: ImageRequest['quality']) {
+  if (quality === 'standard') return 'medium'
+  return quality === 'hd' ? 'high' : quality
+}
+
 /** An image of the request: an address, a data URL, or a file of a form. */
 export interface ImageInput {
   readonly url?: string
