@@ -1,14 +1,14 @@
-/** The length of a film in an ISO base media file (ISO 14496-12 sections 8.2.2 and 8.4.2), such as MP4 and QuickTime. */
+/** The length of a video in an ISO base media file (ISO 14496-12 sections 8.2.2 and 8.4.2), such as MP4 and QuickTime. */
 
-/** Boxes that say how long the film, or one of its tracks, is. */
+/** Boxes that say how long the video, or one of its tracks, is. */
 const HEADS = ['mvhd', 'mdhd']
 const MAX_PLACES = 256
 
 /** True for a file that begins with the type of such a file. */
-export const isFilm = (head: Buffer): boolean => head.toString('latin1', 4, 8) === 'ftyp'
+export const isVideo = (head: Buffer): boolean => head.toString('latin1', 4, 8) === 'ftyp'
 
 /** Seconds of what lasts longest; 0 where nothing says it. */
-export function filmSeconds(bytes: Buffer): number {
+export function videoSeconds(bytes: Buffer): number {
   let most = 0
   for (const head of HEADS) {
     let at = bytes.indexOf(head)

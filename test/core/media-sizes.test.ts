@@ -27,8 +27,8 @@ const packed = (text: string, dictionary = '') => [
 ]
 const zeros = packed('\0'.repeat(64 * 1024 * 1024))
 
-/** A film with one box that says its length. */
-function film(name: string, version: 0 | 1, scale: number, length: number): Buffer {
+/** A video with one box that says its length. */
+function video(name: string, version: 0 | 1, scale: number, length: number): Buffer {
   const box = Buffer.alloc(48)
   box.write(name, 0, 'latin1')
   box.writeUInt8(version, 4)
@@ -70,13 +70,13 @@ t.test('a file has as many tokens as its pages, or as its size says', async t =>
     ['a stream that is written otherwise', file(pdf(pages(1), ...packed(pages(9), '/DecodeParms<<>>'))), 24_000],
     ['a number that stands elsewhere', file(pdf(pages('7 0 R'))), 24_000],
     ['text', file(latin('x'.repeat(40_000)), 'text/plain'), 10_000],
-    ['an hour of a film', file(film('mvhd', 0, 1000, 3_600_000), 'video/mp4'), 1_080_000],
-    ['the same of a track', file(film('mdhd', 1, 90_000, 324_000_000), 'video/quicktime'), 1_080_000],
-    ['a film of unknown length', file(film('mvhd', 0, 1000, 2 ** 32 - 1), 'video/mp4'), 5],
+    ['an hour of a video', file(video('mvhd', 0, 1000, 3_600_000), 'video/mp4'), 1_080_000],
+    ['the same of a track', file(video('mdhd', 1, 90_000, 324_000_000), 'video/quicktime'), 1_080_000],
+    ['a video of unknown length', file(video('mvhd', 0, 1000, 2 ** 32 - 1), 'video/mp4'), 5],
     ['JSON', file(latin('x'.repeat(40_000)), ' Application/JSON'), 10_000],
     ['what is unknown', file(Buffer.alloc(160_000), 'application/zip'), 10_000],
     ['an address', { type: 'file', file: { file_data: 'https://a.example/a.pdf' } }, 24_000],
-    ['a film', { type: 'file', file: { file_id: 'https://www.youtube.com/watch?v=a' } }, 270_000],
+    ['a video at an address', { type: 'file', file: { file_id: 'https://www.youtube.com/watch?v=a' } }, 270_000],
   ]
   for (const [says, content, tokens] of rows) t.equal(tokensOf(content), tokens, says)
 })

@@ -192,11 +192,11 @@ t.test('a chat client that leaves a model which makes images alone pays for thos
   }
 })
 
-t.test('films that a film goes by are held for, and charged as their provider reports them', async t => {
-  const film = { seconds: 4, size: '1920x1080', audio: true, reference_images: [], reference_audios: [] }
-  const by = (...reference_videos: string[]) => ({ ...film, reference_videos }) as unknown as VideoRequest
+t.test('reference videos are held for, and charged as their provider reports them', async t => {
+  const video = { seconds: 4, size: '1920x1080', audio: true, reference_images: [], reference_audios: [] }
+  const by = (...reference_videos: string[]) => ({ ...video, reference_videos }) as unknown as VideoRequest
   const to = { ...target({ model: { output: ['video'] } }), price: perMillion({ completion: '7' }) }
-  // A second of 1080p has 48,600 tokens; reference films have 15 seconds together.
+  // A second of 1080p has 48,600 tokens; reference videos have 15 seconds together.
   const rows: [says: string, request: VideoRequest, held: number, reported: number, charged: number][] = [
     ['none', by(), 100_000, 194_400, 194_400],
     ['one', by('https://a.example/a.mp4'), 475_000, 923_400, 923_400],

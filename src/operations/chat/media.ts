@@ -2,7 +2,7 @@
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
-import { filmSeconds, isFilm } from '../../lib/film-seconds.ts'
+import { isVideo, videoSeconds } from '../../lib/video-seconds.ts'
 import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
 
 /** Gemini's; OpenAI counts 10. */
@@ -12,14 +12,14 @@ const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
 const FILE_BYTES_PER_TOKEN = 16
 const TEXT_BYTES_PER_TOKEN = 4
-/** Of audio that only its address is known of, and of a film: a quarter of an hour. */
+/** Of audio, and of a video, at an address: a quarter of an hour. */
 const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
-/** Of a film with sound: an image a second. */
-const FILM_TOKENS_PER_SECOND = 300
-const FILM_TOKENS = 15 * 60 * FILM_TOKENS_PER_SECOND
-/** No model reads more of a film. */
+/** Of a video with sound: an image a second. */
+const VIDEO_TOKENS_PER_SECOND = 300
+const VIDEO_TOKENS = 15 * 60 * VIDEO_TOKENS_PER_SECOND
+/** No model reads more of a video. */
 const MOST_SECONDS = 24 * 3600
-/** What is looked at in one request: heads, and bytes of PDFs and of films. */
+/** What is looked at in one request: heads, and bytes of PDFs and of videos. */
 const BUDGET: Readonly<Budget> = { heads: 256, ...PDF_BUDGET }
 
 interface Budget extends PdfBudget {
@@ -74,7 +74,7 @@ type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 const audioTokensOf = (audio: Audio, budget: Budget): number =>
   isAddress(audio.data) ? AUDIO_TOKENS : Math.ceil(secondsOf(audio, budget) * AUDIO_TOKENS_PER_SECOND)
 
-/** What its bytes prove counts, and not what it is called. */
+/** Its first bytes say what it is; the format that the client names counts where they do not. */
 function secondsOf({ data: given, format }: Audio, budget: Budget): number {
   const data = base64Of(given)
   const size = bytesOf(data)
@@ -91,7 +91,7 @@ function secondsOf({ data: given, format }: Audio, budget: Budget): number {
 type File = Extract<ContentPart, { type: 'file' }>['file']
 
 function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budget: Budget): number {
-  if (data === undefined) return id !== undefined && isAddress(id) ? FILM_TOKENS : FILE_TOKENS
+  if (data === undefined) return id !== undefined && isAddress(id) ? VIDEO_TOKENS : FILE_TOKENS
   if (isAddress(data)) return FILE_TOKENS
   const base64 = base64Of(data)
   const size = bytesOf(base64)
@@ -100,15 +100,15 @@ function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budg
   if (budget.heads-- <= 0) return Math.max(bySize, FILE_TOKENS)
   const head = headOf(base64, PDF_HEAD)
   const isRead = size <= budget.read
-  if (isFilm(head)) return isRead ? Math.max(bySize, filmTokens(Buffer.from(base64, 'base64'), budget)) : bySize
+  if (isVideo(head)) return isRead ? Math.max(bySize, videoTokens(Buffer.from(base64, 'base64'), budget)) : bySize
   if (!isPdf(head)) return bySize
   const pages = isRead ? pdfPages(Buffer.from(base64, 'base64'), budget) : undefined
   return Math.max(bySize, pages === undefined ? FILE_TOKENS : pages * PAGE_TOKENS)
 }
 
-function filmTokens(bytes: Buffer, budget: Budget): number {
+function videoTokens(bytes: Buffer, budget: Budget): number {
   budget.read -= bytes.length
-  return Math.ceil(Math.min(filmSeconds(bytes), MOST_SECONDS) * FILM_TOKENS_PER_SECOND)
+  return Math.ceil(Math.min(videoSeconds(bytes), MOST_SECONDS) * VIDEO_TOKENS_PER_SECOND)
 }
 
 /** The first bytes of base64. */

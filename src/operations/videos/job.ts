@@ -23,15 +23,15 @@ export function videoTerms({ size = '1280x720', audio }: Pick<VideoParams, 'size
 /** What a second may come to where tokens are what is priced (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 25_000
 
-/** Of one film that another one goes by: it stands at an address. */
-const REFERRED_SECONDS = 15
+/** Of one reference video: it stands at an address, and is not read. */
+const REFERENCE_SECONDS = 15
 
-/** The length of all films that the request names, as far as it is known before they are read. */
-const referredSeconds = ({ reference_videos }: Readonly<VideoRequest>): number =>
-  (reference_videos?.length ?? 0) * REFERRED_SECONDS
+/** Of all reference videos of the request. */
+const referenceSeconds = ({ reference_videos }: Readonly<VideoRequest>): number =>
+  (reference_videos?.length ?? 0) * REFERENCE_SECONDS
 
-/** Tokens that a film may come to: those of films that it goes by count as its own. */
-const tokensOf = ({ seconds, referred = 0 }: VideoParams): number => (seconds + referred) * TOKENS_PER_SECOND
+/** Tokens that a video may come to: those of its reference videos count as its own. */
+const tokensOf = ({ seconds, referenceSeconds: more = 0 }: VideoParams): number => (seconds + more) * TOKENS_PER_SECOND
 
 /** Without a report of tokens none are counted. What a provider reports counts where it is at most twice what was expected. */
 export const videoUsage = (params: VideoParams, { second, completion }: Usage = {}): Usage => {
@@ -44,7 +44,7 @@ export const videoUsage = (params: VideoParams, { second, completion }: Usage = 
   return usage
 }
 
-/** What a film of so many seconds is expected to use. */
+/** What a video of so many seconds is expected to use. */
 export function expectedUsage(request: Readonly<VideoRequest>, seconds: number): Usage {
   const { size, audio } = request
   const params = {
@@ -52,7 +52,7 @@ export function expectedUsage(request: Readonly<VideoRequest>, seconds: number):
     size,
     audio: audio !== false,
     images: imagesIn(request),
-    referred: referredSeconds(request),
+    referenceSeconds: referenceSeconds(request),
   }
   return videoUsage(params, { completion: tokensOf(params) })
 }
@@ -67,7 +67,7 @@ export const videoJob: JobOperation<VideoRequest> = {
       size: request.size,
       audio: request.audio ?? !(mapping.supports.has('video_without_audio') && !mapping.supports.has('video_audio')),
       images: imagesIn(request),
-      ...(referredSeconds(request) > 0 && { referred: referredSeconds(request) }),
+      ...(referenceSeconds(request) > 0 && { referenceSeconds: referenceSeconds(request) }),
     }) satisfies VideoParams,
   callback: ({ callback }) => callback ?? null,
   terms: params => videoTerms(params as VideoParams),

@@ -82,8 +82,8 @@ export interface VideoParams {
   readonly audio: boolean
   /** Input images. */
   readonly images: number
-  /** Seconds of the films that it goes by, at most; absent where it has none. */
-  readonly referred?: number
+  /** Of its reference videos, together; absent where it has none. */
+  readonly referenceSeconds?: number
 }
 
 const USUAL_SECONDS = 4
