@@ -51,7 +51,7 @@ export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export { weigh } from './core/stringify-steps.ts'
-export { textKey } from './core/text-key.ts'
+export { textKey, valueKey } from './core/text-key.ts'
 export type { CountForm, Decoder, FilePart, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export {
   errorReader,

@@ -1,6 +1,6 @@
 /** Turns of a client's own Messages body, converted for its provider. */
 import { createHash } from 'node:crypto'
-import { append, type Json, type Target, textIn, textKey, unseal } from '../../src/plugin.ts'
+import { append, type Json, type Target, textIn, unseal, valueKey } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { toWireName } from '../shared/tool-name.ts'
 
@@ -122,13 +122,13 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
   })
 }
 
-const isMadeBy = (made: Set<unknown>, id: unknown): boolean => typeof id === 'string' && made.has(textKey(id))
+const isMadeBy = (made: Set<unknown>, id: unknown): boolean => typeof id === 'string' && made.has(valueKey(id))
 
 /** Ids of searches that represent another wire's citations; no provider can read their results. */
 function madeSearches(content: readonly Block[]): Set<unknown> {
   const isMade = ({ content: results }: Block) =>
     Array.isArray(results) && results.length > 0 && results.every(result => result?.encrypted_content === '')
-  return new Set(content.filter(isMade).map(({ tool_use_id: id }) => (typeof id === 'string' ? textKey(id) : id)))
+  return new Set(content.filter(isMade).map(({ tool_use_id: id }) => valueKey(id)))
 }
 
 function userContent(content: string | Block[]): string | Block[] {

@@ -13,8 +13,8 @@ import {
   parseCalls,
   type Target,
   textIn,
-  textKey,
   upstreamError,
+  valueKey,
 } from '../../src/plugin.ts'
 import { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
@@ -225,10 +225,7 @@ export class ResponsesDecoder implements Decoder {
 const isCall = ({ type, execution }: Json): boolean =>
   type === 'function_call' || type === 'custom_tool_call' || (type === 'tool_search_call' && execution === 'client')
 
-function keyOf(event: Json, item: Json): unknown {
-  const key = event.output_index ?? event.item_id ?? item.id
-  return typeof key === 'string' ? textKey(key) : key
-}
+const keyOf = (event: Json, item: Json): unknown => valueKey(event.output_index ?? event.item_id ?? item.id)
 
 /** Some servers end every stream with `response.completed`; a worse status in the response itself is the true one. */
 function endingOf(event: string, response: unknown): string {

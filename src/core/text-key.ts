@@ -5,3 +5,6 @@ import { MAX_NAME } from './shape.ts'
 /** The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME`). */
 export const textKey = (text: string): string =>
   text.length > MAX_NAME ? createHash('sha256').update(text).digest('base64') : text
+
+/** The same for what stands in the place of a text: anything else is its own key. */
+export const valueKey = (value: unknown): unknown => (typeof value === 'string' ? textKey(value) : value)

@@ -1,6 +1,6 @@
 /** Cited sources of providers that do not show their search in blocks of this wire (docs/contract.md#messages). */
 import type { Event } from '../../core/event.ts'
-import { textKey } from '../../core/text-key.ts'
+import { textKey, valueKey } from '../../core/text-key.ts'
 
 type Block = Record<string, unknown>
 type Native = Extract<Event, { type: 'native' }>
@@ -8,8 +8,6 @@ type Source = Extract<Event, { type: 'source' }>
 
 /** Block types of this wire; others are marked with their provider, the only reader. */
 const OWN_TYPES = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|.+_tool_result)$/
-
-const keyOf = (id: unknown): unknown => (typeof id === 'string' ? textKey(id) : id)
 
 /** Collects sources, and the results that are shown already, over one answer. */
 export class WebResults {
@@ -31,8 +29,8 @@ export class WebResults {
   /** The block in its visible form. */
   native({ block, provider }: Native): Block {
     const { type, id, tool_use_id: answered, content } = block
-    if (type === 'server_tool_use') this.#called.add(keyOf(id))
-    this.#called.delete(keyOf(answered))
+    if (type === 'server_tool_use') this.#called.add(valueKey(id))
+    this.#called.delete(valueKey(answered))
     for (const result of Array.isArray(content) ? content : []) {
       const url: unknown = (result as { url?: unknown } | null)?.url
       if (typeof url === 'string') this.#shown.add(textKey(url))
