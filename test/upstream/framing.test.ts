@@ -9,7 +9,7 @@ import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { retryAfterMs } from '../../src/upstream/retry-after.ts'
 import { thrown } from '../core/kit.ts'
-import { cpuMs } from '../helpers/cpu.ts'
+import { cpuMs, leastOf } from '../helpers/cpu.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -94,12 +94,12 @@ t.test('SF-07 however a stream is cut into chunks, its frames are the same', asy
 })
 
 t.test('a chunk of short lines takes time in proportion to its length, wherever it has a carriage return', t => {
-  const least = (lines: number) => {
+  const timed = (lines: number) => {
     const chunk = Buffer.from(`${'\n'.repeat(lines)}${'\u0d0d'.repeat(lines / 4)}\ra`)
-    return Math.min(...[1, 2, 3].map(() => cpuMs(() => void new SseFraming().push(chunk))))
+    return () => cpuMs(() => void new SseFraming().push(chunk))
   }
-  least(100)
-  const took = least(20_000)
+  timed(100)()
+  const [took = 0] = leastOf([timed(20_000)], ms => ms < 100)
   t.ok(took < 100, `${took} ms of CPU for 20,000 lines`)
   t.end()
 })
@@ -107,7 +107,7 @@ t.test('a chunk of short lines takes time in proportion to its length, wherever 
 t.test('lines that are no fields of an event cost little', t => {
   const { stackTraceLimit } = Error
   const chunk = Buffer.from('acme:b\n'.repeat(30_000))
-  const took = Math.min(...[1, 2, 3].map(() => cpuMs(() => void new SseFraming().push(chunk))))
+  const [took = 0] = leastOf([() => cpuMs(() => void new SseFraming().push(chunk))], ms => ms < 60)
   t.ok(took < 60, `${took} ms of CPU for 30,000 lines`)
   t.equal(Error.stackTraceLimit, stackTraceLimit)
   t.end()
