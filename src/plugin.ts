@@ -6,7 +6,7 @@ export {
   checkBlocks,
   checkEvents,
   entriesIn,
-  excessive,
+  excessiveArguments,
   MAX_CALL_CHARACTERS,
   MAX_CALLS,
   MAX_CHOICES,

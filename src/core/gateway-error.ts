@@ -20,6 +20,8 @@ export interface ErrorInit {
   stale?: boolean | undefined
   /** No whole answer came, and the provider may have the request. */
   sent?: boolean | undefined
+  /** The provider has written an answer that cannot be passed on, and charges for it. */
+  billed?: boolean | undefined
   cause?: unknown
 }
 
@@ -41,6 +43,7 @@ export class GatewayError extends Error {
   readonly retryAfterMs: number | undefined
   readonly stale: boolean
   readonly sent: boolean
+  readonly billed: boolean
 
   constructor(init: ErrorInit) {
     // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
@@ -60,6 +63,7 @@ export class GatewayError extends Error {
     this.retryAfterMs = init.retryAfterMs
     this.stale = init.stale ?? false
     this.sent = init.sent ?? false
+    this.billed = init.billed ?? false
   }
 
   /** The same error with some of its facts changed. */

@@ -1,7 +1,7 @@
 /** Counts what an answer holds, whatever its wire, against the bounds that hold for all. */
 import {
   checkBlocks,
-  excessive,
+  excessiveArguments,
   MAX_CALL_CHARACTERS,
   MAX_CALLS,
   MAX_FRAME_CHARACTERS,
@@ -156,7 +156,7 @@ export class Tally {
       this.#args.set(key, shape)
     }
     shape.add(args)
-    if (shape.excess) throw excessive(shape)
+    if (shape.excess) throw excessiveArguments(shape)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Money around an attempt: what is reserved, what is charged, and what happens when the ledger fails. */
 import t from 'tap'
+import { excessiveArguments, tooManyCalls } from '../../src/core/answer-bounds.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Mapping } from '../../src/core/catalog.ts'
 import { errors, type GatewayError } from '../../src/core/error.ts'
@@ -8,6 +9,7 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
+import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
 import type { RequestPart } from '../../src/core/translator.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
@@ -21,6 +23,12 @@ const price = flat({ prompt: '1', completion: '2' })
 const prompts = (length: number) => Array.from({ length }, () => ({ role: 'user', content: 'Hi' }))
 const usage: Event = { type: 'usage', usage: { prompt: 10, completion: 5 } }
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
+/** Of arguments that no wire passes on. */
+function nested(): Shape {
+  const shape = new Shape(CALL_BOUNDS)
+  shape.add('['.repeat(200))
+  return shape
+}
 const broken: Event = { type: 'error', error: errors.truncated() }
 
 const spent = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
@@ -331,6 +339,16 @@ t.test('what answered of a request is charged where its caller keeps the rest fr
     await t.rejects(filter.handle!(ex, reply), error)
     await filter.finish!(ex, true)
     t.strictSame(log, ['hold 210000', 'settle error 400 20000', 'cost 0.00002'])
+  }
+})
+
+t.test('an answer whose tool calls pass a bound is charged by an estimate, and no other provider is tried', async t => {
+  for (const error of [tooManyCalls(), excessiveArguments(nested())]) {
+    t.notOk(error.failover, error.message)
+    for (const stream of [false, true]) {
+      const { log } = await bill(async () => Promise.reject(error), { received: true, stream })
+      t.strictSame(log, ['hold 210000', 'settle error 502 10000 estimated', 'cost 0.00001'])
+    }
   }
 })
 

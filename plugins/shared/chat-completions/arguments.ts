@@ -2,7 +2,7 @@
 import {
   CALL_BOUNDS,
   type Count,
-  excessive,
+  excessiveArguments,
   isObject,
   MAX_CALL_CHARACTERS,
   Shape,
@@ -68,7 +68,7 @@ export class Arguments {
     this.#opening ??= piece.trimStart()[0]
     if (!this.direct) return
     this.#shape.add(piece)
-    if (this.#shape.excess) throw excessive(this.#shape)
+    if (this.#shape.excess) throw excessiveArguments(this.#shape)
   }
 }
 

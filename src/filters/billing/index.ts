@@ -1,8 +1,8 @@
 /**
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
- * An attempt that fails costs nothing, but for parts of its request that were answered before the caller's fault ended
- * it; a stream that is cut short is charged for what was delivered, and an answer whose client has left for what its
- * provider has done.
+ * An attempt that fails costs nothing, but for an answer whose tool calls pass a bound, and for parts of its request that
+ * were answered before the caller's fault ended it; a stream that is cut short is charged for what was delivered, and an
+ * answer whose client has left for what its provider has done.
  */
 import { asError, CLIENT_CLOSED, errors } from '../../core/error.ts'
 import type { Exchange, Outcome } from '../../core/exchange.ts'
@@ -97,9 +97,14 @@ export const billing: FilterFactory<Options> = {
             reply = { status: 200, headers: [], events: only(endOf(ex, [])) }
           } else {
             meters.end(ex)
+            const error = asError(thrown)
+            if (error.billed) {
+              ex.failure = error
+              ex.isCut = true
+            }
             // A provider that fails after its client has left is paid as little as any that fails.
-            if (ex.isOwed && asError(thrown).status === CLIENT_CLOSED) await conclusion.settle('aborted', false)
-            else if (ex.isPartPaid) await conclusion.settle('error', false)
+            if (ex.isOwed && error.status === CLIENT_CLOSED) await conclusion.settle('aborted', false)
+            else if (error.billed || ex.isPartPaid) await conclusion.settle('error', false)
             // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
             else void conclusion.release()
             throw thrown
