@@ -1,5 +1,6 @@
 /** Client wire of `POST /v1/messages` (docs/contract.md#messages). */
 import type { Codec } from '../core/codec.ts'
+import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkResults } from './inner-json.ts'
 import { prepare } from './messages/check.ts'
@@ -22,6 +23,7 @@ export const anthropicMessages = {
   /** Also passes the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)
+    checkCounts(request, ex.values)
     // Arguments of calls are objects here, counted with the body.
     checkResults(request, ex.values)
     const characters = nativeCharacters(body as Record<string, unknown>, request)

@@ -5,6 +5,7 @@ import type { Codec, Encoder } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isObject } from '../core/json.ts'
 import type { TokenCount } from '../core/translator.ts'
+import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { credentials } from './gemini/credentials.ts'
 import { decode, validate } from './gemini/decode.ts'
@@ -27,6 +28,7 @@ const FOR_TOOLS: Readonly<Record<string, string>> = {
 
 function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.values)
+  checkCounts(request, ex.values)
   // Arguments of calls are objects here, counted with the body.
   checkResults(request, ex.values)
   ex.showsReasoning = showsThoughts

@@ -5,6 +5,7 @@ import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { allowedTools, isAllowedTools } from './allowed-tools.ts'
+import { checkCounts } from './chat-bounds.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'
 import { EVENT_STREAM } from './event-stream.ts'
@@ -26,6 +27,7 @@ const codecFor = (compat: ChatCompat) =>
     dropsReasoning: true,
     decode(body: unknown, ex?: Exchange): ChatRequest {
       const request = canonical(validate(body), ex?.principal?.passesParameters)
+      checkCounts(request, ex?.values ?? 0)
       checkTexts(request, ex?.values)
       return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },

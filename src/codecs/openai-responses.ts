@@ -2,6 +2,7 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
+import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
 import { LargeImages } from './large-images.ts'
@@ -20,6 +21,7 @@ export const openAiResponses = {
   decode(body, ex) {
     const { request, names, only } = decode(body, ex.values)
     noteToolNames(ex, names)
+    checkCounts(request, ex.values)
     checkTexts(request, ex.values)
     const seals = ex.policy?.seals.check()
     ex.native = nativeOf(body as Json, seals, ex.values, only, nativeCharacters(body as Json, request))

@@ -34,8 +34,8 @@ export const errors = {
       name,
     ),
   tooDeep: (limit: number) => invalid(400, 'too_deep', `The request body nests deeper than ${limit} levels.`),
-  tooManyElements: (limit: number) =>
-    invalid(400, 'too_many_elements', `The request body holds more than ${limit} JSON values.`),
+  tooManyElements: (limit: number, what = 'JSON values') =>
+    invalid(400, 'too_many_elements', `The request body holds more than ${limit} ${what}.`),
   nameTooLong: (limit: number) =>
     invalid(400, 'too_many_elements', `The name of a member has more than ${limit} characters.`),
   tooManyNames: (limit: number) =>

@@ -1,0 +1,59 @@
+/** Bounds of what every attempt of a chat request writes anew for its provider, in one step. */
+import type { ChatRequest } from '../core/chat-request.ts'
+import { errors } from '../core/error.ts'
+
+const MAX_MESSAGES = 20_000
+/** Five times what one answer may have. */
+const MAX_CALLS = 5000
+/** Of the names and ids of all calls, with the ids in their results: wires spell most of them anew. */
+const MAX_NAME_CHARACTERS = 2 * 1024 * 1024
+/** In strict schemas, which Claude's wires rewrite: OpenAI takes 5,000 properties, each of which has a few keywords. */
+const MAX_SCHEMA_NAMES = 16_384
+
+/** Throws a 400 for a request beyond the bounds, whose body holds so many JSON `values`. */
+export function checkCounts(request: ChatRequest, values: number): void {
+  const { messages } = request
+  if (messages.length > MAX_MESSAGES) throw errors.tooManyElements(MAX_MESSAGES, 'messages')
+  let calls = 0
+  let characters = 0
+  for (const { tool_calls: made, tool_call_id: answered } of messages) {
+    if (answered) characters += answered.length
+    if (!made) continue
+    calls += made.length
+    for (const call of made) {
+      const { name } = call.type === 'function' ? call.function : call.custom
+      characters += call.id.length + name.length
+    }
+  }
+  if (calls > MAX_CALLS) throw errors.tooManyElements(MAX_CALLS, 'tool calls')
+  if (characters > MAX_NAME_CHARACTERS) {
+    const most = `${MAX_NAME_CHARACTERS} characters together`
+    throw errors.invalidParameters(`The names and ids of tool calls and their results may have ${most}.`)
+  }
+  // Each name has a value.
+  if (values > MAX_SCHEMA_NAMES && namesOf(strictSchemas(request), MAX_SCHEMA_NAMES) > MAX_SCHEMA_NAMES) {
+    throw errors.tooManyElements(MAX_SCHEMA_NAMES, 'names in strict schemas')
+  }
+}
+
+function strictSchemas({ tools, response_format: format }: ChatRequest): unknown[] {
+  const schemas: unknown[] = []
+  for (const tool of tools ?? []) {
+    if (tool.type === 'function' && tool.function.strict) schemas.push(tool.function.parameters)
+  }
+  if (format?.type === 'json_schema') schemas.push(format.json_schema.schema)
+  return schemas
+}
+
+/** Names of members in a JSON value, counted up to one more than `most`. */
+function namesOf(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let names = 0
+  const isList = Array.isArray(value)
+  for (const member of isList ? value : Object.values(value)) {
+    if (!isList) names++
+    names += namesOf(member, most - names)
+    if (names > most) return names
+  }
+  return names
+}
