@@ -17,6 +17,7 @@ const supports = testMapping.supports.filter(name => name !== 'reasoning')
 const dear = { ...testMapping, supports, model: 'dear', id: 'dear-1', pricing }
 const quiet = { ...dear, supports: testMapping.supports, model: 'quiet', id: 'quiet-1' }
 const claude = { ...quiet, model: 'claude', id: 'claude-1' }
+const pair = { ...dear, model: 'pair', id: 'pair-1' }
 const searching = [...supports, 'web_search']
 const reader = {
   ...{ ...dear, model: 'reader', id: 'reader-1' },
@@ -24,10 +25,10 @@ const reader = {
 }
 const gateway = await startGateway(t, {
   providers: {
-    a: { base_url: upstream.url('a'), models: [dear, quiet] },
-    b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude, reader] },
+    a: { base_url: upstream.url('a'), models: [dear, quiet, pair] },
+    b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude, reader, pair] },
   },
-  models: ['dear', 'quiet', 'claude', 'reader'].map(id => ({
+  models: ['dear', 'quiet', 'claude', 'reader', 'pair'].map(id => ({
     ...{ id, name: id, family: 'test', input: ['text', 'image'], output: ['text'], stability: 'stable' },
     ...{ context_length: 1_000_000, max_output: 64_000 },
   })),
@@ -121,6 +122,22 @@ t.test('a whole answer is bounded by what its payer has, on every wire', async t
   t.match(await (await gateway.chat({ model: 'dear', messages, max_tokens: 50_000 }, broke.as)).json(), {
     error: { message: /affords max_tokens of 199 at most/ },
   })
+})
+
+t.test('an answer with more calls than are passed on is tried once, and paid', async t => {
+  await upstream.reset()
+  const caller = await tenant('1')
+  const toolCalls = Array.from({ length: 1001 }, () => ({ name: 'f', args: {} }))
+  for (const provider of ['a', 'b']) await upstream.script(provider, [{ toolCalls }])
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }]
+  const answer = await gateway.chat({ model: 'pair', messages, tools, max_tokens: 10_000 }, caller.as)
+  t.equal(answer.status, 502)
+  t.match(await answer.json(), { error: { message: /more than 1,000 tool calls/ } })
+  const tried = await Promise.all(['a', 'b'].map(async provider => (await upstream.record(provider)).length))
+  t.equal(tried[0]! + tried[1]!, 1)
+  const { balance, held } = await caller.balance()
+  t.equal(held, 0)
+  t.ok(balance < 1, `left: ${balance}`)
 })
 
 /** Sends a request and leaves when `moment` has come. */
