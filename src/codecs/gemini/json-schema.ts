@@ -49,14 +49,20 @@ function typeOf(type: unknown, isNullable: boolean): unknown {
 }
 
 const alternatives = (list: unknown): unknown[] => listIn(list).map(one => (isObject(one) ? jsonSchemaOf(one) : one))
-const eachOf = (schemas: Json): Json =>
-  Object.fromEntries(Object.entries(schemas).map(([name, one]) => [name, isObject(one) ? jsonSchemaOf(one) : one]))
+const eachOf = (schemas: Json, names: readonly string[] = Object.keys(schemas)): Json =>
+  Object.fromEntries(
+    names.map(name => {
+      const one = schemas[name]
+      return [name, isObject(one) ? jsonSchemaOf(one) : one]
+    }),
+  )
 
 function propertiesOf(properties: Json, order: readonly unknown[]): Json {
+  if (order.length === 0) return eachOf(properties)
   const isName = (name: unknown): name is string =>
     typeof name === 'string' && name.length <= MAX_NAME && Object.hasOwn(properties, name)
   const first = order.filter(isName)
   const named = new Set(first)
   const rest = Object.keys(properties).filter(name => !named.has(name))
-  return eachOf(Object.fromEntries([...named, ...rest].map(name => [name, properties[name]])))
+  return eachOf(properties, [...named, ...rest])
 }

@@ -32,23 +32,31 @@ const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, let
 
 /** The value with camelCase names. Shares unchanged parts; of a name in both forms the camelCase one counts. */
 export function normalized(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    const items = value.map(normalized)
-    return items.some((item, index) => item !== value[index]) ? items : value
+  if (Array.isArray(value)) return normalizedList(value)
+  return isObject(value) ? normalizedObject(value) : value
+}
+
+function normalizedList(list: readonly unknown[]): readonly unknown[] {
+  let items: unknown[] | undefined
+  for (let at = 0; at < list.length; at++) {
+    const item = normalized(list[at])
+    if (item !== list[at]) items ??= list.slice(0, at)
+    items?.push(item)
   }
-  if (!isObject(value)) return value
-  let isSame = true
-  const entries: [string, unknown][] = []
-  for (const [written, member] of Object.entries(value)) {
-    const name = isSnakeCase(written) ? camelCase(written) : written
-    if (name !== written && Object.hasOwn(value, name)) {
-      isSame = false
-      continue
-    }
-    const listed = LISTS.has(name) && isObject(member) ? [member] : member
-    const inner = OPAQUE.has(name) ? listed : normalized(listed)
-    if (name !== written || inner !== member) isSame = false
-    entries.push([name, inner])
+  return items ?? list
+}
+
+function normalizedObject(value: Json): Json {
+  let entries: [string, unknown][] | undefined
+  const written = Object.keys(value)
+  for (let at = 0; at < written.length; at++) {
+    const name = written[at]!
+    const member = value[name]
+    const field = isSnakeCase(name) ? camelCase(name) : name
+    const listed = LISTS.has(field) && isObject(member) ? [member] : member
+    const inner = OPAQUE.has(field) ? listed : normalized(listed)
+    if (field !== name || inner !== member) entries ??= written.slice(0, at).map(before => [before, value[before]])
+    if (field === name || !Object.hasOwn(value, field)) entries?.push([field, inner])
   }
-  return isSame ? value : (Object.fromEntries(entries) as Json)
+  return entries ? Object.fromEntries(entries) : value
 }
