@@ -11,7 +11,9 @@ import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
 
-/** Bytes from which a body is read in turns with others. */
+/** Bytes up to which a body is read at once; a larger one in turns with others. */
+const SMALL = 128 * 1024
+/** Bytes from which its long strings are parsed in steps. */
 const LARGE = 1024 * 1024
 /** Of the scan in one turn; a step takes up to 60 ns. */
 const SCAN_STEPS = 200_000
@@ -39,7 +41,7 @@ export async function readJson(
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
   const steps = parsing(body, exact, values)
-  return body.length > LARGE ? await inTurns(steps) : atOnce(steps)
+  return body.length > SMALL ? await inTurns(steps) : atOnce(steps)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
