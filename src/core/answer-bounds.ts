@@ -51,7 +51,7 @@ const tooMany = (most: number, what: string): GatewayError =>
   errors.invalidAnswer(`it holds more than ${most.toLocaleString('en')} ${what}`)
 
 /** The failure of an answer with more than `MAX_CALLS`. */
-export const tooManyCalls = (): GatewayError => written(tooMany(MAX_CALLS, 'tool calls'))
+export const tooManyCalls = (): GatewayError => billed(tooMany(MAX_CALLS, 'tool calls'))
 /** The failure of an answer with more than `MAX_REASONING_BLOCKS`. */
 export const tooManyBlocks = (): GatewayError => tooMany(MAX_REASONING_BLOCKS, 'blocks of reasoning')
 
@@ -70,7 +70,7 @@ export function checkEvents(count: number): void {
 
 /** The failure of an answer the arguments of whose calls exceed `MAX_CALL_CHARACTERS`. */
 export const tooLongCalls = (): GatewayError =>
-  written(errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`))
+  billed(errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`))
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
 export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void {
@@ -89,10 +89,10 @@ function excessive({ excess, bounds }: Shape): GatewayError {
 }
 
 /** The failure of an answer whose calls have arguments of this `shape`, which passes its bounds. */
-export const excessiveArguments = (shape: Shape): GatewayError => written(excessive(shape))
+export const excessiveArguments = (shape: Shape): GatewayError => billed(excessive(shape))
 
 /** Of what a model has written, and its provider charges for; another model would write the same. */
-const written = (error: GatewayError): GatewayError => error.with({ failover: false, billed: true })
+const billed = (error: GatewayError): GatewayError => error.with({ failover: false, billed: true })
 
 const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of members')
 
