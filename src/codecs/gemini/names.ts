@@ -56,6 +56,7 @@ function normalizedObject(value: Json): Json {
     const listed = LISTS.has(field) && isObject(member) ? [member] : member
     const inner = OPAQUE.has(field) ? listed : normalized(listed)
     if (field !== name || inner !== member) entries ??= written.slice(0, at).map(before => [before, value[before]])
+    // Not where the camelCase form is there, too.
     if (field === name || !Object.hasOwn(value, field)) entries?.push([field, inner])
   }
   return entries ? Object.fromEntries(entries) : value
