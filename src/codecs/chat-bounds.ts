@@ -1,10 +1,11 @@
 /** Bounds of what every attempt of a chat request writes anew for its provider, in one step. */
-import type { ChatRequest } from '../core/chat-request.ts'
+import { MAX_CALLS } from '../core/answer-bounds.ts'
+import type { ChatRequest, Message } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
 
 const MAX_MESSAGES = 20_000
-/** Five times what one answer may have. */
-const MAX_CALLS = 5000
+/** Of all answers in it. */
+const MAX_ALL_CALLS = 5 * MAX_CALLS
 /** Of the names and ids of all calls, with the ids in their results: wires spell most of them anew. */
 const MAX_NAME_CHARACTERS = 2 * 1024 * 1024
 /** In strict schemas, which Claude's wires rewrite: OpenAI takes 5,000 properties, each of which has a few keywords. */
@@ -14,6 +15,12 @@ const MAX_SCHEMA_NAMES = 16_384
 export function checkCounts(request: ChatRequest, values: number): void {
   const { messages } = request
   if (messages.length > MAX_MESSAGES) throw errors.tooManyElements(MAX_MESSAGES, 'messages')
+  checkCalls(messages)
+  // Each name has a value.
+  if (values > MAX_SCHEMA_NAMES) checkSchemas(request)
+}
+
+function checkCalls(messages: readonly Message[]): void {
   let calls = 0
   let characters = 0
   for (const { tool_calls: made, tool_call_id: answered } of messages) {
@@ -25,17 +32,19 @@ export function checkCounts(request: ChatRequest, values: number): void {
       characters += call.id.length + name.length
     }
   }
-  if (calls > MAX_CALLS) throw errors.tooManyElements(MAX_CALLS, 'tool calls')
-  if (characters > MAX_NAME_CHARACTERS) {
-    const most = `${MAX_NAME_CHARACTERS} characters together`
-    throw errors.invalidParameters(`The names and ids of tool calls and their results may have ${most}.`)
-  }
-  // Each name has a value.
-  if (values > MAX_SCHEMA_NAMES && namesOf(strictSchemas(request), MAX_SCHEMA_NAMES) > MAX_SCHEMA_NAMES) {
-    throw errors.tooManyElements(MAX_SCHEMA_NAMES, 'names in strict schemas')
-  }
+  if (calls > MAX_ALL_CALLS) throw errors.tooManyElements(MAX_ALL_CALLS, 'tool calls')
+  if (characters <= MAX_NAME_CHARACTERS) return
+  const most = `${MAX_NAME_CHARACTERS} characters together`
+  throw errors.invalidParameters(`The names and ids of tool calls and their results may have ${most}.`)
 }
 
+function checkSchemas(request: ChatRequest): void {
+  const names = namesOf(strictSchemas(request), MAX_SCHEMA_NAMES)
+  if (names > MAX_SCHEMA_NAMES)
+    throw errors.tooManyElements(MAX_SCHEMA_NAMES, 'names in the schemas of strict tools and of the answer')
+}
+
+/** Of tools and of the answer. */
 function strictSchemas({ tools, response_format: format }: ChatRequest): unknown[] {
   const schemas: unknown[] = []
   for (const tool of tools ?? []) {
