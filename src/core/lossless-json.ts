@@ -7,13 +7,15 @@ import { answerSteps, MAX_LONG_DIGITS, parseAnswer, tooLongNumbers } from './ans
 import { isObject, type Json } from './json.ts'
 import { parseSteps } from './json-steps.ts'
 
-/** Random, so that no input contains it. */
+/** Random, so that no input contains it. It leaves the process nowhere, and who guesses it gets a number for a text. */
 const MARK = randomBytes(12).toString('base64url')
 /** Fewer digits always fit. */
 const DIGITS = 16
 const LONG = /\d{16}/
 const TOKEN = /"|-?\d[\d.eE+-]*/g
 const INTEGER = /^-?\d+$/
+/** What stands behind a mark. */
+const MARKED = /-?[1-9]\d{15,}/y
 
 /** As `JSON.parse`, with marks. What is made of it has to go out through `stringifyLossless`. Throws a SyntaxError. */
 export function parseLossless(json: string): unknown {
@@ -21,11 +23,26 @@ export function parseLossless(json: string): unknown {
   return LONG.test(json) ? JSON.parse(marked(json)) : value
 }
 
-/** JSON text with numbers in place of its marks. */
+/**
+ * JSON text, as `JSON.stringify` writes it, with numbers in place of its marks: of those that are a value with its quotes.
+ * From within a text, and from a name, a mark is removed. What is no mark with its digits stays as it is.
+ */
 export function stringifyLossless(json: string): string {
-  if (!json.includes(MARK)) return json
-  const [before, ...numbers] = json.split(`"${MARK}`)
-  return before + numbers.map(number => number.replace('"', '')).join('')
+  let out = ''
+  let from = 0
+  for (let at = json.indexOf(MARK); at >= 0; at = json.indexOf(MARK, at)) {
+    const mark = at
+    while (json.startsWith(MARK, at)) at += MARK.length
+    MARKED.lastIndex = at
+    const digits = MARKED.exec(json)?.[0]
+    if (digits === undefined) continue
+    at += digits.length
+    // An escaped quote begins no string, and what a colon follows is a name.
+    const isValue = json[mark - 1] === '"' && json[mark - 2] !== '\\' && json[at] === '"' && json[at + 1] !== ':'
+    out += json.slice(from, isValue ? mark - 1 : mark) + digits
+    from = isValue ? at + 1 : at
+  }
+  return from === 0 ? json : out + json.slice(from)
 }
 
 /** Whether a text is a mark. */
