@@ -247,6 +247,19 @@ t.test('numbers of any length go to tools and back as they are', async t => {
   const { messages } = generateContent.decode(parseBody(text, generateContent.exact), exchange(generateContent))
   const [call] = messages[1]!.tool_calls!
   t.equal(call!.type === 'function' && call!.function.arguments, '{"id":12345678901234567890}')
+  for (const name of ['output', 'result', 'error']) {
+    const response = `{"${name}":12345678901234567890}`
+    const result = text.replace(
+      '"functionCall":{"name":"f","args":{"id":12345678901234567890}}',
+      '"functionCall":{"name":"f","args":{}}',
+    )
+    const answered = result.replace(
+      /]}$/,
+      `,{"role":"user","parts":[{"functionResponse":{"name":"f","response":${response}}}]}]}`,
+    )
+    const { messages } = generateContent.decode(parseBody(answered, generateContent.exact), exchange(generateContent))
+    t.match(messages[2], { role: 'tool', content: response })
+  }
   const args = '{"id":12345678901234567890}'
   const events: Event[] = [{ type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args }]
   t.match(written(generateContent, [events])[1], args)

@@ -2,6 +2,7 @@
 
 import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
+import { isLongNumber } from '../../core/lossless-json.ts'
 import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact } from '../chat-parts.ts'
@@ -140,11 +141,11 @@ function say(parts: ContentPart[], part: ContentPart): void {
 
 const WORDS: ReadonlySet<string> = new Set(['output', 'result', 'error'])
 
-/** A response with only a text output or error becomes that text; any other is JSON. */
+/** A response with only a text output or error becomes that text; any other is JSON, as is one with a long number. */
 function said(response: object, at: string, json: ToolJson): { text: string; failed: boolean } {
   const [first, second] = Object.entries(response)
   const [name, value] = first ?? []
-  const isWords = second === undefined && typeof value === 'string'
+  const isWords = second === undefined && typeof value === 'string' && !isLongNumber(value)
   if (isWords && name && WORDS.has(name)) return { text: value, failed: name === 'error' }
   return { text: json.resultOf(response, at), failed: false }
 }
