@@ -236,6 +236,13 @@ export const errors = {
       headers: retryAfter(1),
     }),
   aborted: () => invalid(CLIENT_CLOSED, 'request_cancelled', 'Client Closed Request'),
+  /** The client is there, and charged as if it had left. */
+  readTooSlowly: () =>
+    invalid(
+      CLIENT_CLOSED,
+      'request_cancelled',
+      'The answer was read too slowly: its provider waits no longer for that.',
+    ),
   internal: (cause: unknown) =>
     new GatewayError({ status: 500, type: 'api_error', code: null, message: 'Internal Server Error', cause }),
   unreachable: (detail: string, cause?: unknown) =>

@@ -81,9 +81,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
 }
 
 /** The time that a client takes to catch up says nothing of its provider. */
-async function stall({ timings }: Exchange, drained: Promise<void>): Promise<void> {
+async function stall({ timings, signal }: Exchange, drained: Promise<void>): Promise<void> {
   const from = performance.now()
-  await drained
+  await signal.until(drained)
   timings.stalled += performance.now() - from
 }
 

@@ -268,6 +268,15 @@ t.test('a client that goes away ends the answer, wherever it stands', async t =>
     t.strictSame(sink.log, log, says)
     t.match(ex, { outcome: 'aborted', failure: { status: 499 } }, says)
   }
+  const unread = exchange({ signal: new Cancellation() })
+  const never = new Promise<void>(() => undefined)
+  const stalled = recorder([], () => {
+    setImmediate(() => unread.signal.abort(errors.readTooSlowly()))
+    return never
+  })
+  await pump(routeOf(told(stalled.log, [[text('a')], [text('b')]])), unread, stalled)
+  t.strictSame(stalled.log.at(-1), 'end fail request_cancelled', 'also one that reads no more')
+  t.match(unread, { outcome: 'aborted', failure: { status: 499 } })
   const draining = new Cancellation()
   draining.abort(errors.shuttingDown())
   const ex = exchange({ signal: draining })
