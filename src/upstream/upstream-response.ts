@@ -16,6 +16,9 @@ import type { UpstreamSocket } from './upstream-socket.ts'
 const HIGH_WATER = 32 * 1024
 /** How long a provider may still talk after its last event. */
 const DRAIN_MS = 1000
+/** A provider may break off an answer that was not read for so long, which is seen when it is read again. */
+const UNREAD_MS = 10_000
+const SEEN_MS = 1000
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
@@ -53,7 +56,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   /** Of a stream, whose small pieces may be read together. */
   #trickle: Trickle | undefined
   #controller: Dispatcher.DispatchController | undefined
-  #paused = false
+  /** When reading paused; undefined while it goes on. */
+  #pausedAt: number | undefined
+  /** When reading went on after `UNREAD_MS`. */
+  #unreadUntil = Number.NEGATIVE_INFINITY
   #ended = false
   #released = false
   /** Something has come back, early hints at least. */
@@ -162,8 +168,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
         return
       }
     }
-    if (this.#chunks.bytes + chunk.length > HIGH_WATER && !this.#paused) {
-      this.#paused = true
+    if (this.#chunks.bytes + chunk.length > HIGH_WATER && this.#pausedAt === undefined) {
+      this.#pausedAt = performance.now()
       controller.pause()
     }
     this.#chunks.push(chunk)
@@ -176,6 +182,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    if (performance.now() - this.#unreadUntil < SEEN_MS) this.#signal.abort(errors.readTooSlowly())
     const stale = !this.#answered && (this.line?.connectedAt ?? Number.POSITIVE_INFINITY) < this.#began
     this.#fail(errors.unreachable(reason(cause), cause).with({ stale }))
   }
@@ -190,8 +197,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   #resume(): void {
-    if (!this.#paused) return
-    this.#paused = false
+    if (this.#pausedAt === undefined) return
+    const now = performance.now()
+    if (this.#trickle && now - this.#pausedAt > UNREAD_MS) this.#unreadUntil = now
+    this.#pausedAt = undefined
     this.#controller?.resume()
   }
 
@@ -208,6 +217,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     if (this.#lingerBytes !== undefined) {
       if (remainingMs <= 0) this.#fail(errors.aborted())
       else this.#timer = this.#wakeAfter(remainingMs)
+      return
+    }
+    if (remainingMs <= 0 && this.#trickle && this.#chunks.bytes > 0) {
+      this.#signal.abort(errors.readTooSlowly())
       return
     }
     const phaseMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
@@ -229,7 +242,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     const isBounded = this.#cancellable !== false
     this.#lingerBytes = isBounded ? LINGER_BYTES : Number.POSITIVE_INFINITY
     const now = performance.now()
-    if (isBounded) this.#deadline = Math.min(this.#deadline, now + LINGER_MS)
+    if (isBounded) this.#deadline = now + LINGER_MS
     clearTimeout(this.#timer)
     this.#timer = this.#wakeAfter(this.#deadline - now)
   }

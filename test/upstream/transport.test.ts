@@ -277,6 +277,44 @@ t.test('an answer that cannot be cancelled is read on when its client has left, 
   t.equal(await readAll(cut.incoming).catch((error: GatewayError) => error.code), 'request_cancelled')
 })
 
+t.test('a client that does not read has left when its total time is over, or its provider breaks off', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const now = performance.now
+  t.teardown(() => Object.assign(performance, { now }))
+  const rows: [says: string, laterMs: number, breaks: boolean, end: string | undefined][] = [
+    ['what comes within a moment is still read', 200_000, false, undefined],
+    ['what is there is read', 11_000, true, 'fetch_failed'],
+  ]
+  for (const [says, laterMs, breaks, end] of rows) {
+    // Unread, it is looked after as often as it would be for silence.
+    const call = { ...callTo(`http://127.0.0.1:${port}/v1`, undefined, 9), timeouts: { ...timeouts, idle: 20 } }
+    const sent = transport.send(call)
+    const answer = await next()
+    answer.write('x'.repeat(64 * 1024))
+    const incoming = await sent
+    while (incoming.line!.socket!.bytesRead < 40_000) await setImmediate()
+    incoming.committed(true)
+    performance.now = () => now.call(performance) + laterMs
+    if (breaks) answer.destroy()
+    else {
+      await call.signal.until(new Promise(() => undefined))
+      answer.end('x')
+    }
+    let length = 0
+    const take = async () => {
+      for (let pieces = await incoming.take(); pieces; pieces = await incoming.take()) {
+        for (const piece of pieces) length += piece.length
+      }
+    }
+    t.equal(await take().catch((error: GatewayError) => error.code), end, says)
+    t.ok(length > 32 * 1024, says)
+    t.match(call.signal.reason, { status: 499, message: /read too slowly/ }, says)
+    performance.now = now
+  }
+})
+
 t.test('a provider that stops at once is left at once when its client leaves, and has the request', async t => {
   const { port, next } = await provider(t)
   const transport = new Transport()
