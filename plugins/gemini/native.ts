@@ -58,6 +58,14 @@ const CONFIG: ReadonlySet<string> = new Set([
   'topK',
   'topP',
 ])
+/** The same of a part. */
+const PART: ReadonlySet<string> = new Set([
+  ...['functionCall', 'functionResponse', 'fileData', 'inlineData', 'text', 'thought', 'thoughtSignature'],
+  ...['mediaResolution', 'partMetadata', 'provider', 'type', 'videoMetadata'],
+  ...NATIVE_FIELDS,
+])
+/** Images of a film in a second, for which money is held. */
+const HELD_FPS = 1
 /** Provider tools paid in tokens or searches; a manifest may allow more. */
 const TOOLS = ['functionDeclarations', 'googleSearch', 'googleSearchRetrieval', 'codeExecution', 'urlContext']
 
@@ -138,6 +146,22 @@ function checkPaid(
     const denied = names.find(name => !allowed.some(entry => fits(entry, name)))
     if (denied !== undefined) throw errors.ownKeyOnly(`tools[${i}].${denied}`)
   }
+  for (const [i, content] of listIn(sent.contents).entries()) {
+    const parts = isObject(content) ? listIn(content.parts) : []
+    for (const [j, part] of parts.entries()) {
+      const denied = isObject(part) ? unpaidIn(part, nativeFields) : undefined
+      if (denied !== undefined) throw errors.ownKeyOnly(`contents[${i}].parts[${j}].${denied}`)
+    }
+  }
+}
+
+/** The field of a part that may cost more than is held for it. A manifest allows it as `parts.NAME`. */
+function unpaidIn(part: Json, allowed: readonly string[]): string | undefined {
+  const { fps } = isObject(part.videoMetadata) ? part.videoMetadata : {}
+  const names = Object.keys(part).filter(name => !PART.has(name) && isPresent(part[name]))
+  // Google takes numbers as text, too.
+  if (fps != null && !(Number(fps) <= HELD_FPS)) names.push('videoMetadata.fps')
+  return names.find(name => !allowed.some(entry => fits(entry, `parts.${name}`)))
 }
 
 const isImage = (name: unknown): boolean => textIn(name)?.toUpperCase() === 'IMAGE'

@@ -81,7 +81,7 @@ t.test('of a body only what must change is changed', t => {
 })
 
 t.test('parts go as they came, in turns that alternate, with results behind their calls', t => {
-  const video = { fileData: { fileUri: 'https://youtu.be/x' }, videoMetadata: { fps: 5 } }
+  const video = { fileData: { fileUri: 'https://youtu.be/x' }, videoMetadata: { fps: 1, endOffset: '9s' } }
   const call = (name: string, id?: string) => ({ functionCall: { name, args: { n: 1 }, ...(id && { id }) } })
   const result = (name: string, id?: string) => ({
     functionResponse: { name, response: { output: 1 }, ...(id && { id }) },
@@ -183,6 +183,11 @@ t.test('what the wire of the turn cannot say as it came is said as for any clien
   t.end()
 })
 
+/** A film, with something said of it. */
+const filmed = (more: Json): Json => ({
+  contents: [{ role: 'user', parts: [{ text: 'Hi' }, { fileData: { fileUri: 'https://youtu.be/x' }, ...more }] }],
+})
+
 t.test('the operator pays for tokens and searches alone', t => {
   const rows: [body: Json, param: string][] = [
     [{ tools: [f, { googleMaps: {} }] }, 'tools[1].googleMaps'],
@@ -190,12 +195,18 @@ t.test('the operator pays for tokens and searches alone', t => {
     [{ store: true }, 'store'],
     [{ generationConfig: { routingConfig: { autoMode: {} } } }, 'generationConfig.routingConfig'],
     [{ generationConfig: { responseModalities: ['TEXT', 'IMAGE'] } }, 'generationConfig.responseModalities'],
+    [filmed({ videoMetadata: { fps: 24 } }), 'contents[0].parts[1].videoMetadata.fps'],
+    [filmed({ videoMetadata: { fps: '2' } }), 'contents[0].parts[1].videoMetadata.fps'],
+    [filmed({ later: { paid: true } }), 'contents[0].parts[1].later'],
   ]
   for (const [body, param] of rows) {
     const given = { contents: [hi], ...body }
     t.match(thrown(() => sent(given)) as GatewayError, { status: 400, code: 'own_key_required', param })
     t.strictSame(sent(given, own), { ...given, ...OFF }, 'who pays the provider decides alone')
   }
+  t.match(sent(filmed({ videoMetadata: { fps: 0.5 } })), { contents: [{}] }, 'fewer images than are held for')
+  const fast = filmed({ videoMetadata: { fps: 24 } })
+  t.match(sent(fast, to({}, { provider: { nativeFields: ['parts.videoMetadata.*'] } })), fast)
   const allowed = to({}, { provider: { nativeFields: ['store'], nativeTools: ['google*'] } })
   t.match(sent({ contents: [hi], store: true, tools: [{ googleMaps: {} }] }, allowed), { store: true })
   const ex = exchange({ endpoint })
