@@ -226,6 +226,13 @@ export const errors = {
       message: `Rate limit exceeded for ${path}. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
       headers: retryAfter(seconds),
     }),
+  tooManyPipelined: (limit: number) =>
+    new GatewayError({
+      status: 429,
+      type: 'rate_limit_error',
+      code: 'too_many_pipelined',
+      message: `A connection may have fewer than ${limit} requests without an answer. Wait for answers, or open another one.`,
+    }),
   /** Retry after a second: a permit may be free in a moment (docs/contract.md#rate-limits). */
   tooManyConcurrent: (limit: number) =>
     new GatewayError({

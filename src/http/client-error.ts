@@ -3,14 +3,22 @@ import type { Socket } from 'node:net'
 import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import { requestId } from '../lib/id.ts'
 import { isClosing, stopListening } from './closing.ts'
+import type { Connection } from './connection.ts'
 import type { InFlightRequest } from './in-flight-requests.ts'
 import { rawAnswer } from './raw-answer.ts'
 
-/** `requests` are those of this connection: earlier valid ones are answered first. `cors`: headers of every answer. */
+/** Where it came. */
+interface Broken {
+  readonly socket: Socket
+  readonly connection: Connection
+  /** Those of the connection that are being served. */
+  readonly requests: readonly InFlightRequest[]
+}
+
+/** Earlier valid requests of the connection are answered first. `cors`: headers of every answer. */
 export function answerClientError(
   cause: NodeJS.ErrnoException,
-  socket: Socket,
-  requests: readonly InFlightRequest[],
+  { socket, connection, requests }: Broken,
   cors: readonly string[],
 ): void {
   if (isClosing(socket)) return
@@ -18,23 +26,18 @@ export function answerClientError(
     socket.destroy()
     return
   }
-  stopListening(socket)
   const error = errorOf(cause)
   const broken = requests.find(({ sink }) => !sink.received)
   if (broken?.guard.reading) {
+    stopListening(socket)
     broken.sink.endConnection()
     broken.guard.abort(error)
   } else if (broken) socket.destroy()
-  else if (requests.length > 0) afterAll(requests, () => socket.writable && refuse(socket, error, cors))
-  else refuse(socket, error, cors)
-}
-
-/** Calls back when all of these have ended. Requests before what is broken were whole. */
-export function afterAll(requests: readonly InFlightRequest[], then: () => void): void {
-  let left = requests.length
-  for (const { sink } of requests) {
-    sink.onEnd(() => {
-      if (--left === 0) then()
+  else {
+    connection.ended = true
+    connection.afterAnswers(() => {
+      stopListening(socket)
+      if (socket.writable) refuse(socket, error, cors)
     })
   }
 }

@@ -1,16 +1,15 @@
-/** Open connections of a listener: how many there may be, and how many requests each may carry. */
+/** Open connections of a listener, and how many there may be. */
 import type { Socket } from 'node:net'
 import { Hysteresis } from '../lib/hysteresis.ts'
 import { isClosing } from './closing.ts'
+import { Connection } from './connection.ts'
 
-const MAX_REQUESTS_PER_SOCKET = 1_000
 /** Shares of the heap limit above which connections are closed after an answer, and above which none is accepted. */
 const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
-/** Counts connections and their requests. When memory is short it closes, and then refuses, connections. */
+/** Counts connections. When memory is short it closes, and then refuses, connections. */
 export class Connections {
-  /** With the number of requests carried by each. */
-  readonly #open = new Map<Socket, number>()
+  readonly #open = new Map<Socket, Connection>()
   readonly #most: number
   readonly #onClose: (socket: Socket) => void
   readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
@@ -33,18 +32,16 @@ export class Connections {
       socket.destroy()
       return
     }
-    this.#open.set(socket, 0)
+    this.#open.set(socket, new Connection(socket))
     socket.once('close', () => {
       this.#open.delete(socket)
       this.#onClose(socket)
     })
   }
 
-  /** Counts a request of a connection; returns how many more it may carry, negative beyond the limit. */
-  carry(socket: Socket): number {
-    const carried = (this.#open.get(socket) ?? 0) + 1
-    if (this.#open.has(socket)) this.#open.set(socket, carried)
-    return MAX_REQUESTS_PER_SOCKET - carried
+  /** Of a socket that is open here; one that was not accepted has a connection of its own each time. */
+  of(socket: Socket): Connection {
+    return this.#open.get(socket) ?? new Connection(socket)
   }
 
   /** `memory`: share of the heap limit in use. */

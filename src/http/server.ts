@@ -10,8 +10,9 @@ import { pump } from '../core/pump.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
-import { afterAll, answerClientError } from './client-error.ts'
+import { answerClientError } from './client-error.ts'
 import { isClosing } from './closing.ts'
+import { MAX_UNANSWERED } from './connection.ts'
 import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
@@ -96,7 +97,11 @@ export class Listener {
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
     this.#server.on('upgrade', (req, socket: Socket, head) => this.#upgrade({ req, socket, head }))
     this.#server.on('clientError', (cause, socket: Socket) =>
-      answerClientError(cause, socket, this.#requests.on(socket), this.#cors.unread),
+      answerClientError(
+        cause,
+        { socket, connection: this.#connections.of(socket), requests: this.#requests.on(socket) },
+        this.#cors.unread,
+      ),
     )
     this.#server.on('connection', (socket: Socket) => this.#connections.accept(socket))
   }
@@ -186,9 +191,18 @@ export class Listener {
   }
 
   #serve(req: IncomingMessage, res: ServerResponse): void {
-    const left = this.#connections.carry(req.socket)
-    if (left < 0 || isClosing(req.socket)) return
-    const last = left === 0 || this.#draining || this.#connections.areLast
+    const connection = this.#connections.of(req.socket)
+    const left = connection.carry()
+    if (left < 0 || connection.ended || isClosing(req.socket)) return
+    connection.ended = connection.unanswered + 1 >= MAX_UNANSWERED
+    if (connection.ended)
+      connection.take(res, () => this.#refuse(req, res, errors.tooManyPipelined(MAX_UNANSWERED), true))
+    else connection.take(res, () => this.#begin(req, res, left === 0))
+  }
+
+  /** `isLast`: the connection may carry no more requests. */
+  #begin(req: IncomingMessage, res: ServerResponse, isLast: boolean): void {
+    const last = isLast || this.#draining || this.#connections.areLast
     const { current, memory, writeStall } = this.#options
     const snapshot = current()
     const path = pathOf(req)
@@ -244,11 +258,11 @@ export class Listener {
     const path = pathOf(req)
     const snapshot = this.#options.current()
     const match = asksForMessages(req) && isHandshake(req) ? snapshot.match('GET', path) : undefined
-    const earlier = this.#requests.on(socket)
-    if (match && 'value' in match && match.value.endpoint.upgrade && earlier.length === 0 && isSound(req)) {
+    const connection = this.#connections.of(socket)
+    const isFirst = connection.unanswered === 0
+    if (match && 'value' in match && match.value.endpoint.upgrade && isFirst && isSound(req)) {
       this.#serveUpgrade(request, path, snapshot, match.value)
-    } else if (earlier.length === 0) ignoreUpgrade(this.#server, request)
-    else afterAll(earlier, () => socket.writable && ignoreUpgrade(this.#server, request))
+    } else connection.afterAnswers(() => socket.writable && ignoreUpgrade(this.#server, request))
   }
 
   #serveUpgrade(request: UpgradeRequest, path: string, snapshot: Snapshot, route: Route): void {

@@ -316,12 +316,39 @@ group('PA-12 pipelined requests are answered in order, each by its own credentia
     mixed.responses.map(({ status }) => status),
     [401, 200, 200],
   )
-  const [limit, more] = [1000, 5]
-  const patient = await send(get('/').repeat(limit + more))
+  const patient = await send(socket => {
+    const batch = get('/').repeat(100)
+    let ends = 0
+    socket.write(batch)
+    socket.on('data', chunk => {
+      const before = ends
+      ends += chunk.toString('latin1').split('HTTP/1.1 200').length - 1
+      if (Math.floor(ends / 100) > Math.floor(before / 100)) socket.write(ends < 1000 ? batch : get('/'))
+    })
+  })
   const answers = patient.responses.filter(({ status }) => status === 200)
-  t.equal(answers.length, limit, 'a connection carries a thousand requests')
+  t.equal(answers.length, 1000, 'a connection carries a thousand requests')
   t.equal(answers.at(-1)?.headers.connection, 'close')
   t.not(patient.closed, null)
+})
+
+group('PA-12 of requests that wait for no answer a connection carries 127', async t => {
+  const greedy = await send(get('/').repeat(1000))
+  t.strictSame(
+    greedy.responses.map(({ status }) => status),
+    [...Array.from({ length: 127 }, () => 200), 429],
+  )
+  t.match(greedy.responses.at(-1), {
+    headers: { connection: 'close' },
+    body: /fewer than 128 requests without an answer/,
+  })
+  t.not(greedy.closed, null)
+  const garbage = await send(`${get('/').repeat(20)}garbage\r\n\r\n`)
+  t.strictSame(
+    garbage.responses.map(({ status }) => status),
+    [...Array.from({ length: 20 }, () => 200), 400],
+    'what is no request is answered behind all that are',
+  )
 })
 
 group('PA-13 what is no request after one that is gets 400, behind the answer to that', async t => {

@@ -1,0 +1,66 @@
+/** One connection: some of its requests are served at once, and those behind them in turns of their own. */
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { isClosing } from './closing.ts'
+
+const MAX_REQUESTS = 1_000
+/** Pipelined requests that are served at once: all that one read of the socket brings come in one turn of the loop. */
+const AT_ONCE = 8
+/** Requests without an answer, those that wait included. */
+export const MAX_UNANSWERED = 128
+
+/** Counts its requests and their answers. */
+export class Connection {
+  readonly #socket: Socket
+  readonly #waiting: { readonly res: ServerResponse; readonly serve: () => void }[] = []
+  #carried = 0
+  #serving = 0
+  #whenAnswered: (() => void)[] = []
+  /** Its last request is here: what comes behind that is not served. */
+  ended = false
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  /** Counts a request; returns how many more there may be, negative beyond the limit. */
+  carry(): number {
+    return MAX_REQUESTS - ++this.#carried
+  }
+
+  /** Requests whose answers have not left. */
+  get unanswered(): number {
+    return this.#serving + this.#waiting.length
+  }
+
+  /** Calls `serve`, which answers with `res`: at once, or when enough answers before it have left. */
+  take(res: ServerResponse, serve: () => void): void {
+    if (this.#serving < AT_ONCE) this.#serve(res, serve)
+    else this.#waiting.push({ res, serve })
+  }
+
+  /** Calls back when all requests that are here have been answered. */
+  afterAnswers(then: () => void): void {
+    if (this.unanswered === 0) then()
+    else this.#whenAnswered.push(then)
+  }
+
+  #serve(res: ServerResponse, serve: () => void): void {
+    this.#serving++
+    res.once('close', this.#answered)
+    serve()
+  }
+
+  readonly #answered = (): void => {
+    this.#serving--
+    if (this.#waiting.length > 0) setImmediate(this.#next)
+    else if (this.#serving === 0) for (const then of this.#whenAnswered.splice(0)) then()
+  }
+
+  /** An answer that ends the connection leaves those behind it unserved. */
+  readonly #next = (): void => {
+    if (isClosing(this.#socket) || this.#socket.destroyed) return
+    const next = this.#waiting.shift()
+    if (next) this.#serve(next.res, next.serve)
+  }
+}
