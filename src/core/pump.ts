@@ -14,7 +14,7 @@ export interface Sink {
   /** `headers`: names and values in turn, besides the content type. */
   head(status: number, contentType: string, headers: readonly string[]): void
   write(chunk: string | Buffer | readonly Buffer[]): Promise<void> | undefined
-  /** Returns a promise where that takes several turns of the loop. */
+  /** Returns a promise where the reader must catch up before the last of it. */
   end(chunk?: string | Buffer | readonly Buffer[]): Promise<void> | undefined
   /** Breaks the connection: what was sent cannot be completed. */
   destroy(): void
@@ -67,7 +67,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       const bytes = isInSteps(last) ? await inTurns(last) : last
       head()
       const ended = sink.end(bytes)
-      if (ended) await ended
+      if (ended) await stall(ex, ended)
     }
     ex.outcome = ex.failure ? 'error' : 'ok'
   } catch (thrown) {

@@ -1,10 +1,10 @@
 /** One request's body on its way in: the memory that it takes, and how fast it comes. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import { RateWindow } from './rate-window.ts'
 
-/** In each such window a body must come at this rate (docs/contract.md#shares); a faster begin earns no rest. */
+/** Of the rate at which a body must come. */
 const WINDOW_MS = 10_000
-const MIN_BYTES_PER_MS = (4 * 1024) / 1000
 
 /** Bounds one request's body. An excess ends the reading with 529 for memory, and with 408 for time or rate. */
 export class BodyGuard {
@@ -14,8 +14,7 @@ export class BodyGuard {
   /** What is kept of a body while it is answered: its parsed form, and what was sent to the provider. */
   copies = 2
   #since = 0
-  #windowAt = 0
-  #windowBytes = 0
+  #rate: RateWindow | undefined
   #fail: ((error: GatewayError) => void) | undefined
 
   /** `tenant` names whose share the body takes; it is read when the body is. */
@@ -34,13 +33,13 @@ export class BodyGuard {
   /** Reading begins; `fail` ends it. `now` is in milliseconds, as it is for `check`. */
   begin(now: number, fail: (error: GatewayError) => void): void {
     this.#since = now
-    this.#windowAt = now
+    this.#rate = new RateWindow(WINDOW_MS, now)
     this.#fail = fail
   }
 
   /** Acquires memory for received bytes until `release`. Throws 529 when the budget is exhausted. */
   got(bytes: number): void {
-    this.#windowBytes += bytes
+    this.#rate?.moved(bytes)
     this.take(bytes * this.copies)
   }
 
@@ -69,14 +68,7 @@ export class BodyGuard {
   /** Ends the reading of a body that has taken longer than `limitMs`, or comes too slowly. */
   check(now: number, limitMs: number): void {
     if (!this.#fail) return
-    const windowMs = now - this.#windowAt
-    const isSlow = windowMs >= WINDOW_MS && this.#windowBytes < windowMs * MIN_BYTES_PER_MS
-    if (isSlow || now - this.#since > limitMs) {
-      this.abort(errors.requestTimeout())
-    } else if (windowMs >= WINDOW_MS) {
-      this.#windowAt = now
-      this.#windowBytes = 0
-    }
+    if (this.#rate?.isSlow(now) || now - this.#since > limitMs) this.abort(errors.requestTimeout())
   }
 
   /** The exchange is over: nothing of the body is kept any more. */

@@ -80,6 +80,7 @@ export class InFlightRequests {
     const now = performance.now()
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, this.timeouts.request)
+      sink.check(now)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)

@@ -247,7 +247,13 @@ export class Listener {
     const cors = this.#cors.headers(path, req)
     const named = idHeader === undefined ? cors : [...cors, idHeader, ex.id]
     const fixed = endpoint.operation ? [...named, 'x-gateway-log-id', ex.logId] : named
-    void this.#run(route, ex, signal, new HttpSink(req, res, ex.id, last, writeStall, fixed), guard)
+    void this.#run(
+      route,
+      ex,
+      signal,
+      new HttpSink(req, res, { requestId: ex.id, last, stallMs: writeStall, fixed, guard }),
+      guard,
+    )
   }
 
   /** `node:http` emits this for every request with an Upgrade header. Most are served as if they had none. */

@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { Sink } from '../core/pump.ts'
+import type { BodyGuard } from './body-guard.ts'
 import { endLast } from './closing.ts'
+import { RateWindow } from './rate-window.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
@@ -11,6 +13,8 @@ const DRAINABLE_BYTES = 64 * 1024
 const LARGE = 4096
 /** Characters from which a whole answer takes several turns of the loop. */
 const LARGE_ANSWER = 1024 * 1024
+/** Bytes of a whole answer from which its client gets it piece by piece, and those of a piece. */
+const PIECE = 64 * 1024
 const REQUEST_TIMEOUT = 408
 const NO_CONTENT = 204
 const EVENT_STREAM = 'text/event-stream'
@@ -29,8 +33,23 @@ export interface ServedSink extends Sink {
   release(): void
   /** Begins a stream before the first event, with `text`. */
   begin(contentType: string, headers: readonly string[], text: string): void
+  /** Cuts off a client that takes a whole answer too slowly. `now` is in milliseconds. */
+  check(now: number): void
   /** Says `text` in the `ticks`th tick of silence, unless the client has yet to take what was said before. */
   tick(text: string, ticks: number): void
+}
+
+/** How an answer leaves. */
+interface AnswerOptions {
+  readonly requestId: string
+  /** The connection ends after the answer. */
+  readonly last: boolean
+  /** A client that accepts no byte for so many milliseconds, or too little of a whole answer in them, is cut off. */
+  readonly stallMs: number
+  /** Headers that every answer gets. */
+  readonly fixed: readonly string[]
+  /** Takes memory for an answer that its client has yet to take. */
+  readonly guard: BodyGuard
 }
 
 /** The way out of an answer that is not a WebSocket. */
@@ -50,25 +69,18 @@ export class HttpSink implements ServedSink {
   #released = false
   /** The answer is a stream of chunks (RFC 9112 section 7.1), which are framed here. */
   #chunked = false
+  /** Of a whole answer that its client gets piece by piece. */
+  #rate: RateWindow | undefined
+  readonly #guard: BodyGuard
 
-  /**
-   * `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. `fixed` are
-   * headers that every answer gets.
-   */
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    requestId: string,
-    last: boolean,
-    stallMs: number,
-    fixed: readonly string[],
-  ) {
+  constructor(req: IncomingMessage, res: ServerResponse, { requestId, last, stallMs, fixed, guard }: AnswerOptions) {
     this.#req = req
     this.#res = res
     this.#requestId = requestId
     this.#fixed = fixed
     this.#last = last
     this.#stallMs = stallMs
+    this.#guard = guard
   }
 
   /** Whether an answer has begun: from then on its status stands. */
@@ -144,11 +156,18 @@ export class HttpSink implements ServedSink {
 
   end(last: string | Buffer | readonly Buffer[] = ''): Promise<void> | undefined {
     if (typeof last === 'string' && last.length > LARGE_ANSWER) return this.#endLarge(last)
-    if (isList(last) && this.begun) {
-      this.#say(last)
-      this.#end('')
-    } else this.#end(last)
-    return undefined
+    if (!this.begun) return this.#endWhole(last)
+    if (!isList(last) && last.length <= PIECE) {
+      this.#end(last)
+      return undefined
+    }
+    const drained = this.write(last)
+    this.#end('')
+    return drained
+  }
+
+  check(now: number): void {
+    if (this.#rate?.isSlow(now)) this.destroy()
   }
 
   /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */
@@ -156,19 +175,43 @@ export class HttpSink implements ServedSink {
     await setImmediate()
     const bytes = Buffer.from(text)
     await setImmediate()
-    this.#end(bytes)
+    await this.end(bytes)
   }
 
-  #end(last: string | Buffer | readonly Buffer[]): void {
-    if (!this.#res.headersSent) {
-      // RFC 9110 section 8.6.
-      if (this.#status !== NO_CONTENT) {
-        this.#headers.push('content-length', isList(last) ? sizeOf(last) : Buffer.byteLength(last))
-      }
-      this.#res.writeHead(this.#status, this.#headers)
+  /** Nothing has been said before. */
+  #endWhole(answer: string | Buffer | readonly Buffer[]): Promise<void> | undefined {
+    const length = isList(answer) ? sizeOf(answer) : Buffer.byteLength(answer)
+    // RFC 9110 section 8.6.
+    if (this.#status !== NO_CONTENT) this.#headers.push('content-length', length)
+    this.#res.writeHead(this.#status, this.#headers)
+    if (length > PIECE) return this.#endPaced(piecesOf(answer), length)
+    this.#end(isList(answer) ? this.#allButLast(answer) : answer)
+    return undefined
+  }
+
+  /** The client gets a piece when it has taken the one before, and its organization's memory holds the rest. */
+  async #endPaced(pieces: readonly Buffer[], length: number): Promise<void> {
+    try {
+      this.#guard.take(length)
+    } catch {
+      this.destroy()
+      return
     }
-    const chunk = isList(last) ? this.#allButLast(last) : last
-    const bytes = this.#chunked ? asLastChunk(chunk) : chunk
+    this.#rate = new RateWindow(this.#stallMs, performance.now())
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.length && !this.#res.destroyed; at += PIECE) {
+        const part = piece.subarray(at, at + PIECE)
+        const drained = this.write(part)
+        if (drained) await drained
+        this.#rate.moved(part.length)
+      }
+    }
+    this.#rate = undefined
+    if (!this.#res.destroyed) this.#end('')
+  }
+
+  #end(last: string | Buffer): void {
+    const bytes = this.#chunked ? asLastChunk(last) : last
     if (this.#last) endLast(this.#req, this.#res, bytes)
     else this.#res.end(bytes)
     // What the kernel has taken already, which nearly always is all, needs no clock.
@@ -248,6 +291,8 @@ export class HttpSink implements ServedSink {
 }
 
 const isList = (given: string | Buffer | readonly Buffer[]): given is readonly Buffer[] => Array.isArray(given)
+const piecesOf = (given: string | Buffer | readonly Buffer[]): readonly Buffer[] =>
+  isList(given) ? given : [typeof given === 'string' ? Buffer.from(given) : given]
 const sizeOf = (pieces: readonly Buffer[]) => pieces.reduce((sum, piece) => sum + piece.length, 0)
 
 const CRLF = Buffer.from('\r\n')

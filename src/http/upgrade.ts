@@ -107,4 +107,6 @@ export class UpgradeSink implements ServedSink {
   begin(): void {}
 
   tick(): void {}
+
+  check(): void {}
 }

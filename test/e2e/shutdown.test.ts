@@ -113,7 +113,7 @@ t.test('SD-01 an answer that its client has yet to take is not cut off by the en
   const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
   socket.write([...lines, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body].join('\r\n'))
   await upstream.record('a', { ended: 1 })
-  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0) await sleep(10)
+  await once(socket, 'readable')
   const exit = gateway.kill('SIGTERM')
   while ((await gateway.admin('GET', '/ready').catch(() => undefined))?.status === 200);
   // Longer than the last words of a connection may take.

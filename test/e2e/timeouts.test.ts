@@ -2,8 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import { BodyGuard } from '../../src/http/body-guard.ts'
 import { HttpSink } from '../../src/http/sink.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure, timing } from '../helpers/figure.ts'
@@ -185,9 +187,16 @@ group('OB-01 clients that never read hold up their providers, not the memory', a
   t.strictSame(rows.all(), [{ outcome: 'aborted', error_code: 'request_cancelled', count: CLIENTS, paid: 1 }])
 })
 
+/** Room for so many bytes, half of them for one organization beside others. */
+const roomy = (bytes = 256 * MIB) => new MemoryBudget(bytes, { memory: () => 0 })
+const options = (memory = roomy()) => ({
+  ...{ requestId: 'id', last: false, stallMs: STALL_MS, fixed: [] },
+  guard: new BodyGuard(memory, () => 'org'),
+})
+
 t.test('OB-01 a client that accepts nothing for the time allowed is cut off', async t => {
   const server = createServer(async (req, res) => {
-    const sink = new HttpSink(req, res, 'id', false, 50, [])
+    const sink = new HttpSink(req, res, { ...options(), stallMs: 50 })
     sink.head(200, 'text/event-stream', [])
     while (!res.destroyed) await sink.write(Buffer.alloc(MIB))
     server.close()
@@ -201,9 +210,9 @@ t.test('OB-01 a client that accepts nothing for the time allowed is cut off', as
 
 type Serve = (sink: HttpSink, req: IncomingMessage, res: ServerResponse) => void
 /** A connection on which `serve` is called with each request, and that does not read yet. */
-async function connection(t: Test, serve: Serve, stallMs = STALL_MS) {
+async function connection(t: Test, serve: Serve, stallMs = STALL_MS, memory = roomy()) {
   const server = createServer({ keepAliveTimeout: IDLE_MS }, (req, res) => {
-    const sink = new HttpSink(req, res, 'id', false, stallMs, [])
+    const sink = new HttpSink(req, res, { ...options(memory), stallMs })
     sink.head(200, 'application/json', [])
     serve(sink, req, res)
   }).listen(0, '127.0.0.1')
@@ -227,6 +236,38 @@ t.test('OB-01 a client that does not take the rest of its answer is cut off', as
     }).then(socket => socket.write(GET))
   })
   await closed
+})
+
+t.test('OB-01 an answer that its client has yet to take counts against memory, and is taken in time', async t => {
+  const memory = roomy()
+  const told = { taken: false }
+  const sinks: HttpSink[] = []
+  const serve: Serve = sink => {
+    sinks.push(sink)
+    void sink.end(large)?.then(() => Object.assign(told, { taken: true }))
+  }
+  const reads = await connection(t, serve, STALL_MS, memory)
+  const begun = once(reads, 'readable')
+  reads.write(GET)
+  await begun
+  t.equal(memory.used, large.length)
+  t.notOk(told.taken)
+  reads.resume()
+  while (!told.taken) await turn()
+
+  const trickles = await connection(t, serve, STALL_MS, memory)
+  trickles.write(GET)
+  const [, closed] = [await once(trickles, 'readable'), once(trickles, 'close')]
+  const now = performance.now()
+  // Its system has taken some megabytes in the first window, and it takes nothing in the second one.
+  for (const windows of [1.1, 2.2]) sinks[1]!.check(now + windows * STALL_MS)
+  trickles.resume()
+  await closed
+
+  const full = await connection(t, serve, STALL_MS, roomy(16 * MIB))
+  full.write(GET)
+  full.resume()
+  await once(full, 'close')
 })
 
 t.test('OB-01 the time for an answer behind another one begins with its turn', async t => {

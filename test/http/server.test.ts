@@ -77,7 +77,7 @@ t.test('streams say heartbeats after so much silence, and none where it is 0s', 
     const [{ args }] = timers() as unknown as [{ args: [() => void, number] }]
     timers.restore()
     const said: unknown[] = []
-    const sink = { begun: true, tick: (...given: unknown[]) => said.push(given) }
+    const sink = { begun: true, check: () => undefined, tick: (...given: unknown[]) => said.push(given) }
     const endpoint = { codec: { heartbeat: { text: ': hi\n\n' } } }
     flights.enter({ endpoint, streaming: true } as never, {} as never, sink as never, {} as never)
     args[0]()
