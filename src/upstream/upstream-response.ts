@@ -130,10 +130,14 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /**
    * The answer is complete as far as its wire goes: what still comes is read and dropped for a moment, so that the
-   * socket can serve again; a provider that goes on talking is cut off.
+   * socket can serve again; a provider that goes on talking, or has not read its request, is cut off.
    */
   release(): void {
     if (this.#ended || this.#failed) return
+    if (!this.#isSent) {
+      this.destroy()
+      return
+    }
     this.#settle()
     this.#released = true
     this.#timer = setTimeout(() => this.#fail(errors.aborted()), DRAIN_MS)
@@ -176,6 +180,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    // Of a provider that answers before it reads, the socket would keep the request, and those behind it.
+    if (!this.#isSent) this.line?.socket?.destroy()
     this.#ended = true
     this.#settle()
     this.#chunks.end()

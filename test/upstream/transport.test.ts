@@ -1,7 +1,7 @@
 /** Sockets to providers: how many at once, to which addresses, and for how long. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
@@ -314,6 +314,36 @@ t.test('a client that does not read has left when its total time is over, or its
     performance.now = now
   }
 })
+
+t.test(
+  'a provider that answers before it has read its request loses its socket, which would keep the request',
+  async t => {
+    const sockets: Socket[] = []
+    const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
+    const server = createTcpServer(socket => {
+      sockets.push(socket.pause())
+      socket.write(answer)
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    t.teardown(() => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    })
+    const transport = new Transport()
+    t.teardown(() => transport.close())
+    const { port } = server.address() as AddressInfo
+    const body = Buffer.alloc(16 * 1024 * 1024)
+    for (const given of [body, [body.subarray(0, 1024), body]]) {
+      const incoming = await transport.send({ ...callTo(`http://127.0.0.1:${port}/v1`), body: given })
+      const { socket } = incoming.line!
+      const closed = once(socket!, 'close')
+      await readAll(incoming)
+      await closed
+      t.equal(incoming.status, 200)
+    }
+    t.equal(sockets.length, 2)
+  },
+)
 
 t.test('a provider that stops at once is left at once when its client leaves, and has the request', async t => {
   const { port, next } = await provider(t)
