@@ -17,6 +17,9 @@ import { firstUpdate, type SettingsContext } from './settings.ts'
 const PROTOCOL = 'realtime'
 /** For the provider's first event. */
 const FIRST_EVENT_MS = 15_000
+/** Of that event, which is read in one step; real ones have a few thousand. */
+const MAX_FIRST_CHARACTERS = 256 * 1024
+const NO_EVENT = `its first message is not an event of ${MAX_FIRST_CHARACTERS} characters at most`
 /** Providers' own errors have no status: what they say after they have opened a connection is theirs to answer for. */
 const FAULT_STATUS = 502
 
@@ -85,9 +88,10 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
           isFirst = false
           clearTimeout(timer)
           provider.socket.pause()
-          const event = text === undefined ? undefined : readEvent(provider.masked(text))
+          const isRead = text !== undefined && text.length <= MAX_FIRST_CHARACTERS
+          const event = isRead ? readEvent(provider.masked(text)) : undefined
           if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
-          else reject(event ? errorOf(event, ex) : errors.invalidAnswer('its first message is not an event'))
+          else reject(event ? errorOf(event, ex) : errors.invalidAnswer(NO_EVENT))
         },
         closed(code) {
           clearTimeout(timer)

@@ -154,6 +154,8 @@ t.test('what cannot be opened is refused in plain HTTP, before the provider is c
   provider.refuse = undefined
   provider.created = () => ({ type: 'error', error: { type: 'server_error', message: 'down' } })
   t.strictSame((await refusalOf(new Client()))[0], 502)
+  provider.created = () => ({ ...usualCreated(), more: 'x'.repeat(256 * 1024) })
+  t.equal((await refusalOf(new Client()))[0], 502, 'a first event that would be read for long')
 })
 
 t.test('intent=transcription opens a session that transcribes and answers nothing', async t => {
