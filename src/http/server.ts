@@ -94,7 +94,9 @@ export class Listener {
     const serve = (req: IncomingMessage, res: ServerResponse) => this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
-    this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
+    this.#server.on('checkExpectation', (req, res) => {
+      if (!isClosing(req.socket)) this.#refuse(req, res, expectation(), true)
+    })
     this.#server.on('upgrade', (req, socket: Socket, head) => this.#upgrade({ req, socket, head }))
     this.#server.on('clientError', (cause, socket: Socket) =>
       answerClientError(
