@@ -1,7 +1,9 @@
 /** How the parts of a report are joined. */
+import fc from 'fast-check'
 import t from 'tap'
 import type { ReportSums } from '../../../src/core/ports.ts'
 import { Ranking } from '../../../src/stores/rules/reports.ts'
+import { runs } from '../../helpers/runs.ts'
 
 const sums = (requests: number): ReportSums => ({
   ...{ requests, errors: 0, cached: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
@@ -21,4 +23,30 @@ t.test('a ranking has a bounded number of groups; further ones count as `other`'
     { id: 'app-9998', requests: 2 },
     { id: 'app-9999', requests: 2 },
   ])
+})
+
+t.test('a ranking sorts by what it is sorted by, and then by id', t => {
+  const group = fc.record({ id: fc.string({ unit: 'grapheme', maxLength: 3 }), of: fc.nat(3), cost: fc.bigInt(0n, 2n) })
+  fc.assert(
+    fc.property(fc.uniqueArray(group, { selector: ({ id }) => id }), all => {
+      const ranking = new Ranking()
+      ranking.add(all.map(({ id, of, cost }) => ({ ...sums(of), id, cost, inputTokens: of, outputTokens: 3 - of })))
+      const ids = (order: 'requests' | 'cost' | 'tokens') => ranking.sorted(order).map(({ id }) => id)
+      const byId = [...all].sort((a, b) => (a.id < b.id ? -1 : 1))
+      t.same(
+        ids('tokens'),
+        byId.map(({ id }) => id),
+      )
+      t.same(
+        ids('requests'),
+        [3, 2, 1, 0].flatMap(of => byId.filter(one => one.of === of).map(({ id }) => id)),
+      )
+      t.same(
+        ids('cost'),
+        [2n, 1n, 0n].flatMap(cost => byId.filter(one => one.cost === cost).map(({ id }) => id)),
+      )
+    }),
+    { numRuns: runs(500) },
+  )
+  t.end()
 })
