@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { type Hold, StoreError, type Stores } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
@@ -437,44 +436,6 @@ t.test('what a key has spent is read without its hours, also where it was spent 
     ran.filter(({ sql }) => sql.includes('usage_hourly')),
     [],
   )
-})
-
-t.test('no query of a report reads more than a day of hourly sums', async t => {
-  const { reports, path, organization } = sqliteSubject(t)
-  const { projectId } = await organization('open', 0n)
-  const ran = statementsOf(t, path)
-  const days = 40
-  const query = { projectId, from: NOON, to: NOON + days * 24 * HOUR }
-  await reports.series(query, HOUR)
-  await reports.ranking(query, 'app', 'cost', 10, 0)
-  await reports.updatedAt(query)
-  const spans = ran.map(({ given: [scope] }) => scope as { from: number; to: number })
-  t.equal(spans.length, 3 * days)
-  for (const { from, to } of spans) t.ok(to - from <= 24 * HOUR)
-})
-
-t.test('of many reports at once, one query runs in a turn of the event loop', async t => {
-  const { reports, path, organization } = sqliteSubject(t)
-  const ran = statementsOf(t, path)
-  const all: Promise<unknown>[] = []
-  for (const { projectId } of [await organization('open', 0n), await organization('open', 0n)]) {
-    const query = { projectId, from: NOON, to: NOON + 3 * 24 * HOUR }
-    for (let n = 0; n < 10; n++) {
-      all.push(reports.series(query, HOUR), reports.ranking(query, 'app', 'cost', 9, 0), reports.updatedAt(query))
-    }
-  }
-  let isOver = false
-  void Promise.all(all).then(() => {
-    isOver = true
-  })
-  const count = () => ran.filter(({ sql }) => sql.includes('usage_hourly')).length
-  const inTurns: number[] = []
-  for (let before = count(); !isOver; before = count()) {
-    await turn()
-    inTurns.push(count() - before)
-  }
-  t.equal(count(), 3 * all.length)
-  t.equal(Math.max(...inTurns), 1)
 })
 
 t.test('a sweep that still runs when its process leaves does not say that it lives', async t => {

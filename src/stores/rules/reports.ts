@@ -1,18 +1,23 @@
-/** Reports are read day by day, so that many sums do not block other requests; this joins the days. */
-import type { ReportOrder, ReportQuery, ReportSums } from '../../core/ports.ts'
-
-const SPAN_MS = 24 * 3_600_000
+/** Reports are read in parts, so that many sums do not block other requests; this joins the parts. */
+import type { ReportOrder, ReportSums } from '../../core/ports.ts'
 
 /** Callers name apps, and own providers any model: further groups count as one. */
 const MAX_GROUPS = 10_000
 const FURTHER = 'other'
 
 type Ranked = ReportSums & { readonly id: string }
+type Span = ReportSums & { readonly at: number }
 
-/** The query split into parts that begin at the start of a day. */
-export function* spansOf<Q extends Pick<ReportQuery, 'from' | 'to'>>(query: Q): Generator<Q> {
-  for (let { from } = query; from < query.to; from += SPAN_MS) {
-    yield { ...query, from, to: Math.min(query.to, from + SPAN_MS) }
+/** Sums of the spans of time over all parts, which come in the order of time: a part may end within a span. */
+export class Series {
+  readonly spans: Span[] = []
+
+  add(more: readonly Span[]): void {
+    for (const one of more) {
+      const last = this.spans.at(-1)
+      if (last?.at === one.at) this.spans[this.spans.length - 1] = { at: one.at, ...added(last, one) }
+      else this.spans.push(one)
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { ReportSums } from '../../../src/core/ports.ts'
-import { Ranking } from '../../../src/stores/rules/reports.ts'
+import { Ranking, Series } from '../../../src/stores/rules/reports.ts'
 import { runs } from '../../helpers/runs.ts'
 
 const sums = (requests: number): ReportSums => ({
@@ -23,6 +23,26 @@ t.test('a ranking has a bounded number of groups; further ones count as `other`'
     { id: 'app-9998', requests: 2 },
     { id: 'app-9999', requests: 2 },
   ])
+})
+
+t.test('a span of time that two parts share has the sums of both', t => {
+  const series = new Series()
+  series.add([
+    { at: 1, ...sums(2) },
+    { at: 2, ...sums(3) },
+  ])
+  series.add([])
+  series.add([
+    { at: 2, ...sums(4) },
+    { at: 4, ...sums(5) },
+  ])
+  t.match(series.spans, [
+    { at: 1, requests: 2, cost: 1n },
+    { at: 2, requests: 7, cost: 2n },
+    { at: 4, requests: 5, cost: 1n },
+  ])
+  t.equal(series.spans.length, 3)
+  t.end()
 })
 
 t.test('a ranking sorts by what it is sorted by, and then by id', t => {
