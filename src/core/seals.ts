@@ -2,9 +2,10 @@
  * Seals what a client keeps for a provider (signatures of reasoning, native blocks) with an HMAC over organization,
  * provider and value. Values of other organizations and forged ones never reach a provider.
  */
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createHmac, type Hmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { WorkLeft, writeCanonical } from './canonical-json.ts'
 import type { Event } from './event.ts'
-import { isObject, type Json } from './json.ts'
+import type { Json } from './json.ts'
 import { textKey } from './text-key.ts'
 
 /** `version` identifies a key and reveals nothing of it. */
@@ -24,9 +25,14 @@ export interface SealKeys {
 /** `mgs1.<version>.<128 bits in base64url>.<value>` */
 const SEALED = /^mgs1\.([0-9a-f]{8})\.([\w-]{22})\.(.*)$/s
 const MAC_BYTES = 16
-/** Of one request; more than the longest conversations hold. What is beyond them does not count as sealed. */
-const MAX_CHECKS = 4096
-const MAX_DEPTH = 128
+/** Of one request, or made of one answer; more than the longest conversations hold. */
+const MAX_SEALS = 4096
+/** JSON values in the native blocks of an answer: a hundred tools of an MCP server have 10,000. */
+const ANSWER_VALUES = 50_000
+/** Of a request. Some wires hold a block in two forms, each of which is checked. */
+const REQUEST_VALUES = 100_000
+/** Of all that is sealed in an answer, or checked of a request: pages that a provider read may be files. */
+const CHARACTERS = 16 * 1024 * 1024
 
 type Kind = 'value' | 'block'
 
@@ -40,46 +46,101 @@ export class Seals {
     this.#organization = organization
   }
 
-  /** Seals what `event` holds for its provider alone, in place. */
-  apply(event: Event): void {
-    switch (event.type) {
-      case 'reasoning':
-        if (event.signature !== undefined) event.signature = this.#sealed('value', event.signature, event.signature)
-        if (event.data !== undefined) event.data = this.#sealed('value', event.data, event.data)
-        return
-      case 'tool':
-        if (event.signature !== undefined) event.signature = this.#sealed('value', event.signature, event.signature)
-        return
-      case 'native': {
-        const { provider, block } = event
-        const content = contentOf(provider, block)
-        if (content !== undefined) event.block = { ...block, seal: this.#sealed('block', content, provider) }
-      }
-    }
+  /** For the events of one answer. */
+  answer(): AnswerSeals {
+    return new AnswerSeals(this.#keys, this.#organization)
   }
 
   /** For the seals of one request. */
   check(): SealCheck {
     return new Checks(this.#keys, this.#organization)
   }
+}
 
-  #sealed(kind: Kind, content: string, shown: string): string {
-    const key = this.#keys.newest
-    return `mgs1.${key.version}.${macOf(key, kind, this.#organization, content).toString('base64url')}.${shown}`
+/** Seals one answer. What is beyond its bounds goes out without a seal, so it comes back as nothing. */
+export class AnswerSeals {
+  readonly #keys: SealKeys
+  readonly #organization: string
+  #left = MAX_SEALS
+  #work: WorkLeft | undefined
+
+  constructor(keys: SealKeys, organization: string) {
+    this.#keys = keys
+    this.#organization = organization
+  }
+
+  /** Seals what `event` holds for its provider alone, in place. */
+  apply(event: Event): void {
+    switch (event.type) {
+      case 'reasoning':
+        if (event.signature !== undefined) event.signature = this.#value(event.signature)
+        if (event.data !== undefined) event.data = this.#value(event.data)
+        return
+      case 'tool':
+        if (event.signature !== undefined) event.signature = this.#value(event.signature)
+        return
+      case 'native': {
+        const { provider, block } = event
+        const mac = this.#takes('') && blockMac(this.#keys.newest, this.#organization, provider, block, this.#work!)
+        if (mac) event.block = { ...block, seal: this.#sealed(mac, provider) }
+      }
+    }
+  }
+
+  #value(value: string): string {
+    if (!this.#takes(value)) return value
+    return this.#sealed(valueMac(this.#keys.newest, this.#organization, value), value)
+  }
+
+  #takes(value: string): boolean {
+    this.#work ??= new WorkLeft(ANSWER_VALUES, CHARACTERS)
+    return this.#left-- > 0 && takes(this.#work, value)
+  }
+
+  #sealed(mac: Buffer, shown: string): string {
+    return `mgs1.${this.#keys.newest.version}.${mac.toString('base64url')}.${shown}`
   }
 }
 
-function macOf({ key }: SealKey, kind: Kind, organization: string, content: string): Buffer {
-  const mac = createHmac('sha256', key).update(`${kind}\0${organization}\0${content}`)
-  return mac.digest().subarray(0, MAC_BYTES)
+const begun = ({ key }: SealKey, kind: Kind, organization: string): Hmac =>
+  createHmac('sha256', key).update(`${kind}\0${organization}\0`)
+const ended = (mac: Hmac): Buffer => mac.digest().subarray(0, MAC_BYTES)
+
+const valueMac = (key: SealKey, organization: string, value: string): Buffer =>
+  ended(begun(key, 'value', organization).update(value))
+
+/** Clients may write members in another order. Undefined for a block that nests too deep, or is beyond `work`. */
+function blockMac(
+  key: SealKey,
+  organization: string,
+  provider: string,
+  block: Readonly<Json>,
+  work: WorkLeft,
+  without?: readonly string[],
+): Buffer | undefined {
+  const mac = begun(key, 'block', organization).update(`${provider}\0`)
+  return writeCanonical(block, mac, work, without) ? ended(mac) : undefined
 }
+
+/** To encode and hash others than ASCII takes longer. */
+function takes(work: WorkLeft, text: string): boolean {
+  if (text.length > work.characters) return false
+  const bytes = Buffer.byteLength(text)
+  return work.takes(bytes === text.length ? bytes : 2 * bytes)
+}
+
+/** Members that the gateway adds to a block. */
+const ADDED = ['seal', 'provider']
 
 /** Few requests hold any seal: nothing is made before the first one. */
 class Checks implements SealCheck {
   readonly #keys: SealKeys
   readonly #organization: string
-  #left = MAX_CHECKS
+  #left = MAX_SEALS
+  #work: WorkLeft | undefined
   #known: Map<string, string | undefined> | undefined
+  /** Providers of blocks: the body of a request and its chat form may share them. */
+  #blocks: Map<Readonly<Json>, string | undefined> | undefined
 
   constructor(keys: SealKeys, organization: string) {
     this.#keys = keys
@@ -87,55 +148,50 @@ class Checks implements SealCheck {
   }
 
   value(sealed: string): string | undefined {
+    if (!this.#takes(sealed)) return undefined
     this.#known ??= new Map()
     const key = textKey(sealed)
     if (!this.#known.has(key)) {
-      const shown = this.#open('value', sealed, shown => shown)
+      const shown = this.#open(sealed, (key, shown) => valueMac(key, this.#organization, shown))
       this.#known.set(key, shown)
     }
     return this.#known.get(key)
   }
 
-  block({ seal, ...block }: Readonly<Json>): Json | undefined {
-    if (typeof seal !== 'string') return undefined
-    const { provider: named, ...rest } = block
-    const provider = this.#open('block', seal, shown => contentOf(shown, rest))
-    return provider !== undefined && (named ?? provider) === provider ? block : undefined
+  block(whole: Readonly<Json>): Json | undefined {
+    if (typeof whole.seal !== 'string') return undefined
+    this.#blocks ??= new Map()
+    if (!this.#blocks.has(whole)) this.#blocks.set(whole, this.#providerOf(whole, whole.seal))
+    const provider = this.#blocks.get(whole)
+    if (provider === undefined) return undefined
+    const { seal: _, ...block } = whole
+    return (block.provider ?? provider) === provider ? block : undefined
   }
 
-  #open(kind: Kind, sealed: string, content: (shown: string) => string | undefined): string | undefined {
+  #providerOf(block: Readonly<Json>, seal: string): string | undefined {
+    if (!this.#takes(seal)) return undefined
+    return this.#open(seal, (key, shown) => blockMac(key, this.#organization, shown, block, this.#work!, ADDED))
+  }
+
+  /** Each time: a text is hashed to find it among those that were checked. */
+  #takes(sealed: string): boolean {
+    this.#work ??= new WorkLeft(REQUEST_VALUES, CHARACTERS)
+    return takes(this.#work, sealed)
+  }
+
+  #open(sealed: string, macOf: (key: SealKey, shown: string) => Buffer | undefined): string | undefined {
     const [, version, mac, shown] = SEALED.exec(sealed) ?? []
     const key = version && this.#keys.find(version)
     if (!key || this.#left-- <= 0) return undefined
-    const value = content(shown!)
-    const expected = value === undefined ? undefined : macOf(key, kind, this.#organization, value)
+    const expected = macOf(key, shown!)
     return expected && timingSafeEqual(expected, Buffer.from(mac!, 'base64url')) ? shown : undefined
   }
 }
 
-/** Checks each seal of a request once. */
+/** Checks each seal of a request once. What is beyond its bounds does not count as sealed. */
 export interface SealCheck {
   /** The value, which begins with its provider; undefined where the seal does not hold. */
   value(sealed: string): string | undefined
   /** The block without its seal; undefined where that does not hold. */
   block(block: Readonly<Json>): Json | undefined
-}
-
-/** Clients may write members in another order. Undefined for a block that nests too deeply to be written. */
-function contentOf(provider: string, block: Readonly<Json>): string | undefined {
-  try {
-    return `${provider}\0${JSON.stringify(ordered(block, 0))}`
-  } catch (thrown) {
-    if (thrown instanceof RangeError) return undefined
-    throw thrown
-  }
-}
-
-function ordered(value: unknown, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw new RangeError('too deep')
-  if (Array.isArray(value)) return value.map(item => ordered(item, depth + 1))
-  if (!isObject(value)) return value
-  const names = Object.keys(value).sort()
-  const members = names.map(name => [name, ordered(value[name], depth + 1)])
-  return { members: members.filter(([, member]) => member !== undefined) }
 }

@@ -3,7 +3,7 @@ import { asAnswerError, asError, errors } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
-import type { Seals } from '../core/seals.ts'
+import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import type { Turns } from '../lib/turns.ts'
@@ -40,7 +40,7 @@ interface Reading {
   readonly inTurn: { readonly turns: Turns; readonly tenant: string } | undefined
   /** Of the request's credential. */
   readonly mask: Mask | undefined
-  readonly seals: Seals | undefined
+  readonly seals: AnswerSeals | undefined
 }
 
 type Batch = IteratorResult<readonly Event[]>
@@ -54,7 +54,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #decoder: Decoder
   readonly #lease: MemoryLease
   readonly #mask: AnswerMask | undefined
-  readonly #seals: Seals | undefined
+  readonly #seals: AnswerSeals | undefined
   readonly #inTurn: Reading['inTurn']
   readonly #tally: Tally
   #leased = 0

@@ -88,7 +88,7 @@ export function dispatch(
         isHeld: call.isWhole || ex.endpoint.codec.holdsAnswers === true,
         inTurn,
         mask,
-        seals: ex.policy?.seals,
+        seals: ex.policy?.seals.answer(),
       })
       await answer.commit(call.isWhole)
       return { answer, reading, incoming, lease, mask }

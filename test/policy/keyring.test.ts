@@ -154,13 +154,13 @@ t.test('a seal of what clients hold is of one organization, one provider and one
   const own = new Seals(keys.seals, 'org')
   const thought = (seals: Seals, signature: string): string => {
     const event: Event = { type: 'reasoning', choice: 0, text: '', signature }
-    seals.apply(event)
+    seals.answer().apply(event)
     return event.signature!
   }
   const block = { type: 'call', input: { b: [1, { c: null }], a: 'x' }, n: 1.5 }
   const blockOf = (seals: Seals, provider = 'acme') => {
     const event: Event = { type: 'native', choice: 0, provider, block }
-    seals.apply(event)
+    seals.answer().apply(event)
     return event.block
   }
   const sealed = thought(own, 'acme:value.of:it')
