@@ -23,6 +23,9 @@ const ONLY = new RegExp(process.env.WAIT_ONLY ?? '')
 const times = (text: string, count: number) => text.repeat(count)
 const listed = (text: string, count: number) => `[${times(`${text},`, count - 1)}${text}]`
 const names = (count: number) => `{${Array.from({ length: count }, (_, at) => `"n${at}":${at}`).join()}}`
+/** Objects by names that are out of order. */
+const members = (count: number) =>
+  `{${Array.from({ length: count }, (_, at) => `"k${(at * 7919) % 1000}":{"a":1}`).join()}}`
 const quoted = (text: string) => JSON.stringify(text)
 
 /** What an answer holds, as JSON text. */
@@ -31,6 +34,8 @@ interface Content {
   readonly reasoning?: string
   /** Arguments of calls of `f`. */
   readonly calls?: readonly string[]
+  /** Input of calls of the provider's own tools, on wires that have blocks for these. */
+  readonly native?: readonly string[]
   /** Base64 of images. */
   readonly images?: readonly string[]
   /** Beside all that the wire knows. */
@@ -66,10 +71,11 @@ const wires: Record<string, { base: string; answer(content: Content): string }> 
   'anthropic.messages': {
     base: '/v1',
     answer(content) {
-      const { text = '"a"', reasoning, calls = [] } = content
+      const { text = '"a"', reasoning, calls = [], native = [] } = content
+      const own = native.map(input => `{"type":"server_tool_use","id":"s","name":"web_search","input":${input}}`)
       const thought = reasoning ? [`{"type":"thinking","thinking":${reasoning},"signature":"abcd"}`] : []
       const said = calls.map((args, at) => `{"type":"tool_use","id":"c${at}","name":"f","input":${args}}`)
-      const blocks = joined(thought, [`{"type":"text","text":${text}}`], said)
+      const blocks = joined(thought, own, [`{"type":"text","text":${text}}`], said)
       const head =
         '"id":"m","type":"message","role":"assistant","model":"x","usage":{"input_tokens":9,"output_tokens":9}'
       const reason = said.length > 0 ? 'tool_use' : 'end_turn'
@@ -79,11 +85,12 @@ const wires: Record<string, { base: string; answer(content: Content): string }> 
   'gemini.generate': {
     base: '/v1beta',
     answer(content) {
-      const { text = '"a"', reasoning, calls = [], images = [] } = content
+      const { text = '"a"', reasoning, calls = [], native = [], images = [] } = content
+      const own = native.map(args => `{"toolCall":{"toolType":"GOOGLE_MAPS","args":${args},"id":"s"}}`)
       const thought = reasoning ? [`{"text":${reasoning},"thought":true}`] : []
       const said = calls.map(args => `{"functionCall":{"name":"f","args":${args}}}`)
       const made = images.map(base64 => `{"inlineData":{"mimeType":"image/png","data":"${base64}"}}`)
-      const parts = joined(thought, [`{"text":${text}}`], said, made)
+      const parts = joined(thought, own, [`{"text":${text}}`], said, made)
       const counts = '"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":9,"totalTokenCount":18}'
       return `{"candidates":[{"content":{"role":"model","parts":[${parts}]},"finishReason":"STOP"}],${counts}${extraOf(content)}}`
     },
@@ -91,7 +98,10 @@ const wires: Record<string, { base: string; answer(content: Content): string }> 
   'openai.responses': {
     base: '/v1',
     answer(content) {
-      const { text = '"a"', reasoning, calls = [], images = [] } = content
+      const { text = '"a"', reasoning, calls = [], native = [], images = [] } = content
+      const own = native.map(
+        tools => `{"type":"mcp_list_tools","id":"l","server_label":"s","tools":[{"name":"t","input_schema":${tools}}]}`,
+      )
       const thought = reasoning
         ? [`{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":${reasoning}}]}`]
         : []
@@ -103,7 +113,7 @@ const wires: Record<string, { base: string; answer(content: Content): string }> 
         base64 => `{"type":"image_generation_call","id":"i","status":"completed","result":"${base64}"}`,
       )
       const message = `{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":${text},"annotations":[]}]}`
-      const output = joined(thought, [message], said, made)
+      const output = joined(thought, own, [message], said, made)
       const head =
         '"id":"r","object":"response","status":"completed","model":"x","usage":{"input_tokens":9,"output_tokens":9,"total_tokens":18}'
       return `{${head},"output":[${output}]${extraOf(content)}}`
@@ -149,6 +159,10 @@ const contents: Record<string, () => Content> = {
   'arguments with 32,000 names': () => ({ calls: [names(32_000)] }),
   'arguments with 99,000 names': () => ({ calls: [names(99_000)] }),
   'arguments with 4 MB of text': () => ({ calls: [`{"a":"${times('a', 4_000_000)}"}`] }),
+  'a native block of 230,000 objects': () => ({ native: [`{"a":${listed(members(980), 235)}}`] }),
+  '9,900 native blocks of 20 objects': () => ({ native: Array.from({ length: 9900 }, () => members(20)) }),
+  'a native block of 48,000 values': () => ({ native: [`{"a":${listed(members(200), 120)}}`] }),
+  'a native block of 7 MB': () => ({ native: [`{"a":"${times('abcd', 1_750_000)}"}`] }),
   '500,000 numbers in what is ignored': () => ({ extra: listed('1', 499_000) }),
   '28 MB of short texts': () => ({ extra: listed(`"${times('a', 60)}"`, 440_000) }),
 }
