@@ -36,7 +36,7 @@ const text = fc.oneof(
   fc
     .tuple(
       fc.constantFrom('a', '"', 'é', '日', '\u{1f600}a', '\ud83da', '\u0001'),
-      fc.constantFrom(62, 63, 64, 8190, 8191, 8192, 40_000),
+      fc.constantFrom(62, 63, 64, 8191, 8192, 20_000),
     )
     .map(([unit, length]) => `${'a'.repeat(length)}${unit.repeat(2)}`),
 )
@@ -57,7 +57,7 @@ t.test('any JSON is written as it was for the seals that clients hold', async t 
     fc.property(json.object, value => {
       t.equal(written(value as Json), form(value))
     }),
-    { numRuns: runs(3000) },
+    { numRuns: runs(600) },
   )
   t.equal(written({ b: [1, { c: null }], a: 'x' }), '{"members":[["a","x"],["b",[1,{"members":[["c",null]]}]]]}')
 })
