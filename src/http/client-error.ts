@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import { requestId } from '../lib/id.ts'
-import { isClosing, stopListening } from './closing.ts'
+import { stopListening } from './closing.ts'
 import type { Connection } from './connection.ts'
 import type { InFlightRequest } from './in-flight-requests.ts'
 import { rawAnswer } from './raw-answer.ts'
@@ -21,7 +21,8 @@ export function answerClientError(
   { socket, connection, requests }: Broken,
   cors: readonly string[],
 ): void {
-  if (isClosing(socket)) return
+  // The last request may be what is broken.
+  if (connection.isOver() && requests.every(({ sink }) => sink.received)) return
   if (!socket.writable || cause.code === 'ECONNRESET') {
     socket.destroy()
     return
@@ -34,7 +35,7 @@ export function answerClientError(
     broken.guard.abort(error)
   } else if (broken) socket.destroy()
   else {
-    connection.ended = true
+    connection.end()
     connection.afterAnswers(() => {
       stopListening(socket)
       if (socket.writable) refuse(socket, error, cors)

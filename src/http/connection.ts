@@ -8,6 +8,8 @@ const MAX_REQUESTS = 1_000
 const AT_ONCE = 8
 /** Requests without an answer, those that wait included. */
 export const MAX_UNANSWERED = 128
+/** What may come behind the last request: `node:http` keeps 1.7 kB for each, until the connection is closed. */
+const MAX_BEHIND = 256
 
 /** Counts its requests and their answers. */
 export class Connection {
@@ -16,11 +18,23 @@ export class Connection {
   #carried = 0
   #serving = 0
   #whenAnswered: (() => void)[] = []
-  /** Its last request is here: what comes behind that is not served. */
-  ended = false
+  #ended = false
+  #behind = 0
 
   constructor(socket: Socket) {
     this.#socket = socket
+  }
+
+  /** Its last request is here, or what is none. */
+  end(): void {
+    this.#ended = true
+  }
+
+  /** To be called for whatever comes: whether it comes behind the end. Of so much the socket is destroyed. */
+  isOver(): boolean {
+    if (!this.#ended && !isClosing(this.#socket)) return false
+    if (++this.#behind > MAX_BEHIND) this.#socket.destroy()
+    return true
   }
 
   /** Counts a request; returns how many more there may be, negative beyond the limit. */
@@ -35,7 +49,7 @@ export class Connection {
 
   /** Calls `serve`, which answers with `res`: at once, or when enough answers before it have left. */
   take(res: ServerResponse, serve: () => void): void {
-    if (this.#serving < AT_ONCE) this.#serve(res, serve)
+    if (this.#serving < AT_ONCE && this.#waiting.length === 0) this.#serve(res, serve)
     else this.#waiting.push({ res, serve })
   }
 

@@ -11,7 +11,6 @@ import type { Route, Snapshot } from '../core/snapshot.ts'
 import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
-import { isClosing } from './closing.ts'
 import { MAX_UNANSWERED } from './connection.ts'
 import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
@@ -94,9 +93,7 @@ export class Listener {
     const serve = (req: IncomingMessage, res: ServerResponse) => this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
-    this.#server.on('checkExpectation', (req, res) => {
-      if (!isClosing(req.socket)) this.#refuse(req, res, expectation(), true)
-    })
+    this.#server.on('checkExpectation', (req, res) => this.#refuseLast(req, res, expectation()))
     this.#server.on('upgrade', (req, socket: Socket, head) => this.#upgrade({ req, socket, head }))
     this.#server.on('clientError', (cause, socket: Socket) =>
       answerClientError(
@@ -194,12 +191,19 @@ export class Listener {
 
   #serve(req: IncomingMessage, res: ServerResponse): void {
     const connection = this.#connections.of(req.socket)
-    const left = connection.carry()
-    if (left < 0 || connection.ended || isClosing(req.socket)) return
-    connection.ended = connection.unanswered + 1 >= MAX_UNANSWERED
-    if (connection.ended)
-      connection.take(res, () => this.#refuse(req, res, errors.tooManyPipelined(MAX_UNANSWERED), true))
-    else connection.take(res, () => this.#begin(req, res, left === 0))
+    if (connection.isOver()) return
+    const isLast = connection.carry() === 0
+    if (isLast) connection.end()
+    if (connection.unanswered + 1 < MAX_UNANSWERED) connection.take(res, () => this.#begin(req, res, isLast))
+    else this.#refuseLast(req, res, errors.tooManyPipelined(MAX_UNANSWERED))
+  }
+
+  /** Nothing behind this request is served, and all before it. */
+  #refuseLast(req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
+    const connection = this.#connections.of(req.socket)
+    if (connection.isOver()) return
+    connection.end()
+    connection.take(res, () => this.#refuse(req, res, error, true))
   }
 
   /** `isLast`: the connection may carry no more requests. */
@@ -253,7 +257,11 @@ export class Listener {
       route,
       ex,
       signal,
-      new HttpSink(req, res, { requestId: ex.id, last, stallMs: writeStall, fixed, guard }),
+      new HttpSink(req, res, {
+        ...{ requestId: ex.id, last, stallMs: writeStall, fixed },
+        // Listings are kept for all.
+        guard: endpoint.operation && guard,
+      }),
       guard,
     )
   }
