@@ -59,7 +59,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
-    if (ex.failure) await fail(writer, ex.failure, sink)
+    if (ex.failure) await fail(ex, writer, ex.failure, sink)
     else {
       const closing = writer.conclude?.()
       if (closing) await closing
@@ -74,7 +74,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     const error = asError(ex.signal.reason ?? thrown)
     ex.failure = error
     ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
-    if (started || sink.begun) await fail(encoder ?? codec.encoder(ex), error, sink)
+    if (started || sink.begun) await fail(ex, encoder ?? codec.encoder(ex), error, sink)
     else refuse(route, ex, error, sink)
   }
   ex.timings.end = performance.now()
@@ -95,11 +95,15 @@ function untilError(batch: readonly Event[]): readonly Event[] {
 
 const isInSteps = (out: Encoded): out is ByteSteps => typeof out === 'object' && 'next' in out
 
-async function fail(encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
+async function fail(ex: Exchange, encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
   await encoder.conclude?.(error)
   const last = encoder.fail(error)
-  if (last === undefined) sink.destroy()
-  else await sink.end(isInSteps(last) ? await inTurns(last) : last)
+  if (last === undefined) {
+    sink.destroy()
+    return
+  }
+  const ended = sink.end(isInSteps(last) ? await inTurns(last) : last)
+  if (ended) await stall(ex, ended)
 }
 
 function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {

@@ -45,8 +45,13 @@ export class BodyGuard {
 
   /** Acquires memory for what is made of the body, until `release`. Throws 529 when the budget is exhausted. */
   take(bytes: number): void {
+    if (!this.holds(bytes)) throw errors.overloaded()
+  }
+
+  /** The same for what is here already; false, and takes nothing, where there is no room for it. */
+  holds(bytes: number): boolean {
     this.#lease ??= this.#budget.lease(this.#tenant())
-    if (!this.#lease.grow(bytes)) throw errors.overloaded()
+    return this.#lease.grow(bytes)
   }
 
   end(): void {

@@ -15,6 +15,8 @@ const LARGE = 4096
 const LARGE_ANSWER = 1024 * 1024
 /** Bytes of a whole answer from which its client gets it piece by piece, and those of a piece. */
 const PIECE = 64 * 1024
+/** In which a client that is not too slow takes two pieces. */
+const MIN_WINDOW_MS = 32_000
 const REQUEST_TIMEOUT = 408
 const NO_CONTENT = 204
 const EVENT_STREAM = 'text/event-stream'
@@ -48,8 +50,8 @@ interface AnswerOptions {
   readonly stallMs: number
   /** Headers that every answer gets. */
   readonly fixed: readonly string[]
-  /** Takes memory for an answer that its client has yet to take. */
-  readonly guard: BodyGuard
+  /** Takes memory for what its client has yet to take; undefined where that is kept in any case. */
+  readonly guard: BodyGuard | undefined
 }
 
 /** The way out of an answer that is not a WebSocket. */
@@ -69,9 +71,10 @@ export class HttpSink implements ServedSink {
   #released = false
   /** The answer is a stream of chunks (RFC 9112 section 7.1), which are framed here. */
   #chunked = false
-  /** Of a whole answer that its client gets piece by piece. */
+  /** The client gets the rest of the answer piece by piece. */
+  #pacing = false
   #rate: RateWindow | undefined
-  readonly #guard: BodyGuard
+  readonly #guard: BodyGuard | undefined
 
   constructor(req: IncomingMessage, res: ServerResponse, { requestId, last, stallMs, fixed, guard }: AnswerOptions) {
     this.#req = req
@@ -156,18 +159,23 @@ export class HttpSink implements ServedSink {
 
   end(last: string | Buffer | readonly Buffer[] = ''): Promise<void> | undefined {
     if (typeof last === 'string' && last.length > LARGE_ANSWER) return this.#endLarge(last)
-    if (!this.begun) return this.#endWhole(last)
-    if (!isList(last) && last.length <= PIECE) {
-      this.#end(last)
-      return undefined
+    const length = isList(last) ? sizeOf(last) : Buffer.byteLength(last)
+    const isWhole = !this.begun
+    if (isWhole) {
+      // RFC 9110 section 8.6.
+      if (this.#status !== NO_CONTENT) this.#headers.push('content-length', length)
+      this.#res.writeHead(this.#status, this.#headers)
     }
-    const drained = this.write(last)
-    this.#end('')
-    return drained
+    if (length > PIECE) return this.#endPaced(piecesOf(last), length, isWhole)
+    this.#end(isList(last) ? Buffer.concat(last) : last)
+    return undefined
   }
 
   check(now: number): void {
-    if (this.#rate?.isSlow(now)) this.destroy()
+    // Behind another answer it has no socket yet.
+    if (!this.#pacing || !this.#res.socket) return
+    this.#rate ??= new RateWindow(Math.max(this.#stallMs, MIN_WINDOW_MS), now)
+    if (this.#rate.isSlow(now)) this.destroy()
   }
 
   /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */
@@ -178,35 +186,25 @@ export class HttpSink implements ServedSink {
     await this.end(bytes)
   }
 
-  /** Nothing has been said before. */
-  #endWhole(answer: string | Buffer | readonly Buffer[]): Promise<void> | undefined {
-    const length = isList(answer) ? sizeOf(answer) : Buffer.byteLength(answer)
-    // RFC 9110 section 8.6.
-    if (this.#status !== NO_CONTENT) this.#headers.push('content-length', length)
-    this.#res.writeHead(this.#status, this.#headers)
-    if (length > PIECE) return this.#endPaced(piecesOf(answer), length)
-    this.#end(isList(answer) ? this.#allButLast(answer) : answer)
-    return undefined
-  }
-
-  /** The client gets a piece when it has taken the one before, and its organization's memory holds the rest. */
-  async #endPaced(pieces: readonly Buffer[], length: number): Promise<void> {
-    try {
-      this.#guard.take(length)
-    } catch {
+  /**
+   * The client gets a piece when it has taken the one before, and the rest counts as memory. Where there is no room for it a
+   * whole answer goes out all the same, since it had room until now; the end of a stream, which repeats it, does not.
+   */
+  async #endPaced(pieces: readonly Buffer[], length: number, isWhole: boolean): Promise<void> {
+    if (this.#guard && !this.#guard.holds(length) && !isWhole) {
       this.destroy()
       return
     }
-    this.#rate = new RateWindow(this.#stallMs, performance.now())
+    this.#pacing = true
     for (const piece of pieces) {
       for (let at = 0; at < piece.length && !this.#res.destroyed; at += PIECE) {
         const part = piece.subarray(at, at + PIECE)
+        this.#rate?.moved(part.length)
         const drained = this.write(part)
         if (drained) await drained
-        this.#rate.moved(part.length)
       }
     }
-    this.#rate = undefined
+    this.#pacing = false
     if (!this.#res.destroyed) this.#end('')
   }
 
@@ -233,12 +231,6 @@ export class HttpSink implements ServedSink {
       this.#res.off('socket', begin)
       this.#res.socket?.setTimeout(0)
     }
-  }
-
-  /** The socket gets them in one write with the last, which is returned. */
-  #allButLast(pieces: readonly Buffer[]): Buffer {
-    for (const piece of pieces.slice(0, -1)) this.#res.write(piece)
-    return pieces.at(-1)!
   }
 
   destroy(): void {
