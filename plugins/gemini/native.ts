@@ -146,6 +146,14 @@ function checkPaid(
     const denied = names.find(name => !allowed.some(entry => fits(entry, name)))
     if (denied !== undefined) throw errors.ownKeyOnly(`tools[${i}].${denied}`)
   }
+  const { systemInstruction: system } = sent
+  for (const [i, part] of (isObject(system) ? listIn(system.parts) : []).entries()) {
+    // Money is held for their text alone.
+    const isDenied = (name: string) =>
+      name !== 'text' && !nativeFields.some(entry => fits(entry, `systemInstruction.parts.${name}`))
+    const denied = isObject(part) ? Object.keys(part).find(name => isPresent(part[name]) && isDenied(name)) : undefined
+    if (denied !== undefined) throw errors.ownKeyOnly(`systemInstruction.parts[${i}].${denied}`)
+  }
   for (const [i, content] of listIn(sent.contents).entries()) {
     const parts = isObject(content) ? listIn(content.parts) : []
     for (const [j, part] of parts.entries()) {

@@ -188,6 +188,10 @@ const filmed = (more: Json): Json => ({
   contents: [{ role: 'user', parts: [{ text: 'Hi' }, { fileData: { fileUri: 'https://youtu.be/x' }, ...more }] }],
 })
 
+const film = { mimeType: 'video/mp4', fileUri: 'gs://bucket/film.mp4' }
+/** A system instruction of a text, and of another part. */
+const instructed = (part: Json): Json => ({ systemInstruction: { parts: [{ text: 'Be brief' }, part] } })
+
 t.test('the operator pays for tokens and searches alone', t => {
   const rows: [body: Json, param: string][] = [
     [{ tools: [f, { googleMaps: {} }] }, 'tools[1].googleMaps'],
@@ -198,6 +202,10 @@ t.test('the operator pays for tokens and searches alone', t => {
     [filmed({ videoMetadata: { fps: 24 } }), 'contents[0].parts[1].videoMetadata.fps'],
     [filmed({ videoMetadata: { fps: '2' } }), 'contents[0].parts[1].videoMetadata.fps'],
     [filmed({ later: { paid: true } }), 'contents[0].parts[1].later'],
+    [instructed({ fileData: film }), 'systemInstruction.parts[1].fileData'],
+    [instructed({ text: 'a', videoMetadata: { fps: 24 } }), 'systemInstruction.parts[1].videoMetadata'],
+    [instructed({ inlineData: { mimeType: 'image/png', data: 'AA==' } }), 'systemInstruction.parts[1].inlineData'],
+    [instructed({ text: 'a', mediaResolution: {} }), 'systemInstruction.parts[1].mediaResolution'],
   ]
   for (const [body, param] of rows) {
     const given = { contents: [hi], ...body }
@@ -205,6 +213,10 @@ t.test('the operator pays for tokens and searches alone', t => {
     t.strictSame(sent(given, own), { ...given, ...OFF }, 'who pays the provider decides alone')
   }
   t.match(sent(filmed({ videoMetadata: { fps: 0.5 } })), { contents: [{}] }, 'fewer images than are held for')
+  const silent = instructed({ text: 'a', fileData: null })
+  t.match(sent({ contents: [hi], ...silent }), silent, 'what says nothing costs nothing')
+  const shown = { contents: [hi], ...instructed({ fileData: film }) }
+  t.match(sent(shown, to({}, { provider: { nativeFields: ['systemInstruction.parts.fileData'] } })), shown)
   const fast = filmed({ videoMetadata: { fps: 24 } })
   t.match(sent(fast, to({}, { provider: { nativeFields: ['parts.videoMetadata.*'] } })), fast)
   const allowed = to({}, { provider: { nativeFields: ['store'], nativeTools: ['google*'] } })
