@@ -1,4 +1,5 @@
 /** The façade: the only module that plugins import. */
+export { definitionIn, isReference, type PlacedTool, toolsAdded, toolsIn } from './codecs/messages/tools-in.ts'
 export {
   ANSWER_BOUNDS,
   type AnswerBounds,

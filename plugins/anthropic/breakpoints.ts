@@ -4,7 +4,7 @@ import { errors } from '../../src/plugin.ts'
 const MAX_BREAKPOINTS = 4
 
 /**
- * Throws 400 when more blocks than the wire allows have a `cache_control`. Values that are not lists of blocks count as
+ * Throws 400 when more tools and blocks than the wire allows have a `cache_control`. Values that are not lists of blocks count as
  * none.
  */
 export function checkBreakpoints(...lists: readonly unknown[]): void {

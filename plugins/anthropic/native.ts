@@ -2,7 +2,7 @@
  * A client's own Messages body, for a provider of the same wire: only necessary changes, so that no field is lost
  * (docs/contract.md#messages).
  */
-import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, errors, type Json, type Target, toolsIn, type WireRequest } from '../../src/plugin.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
@@ -14,7 +14,7 @@ import { betasOf } from './betas.ts'
 import { checkBreakpoints, hasBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
 import { type NativeTurn, nativeTurns } from './native-turns.ts'
-import { checkTurns, onOperator } from './operator-pays.ts'
+import { checkTools, checkTurns, onOperator } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { isResult, isThought } from './turns.ts'
 
@@ -40,7 +40,10 @@ export function native(
     throw errors.unpriced(target.mapping.model.id, target.provider.id, 'fast answers of ').with({ failover: true })
   }
   const operatorPays = !paysItself(target)
-  if (operatorPays) checkTurns(body.messages as Json[], target)
+  if (operatorPays) {
+    checkTurns(body.messages as Json[], target)
+    checkTools(body, target)
+  }
   const { messages, system } = nativeTurns(body.messages as Json[], target)
   const given: Json = { ...body, model: target.mapping.externalId, messages }
   for (const name of NOT_OF_MESSAGES) delete given[name]
@@ -66,9 +69,10 @@ export function native(
   const tier = tierOf(sent.service_tier, target)
   if (tier === undefined) delete sent.service_tier
   else sent.service_tier = tier
-  const isMarked = sent.cache_control != null || hasBreakpoints(sent.tools, sent.system, messages)
+  const tools = toolsIn(sent).map(({ tool }) => tool)
+  const isMarked = sent.cache_control != null || hasBreakpoints(tools, sent.system, messages)
   if (input.auto_cached && !isMarked) markPrefix(sent)
-  else checkBreakpoints(sent.tools, sent.system, messages)
+  else checkBreakpoints(tools, sent.system, messages)
   if (stream) sent.stream = true
   else delete sent.stream
   const headers = betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER]))

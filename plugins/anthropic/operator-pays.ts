@@ -3,7 +3,18 @@
  * searches, which mappings price. The operator may allow more with `native_fields` and `native_tools` of a manifest. A
  * caller with its own key is not limited.
  */
-import { errors, isObject, type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
+import {
+  definitionIn,
+  errors,
+  isObject,
+  isReference,
+  type Json,
+  listIn,
+  type Target,
+  textIn,
+  toolsAdded,
+  toolsIn,
+} from '../../src/plugin.ts'
 import { fits, isPresent } from '../shared/operator-pays.ts'
 
 /** Fields of the body. Fields that only the gateway uses are not sent at all. */
@@ -60,25 +71,31 @@ const BLOCKS: ReadonlySet<string> = new Set([
  * target with the caller's own key may still accept it.
  */
 export function onOperator(sent: Json, target: Target): Json {
-  const { nativeFields = [], nativeTools = [] } = target.provider
+  const { nativeFields = [] } = target.provider
   const allowed = { ...sent }
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
     if (isPresent(value)) throw errors.ownKeyOnly(name)
     delete allowed[name]
   }
+  return allowed
+}
+
+/** Throws the same for tools of the client's body, declared or defined by a turn; a turn may also refer to one by name. */
+export function checkTools(body: Readonly<Json>, { provider: { nativeTools = [] } }: Target): void {
+  const unread = toolsAdded(body).find(added => !definitionIn(added) && !isReference(added))
+  if (unread) throw errors.ownKeyOnly(unread.at)
   const types = [...TOOLS, ...nativeTools]
   const isAllowed = (type: string) => types.some(entry => fits(entry, type))
-  for (const [i, tool] of listIn(sent.tools).entries()) {
+  for (const { tool, at } of toolsIn(body)) {
     if (!isObject(tool)) continue
-    if (!isAllowed(textIn(tool.type) ?? 'custom')) throw errors.ownKeyOnly(`tools[${i}].type`)
+    if (!isAllowed(textIn(tool.type) ?? 'custom')) throw errors.ownKeyOnly(`${at}.type`)
     const callers = listIn(tool.allowed_callers)
     // Code that calls tools runs at the provider.
     if (!callers.every(caller => caller === 'direct' || isAllowed(textIn(caller) ?? ''))) {
-      throw errors.ownKeyOnly(`tools[${i}].allowed_callers`)
+      throw errors.ownKeyOnly(`${at}.allowed_callers`)
     }
   }
-  return allowed
 }
 
 /** Throws the same for blocks of the client's own turns. Provider blocks in assistant turns are sealed. */

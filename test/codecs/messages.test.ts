@@ -121,6 +121,39 @@ t.test('a body of the other format is refused with its field and its endpoint', 
   t.strictSame(anthropicMessages.error(refusal(body({ n: 1 }))).error.type, 'invalid_request_error')
 })
 
+/** A body with a turn for each tool that it defines. */
+const defining = (...definitions: Json[]): Json => ({
+  messages: [
+    { role: 'user', content: 'Hi' },
+    ...definitions.map(definition => ({
+      role: 'system',
+      content: [{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }],
+    })),
+  ],
+})
+
+t.test('searches that a turn defines are asked for as those of the request, as one', t => {
+  const search = { type: 'web_search_20250305', name: 'web_search' }
+  const mine = { name: 'f', input_schema: {} }
+  const rows: [fields: Json, tools: Json[] | undefined][] = [
+    [defining(mine, { type: 'bash_20250124', name: 'bash' }), undefined],
+    [defining(search), [{ type: 'web_search' }]],
+    [defining({ ...search, max_uses: 3 }, mine, { ...search, max_uses: 4 }), [{ type: 'web_search', max_uses: 7 }]],
+    [
+      { ...defining({ ...search, max_uses: 3 }), tools: [mine, { ...search, max_uses: 2, allowed_domains: ['a.b'] }] },
+      [
+        { type: 'function', function: { name: 'f', parameters: {} } },
+        { type: 'web_search', allowed_domains: ['a.b'], max_uses: 5 },
+      ],
+    ],
+    [{ ...defining(search), tools: [{ ...search, max_uses: 2 }] }, [{ type: 'web_search' }]],
+  ]
+  for (const [fields, tools] of rows) t.strictSame(decode(body(fields)).tools, tools, JSON.stringify(fields))
+  const chosen = { ...defining(search), tool_choice: { type: 'tool', name: 'web_search' } }
+  t.strictSame(decode(body(chosen)).tool_choice, { type: 'web_search' })
+  t.end()
+})
+
 t.test('what no provider may be asked is refused where the client wrote it', async t => {
   const source = (type: string, fields: Json) => [{ role: 'user', content: [{ type, source: fields }] }]
   const marked = { type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }
@@ -166,6 +199,16 @@ t.test('what no provider may be asked is refused where the client wrote it', asy
       'output_format',
     ],
     [{ tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'x' }] }, 'model_not_supported', 'tools[0].model'],
+    [
+      defining({ type: 'advisor_20260301', name: 'advisor', model: 'x' }),
+      'model_not_supported',
+      'messages[1].content[0].tool.definition.model',
+    ],
+    [
+      defining({ type: 'web_search_20250305', name: 'web_search', max_uses: 'x' }),
+      'invalid_parameters',
+      'messages[1].content[0].tool.definition.max_uses',
+    ],
   ]
   for (const [fields, code, param] of cases) t.strictSame(facts(refusal(body(fields))), { status: 400, code, param })
 })

@@ -88,6 +88,9 @@ t.test("pages that a provider's tools may read are held for", async t => {
   const messages = (...tools: object[]) => messagesNative({ messages: [], tools }, exchange(), 0)
   const gemini = (...tools: object[]) => geminiNative({ contents: [], tools }, undefined, 1, 0)
   const fetches = { type: 'web_fetch_20250910', name: 'web_fetch' }
+  const defined = { type: 'tool_definition', definition: { ...fetches, max_uses: 4 } }
+  const added = (role: string, block: object) =>
+    messagesNative({ messages: [{ role, content: [block] }] }, exchange(), 0)
   const rows: [says: string, native: NativeRequest, pages: number][] = [
     ['no tool', messages(), 0],
     ['a tool of the client', messages({ name: 'web_fetch_mine', input_schema: { type: 'object' } }), 0],
@@ -96,6 +99,13 @@ t.test("pages that a provider's tools may read are held for", async t => {
     ['one at least', messages({ ...fetches, max_uses: 0 }), 1],
     ['as many as are allowed', messages({ ...fetches, max_uses: 4 }), 4],
     ['ten at most', messages({ ...fetches, max_uses: 1e6 }), 10],
+    ['of tools that turns define', added('system', { type: 'tool_addition', tool: defined }), 4],
+    [
+      'of tools in what a turn repeats',
+      added('user', { type: 'compaction', content: 'a', tool_changes: [{ type: 'tool_addition', tool: defined }] }),
+      4,
+    ],
+    ['of a tool that is only named', added('system', { type: 'tool_addition', tool: { name: 'web_fetch' } }), 0],
     ['no tool of Gemini', gemini({ functionDeclarations: [] }, { codeExecution: {} }), 0],
     ['addresses of Gemini', gemini({ urlContext: {} }), 10],
   ]

@@ -40,6 +40,17 @@ const rows: readonly Row[] = [
     anthropicMessages,
     messages(user({ type: 'tool_addition', tool: { name: 'f', description: LONG } })),
   ],
+  [
+    'tools of a summary',
+    anthropicMessages,
+    messages(
+      user({
+        type: 'compaction',
+        content: 'a',
+        tool_changes: [{ type: 'tool_addition', tool: { name: 'f', description: LONG } }],
+      }),
+    ),
+  ],
   ['what a PDF is about', anthropicMessages, messages(user({ type: 'document', source: pdf, context: LONG }))],
   [
     'instructions of a summary',

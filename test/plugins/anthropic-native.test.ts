@@ -172,6 +172,8 @@ t.test(
   async t => {
     const block = (fields: Json) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, fields] }] })
     const tool = { name: 'f', input_schema: {} }
+    const paid = { type: 'code_execution_20250825', name: 'code_execution' }
+    const adds = (definition: Json) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition } })
     const refused: [fields: Json, param: string][] = [
       [{ inference_geo: 'us' }, 'inference_geo'],
       [{ container: 'c1' }, 'container'],
@@ -185,9 +187,20 @@ t.test(
       [{ tools: [{ type: 'came_later_20270101', name: 'x' }] }, 'tools[0].type'],
       [{ tools: [{ ...tool, allowed_callers: ['direct', 'code_execution_20250825'] }] }, 'tools[0].allowed_callers'],
       [block({ type: 'container_upload', file_id: 'f' }), 'messages[0].content[1].type'],
+      [block(adds(paid)), 'messages[0].content[1].tool.definition.type'],
       [
-        block({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'container_upload', file_id: 'f' }] }),
-        'messages[0].content[1].content[0].type',
+        block(adds({ ...tool, allowed_callers: ['code_execution_20250825'] })),
+        'messages[0].content[1].tool.definition.allowed_callers',
+      ],
+      [{ system: [adds(paid)] }, 'system[0].tool.definition.type'],
+      [{ messages: [hi, { role: 'assistant', content: [adds(paid)] }] }, 'messages[1].content[0].tool.definition.type'],
+      [
+        block({ type: 'compaction', content: 'a', tool_changes: [adds(tool), adds(paid)] }),
+        'messages[0].content[1].tool_changes[1].tool.definition.type',
+      ],
+      [
+        block({ type: 'tool_result', tool_use_id: 'a', content: [adds(paid)] }),
+        'messages[0].content[1].content[0].tool.definition.type',
       ],
     ]
     const platform = { ...to(), credential: { ...own.credential!, source: 'platform' as const } }
@@ -218,10 +231,33 @@ t.test(
         for (const name of Object.keys(fields)) t.strictSame(sent[name], body[name], says)
       }
     }
+    const unread: unknown[] = [
+      undefined,
+      [paid],
+      paid,
+      { name: 'f', input_schema: {} },
+      { type: 'tool_definition' },
+      { type: 'tool_reference', name: 'f', definition: paid },
+    ]
+    for (const form of unread) {
+      const body = bodyOf(block({ type: 'tool_addition', tool: form }))
+      const error = { status: 400, code: 'own_key_required', param: 'messages[0].content[1].tool' }
+      for (const at of [platform, wider]) t.throws(() => native(body, at), error, JSON.stringify(form))
+      t.strictSame(native(body, own).body.messages, body.messages)
+    }
     const silent = { mcp_servers: [], container: null, inference_geo: null, came_later: [] }
     t.strictSame(native(bodyOf(silent), platform), native(bodyOf({}), platform), 'what says nothing is left out')
     const free = ['bash_20250124', 'text_editor_20250728', 'web_search_20250305', 'web_fetch_20250910', 'custom', null]
     const tools = free.map(type => ({ ...tool, type, allowed_callers: ['direct'] }))
+    const references = [
+      { name: 'f' },
+      { type: 'tool_reference', name: 'f' },
+      { type: 'mcp_tool_reference', name: 'f', server_name: 's' },
+      { type: 'mcp_toolset_reference', server_name: 's' },
+    ]
+    const content = [...tools.map(adds), ...references.map(tool => ({ type: 'tool_addition', tool }))]
+    const messages = [hi, { role: 'system', content }]
+    t.strictSame(native(bodyOf({ messages }), platform).body.messages, messages)
     t.strictSame(native(bodyOf({ tools }), platform).body.tools, tools)
   },
 )
@@ -259,6 +295,10 @@ t.test('more breakpoints than the wire takes are refused, wherever they stand', 
     bodyOf({ tools: [{ name: 'f', input_schema: {}, ...mark }], system: [text], messages: [{ role: 'user', content }] })
   t.doesNotThrow(() => native(marked([found])))
   const refusal = { status: 400, code: 'invalid_parameters', param: 'cache_control', message: /sets 5 .* at most 4/ }
+  const definition = { name: 'g', input_schema: {}, ...mark }
+  const added = (more: Json) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition }, ...more })
+  t.doesNotThrow(() => native(marked([added(mark)])))
+  t.throws(() => native(marked([added({}), added(mark)])), refusal, 'also of tools that turns define')
   t.throws(() => native(marked([text, found])), refusal)
   t.doesNotThrow(() => native(bodyOf({ system: 'text', tools: null, messages: [hi] })))
 })

@@ -5,6 +5,7 @@ import type { Json } from '../../core/json.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { type Validator, validator } from '../validate.ts'
 import { anyBlock, blockSchemas, customTool, fields, type MessagesRequest, message, setting, tool } from './schema.ts'
+import { toolsIn } from './tools-in.ts'
 
 const MAX_ISSUES = 12
 
@@ -40,7 +41,7 @@ export function checkRequest(body: unknown): MessagesRequest {
       })
     }
     checkBlocks(system, 'system', issues)
-    if (Array.isArray(tools)) each(tools, 'tools', issues, checkTool)
+    for (const { tool, at } of toolsIn({ tools, system, messages })) checkTool(tool, at, issues)
   }
   issues.refuse()
   return body as MessagesRequest

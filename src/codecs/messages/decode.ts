@@ -10,19 +10,21 @@ import { refuseOpenAiShape } from './openai-shape.ts'
 import { markOf, partsOf } from './parts.ts'
 import type { MessagesRequest, MessagesTool } from './schema.ts'
 import { refuseThread } from './thread.ts'
+import { toolsIn } from './tools-in.ts'
 
 /** Throws a 400 that names invalid fields. Drops fields without a chat form: `native` sends them. */
 export function decode(body: unknown): ChatRequest {
   refuseThread(body)
   refuseOpenAiShape(body)
   const given = checkRequest(body)
-  refuseUnchecked(given)
+  const placed = toolsIn(given) as readonly Placed[]
+  refuseUnchecked(given, placed)
   const request: ChatRequest = {
     model: given.model,
     messages: [...systemOf(given.system), ...historyOf(given.messages)],
     max_tokens: given.max_tokens,
     ...reasoningOf(given),
-    ...toolsOf(given),
+    ...toolsOf(given, placed),
     ...callerOf(given),
   }
   const { temperature, top_p, stream, service_tier: tier } = given
@@ -40,8 +42,19 @@ export function decode(body: unknown): ChatRequest {
   return request
 }
 
+type WebSearch = Extract<Tool, { type: 'web_search' }>
+
+/** A tool that has passed its schema, with its place. */
+interface Placed {
+  readonly tool: MessagesTool & { model?: unknown }
+  readonly at: string
+}
+
 /** Refuses fields that let the provider choose the models called, and their price. */
-function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallbacks?: unknown }): void {
+function refuseUnchecked(
+  given: MessagesRequest & { safeguards?: unknown; fallbacks?: unknown },
+  placed: readonly Placed[],
+): void {
   if (given.safeguards !== undefined) {
     throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
   }
@@ -49,10 +62,10 @@ function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallba
   if (given.fallbacks != null) {
     throw errors.unsupported(`fallbacks would let the provider answer with ${another}; use model lists.`, 'fallbacks')
   }
-  given.tools?.forEach((tool: MessagesTool & { model?: unknown }, i) => {
-    if (tool.type == null || tool.type === 'custom' || tool.model == null) return
-    throw errors.unsupported(`tools[${i}].model would let the provider ask ${another}.`, `tools[${i}].model`)
-  })
+  for (const { tool, at } of placed) {
+    if (tool.type == null || tool.type === 'custom' || tool.model == null) continue
+    throw errors.unsupported(`${at}.model would let the provider ask ${another}.`, `${at}.model`)
+  }
 }
 
 /** The answer format, from either field. */
@@ -92,19 +105,35 @@ function reasoningOf({ thinking, output_config: output }: MessagesRequest): Part
 /** Whether the client expects a thinking block; otherwise it reads the first block as text. */
 export const asksThinking = ({ thinking }: MessagesRequest): boolean => thinking != null && thinking.type !== 'disabled'
 
-function toolsOf({ tools: given, tool_choice: choice }: MessagesRequest): Partial<ChatRequest> {
+function toolsOf(
+  { tools: given, tool_choice: choice }: MessagesRequest,
+  placed: readonly Placed[],
+): Partial<ChatRequest> {
   const searches = given?.some(isToolSearch) === true
-  const tools = (given ?? []).flatMap(tool => toolOf(tool, searches) ?? [])
+  const declared = (given ?? []).flatMap(tool => toolOf(tool, searches) ?? [])
+  const defined = placed.slice(given?.length ?? 0).map(({ tool }) => tool)
+  const tools = withSearches(declared, defined.filter(isWebSearch).map(webSearchOf))
   if (tools.length === 0) return {}
-  const made: Partial<ChatRequest> = { tools }
+  const made: Partial<ChatRequest> = { tools: [...tools] }
   const named = choice?.type === 'tool' ? choice.name : undefined
   if (choice?.type === 'auto' || choice?.type === 'none') made.tool_choice = choice.type
   else if (choice?.type === 'any') made.tool_choice = 'required'
   else if (tools.some(tool => tool.type === 'function' && tool.function.name === named)) {
     made.tool_choice = { type: 'function', function: { name: named! } }
-  } else if (given?.some(tool => tool.name === named && isWebSearch(tool))) made.tool_choice = { type: 'web_search' }
+  } else if (placed.some(({ tool }) => tool.name === named && isWebSearch(tool)))
+    made.tool_choice = { type: 'web_search' }
   if (choice?.disable_parallel_tool_use) made.parallel_tool_calls = false
   return made
+}
+
+/** With the searches that turns define, which have a price: all searches as one, with the limits of all. */
+function withSearches(tools: readonly Tool[], defined: readonly WebSearch[]): readonly Tool[] {
+  if (defined.length === 0) return tools
+  const isSearch = (tool: Tool): tool is WebSearch => tool.type === 'web_search'
+  const all = [...tools.filter(isSearch), ...defined]
+  const { max_uses: _, ...search } = all[0]!
+  const uses = all.reduce((sum, { max_uses: most = Number.NaN }) => sum + most, 0)
+  return [...tools.filter(tool => !isSearch(tool)), Number.isNaN(uses) ? search : { ...search, max_uses: uses }]
 }
 
 const isToolSearch = ({ type }: MessagesTool): boolean => type?.startsWith('tool_search_tool') === true
@@ -132,7 +161,7 @@ function toolOf(tool: MessagesTool, searches: boolean): Tool | undefined {
   return isWebSearch(tool) ? webSearchOf(tool) : undefined
 }
 
-function webSearchOf({ max_uses, allowed_domains, blocked_domains, user_location: place }: MessagesTool): Tool {
+function webSearchOf({ max_uses, allowed_domains, blocked_domains, user_location: place }: MessagesTool): WebSearch {
   const { city, region, country, timezone } = place ?? {}
   return {
     type: 'web_search',

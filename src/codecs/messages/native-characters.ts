@@ -34,7 +34,7 @@ function inBlock(block: Json): number {
     case 'document':
       return inDocument(block)
     case 'compaction':
-      return textIn(block.content) === undefined ? charactersOf(block) : 0
+      return textIn(block.content) === undefined ? charactersOf(block) : charactersOf(block.tool_changes ?? [])
     default:
       return charactersOf(block)
   }

@@ -4,6 +4,7 @@
  */
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { blockSchemas } from './schema.ts'
+import type { PlacedTool } from './tools-in.ts'
 
 const FIELDS = ['billing_policy', 'compaction', 'container', 'inference_geo', 'mcp_servers'] as const
 
@@ -12,11 +13,14 @@ const KNOWN_TOOLS = /^(?:custom$|(?:web_search|tool_search_tool|bash|text_editor
 /** Blocks with a chat form. */
 const KNOWN_BLOCKS = new Set([...blockSchemas.keys(), 'tool_reference', 'tool_addition', 'tool_removal'])
 
-/** Path of the first such field; undefined for a body that any wire can carry. `body` has passed its schema. */
-export function nativeOnly(body: Json): string | undefined {
+/**
+ * Path of the first such field; undefined for a body that any wire can carry. `body` has passed its schema, and `tools`
+ * are all of it.
+ */
+export function nativeOnly(body: Json, tools: readonly PlacedTool[]): string | undefined {
   for (const name of FIELDS) if (saysAnything(body[name])) return name
-  const tool = listIn(body.tools).findIndex(tool => isObject(tool) && !KNOWN_TOOLS.test(textIn(tool.type) ?? 'custom'))
-  if (tool >= 0) return `tools[${tool}].type`
+  const hosted = tools.find(({ tool }) => isObject(tool) && !KNOWN_TOOLS.test(textIn(tool.type) ?? 'custom'))
+  if (hosted) return `${hosted.at}.type`
   for (const [i, message] of listIn(body.messages).entries()) {
     const found = isObject(message) ? inTurn(message, `messages[${i}].content`) : undefined
     if (found !== undefined) return found

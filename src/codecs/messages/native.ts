@@ -1,10 +1,11 @@
 /** A Messages request for providers of the same wire. */
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json, listIn } from '../../core/json.ts'
+import { isObject, type Json } from '../../core/json.ts'
 import { pagesOf } from '../../core/media.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'
+import { type PlacedTool, toolsIn } from './tools-in.ts'
 
 /** Header of features that a client turns on. */
 const BETA = 'anthropic-beta'
@@ -12,19 +13,20 @@ const BETA = 'anthropic-beta'
 /** `body` has passed the endpoint's schema. */
 export function nativeOf(body: Json, ex: Exchange, characters: number): NativeRequest {
   const beta = ex.header(BETA)
+  const tools = toolsIn(body)
   return {
     wire: WIRE,
     body: current(body),
     headers: beta === undefined ? undefined : { [BETA]: beta },
-    only: nativeOnly(body),
-    pages: pagesIn(body),
+    only: nativeOnly(body, tools),
+    pages: pagesIn(tools),
     characters,
   }
 }
 
-function pagesIn({ tools }: Json): number {
+function pagesIn(tools: readonly PlacedTool[]): number {
   let pages = 0
-  for (const tool of listIn(tools)) {
+  for (const { tool } of tools) {
     if (!isObject(tool) || typeof tool.type !== 'string' || !tool.type.startsWith('web_fetch_')) continue
     pages += pagesOf(tool.max_uses)
   }
