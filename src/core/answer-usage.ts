@@ -33,6 +33,8 @@ export class AnswerUsage {
   #billed: Partial<Usage> | undefined
   #known: (Pick<Exchange, 'target' | 'request'> & { readonly expected: Expected }) | undefined
   #requests: Requests | undefined
+  /** Axes of reports that were not plausible. */
+  readonly #dropped = new Set<Axis>()
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -41,7 +43,10 @@ export class AnswerUsage {
   begin(): void {
     const { usage, timings } = this.#ex
     // Another one before any content: the answer has begun afresh (C30).
-    if (this.#begun && timings.firstToken === 0) for (const axis in usage) delete usage[axis as Axis]
+    if (this.#begun && timings.firstToken === 0) {
+      for (const axis in usage) delete usage[axis as Axis]
+      this.#dropped.clear()
+    }
     this.#begun = true
   }
 
@@ -58,11 +63,14 @@ export class AnswerUsage {
     this.#images++
   }
 
-  /** What is not plausible of a report is estimated, as what is missing from one. */
+  /** What is not plausible of a report is estimated: at least as much as was held for it. */
   reported({ usage: report, billed, estimated, read, requests }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
+    if (usage !== report) {
+      for (const axis in report) if (usage[axis as Axis] === undefined) this.#dropped.add(axis as Axis)
+    }
     this.#billed = billed && plausible(billed, this.#expected)
     this.#requests = usage === report ? requests : undefined
     if (estimated || usage !== report) this.#ex.estimated = true
@@ -92,7 +100,8 @@ export class AnswerUsage {
     if (request && target) mergeUsage(usage, extrasOf(this.#ex))
     const output = request && operation.output?.(request)
     const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
-    return { usage, longest, written: output ? maxOutput * output.choices : 0 }
+    const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
+    return { usage, longest, written: output ? maxOutput * output.choices : 0, loops: loops === true }
   }
 
   /** The requests that the usage is the sum of; undefined for one. */
@@ -151,12 +160,23 @@ export class AnswerUsage {
 
   /** Whether anything had to be estimated. */
   #complete(usage: Usage, cut: boolean): boolean {
-    const { isOwed, timings, operation, target } = this.#ex
+    const { isOwed, timings } = this.#ex
     if (cut && timings.firstToken === 0 && !isOwed) {
       usage.prompt ??= 0
       usage.completion ??= 0
       return false
     }
+    const estimated = this.#fill(usage, cut)
+    if (this.#dropped.size === 0) return estimated
+    const { usage: held } = this.#expected()
+    for (const axis of this.#dropped) {
+      if (held[axis] !== undefined) usage[axis] = Math.max(usage[axis] ?? 0, held[axis])
+    }
+    return true
+  }
+
+  #fill(usage: Usage, cut: boolean): boolean {
+    const { isOwed, timings, operation, target } = this.#ex
     if (this.#images > 0) usage.output_images ??= this.#images
     let assumed = false
     if (!operation.output) {
@@ -186,14 +206,15 @@ export class AnswerUsage {
     const { prompt, completion } = usage
     const unseen = isOwed && !assumed ? this.#unseen : 0
     const written = this.#reportedTokens + estimateTokens(this.#unreported) + unseen
-    const read = cut ? estimateTokens(this.#read) : 0
-    const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion) && read === 0
+    const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
+    const isOpen = cut || this.#dropped.has('completion')
+    const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt = (prompt ?? sent.prompt!) + read
-    usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)
+    usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
     return true
   }
 

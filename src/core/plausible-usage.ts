@@ -9,9 +9,11 @@ export interface Expected {
   readonly longest: number
   /** Tokens that all choices together may have; 0 where answers have no limit in tokens. */
   readonly written: number
+  /** The provider may run tools by itself, and read all again after each. A search among the usage says the same. */
+  readonly loops?: boolean
 }
 
-/** By how much an estimate may be too low: rare scripts, the images of some models, rounds of a search. */
+/** By how much an estimate may be too low: rare scripts, the images of some models, rounds of a provider's tools. */
 const TIMES = 32
 /** The same of hours: of silence a second takes 25 bytes, and is estimated at 8,000. */
 const TIMES_HOURS = 320
@@ -43,12 +45,15 @@ export function plausible(report: Partial<Usage>, expect: () => Expected): Parti
   return report
 }
 
-function within(report: Partial<Usage>, { usage, longest, written: limit }: Expected): Partial<Usage> {
-  const rounds = (usage.web_search ?? 0) > 0 ? TIMES : 1
+function within(report: Partial<Usage>, { usage, longest, written: limit, loops }: Expected): Partial<Usage> {
+  const rounds = loops || (usage.web_search ?? 0) > 0 ? TIMES : 1
   const most: Usage = {}
   for (const axis of counted) most[axis] = TIMES * Math.max(1, usage[axis] ?? 0)
   most.input_audio_hour = Math.max(1, TIMES_HOURS * (usage.input_audio_hour ?? 0))
-  const prompt = rounds * Math.max(SMALL, longest, TIMES * (usage.prompt ?? 0))
+  const estimated = TIMES * (usage.prompt ?? 0)
+  // No round reads more than the model can, where that is known.
+  const round = Math.max(SMALL, longest, rounds > 1 && longest > 0 ? 0 : estimated)
+  const prompt = Math.max(rounds * round, estimated)
   for (const axis of [...read, ...recorded]) most[axis] = prompt
   const completion = Math.max(SMALL * (1 + (usage.output_images ?? 0)), limit, TIMES * (usage.completion ?? 0))
   for (const axis of written) most[axis] = completion

@@ -90,6 +90,8 @@ export interface NativeRequest {
   readonly only?: string | undefined
   /** Pages that tools of the provider may read, which stand nowhere in the body; at least one where a tool reads any. */
   readonly pages?: number
+  /** A tool runs at the provider, which may read the whole prompt again after each of its calls. */
+  readonly loops?: boolean
   /** Characters of the body that providers of the wire read, and the canonical request does not hold. */
   readonly characters?: number
 }

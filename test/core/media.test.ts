@@ -2,6 +2,7 @@
 import t from 'tap'
 import { nativeOf as geminiNative } from '../../src/codecs/gemini/native.ts'
 import { nativeOf as messagesNative } from '../../src/codecs/messages/native.ts'
+import { nativeOf as responsesNative } from '../../src/codecs/responses/native.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Price } from '../../src/core/money.ts'
@@ -115,6 +116,30 @@ t.test("pages that a provider's tools may read are held for", async t => {
     ex.native = native
     t.equal(costWith(estimate(ex)!, 0), BigInt(1000 + pages * 24_000_000), says)
   }
+})
+
+t.test('bodies say whether a tool of theirs runs at the provider', t => {
+  const messages = (...tools: object[]) => messagesNative({ messages: [], tools }, exchange(), 0)
+  const gemini = (...tools: object[]) => geminiNative({ contents: [], tools }, undefined, 1, 0)
+  const responses = (...tools: object[]) => responsesNative({ input: 'a', tools }, undefined, 1, undefined, 0)
+  const definition = { type: 'tool_search_tool_regex_20251119', name: 'tool_search' }
+  const content = [{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }]
+  const rows: [native: NativeRequest, loops: boolean][] = [
+    [messages(), false],
+    [messages({ name: 'f' }, { type: 'custom' }, { type: 'bash_20250124' }, { type: 'memory_20250818' }), false],
+    [messages({ type: 'code_execution_20250825' }), true],
+    [messages({ type: 'web_search_20250305' }), true],
+    [messages(definition), true],
+    [messagesNative({ messages: [{ role: 'system', content }] }, exchange(), 0), true],
+    [messagesNative({ messages: [], mcp_servers: [{}] }, exchange(), 0), true],
+    [gemini({ functionDeclarations: [], urlContext: null }), false],
+    [gemini({ functionDeclarations: [] }, { codeExecution: {} }), true],
+    [responses({ type: 'function' }, { type: 'custom' }, { type: 'local_shell' }), false],
+    [responses({ type: 'code_interpreter' }), true],
+    [responses({ type: 'mcp' }), true],
+  ]
+  for (const [{ loops, body }, runs] of rows) t.equal(loops, runs, JSON.stringify(body))
+  t.end()
 })
 
 t.test('sound that no report counts is measured, and marked as estimated', async t => {

@@ -68,6 +68,61 @@ for (const [says, request, mapping, reported, kept] of rows) {
   })
 }
 
+const found = { ...short, tools: [{ type: 'tool_search', tool_search_type: 'tool_search_tool_regex' }] }
+const drawn = [{ type: 'image_url', image_url: { url: 'https://a.example/a.png' } }]
+const pictured = { model: 'm', messages: [{ role: 'user', content: drawn }] }
+const said = (usage: Usage): Event => ({ type: 'usage', usage })
+const rounds = { prompt: 2_800_000, completion: 9 }
+const endless = { prompt: 40_000_000, completion: 9 }
+/** A page is held for with 24,000 tokens, an image with 1,600; the model reads a million. */
+const looping: readonly [says: string, request: object, native: object, events: Event[], kept: Usage][] = [
+  ['no tool of the provider', short, {}, [said(rounds)], { prompt: 10, completion: 9 }],
+  ['a search of tools', found, {}, [said(rounds)], rounds],
+  ['pages that are read', short, { pages: 1 }, [said(rounds)], rounds],
+  ['another tool of the provider', short, { loops: true }, [said(rounds)], rounds],
+  ['more than all rounds', short, { pages: 1, loops: true }, [said(endless)], { prompt: 24_010, completion: 9 }],
+  ['more with an image', pictured, {}, [said(endless)], { prompt: 1600, completion: 9 }],
+  [
+    'more than a report before it',
+    short,
+    { pages: 2 },
+    [said({ prompt: 9, completion: 1 }), said(endless)],
+    { prompt: 48_010, completion: 9 },
+  ],
+  [
+    'more beside what a tool has read',
+    short,
+    { pages: 1 },
+    [{ type: 'usage', usage: {}, read: 400_000 }, said(endless)],
+    { prompt: 100_010, completion: 9 },
+  ],
+  [
+    'an answer that is longer than a report before it',
+    short,
+    {},
+    [said({ prompt: 9, completion: 1 }), text('x'.repeat(396)), said({ prompt: 9, completion: 1e9 })],
+    { prompt: 9, completion: 100 },
+  ],
+  [
+    'an answer that begins again',
+    short,
+    { pages: 1 },
+    [{ type: 'start' }, said(endless), { type: 'start' }, said({ prompt: 9, completion: 1 }), text('abc')],
+    { prompt: 9, completion: 1 },
+  ],
+]
+
+for (const [says, request, native, events, kept] of looping) {
+  t.test(`${says}: all that may be read again is plausible, and no less than was held is charged`, async t => {
+    const ex = exchange({ request, target: target({ mapping: { contextLength: 1_000_000 } }) })
+    ex.native = { wire: 'w', body: {}, ...native }
+    if (events[0]?.type !== 'start') ex.observe([text('abc')])
+    ex.observe(events)
+    ex.completeUsage(false)
+    t.strictSame(ex.usage, kept)
+  })
+}
+
 t.test('searches cost what the request may have caused, however many are reported', async t => {
   const price = flat({ ...base, web_search: '0.01' })
   const ex = exchange({ request: searching, target: target({ mapping: { price } }) })

@@ -42,9 +42,14 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
     body: Object.assign({}, body, { contents: turns.all() }),
     only: hostedTool(body),
     pages: pagesIn(body),
+    loops: loops(body),
     characters,
   }
 }
+
+/** Whether the provider runs any tool: all but functions are its own. */
+const loops = ({ tools }: Json): boolean =>
+  listIn(tools).some(tool => isObject(tool) && Object.keys(tool).some(name => name !== FUNCTIONS && tool[name] != null))
 
 const pagesIn = ({ tools }: Json): number =>
   listIn(tools).filter(tool => isObject(tool) && isObject(tool.urlContext)).length * pagesOf()

@@ -1,6 +1,6 @@
 /** A Messages request for providers of the same wire. */
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json } from '../../core/json.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { pagesOf } from '../../core/media.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { nativeOnly } from './native-only.ts'
@@ -20,9 +20,17 @@ export function nativeOf(body: Json, ex: Exchange, characters: number): NativeRe
     headers: beta === undefined ? undefined : { [BETA]: beta },
     only: nativeOnly(body, tools),
     pages: pagesIn(tools),
+    loops: isPresent(body.mcp_servers) || tools.some(isHosted),
     characters,
   }
 }
+
+/** Tools that the client runs; the provider runs all others. */
+const CLIENT = /^(?:custom$|(?:bash|browser|computer|memory|text_editor)_)/
+
+const isHosted = ({ tool }: PlacedTool): boolean => isObject(tool) && !CLIENT.test(textIn(tool.type) ?? 'custom')
+
+const isPresent = (servers: unknown): boolean => listIn(servers).length > 0
 
 function pagesIn(tools: readonly PlacedTool[]): number {
   let pages = 0

@@ -1,5 +1,5 @@
 /** A Responses body for providers of the same wire. */
-import { isObject, type Json } from '../../core/json.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { Count } from '../../core/shape.ts'
 import type { NativeRequest } from '../../core/translator.ts'
@@ -7,6 +7,9 @@ import { carried } from '../carried-reasoning.ts'
 
 /** Name of the provider wire. */
 export const WIRE = 'openai.responses'
+
+/** Tools that the client runs; the provider runs all others. */
+const CLIENT = /^(?:function|custom|namespace|local_shell|apply_patch|computer.*)$/
 
 /**
  * Items keep their places. In place of its encrypted content a reasoning item has `carried: {details, native}`, of what
@@ -19,13 +22,14 @@ export function nativeOf(
   only: string | undefined,
   characters: number,
 ): NativeRequest {
-  const { input } = body
-  if (!Array.isArray(input)) return { wire: WIRE, body, only, characters }
+  const { input, tools } = body
+  const loops = listIn(tools).some(tool => isObject(tool) && !CLIENT.test(textIn(tool.type) ?? ''))
+  if (!Array.isArray(input)) return { wire: WIRE, body, only, loops, characters }
   const count = new Count(values)
   const items = input.map((item: unknown) =>
     isObject(item) && item.type === 'reasoning' ? opened(item, seals, count) : item,
   )
-  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, characters }
+  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, loops, characters }
 }
 
 function opened({ encrypted_content: sealed }: Json, seals: SealCheck | undefined, count: Count): Json {

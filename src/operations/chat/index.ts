@@ -52,6 +52,8 @@ export const chat: Operation<'chat'> = {
     const n = (images ?? 1) * (request.n ?? 1)
     return Object.assign(usage, model.output.includes('text') ? { output_images: n } : imageUsage({ n, quality }))
   },
+  loops: ({ web_search, tools }) =>
+    web_search === true || tools?.some(({ type }) => type === 'web_search' || type === 'tool_search') === true,
   terms({ service_tier, image_config: image }) {
     const tier = service_tier ?? undefined
     if (!image) return tier === undefined || tier === 'auto' ? noTerms : { tier }
