@@ -1,0 +1,116 @@
+/** Finds parts of a credential's forms in a text. */
+
+/** This many consecutive characters of a credential count as a part of it. */
+export const RUN = 12
+/** Runs masked per text; everything after the last is masked whole. */
+const MAX_RUNS = 256
+/** Characters hashed together. A run of 12 contains one of these groups at every eighth position. */
+const GROUP = 5
+const STEP = RUN - GROUP + 1
+/** Positions compared per group: one per encoding. Only a credential that repeats itself has more. */
+const MAX_PLACES = 20
+/** Fruitless comparisons allowed per text, plus one per 64 characters: more than any natural language needs. */
+const MAX_FRUITLESS = 1024
+/** Positions of the table visited per text, beside those: a credential can be made of groups that share a hash. */
+const VISITS_PER_CHARACTER = 1
+
+/** The first `skip` characters are common to many credentials, such as `sk-ant-api03-`. */
+export interface Form {
+  readonly text: string
+  readonly skip: number
+}
+
+/** Separator between forms; it equals no character of a text. */
+const BETWEEN = 0xffff
+
+/** A part of a text: from `start` up to `end`, exclusive. */
+export type Run = readonly [start: number, end: number]
+
+/** Finds runs of characters that a text shares with one of the forms. */
+export class Needles {
+  /** All forms, each surrounded by `BETWEEN`. */
+  readonly #codes: Uint16Array
+  /** Hash of a group → a position of it in `codes`; `next` chains further ones. 0 is empty. */
+  readonly #heads: Int32Array
+  readonly #next: Int32Array
+  readonly #shift: number
+  /** Positions visited for the text that is being read. */
+  #visits = 0
+
+  /** A run is 12 characters of a form after its first `skip`; characters before them that match extend it. */
+  constructor(forms: readonly Form[]) {
+    const size = forms.reduce((sum, { text }) => sum + text.length + 1, 1)
+    const bits = Math.max(8, Math.ceil(Math.log2(size * 2)))
+    this.#codes = new Uint16Array(size).fill(BETWEEN)
+    this.#next = new Int32Array(size)
+    this.#heads = new Int32Array(2 ** bits)
+    this.#shift = 32 - bits
+    let at = 1
+    for (const { text, skip } of forms) {
+      for (let index = 0; index < text.length; index++) this.#codes[at + index] = text.charCodeAt(index)
+      for (let index = skip; index + GROUP <= text.length; index++) {
+        const hash = hashAt(text, index) >>> this.#shift
+        this.#next[at + index] = this.#heads[hash]!
+        this.#heads[hash] = at + index
+      }
+      at += text.length + 1
+    }
+  }
+
+  /** Runs from left to right; undefined when there are none. Linear in the length of the text. */
+  runsIn(text: string): Run[] | undefined {
+    const heads = this.#heads
+    const shift = this.#shift
+    const last = text.length - GROUP
+    let runs: Run[] | undefined
+    let fruitless = 0
+    let done = 0
+    this.#visits = 0
+    for (let at = 0; at <= last; ) {
+      const place = heads[hashAt(text, at) >>> shift]!
+      if (place === 0) {
+        at += STEP
+        continue
+      }
+      const found = this.#longest(text, at, place, done)
+      if (typeof found === 'number') {
+        fruitless += found
+        at += STEP
+        const isDear = this.#visits > MAX_FRUITLESS + text.length * VISITS_PER_CHARACTER
+        if (!isDear && fruitless <= MAX_FRUITLESS + text.length / 64) continue
+      }
+      runs ??= []
+      const all = typeof found === 'number' || runs.length === MAX_RUNS
+      const run: Run = all ? [done, text.length] : found
+      runs.push(run)
+      done = run[1]
+      at = done
+    }
+    return runs
+  }
+
+  /** The longest run around the group at `at` that starts at `from` or later; else the number of positions compared. */
+  #longest(text: string, at: number, first: number, from: number): Run | number {
+    const codes = this.#codes
+    let run: Run | undefined
+    let looks = 0
+    for (let place = first; place !== 0 && looks < MAX_PLACES; place = this.#next[place]!) {
+      this.#visits++
+      let behind = 0
+      while (at + behind < text.length && text.charCodeAt(at + behind) === codes[place + behind]) behind++
+      if (behind < GROUP) continue
+      looks++
+      let before = 0
+      while (at - before > from && text.charCodeAt(at - before - 1) === codes[place - before - 1]) before++
+      const length = before + behind
+      if (length >= RUN && (!run || length > run[1] - run[0])) run = [at - before, at + behind]
+    }
+    return run ?? looks
+  }
+}
+
+/** Hash of the group at `at`; its upper bits index the table. */
+function hashAt(text: string, at: number): number {
+  const head = (text.charCodeAt(at) << 14) ^ (text.charCodeAt(at + 1) << 7) ^ text.charCodeAt(at + 2)
+  return Math.imul(head ^ (text.charCodeAt(at + 3) << 25) ^ (text.charCodeAt(at + 4) << 20), 0x9e3779b1)
+}
