@@ -1,6 +1,6 @@
 /** Finds a credential in what its provider sends back, in every usual encoding. */
-import { formsOf } from './credential-forms.ts'
-import { type Form, Needles, RUN, type Run } from './needles.ts'
+import { formsOf, spellingsOf } from './credential-forms.ts'
+import { Needles, RUN, type Run } from './needles.ts'
 
 /** What stands in the place of a credential. */
 export const MASK = '***'
@@ -8,6 +8,13 @@ export const MASK = '***'
 const SHORTEST = 8
 /** Longest credential searched for, in characters. */
 const LONGEST = 4096
+/** Of a private key: one of 8,192 bits has 6,400. */
+const LONGEST_KEY = 8192
+/** Short parts of one secret, such as a user and a password. */
+const MAX_SHORT = 16
+/** Bytes of an entry beside its tables: of its objects, and of a string. */
+const OBJECTS = 1024
+const STRING = 32
 /** Credentials whose masks are cached. */
 const MAX_MASKS = 256
 
@@ -15,32 +22,33 @@ const MAX_MASKS = 256
 function partsOf(secret: string): string[] {
   if (!secret.startsWith('{')) return secret.slice(0, LONGEST).split(/\s+/)
   const key = /"private_key"\s*:\s*"([^"]*)"/.exec(secret)?.[1] ?? ''
-  return key.split(/\\n|\n/).filter(line => line !== '' && !line.startsWith('-----'))
+  const lines = key.slice(0, LONGEST_KEY).split(/\\n|\n/)
+  return lines.filter(line => line !== '' && !line.startsWith('-----'))
 }
 
 /** Matches one credential, or several separated by spaces. */
 export class Mask {
-  readonly #forms: readonly Form[]
   /** Parts too short for a run, matched literally. */
   readonly #short: readonly string[]
   readonly #needles: Needles
-  #strict: Needles | undefined
 
   constructor(secret: string) {
-    const parts = partsOf(secret)
-    this.#forms = parts.flatMap(formsOf)
-    this.#short = parts
-      .flatMap(part => [part, ...part.split(':')])
+    const parts = partsOf(secret).filter(part => part.length >= SHORTEST)
+    this.#short = [...new Set(parts.flatMap(part => [part, ...part.split(':')]))]
       .filter(part => part.length >= SHORTEST && part.length < RUN)
-      .flatMap(part => formsOf(part).map(({ text }) => text))
-      .filter(text => text.length >= SHORTEST)
-    this.#needles = new Needles(this.#forms)
+      .slice(0, MAX_SHORT)
+      .flatMap(spellingsOf)
+    this.#needles = new Needles(formsOf(parts))
+  }
+
+  /** Memory that this takes, about. */
+  get bytes(): number {
+    return this.#short.reduce((sum, text) => sum + STRING + text.length, OBJECTS + this.#needles.bytes)
   }
 
   /** For messages and headers: masks any 12 consecutive characters, and a short credential as a whole. */
   strict(text: string): string {
-    this.#strict ??= new Needles(this.#forms.map(({ text }) => ({ text, skip: 0 })))
-    const runs = this.#strict.runsIn(text)
+    const runs = this.#needles.runsIn(text, true)
     return this.#short.reduce((clean, part) => clean.replaceAll(part, MASK), runs ? masked(text, runs, 0) : text)
   }
 
@@ -49,7 +57,7 @@ export class Mask {
    * ignored. `before` is the end of the preceding text. 1,000 characters take about 4 us.
    */
   answer(text: string, before = ''): string {
-    const runs = this.#needles.runsIn(before + text)
+    const runs = this.#needles.runsIn(before + text, false)
     return runs ? masked(before + text, runs, before.length) : text
   }
 }

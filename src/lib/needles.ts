@@ -26,39 +26,61 @@ const BETWEEN = 0xffff
 /** A part of a text: from `start` up to `end`, exclusive. */
 export type Run = readonly [start: number, end: number]
 
-/** Finds runs of characters that a text shares with one of the forms. */
+/** Finds runs of characters that a text shares with one of the forms, which have fewer than 65,536 together. */
 export class Needles {
   /** All forms, each surrounded by `BETWEEN`. */
   readonly #codes: Uint16Array
-  /** Hash of a group → a position of it in `codes`; `next` chains further ones. 0 is empty. */
-  readonly #heads: Int32Array
-  readonly #next: Int32Array
+  /** Hash of a group → a position of it in `codes`; `next` chains further ones, those in prefixes last. 0 is empty. */
+  readonly #heads: Uint16Array
+  readonly #next: Uint16Array
+  /** 1 at positions in the first `skip` characters of a form. */
+  readonly #isPrefix: Uint8Array
   readonly #shift: number
   /** Positions visited for the text that is being read. */
   #visits = 0
 
-  /** A run is 12 characters of a form after its first `skip`; characters before them that match extend it. */
   constructor(forms: readonly Form[]) {
     const size = forms.reduce((sum, { text }) => sum + text.length + 1, 1)
-    const bits = Math.max(8, Math.ceil(Math.log2(size * 2)))
+    const bits = Math.min(16, Math.max(8, Math.ceil(Math.log2(size * 2))))
     this.#codes = new Uint16Array(size).fill(BETWEEN)
-    this.#next = new Int32Array(size)
-    this.#heads = new Int32Array(2 ** bits)
+    this.#next = new Uint16Array(size)
+    this.#isPrefix = new Uint8Array(size)
+    this.#heads = new Uint16Array(2 ** bits)
     this.#shift = 32 - bits
     let at = 1
     for (const { text, skip } of forms) {
       for (let index = 0; index < text.length; index++) this.#codes[at + index] = text.charCodeAt(index)
-      for (let index = skip; index + GROUP <= text.length; index++) {
-        const hash = hashAt(text, index) >>> this.#shift
-        this.#next[at + index] = this.#heads[hash]!
-        this.#heads[hash] = at + index
-      }
+      this.#isPrefix.fill(1, at, at + Math.min(skip, text.length))
+      this.#index(at, at + Math.min(skip, text.length - GROUP + 1))
+      at += text.length + 1
+    }
+    at = 1
+    for (const { text, skip } of forms) {
+      this.#index(at + skip, at + text.length - GROUP + 1)
       at += text.length + 1
     }
   }
 
-  /** Runs from left to right; undefined when there are none. Linear in the length of the text. */
-  runsIn(text: string): Run[] | undefined {
+  /** Adds the groups that begin from `start` up to `end`. */
+  #index(start: number, end: number): void {
+    const codes = this.#codes
+    for (let at = start; at < end; at++) {
+      const hash = hashOf(codes[at]!, codes[at + 1]!, codes[at + 2]!, codes[at + 3]!, codes[at + 4]!) >>> this.#shift
+      this.#next[at] = this.#heads[hash]!
+      this.#heads[hash] = at
+    }
+  }
+
+  /** Bytes of the tables. */
+  get bytes(): number {
+    return this.#codes.byteLength + this.#next.byteLength + this.#isPrefix.byteLength + this.#heads.byteLength
+  }
+
+  /**
+   * Runs from left to right; undefined when there are none. A run is 12 characters of a form. Without `withPrefixes` a group
+   * after its first `skip` characters begins the search; those before it that match extend the run. Linear in the length.
+   */
+  runsIn(text: string, withPrefixes: boolean): Run[] | undefined {
     const heads = this.#heads
     const shift = this.#shift
     const last = text.length - GROUP
@@ -72,7 +94,7 @@ export class Needles {
         at += STEP
         continue
       }
-      const found = this.#longest(text, at, place, done)
+      const found = this.#longest(text, at, place, done, withPrefixes)
       if (typeof found === 'number') {
         fruitless += found
         at += STEP
@@ -90,12 +112,14 @@ export class Needles {
   }
 
   /** The longest run around the group at `at` that starts at `from` or later; else the number of positions compared. */
-  #longest(text: string, at: number, first: number, from: number): Run | number {
+  #longest(text: string, at: number, first: number, from: number, withPrefixes: boolean): Run | number {
     const codes = this.#codes
     let run: Run | undefined
     let looks = 0
     for (let place = first; place !== 0 && looks < MAX_PLACES; place = this.#next[place]!) {
       this.#visits++
+      // Only such positions follow.
+      if (!withPrefixes && this.#isPrefix[place] === 1) break
       let behind = 0
       while (at + behind < text.length && text.charCodeAt(at + behind) === codes[place + behind]) behind++
       if (behind < GROUP) continue
@@ -109,8 +133,15 @@ export class Needles {
   }
 }
 
-/** Hash of the group at `at`; its upper bits index the table. */
-function hashAt(text: string, at: number): number {
-  const head = (text.charCodeAt(at) << 14) ^ (text.charCodeAt(at + 1) << 7) ^ text.charCodeAt(at + 2)
-  return Math.imul(head ^ (text.charCodeAt(at + 3) << 25) ^ (text.charCodeAt(at + 4) << 20), 0x9e3779b1)
-}
+/** Hash of a group; its upper bits index the table. */
+const hashOf = (a: number, b: number, c: number, d: number, e: number): number =>
+  Math.imul((a << 14) ^ (b << 7) ^ c ^ (d << 25) ^ (e << 20), 0x9e3779b1)
+
+const hashAt = (text: string, at: number): number =>
+  hashOf(
+    text.charCodeAt(at),
+    text.charCodeAt(at + 1),
+    text.charCodeAt(at + 2),
+    text.charCodeAt(at + 3),
+    text.charCodeAt(at + 4),
+  )

@@ -92,3 +92,92 @@ t.test('a credential whose groups share a hash takes no longer to be looked for'
   t.ok(fine(plain, made), `${plain} ms, and ${made} ms`)
   t.end()
 })
+
+/** `length` characters of `alphabet`, the same in each run; no five of them repeat soon. */
+function drawn(alphabet: string, length: number): string {
+  let state = 12345
+  const next = () => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0
+    return alphabet[(state >>> 16) % alphabet.length]!
+  }
+  return Array.from({ length }, next).join('')
+}
+
+const WORD = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/'
+const SPECIAL = '/:;<>=+?*-,'
+const base64 = (before: number) => (text: string) =>
+  Buffer.from('x'.repeat(before) + text)
+    .toString('base64')
+    .slice(4, -4)
+const escaped = (spelled: (code: number) => string) => (text: string) =>
+  text.replace(/[^\w.~-]/g, char => spelled(char.charCodeAt(0)))
+const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
+  plain: text => text,
+  ...Object.fromEntries([0, 1, 2].map(before => [`base64 after ${before}`, base64(before)])),
+  base64url: text => base64(1)(text).replaceAll('+', '-').replaceAll('/', '_'),
+  percent: encodeURIComponent,
+  JSON: text => text.replaceAll('/', '\\/'),
+  'JSON in hexadecimals': escaped(code => `\\u${code.toString(16).padStart(4, '0')}`),
+  HTML: escaped(code => `&#${code};`),
+  'HTML in hexadecimals': escaped(code => `&#x${code.toString(16)};`),
+}
+
+/** Those that escape nothing. */
+const EXACT = Object.keys(ENCODINGS).slice(0, 5)
+
+/** How many of some 300 parts of so many characters the mask lets through. */
+function shown(mask: Mask, text: string, length: number): number {
+  const step = Math.ceil(text.length / 300)
+  const parts = Array.from({ length: Math.ceil(text.length / step) }, (_, at) =>
+    text.slice(at * step, at * step + length),
+  )
+  return parts.filter(part => part.length === length && mask.strict(`(${part})`) === `(${part})`).length
+}
+
+t.test('of a long credential any 12 characters are found, in every encoding that there is room for', async t => {
+  const all = Object.keys(ENCODINGS)
+  const rows: [what: string, secret: string, encodings: string[]][] = [
+    ['1,500 characters', drawn(WORD, 1500), all],
+    ['1,500 of them after a prefix of their kind', `sk-ant-api03-${drawn(WORD, 1487)}`, all],
+    ['400 special ones', drawn(SPECIAL, 400), EXACT],
+    ['4,096 characters', drawn(WORD, 4096), EXACT],
+    ['4,096 special ones', drawn(SPECIAL, 4096), EXACT],
+  ]
+  for (const [what, secret, encodings] of rows) {
+    const mask = new Mask(secret)
+    for (const name of encodings) {
+      // What all escapes begin with stands in more places than are compared.
+      const length = EXACT.includes(name) ? 12 : 24
+      t.equal(shown(mask, ENCODINGS[name]!(secret), length), 0, `${what}, ${name}`)
+    }
+  }
+  const long = drawn(WORD, 4096)
+  const mask = new Mask(long)
+  for (const name of all) t.equal(shown(mask, ENCODINGS[name]!(long.slice(0, 300)), 24), 0, `the beginning, ${name}`)
+})
+
+t.test('one table serves messages, where prefixes count, and answers, where they do not', async t => {
+  const mask = new Mask(`sk-ant-api03-${drawn(WORD, 80)}`)
+  t.equal(mask.strict('It is sk-ant-api03, it says.'), 'It is ***, it says.')
+  const kind = 'Keys begin with sk-ant-api03-, all of them. '
+  t.equal(mask.answer(kind), kind)
+  t.equal(mask.answer(kind.repeat(3000)), kind.repeat(3000), 'however often it says so')
+  t.equal(mask.answer(`It is sk-ant-api03-${drawn(WORD, 80).slice(0, 20)}.`), 'It is ***.')
+})
+
+t.test('the mask of no credential takes more than 384 KiB', async t => {
+  const rows: [what: string, secret: string, atMost: number][] = [
+    ['an ordinary one', `sk-${drawn(WORD, 48)}`, 12],
+    ['special characters', drawn(SPECIAL, 4096), 384],
+    ['more than are looked for', drawn(SPECIAL, 16_384), 384],
+    ['characters of three bytes', drawn('€∆あ', 4096), 384],
+    ['short words', drawn(SPECIAL, 4096).replace(/(.{8})./g, '$1 '), 384],
+    ['words of 24 characters', drawn(WORD, 4096).replace(/.{12}(.{12})./g, 'sk-ant-api03-$1 '), 384],
+    ['short words with colons', drawn(WORD, 4096).replace(/(.{8})./g, '$1:'), 384],
+    ['a private key', JSON.stringify({ private_key: drawn(SPECIAL, 60_000).replace(/(.{64})./g, '$1\n') }), 384],
+  ]
+  for (const [what, secret, atMost] of rows) {
+    const { bytes } = new Mask(secret)
+    t.ok(bytes <= atMost * 1024, `${what}: ${bytes}`)
+  }
+})
