@@ -5,7 +5,7 @@ import { Needles, RUN, type Run } from './needles.ts'
 /** What stands in the place of a credential. */
 export const MASK = '***'
 /** Shorter secrets are treated as words. */
-const SHORTEST = 8
+export const SHORTEST = 8
 /** Longest credential searched for, in characters. */
 const LONGEST = 4096
 /** Of a private key: one of 8,192 bits has 6,400. */
@@ -15,8 +15,6 @@ const MAX_SHORT = 16
 /** Bytes of an entry beside its tables: of its objects, and of a string. */
 const OBJECTS = 1024
 const STRING = 32
-/** Credentials whose masks are cached. */
-const MAX_MASKS = 256
 
 /** Splits a secret. Of a service account's JSON only the private key is secret: the other fields are public. */
 function partsOf(secret: string): string[] {
@@ -100,25 +98,4 @@ function masked(text: string, runs: readonly Run[], shown: number): string {
     at = end
   }
   return clean + text.slice(at)
-}
-
-const masks = new Map<string, Mask>()
-
-/** The cached mask of a credential; undefined when it is too short to be one. */
-export function maskOf(secret: string): Mask | undefined {
-  if (secret.length < SHORTEST) return undefined
-  let mask = masks.get(secret)
-  if (!mask) {
-    mask = new Mask(secret)
-    if (masks.size >= MAX_MASKS) masks.delete(masks.keys().next().value!)
-    masks.set(secret, mask)
-  }
-  return mask
-}
-
-/** `text` without any credential in use. Costs one search per cached mask: for the log only. */
-export function maskAll(text: string): string {
-  let clean = text
-  for (const mask of masks.values()) clean = mask.answer(clean)
-  return clean
 }

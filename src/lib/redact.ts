@@ -1,5 +1,6 @@
 /** Removes secrets from text and values: what looks like one, and the credentials in use. `mask.ts` finds the latter. */
-import { MASK, maskAll, maskOf } from './mask.ts'
+import { MASK } from './mask.ts'
+import { maskAll, maskOf } from './masks.ts'
 
 /** The gateway's own keys, keys of common providers, headers, URLs. */
 const LOOKS: readonly (readonly [RegExp, string])[] = [

@@ -1,7 +1,8 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
 import type { Auth, Credential, Provider } from '../core/catalog.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { type Mask, maskOf } from '../lib/mask.ts'
+import type { Mask } from '../lib/mask.ts'
+import { maskOf } from '../lib/masks.ts'
 import { isSecretName } from '../lib/redact.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'

@@ -1,12 +1,15 @@
 /** A credential that a provider repeats is masked in the results of operations too; files and numbers pass. */
+import * as fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Mask } from '../../src/lib/mask.ts'
+import { RecentMasks } from '../../src/lib/masks.ts'
 import { UpstreamJobCaller } from '../../src/upstream/job-caller.ts'
 import { AnswerMask } from '../../src/upstream/masking.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
+import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 
 const KEY = 'sk-prod-8f2e91aa77c04d'
@@ -180,4 +183,51 @@ t.test('the mask of no credential takes more than 384 KiB', async t => {
     const { bytes } = new Mask(secret)
     t.ok(bytes <= atMost * 1024, `${what}: ${bytes}`)
   }
+})
+
+const MIB = 1024 * 1024
+const ordinary = (at: number) => `sk-${at}-${drawn(WORD, 400).slice(at, at + 40)}`
+const special = (at: number) => `k${at}:${drawn(SPECIAL, 4080)}`
+/** Whether the masks clean a text of this credential. */
+const isKnown = (masks: RecentMasks, secret: string) => masks.clean(`(${secret})`) !== `(${secret})`
+
+t.test('of more masks than are kept, the one goes that was used least recently', async t => {
+  const masks = new RecentMasks({ count: 3, bytes: 32 * MIB })
+  const secrets = [10, 100, 200, 300].map(ordinary) as [string, string, string, string]
+  const first = masks.of(secrets[0])
+  masks.of(secrets[1])
+  masks.of(secrets[2])
+  const { bytes } = masks
+  t.equal(masks.of(secrets[0]), first, 'a mask is made once')
+  t.equal(masks.bytes, bytes)
+  masks.of(secrets[3])
+  t.strictSame(
+    secrets.map(secret => isKnown(masks, secret)),
+    [true, false, true, true],
+  )
+})
+
+t.test('masks of long credentials take no more bytes than all may, and push out no ordinary ones', async t => {
+  const masks = new RecentMasks({ count: 64, bytes: 2 * MIB })
+  for (let at = 0; at < 8; at++) masks.of(ordinary(at * 40))
+  const made = Array.from({ length: 20 }, (_, at) => masks.of(special(at)))
+  t.ok(masks.bytes <= 2 * MIB, `${masks.bytes}`)
+  t.equal(masks.of(special(19)), made[19])
+  t.not(masks.of(special(0)), made[0], 'the oldest was dropped')
+  for (let at = 0; at < 8; at++) t.ok(isKnown(masks, ordinary(at * 40)), `ordinary ${at}`)
+})
+
+t.test('in any order of use masks stay within their bytes, and the last one is kept', async () => {
+  const kinds = [ordinary, special, (at: number) => `${drawn(WORD, 900).slice(at)}`]
+  const use = fc.record({ kind: fc.constantFrom(...kinds), at: fc.nat(12) })
+  fc.assert(
+    fc.property(fc.array(use, { maxLength: 30 }), fc.integer({ min: 1, max: 12 }), (uses, count) => {
+      const masks = new RecentMasks({ count, bytes: MIB })
+      return uses.every(({ kind, at }) => {
+        const mask = masks.of(kind(at))
+        return masks.bytes <= MIB && masks.of(kind(at)) === mask
+      })
+    }),
+    { numRuns: runs(100) },
+  )
 })
