@@ -7,7 +7,7 @@ import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import type { Turns } from '../lib/turns.ts'
-import type { Source } from './encoding.ts'
+import type { PlainSource } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally } from './tally.ts'
@@ -29,7 +29,7 @@ const END = [undefined] as const
 interface Reading {
   readonly incoming: UpstreamResponse
   /** The bytes of `incoming`, plain. */
-  readonly source: Source
+  readonly source: PlainSource
   readonly framing: Framing
   readonly decoder: Decoder
   /** Takes memory for what is held of the answer. */
@@ -49,7 +49,7 @@ type BatchResult = Batch | Promise<Batch>
 /** An iterator by hand: a generator costs three more turns of the queue for each batch. */
 export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #incoming: UpstreamResponse
-  readonly #source: Source
+  readonly #source: PlainSource
   readonly #framing: Framing
   readonly #decoder: Decoder
   readonly #lease: MemoryLease
@@ -139,9 +139,20 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   async return(): Promise<Batch> {
     this.#lease.release()
-    if (this.#ended) this.#incoming.release()
-    else this.#incoming.destroy()
+    if (this.#ended) this.release()
+    else this.#destroy()
     return { done: true, value: undefined }
+  }
+
+  /** Nothing is read any more: of what the provider still says, its socket is freed. */
+  release(): void {
+    this.#source.free?.()
+    this.#incoming.release()
+  }
+
+  #destroy(): void {
+    this.#source.free?.()
+    this.#incoming.destroy()
   }
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
@@ -206,7 +217,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** What came before the break is passed on. A socket that breaks after the answer was complete took nothing away. */
   #broken(thrown: unknown, events: Event[]): Event[] {
     this.#ended = true
-    this.#incoming.destroy()
+    this.#destroy()
     if (this.#decoder.done && !this.#reading) return events
     this.#addEvent({ type: 'error', error: this.#reading ? asAnswerError(thrown) : asError(thrown) }, events)
     return events

@@ -16,7 +16,7 @@ import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { BodyMemory } from './body-memory.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
-import { decoded, type Source } from './encoding.ts'
+import { decoded, type PlainSource } from './encoding.ts'
 import { fannedOut } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
 import { BytesFraming } from './framing/bytes.ts'
@@ -72,10 +72,11 @@ export function dispatch(
     const { mask } = sent
     const { tenant } = ex
     const lease = shared ?? memory.lease(tenant)
+    let source: PlainSource | undefined
     try {
       if (incoming.status >= 400) throw await providerError(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
-      const source = decoded(incoming, incoming.header('content-encoding'))
+      source = decoded(incoming, incoming.header('content-encoding'))
       const reading = readingOf(incoming, call, target)
       const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant }
       const { framing, decoder } = reading
@@ -93,6 +94,7 @@ export function dispatch(
       await answer.commit(call.isWhole)
       return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
+      source?.free?.()
       incoming.destroy()
       if (!shared) lease.release()
       throw thrown
@@ -100,13 +102,10 @@ export function dispatch(
   }
 
   /** All events of an answer whose first ones are here. */
-  const followed = async (
-    call: DispatchedRequest,
-    { answer, reading, incoming, lease, mask }: OpenAnswer,
-  ): Promise<Event[]> => {
+  const followed = async (call: DispatchedRequest, { answer, reading, lease, mask }: OpenAnswer): Promise<Event[]> => {
     const { ex, target, signal } = call
     const first = answer.pending
-    incoming.release()
+    answer.release()
     // The parts of a fan-out cannot share one receipt: a job that runs is not charged when its client has left.
     const isPart = ex.outboundParts !== undefined
     if (isPart && goesOn(first)) ex.atProvider = false
@@ -276,12 +275,16 @@ async function providerError(incoming: UpstreamResponse, ex: Exchange, mask: Mas
 }
 
 /** Adds what comes to `into`, up to a bounded length. */
-async function read(source: Source, into: Buffer[]): Promise<void> {
+async function read(source: PlainSource, into: Buffer[]): Promise<void> {
   let size = 0
-  for (let batch = await source.take(); batch && size < MAX_ERROR_BYTES; batch = await source.take()) {
-    for (const chunk of batch) {
-      into.push(chunk)
-      size += chunk.length
+  try {
+    for (let batch = await source.take(); batch && size < MAX_ERROR_BYTES; batch = await source.take()) {
+      for (const chunk of batch) {
+        into.push(chunk)
+        size += chunk.length
+      }
     }
+  } finally {
+    source.free?.()
   }
 }

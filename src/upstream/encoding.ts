@@ -1,5 +1,5 @@
 /** Undoes a content coding that a provider applied in spite of `identity` (docs/edge-cases.md#framing S21). */
-import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { constants, createGunzip, createInflate } from 'node:zlib'
 import { errors } from '../core/error.ts'
 
 /** Where chunks come from: all that are there, or undefined at the end. */
@@ -7,15 +7,21 @@ export interface Source {
   take(): Promise<Buffer[] | undefined>
 }
 
+/** A source without a coding. */
+export interface PlainSource extends Source {
+  /** Frees what unpacking takes, before the collector would; nothing is taken any more. Absent where nothing is packed. */
+  readonly free?: () => void
+}
+
 /** No answer is larger, whatever it was packed to. */
 const MAX_BYTES = 64 * 1024 * 1024
 const flush = constants.Z_SYNC_FLUSH
 
+/** Not brotli: a stream of it keeps a window of up to 16 MiB, which no memory budget counts; these keep 32 KiB. */
 const codings: Readonly<Record<string, () => ReturnType<typeof createGunzip>>> = {
   gzip: () => createGunzip({ flush, finishFlush: flush }),
   'x-gzip': () => createGunzip({ flush, finishFlush: flush }),
   deflate: () => createInflate({ flush, finishFlush: flush }),
-  br: () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
 }
 
 /** Names of no coding. Object stores repeat `aws-chunked`, the framing of an upload, with bytes that are plain. */
@@ -26,7 +32,7 @@ export const isCoded = (given: string | undefined): given is string =>
   given !== undefined && !PLAIN.has(given.toLowerCase())
 
 /** `source` as plain bytes. Throws a GatewayError for a coding that is not known. */
-export function decoded(source: Source, given: string | undefined): Source {
+export function decoded(source: Source, given: string | undefined): PlainSource {
   if (!isCoded(given)) return source
   const coding = given.toLowerCase()
   const make = Object.hasOwn(codings, coding) ? codings[coding] : undefined
@@ -35,7 +41,7 @@ export function decoded(source: Source, given: string | undefined): Source {
 }
 
 /** Unpacks as far as it is taken: a few bytes may stand for gigabytes. */
-class Decompressed implements Source {
+class Decompressed implements PlainSource {
   readonly #source: Source
   readonly #stream: ReturnType<typeof createGunzip>
   /** Packed bytes that the stream has not got yet. */
@@ -62,12 +68,26 @@ class Decompressed implements Source {
   }
 
   async take(): Promise<Buffer[] | undefined> {
+    try {
+      const chunk = await this.#next()
+      if (!chunk) this.free()
+      return chunk && [chunk]
+    } catch (thrown) {
+      this.free()
+      throw thrown
+    }
+  }
+
+  readonly free = (): void => {
+    this.#stream.destroy()
+  }
+
+  async #next(): Promise<Buffer | undefined> {
     for (;;) {
       const chunk = this.#stream.read() as Buffer | null
       if (chunk) {
         this.#size += chunk.length
-        if (this.#size <= MAX_BYTES) return [chunk]
-        this.#stream.destroy()
+        if (this.#size <= MAX_BYTES) return chunk
         throw unreadable('it is too large')
       }
       if (this.#error) throw unreadable(this.#error.message)

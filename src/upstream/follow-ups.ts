@@ -8,7 +8,7 @@ import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
-import { decoded } from './encoding.ts'
+import { decoded, type PlainSource } from './encoding.ts'
 import { AnswerMask, maskedError } from './masking.ts'
 import { type Fetched, type ProviderFetcher, tooLarge } from './provider-fetcher.ts'
 import { followRedirects } from './redirects.ts'
@@ -142,8 +142,9 @@ export class FollowUps {
       receipt: { atProvider: false },
       tenant,
     })
+    let source: PlainSource | undefined
     try {
-      const source = decoded(incoming, incoming.header('content-encoding'))
+      source = decoded(incoming, incoming.header('content-encoding'))
       const chunks = new CoalescedChunks()
       let size = 0
       for (let batch = await source.take(); batch; batch = await source.take()) {
@@ -165,6 +166,8 @@ export class FollowUps {
     } catch (thrown) {
       incoming.destroy()
       throw thrown
+    } finally {
+      source?.free?.()
     }
   }
 

@@ -1,7 +1,7 @@
 /** Answers about jobs without a content coding. */
 import { errors } from '../core/error.ts'
 import type { JobAnswer } from '../core/ports.ts'
-import { decoded, isCoded, type Source } from './encoding.ts'
+import { decoded, isCoded, type PlainSource } from './encoding.ts'
 
 /** Headers that count packed bytes. */
 const OF_PACKED: ReadonlySet<string> = new Set(['content-encoding', 'content-length', 'accept-ranges'])
@@ -26,7 +26,10 @@ export function plainAnswer(answer: JobAnswer): JobAnswer {
       masked: answer.masked,
       header: name => (OF_PACKED.has(name) ? undefined : answer.header(name)),
       chunks: chunksOf(source),
-      destroy: () => answer.destroy(),
+      destroy: () => {
+        source.free?.()
+        answer.destroy()
+      },
     }
   } catch (thrown) {
     answer.destroy()
@@ -35,6 +38,10 @@ export function plainAnswer(answer: JobAnswer): JobAnswer {
 }
 
 /** All chunks of a source, one by one. */
-export async function* chunksOf(source: Source): AsyncGenerator<Buffer> {
-  for (let batch = await source.take(); batch; batch = await source.take()) yield* batch
+export async function* chunksOf(source: PlainSource): AsyncGenerator<Buffer> {
+  try {
+    for (let batch = await source.take(); batch; batch = await source.take()) yield* batch
+  } finally {
+    source.free?.()
+  }
 }
