@@ -14,8 +14,13 @@ import type { UpstreamSocket } from './upstream-socket.ts'
 
 /** Unread bytes from which reading pauses. */
 const HIGH_WATER = 32 * 1024
-/** How long a provider may still talk after its last event. */
+/** So much of an answer is taken in one turn of the event loop, which would read a full socket 32 times in it. */
+const TURN_BYTES = 64 * 1024
+/** What a chunk costs beside its bytes: those of a hostile provider have one. */
+const PIECE_BYTES = 64
+/** How long, and how much, a provider may still talk after its last event. */
 const DRAIN_MS = 1000
+const DRAIN_BYTES = 256 * 1024
 /** A provider may break off an answer that was not read for so long, which is seen when it is read again. */
 const UNREAD_MS = 10_000
 const SEEN_MS = 1000
@@ -60,8 +65,12 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #pausedAt: number | undefined
   /** When reading went on after `UNREAD_MS`. */
   #unreadUntil = Number.NEGATIVE_INFINITY
+  /** Bytes and pieces that were taken since a turn was waited for: most answers end before they wait for one. */
+  #takenBytes = 0
+  #waitsForTurn = false
   #ended = false
   #released = false
+  #drained = 0
   /** Something has come back, early hints at least. */
   #answered = false
   #failed = false
@@ -164,7 +173,11 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#released) return
+    if (this.#released) {
+      this.#drained += chunk.length + PIECE_BYTES
+      if (this.#drained > DRAIN_BYTES) this.#fail(errors.aborted())
+      return
+    }
     if (this.#lingerBytes !== undefined) {
       this.#lingerBytes -= chunk.length
       if (this.#lingerBytes < 0) {
@@ -172,10 +185,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
         return
       }
     }
-    if (this.#chunks.bytes + chunk.length > HIGH_WATER && this.#pausedAt === undefined) {
-      this.#pausedAt = performance.now()
-      controller.pause()
-    }
+    if (this.#chunks.bytes + chunk.length > HIGH_WATER) this.#pause(controller)
     this.#chunks.push(chunk)
   }
 
@@ -195,15 +205,39 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /** The reader has all that there was; if it waits from now on, then for the provider. */
   #taken(taken: Taken): void {
-    this.#resume()
+    this.#takenBytes += taken.bytes + taken.pieces * PIECE_BYTES
+    if (this.#takenBytes >= TURN_BYTES) this.#resumeInTurn()
+    else this.#resume()
     if (this.#phase !== 'idle') return
     this.#since = performance.now()
     const socket = this.line?.socket
     if (this.#trickle && !this.#ended && socket) this.#coalescer.delivered(socket, this.#trickle, taken, this.#since)
   }
 
+  #pause(controller: Dispatcher.DispatchController | undefined): void {
+    if (this.#pausedAt !== undefined) return
+    this.#pausedAt = performance.now()
+    controller?.pause()
+  }
+
+  /** A reader that takes as fast as the socket brings would keep the loop in this turn. */
+  #resumeInTurn(): void {
+    if (this.#waitsForTurn || this.#ended || this.#failed) return
+    this.#waitsForTurn = true
+    this.#pause(this.#controller)
+    setImmediate(UpstreamResponse.#nextTurn, this)
+  }
+
+  /** Static, since a closure of each answer would be made for few. */
+  static #nextTurn(this: void, response: UpstreamResponse): void {
+    response.#waitsForTurn = false
+    response.#takenBytes = 0
+    // Where more is unread, its reader resumes.
+    if (response.#chunks.bytes <= HIGH_WATER) response.#resume()
+  }
+
   #resume(): void {
-    if (this.#pausedAt === undefined) return
+    if (this.#pausedAt === undefined || this.#ended || this.#failed) return
     const now = performance.now()
     if (this.#trickle && now - this.#pausedAt > UNREAD_MS) this.#unreadUntil = now
     this.#pausedAt = undefined
