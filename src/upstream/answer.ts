@@ -21,9 +21,26 @@ const SMALL_HELD_BYTES = 64 * 1024
 const COPIES = 2
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
+/** Of a stream, what is cut into frames at a time: a slice of the smallest ones takes about 5 ms. */
+const SLICE = 8 * 1024
+const NEWLINE = 10
+/** Frames and stray lines after which a stream waits for its turn: providers send some dozens in a slice. */
+const MANY = 256
+/** Lines that take about as long as one of these, even when they are blank. */
+const LINES = 16
+/** Frames and stray lines in a row that hold no event: more than a model writes tokens. Comments do not count. */
+const MAX_SILENT = 200_000
 const tooLarge = () => errors.invalidAnswer('it is larger than 32 MiB')
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
+
+/** In whose turns an answer is decoded. */
+interface Decoding {
+  readonly turns: Turns
+  readonly tenant: string
+  /** The answer is cut into frames as it comes. */
+  readonly isStream: boolean
+}
 
 /** What an answer is read with. */
 interface Reading {
@@ -36,8 +53,8 @@ interface Reading {
   readonly lease: MemoryLease
   /** All of the answer is held until its end. */
   readonly isHeld: boolean
-  /** Where large frames are decoded without keeping others waiting; undefined where each is a chunk as it came. */
-  readonly inTurn: { readonly turns: Turns; readonly tenant: string } | undefined
+  /** Where large frames, and many, are decoded without keeping others waiting; undefined where each is a chunk as it came. */
+  readonly inTurn: Decoding | undefined
   /** Of the request's credential. */
   readonly mask: Mask | undefined
   readonly seals: AnswerSeals | undefined
@@ -55,9 +72,17 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #lease: MemoryLease
   readonly #mask: AnswerMask | undefined
   readonly #seals: AnswerSeals | undefined
-  readonly #inTurn: Reading['inTurn']
+  readonly #inTurn: Decoding | undefined
+  /** Of a chunk, what is cut into frames at a time. */
+  readonly #slice: number
   readonly #tally: Tally
   #leased = 0
+  /** Frames and stray lines, and others for their part, of what was taken last, or since it waited for a turn. */
+  #work = 0
+  /** Frames and stray lines since the last event. */
+  #silent = 0
+  #strayLines = 0
+  #lines = 0
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
@@ -72,6 +97,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#lease = lease
     this.#tally = new Tally(isHeld, decoder.kept === undefined)
     this.#inTurn = inTurn
+    this.#slice = inTurn?.isStream ? SLICE : Number.POSITIVE_INFINITY
     this.#mask = mask && new AnswerMask(mask)
     this.#seals = seals
   }
@@ -160,10 +186,20 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     const events: Event[] = []
     try {
       const pieces = chunks ?? END
+      if (this.#work <= MANY) this.#work = 0
       for (let index = 0; index < pieces.length; index++) {
-        const frames = this.#framesOf(pieces[index])
-        if (this.#inTurn && frames.some(isLarge)) return this.#decodeLarge(frames, chunks?.slice(index + 1), events)
-        for (let at = 0; at < frames.length; at++) this.#add(frames[at]!, events)
+        const chunk = pieces[index]
+        let from = 0
+        do {
+          if (chunk && this.#work > MANY) return this.#decodeInTurns([], restOf(chunks, index, from), events)
+          const end = this.#endOfSlice(chunk, from)
+          const frames = this.#framesOf(end - from === chunk?.length ? chunk : chunk?.subarray(from, end))
+          from = end
+          if (this.#inTurn && frames.some(isLarge)) {
+            return this.#decodeInTurns(frames, restOf(chunks, index, from), events)
+          }
+          for (let at = 0; at < frames.length; at++) this.#add(frames[at]!, events)
+        } while (chunk && from < chunk.length)
       }
       this.#conclude(chunks === undefined, events)
     } catch (thrown) {
@@ -172,16 +208,38 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return events
   }
 
-  /** The same from `frames` on, the large ones of which are decoded in turns with others. */
-  async #decodeLarge(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
+  /** Behind a line where there is one: the text of half a line is copied when the rest of it comes. */
+  #endOfSlice(chunk: Buffer | undefined, from: number): number {
+    if (!chunk) return 0
+    const end = from + this.#slice
+    if (end >= chunk.length) return chunk.length
+    const line = chunk.lastIndexOf(NEWLINE, end - 1) + 1
+    return line > from ? line : end
+  }
+
+  /** The same from `frames` on: large ones, and many, are decoded in turns with others. */
+  async #decodeInTurns(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
     try {
       await this.#addLarge(frames, events)
-      for (const chunk of rest ?? []) await this.#addLarge(this.#framing.push(chunk), events)
+      for (const chunk of rest ?? []) {
+        for (let from = 0; from < chunk.length && !this.#decoder.done; ) {
+          if (this.#work > MANY) await this.#nextTurn()
+          const end = this.#endOfSlice(chunk, from)
+          await this.#addLarge(this.#framesOf(chunk.subarray(from, end)), events)
+          from = end
+        }
+      }
       this.#conclude(rest === undefined, events)
     } catch (thrown) {
       return this.#broken(thrown, events)
     }
     return events
+  }
+
+  async #nextTurn(): Promise<void> {
+    const { turns, tenant } = this.#inTurn!
+    await turns.next(tenant)
+    this.#work = 0
   }
 
   async #addLarge(frames: readonly Frame[], events: Event[]): Promise<void> {
@@ -200,7 +258,14 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /** `chunk` is undefined at the end of the bytes. */
   #framesOf(chunk: Buffer | undefined): Frame[] {
-    return chunk ? this.#framing.push(chunk) : this.#framing.end()
+    const frames = chunk ? this.#framing.push(chunk) : this.#framing.end()
+    const { strayLines = 0, lines = 0 } = this.#framing
+    const cut = frames.length + strayLines - this.#strayLines
+    this.#silent += cut
+    this.#work += cut + Math.floor((lines - this.#lines) / LINES)
+    this.#strayLines = strayLines
+    this.#lines = lines
+    return frames
   }
 
   #conclude(isEnd: boolean, events: Event[]): void {
@@ -208,6 +273,9 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     const kept = this.#tally.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
     if (kept > MAX_HELD_BYTES) throw tooLarge()
     if (kept > this.#leased + HELD_STEP) this.#hold(kept)
+    if (events.length > 0) this.#silent = 0
+    else if (this.#silent > MAX_SILENT)
+      throw errors.invalidAnswer(`${MAX_SILENT} of its events and lines in a row say nothing`)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true
     this.#reading = true
@@ -240,4 +308,9 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#seals?.apply(event)
     events.push(event)
   }
+}
+
+/** The chunks behind `from` of the one at `index`; undefined for the end of the bytes. */
+function restOf(chunks: readonly Buffer[] | undefined, index: number, from: number): Buffer[] | undefined {
+  return chunks && [chunks[index]!.subarray(from), ...chunks.slice(index + 1)]
 }

@@ -78,7 +78,7 @@ export function dispatch(
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       source = decoded(incoming, incoming.header('content-encoding'))
       const reading = readingOf(incoming, call, target)
-      const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant }
+      const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant, isStream: reading.kind === 'stream' }
       const { framing, decoder } = reading
       const answer = new Answer({
         incoming,

@@ -9,6 +9,8 @@ const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
 const MAX_STRAY_CHARACTERS = 64 * 1024
 /** Of the object that the parser keeps for each line of an event, in characters. */
 const LINE = 32
+/** Characters up to which the lines of events are few. */
+const SMALL = 1024
 
 function isJson(text: string): boolean {
   if (!/^\s*[[{]/.test(text)) return false
@@ -23,6 +25,8 @@ function isJson(text: string): boolean {
 /** For event streams (WHATWG HTML); events without data are skipped, and one has at most 32 Mi characters. */
 export class SseFraming implements Framing {
   pending = 0
+  strayLines = 0
+  lines = 0
   #frames: Frame[] = []
   #first = true
   #overflow = false
@@ -40,8 +44,12 @@ export class SseFraming implements Framing {
         if (event.data !== '') this.#frames.push({ data: event.data, name: event.event })
       },
       onError: error => {
-        if (error.type === 'max-buffer-size-exceeded') this.#overflow = true
-        else if (error.type === 'unknown-field' && this.#stray.length < MAX_STRAY_CHARACTERS) {
+        if (error.type === 'max-buffer-size-exceeded') {
+          this.#overflow = true
+          return
+        }
+        this.strayLines++
+        if (error.type === 'unknown-field' && this.#stray.length < MAX_STRAY_CHARACTERS) {
           this.#stray += `${error.line}\n`
         }
       },
@@ -70,8 +78,10 @@ export class SseFraming implements Framing {
     if (this.#overflow) throw errors.invalidAnswer('one event is larger than 32 MiB')
     const frames = this.#frames
     this.#frames = []
+    const lines = frames.length > 0 && text.length <= SMALL ? 0 : linesIn(text)
+    this.lines += lines
     // What follows the last event is at most all of this text.
-    this.pending = frames.length > 0 ? text.length : this.pending + text.length + LINE * linesIn(text)
+    this.pending = frames.length > 0 ? text.length : this.pending + text.length + LINE * lines
     return frames
   }
 
