@@ -110,6 +110,7 @@ export {
 export { isAnnotated, type OcrRequest, type OcrResult } from './operations/ocr/request.ts'
 export type { RealtimeRequest } from './operations/realtime/request.ts'
 export type { RerankRequest, RerankResult } from './operations/rerank/request.ts'
+export { searchUnits } from './operations/rerank/search-units.ts'
 export { ANY_VOICE, type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
 export {
   needsSpeakers,

@@ -2,8 +2,6 @@
 import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 
-/** Documents per request unit. */
-const UNIT_DOCUMENTS = 100
 const REGION = /\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\./
 
 function encode({ query, documents, top_n }: Readonly<RerankRequest>, target: Target): WireRequest {
@@ -34,9 +32,10 @@ function arnOf({ mapping: { externalId }, region, provider, baseUrl = provider.b
   return `arn:aws:bedrock:${region ?? REGION.exec(baseUrl)?.[1] ?? own ?? 'us-east-1'}::foundation-model/${externalId}`
 }
 
-function read(answer: unknown, documents: number): Ranking {
+/** Answers count nothing. */
+function read(answer: unknown, units: number): Ranking {
   const { results } = isObject(answer) ? answer : {}
-  return { list: results, usage: { request: Math.ceil(documents / UNIT_DOCUMENTS) } }
+  return { list: results, usage: { request: units } }
 }
 
 /** The operation `Rerank` of the Agent Runtime API. */

@@ -2,9 +2,6 @@
 import { countIn, isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 
-/** Documents per search unit. */
-const UNIT_DOCUMENTS = 100
-
 function encode(
   { query, documents, top_n, max_tokens_per_doc }: Readonly<RerankRequest>,
   { mapping }: Target,
@@ -21,11 +18,11 @@ function encode(
   }
 }
 
-function read(answer: unknown, documents: number): Ranking {
+function read(answer: unknown, estimated: number): Ranking {
   const { results, meta } = isObject(answer) ? answer : {}
   const { billed_units } = isObject(meta) ? meta : {}
   const { search_units: units, input_tokens: tokens } = isObject(billed_units) ? billed_units : {}
-  const request = countIn(units) || Math.ceil(documents / UNIT_DOCUMENTS)
+  const request = countIn(units) || estimated
   const prompt = countIn(tokens)
   return { list: results, usage: prompt === undefined ? { request } : { request, prompt } }
 }

@@ -7,6 +7,7 @@ import {
   isObject,
   type RerankRequest,
   type RerankResult,
+  searchUnits,
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
@@ -25,11 +26,11 @@ export function tokensIn(tokens: unknown): Ranking['usage'] {
   return prompt === undefined ? {} : { prompt }
 }
 
-/** A rerank wire. `read` gets the parsed body and the number of documents. */
+/** A rerank wire. `read` gets the parsed body, and the search units that count where a provider counts none. */
 export const rerankWire = (
   wire: string,
   encode: Translator<'rerank'>['encode'],
-  read: (answer: unknown, documents: number) => Ranking,
+  read: (answer: unknown, units: number) => Ranking,
 ): Translator<'rerank'> => ({
   op: 'rerank',
   wire,
@@ -38,16 +39,12 @@ export const rerankWire = (
   error: plainError,
 })
 
-const decoder = (
-  read: Parameters<typeof rerankWire>[2],
-  target: Target,
-  { documents }: Readonly<RerankRequest>,
-): Decoder =>
+const decoder = (read: Parameters<typeof rerankWire>[2], target: Target, request: Readonly<RerankRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame)
-    const { list, usage } = read(answer, documents.length)
+    const { list, usage } = read(answer, searchUnits(request))
     if (!Array.isArray(list)) throw errorIn(answer, 'list of results', target)
-    const value: RerankResult = { results: resultsIn(list, documents.length) }
+    const value: RerankResult = { results: resultsIn(list, request.documents.length) }
     return [
       { type: 'usage', usage },
       { type: 'result', value },

@@ -282,7 +282,8 @@ t.test('search units are held for, and believed, as many as long documents may c
     ['short ones', of(1900), 1],
     ['pieces with the query', of(1901), 2],
     ['as much as is read of each', of(100_000), 9],
-    ['more of them', of(100_000, { max_tokens_per_doc: 20_000 }), 40],
+    ['more of them', of(100_000, { max_tokens_per_doc: 20_000 }), 43],
+    ['a query that leaves them little', of(1000, { query: 'x'.repeat(1990) }), 5],
     ['less of them', of(100_000, { max_tokens_per_doc: 10 }), 1],
   ]
   for (const [says, request, units] of rows) {

@@ -80,7 +80,10 @@ const list = [
 
 t.test('each wire reads its list and what was counted', async t => {
   const many = request({ documents: Array.from({ length: 201 }, () => 'x') })
+  const long = request({ documents: Array.from({ length: 100 }, () => 'x'.repeat(16_384)) })
   const rows: [wire: string, answer: unknown, usage: object, input?: RerankRequest][] = [
+    ['bedrock.rerank', { results: [] }, { request: 9 }, long],
+    ['cohere.rerank', { results: list }, { request: 9 }, long],
     ['cohere.rerank', { results: list, meta: { billed_units: { search_units: 2 } } }, { request: 2 }],
     ['cohere.rerank', { results: list, meta: { billed_units: { input_tokens: 7 } } }, { request: 1, prompt: 7 }],
     ['cohere.rerank', { results: list }, { request: 3 }, many],
