@@ -3,12 +3,12 @@ import { Buffer } from 'node:buffer'
 import { isWellFormed, type Json } from './json.ts'
 
 /** Takes the bytes of a text, a part at a time. The bytes hold only until it returns. */
-export interface Sink {
+export interface ByteSink {
   update(part: Uint8Array | string): unknown
 }
 
 /** What may yet be written, all texts together. */
-export class WorkLeft {
+export class WorkBudget {
   values: number
   characters: number
 
@@ -18,14 +18,14 @@ export class WorkLeft {
   }
 
   /** Takes the work of writing the members of an object or a list; false, and takes nothing, where there is less. */
-  holds(members: number): boolean {
+  takesValues(members: number): boolean {
     if (members > this.values) return false
     this.values -= members
     return true
   }
 
   /** The same for characters. */
-  takes(characters: number): boolean {
+  takesCharacters(characters: number): boolean {
     if (characters > this.characters) return false
     this.characters -= characters
     return true
@@ -64,17 +64,17 @@ const NONE: readonly string[] = []
  * Writes `value`, without the members of it that are named `without`. False where it nests too deep or is more work than
  * is left; a part of it may have been written then.
  */
-export function writeCanonical(value: Readonly<Json>, into: Sink, work: WorkLeft, without = NONE): boolean {
+export function writeCanonical(value: Readonly<Json>, into: ByteSink, work: WorkBudget, without = NONE): boolean {
   const writer = new Writer(into, work)
   return writer.object(value, 0, without) && writer.flush()
 }
 
 class Writer {
-  readonly #into: Sink
-  readonly #work: WorkLeft
+  readonly #into: ByteSink
+  readonly #work: WorkBudget
   #at = 0
 
-  constructor(into: Sink, work: WorkLeft) {
+  constructor(into: ByteSink, work: WorkBudget) {
     this.#into = into
     this.#work = work
   }
@@ -87,9 +87,9 @@ class Writer {
 
   object(value: Readonly<Json>, depth: number, without = NONE): boolean {
     const names = Object.keys(value)
-    if (!this.#work.holds(names.length)) return false
+    if (!this.#work.takesValues(names.length)) return false
     if (!isOrdered(names)) {
-      if (names.length > FEW && !this.#work.holds(names.length)) return false
+      if (names.length > FEW && !this.#work.takesValues(names.length)) return false
       names.sort()
     }
     this.#ascii(MEMBERS)
@@ -136,7 +136,7 @@ class Writer {
 
   #list(list: readonly unknown[], depth: number): boolean {
     const { length } = list
-    if (!this.#work.holds(length)) return false
+    if (!this.#work.takesValues(length)) return false
     this.#byte(OPEN)
     for (let index = 0; index < length; index++) {
       if (index > 0) this.#byte(COMMA)
@@ -149,9 +149,9 @@ class Writer {
   #string(text: string): boolean {
     const { length } = text
     if (length > this.#work.characters) return false
-    if (length <= SHORT && this.#short(text)) return this.#work.takes(length)
+    if (length <= SHORT && this.#short(text)) return this.#work.takesCharacters(length)
     const isPlain = length > SHORT && !UNUSUAL.test(text)
-    if (isPlain && !this.#work.takes(length)) return false
+    if (isPlain && !this.#work.takesCharacters(length)) return false
     if (!isPlain && length <= PIECE) return this.#takes(this.#write(JSON.stringify(text), 'utf8') - 2, text)
     this.#byte(QUOTE)
     for (let at = 0; at < length; ) {
@@ -167,7 +167,7 @@ class Writer {
 
   /** Takes the work of the bytes that `text` was written as. */
   #takes(bytes: number, text: string): boolean {
-    return this.#work.takes(bytes * (isWellFormed(text) ? DEAR : DEAREST))
+    return this.#work.takesCharacters(bytes * (isWellFormed(text) ? DEAR : DEAREST))
   }
 
   /** Writes a piece, and returns its bytes. */

@@ -3,7 +3,7 @@
  * provider and value. Values of other organizations and forged ones never reach a provider.
  */
 import { createHmac, type Hmac, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { WorkLeft, writeCanonical } from './canonical-json.ts'
+import { WorkBudget, writeCanonical } from './canonical-json.ts'
 import type { Event } from './event.ts'
 import type { Json } from './json.ts'
 import { textKey } from './text-key.ts'
@@ -62,7 +62,7 @@ export class AnswerSeals {
   readonly #keys: SealKeys
   readonly #organization: string
   #left = MAX_SEALS
-  #work: WorkLeft | undefined
+  #work: WorkBudget | undefined
 
   constructor(keys: SealKeys, organization: string) {
     this.#keys = keys
@@ -93,7 +93,7 @@ export class AnswerSeals {
   }
 
   #takes(value: string): boolean {
-    this.#work ??= new WorkLeft(ANSWER_VALUES, CHARACTERS)
+    this.#work ??= new WorkBudget(ANSWER_VALUES, CHARACTERS)
     return this.#left-- > 0 && takes(this.#work, value)
   }
 
@@ -115,7 +115,7 @@ function blockMac(
   organization: string,
   provider: string,
   block: Readonly<Json>,
-  work: WorkLeft,
+  work: WorkBudget,
   without?: readonly string[],
 ): Buffer | undefined {
   const mac = begun(key, 'block', organization).update(`${provider}\0`)
@@ -123,10 +123,10 @@ function blockMac(
 }
 
 /** To encode and hash others than ASCII takes longer. */
-function takes(work: WorkLeft, text: string): boolean {
+function takes(work: WorkBudget, text: string): boolean {
   if (text.length > work.characters) return false
   const bytes = Buffer.byteLength(text)
-  return work.takes(bytes === text.length ? bytes : 2 * bytes)
+  return work.takesCharacters(bytes === text.length ? bytes : 2 * bytes)
 }
 
 /** Members that the gateway adds to a block. */
@@ -137,7 +137,7 @@ class Checks implements SealCheck {
   readonly #keys: SealKeys
   readonly #organization: string
   #left = MAX_SEALS
-  #work: WorkLeft | undefined
+  #work: WorkBudget | undefined
   #known: Map<string, string | undefined> | undefined
   /** Providers of blocks: the body of a request and its chat form may share them. */
   #blocks: Map<Readonly<Json>, string | undefined> | undefined
@@ -175,7 +175,7 @@ class Checks implements SealCheck {
 
   /** Each time: a text is hashed to find it among those that were checked. */
   #takes(sealed: string): boolean {
-    this.#work ??= new WorkLeft(REQUEST_VALUES, CHARACTERS)
+    this.#work ??= new WorkBudget(REQUEST_VALUES, CHARACTERS)
     return takes(this.#work, sealed)
   }
 

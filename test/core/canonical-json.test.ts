@@ -1,7 +1,7 @@
 /** JSON in one form for seals: the bytes stay as they were, and the work is bounded. */
 import fc from 'fast-check'
 import t from 'tap'
-import { WorkLeft, writeCanonical } from '../../src/core/canonical-json.ts'
+import { WorkBudget, writeCanonical } from '../../src/core/canonical-json.ts'
 import { isObject, type Json } from '../../src/core/json.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
@@ -9,7 +9,7 @@ import { runs } from '../helpers/runs.ts'
 const MANY = 1e9
 
 /** What is written, and undefined where too little work is left. Parts are copied: their bytes are overwritten. */
-function written(value: Json, work = new WorkLeft(MANY, MANY), without?: readonly string[]): string | undefined {
+function written(value: Json, work = new WorkBudget(MANY, MANY), without?: readonly string[]): string | undefined {
   const parts: Buffer[] = []
   return writeCanonical(value, { update: part => parts.push(Buffer.from(part as string)) }, work, without)
     ? Buffer.concat(parts).toString()
@@ -80,11 +80,11 @@ t.test('objects and lists take work by their members, texts by what they are wri
     [Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`k${at}`, 0])), 600, 1090],
   ]
   for (const [value, values, characters] of rows) {
-    const work = new WorkLeft(values, characters)
+    const work = new WorkBudget(values, characters)
     t.equal(written(value, work), form(value))
     t.match(work, { values: 0, characters: 0 })
-    if (values > 0) t.equal(written(value, new WorkLeft(values - 1, characters)), undefined)
-    if (characters > 0) t.equal(written(value, new WorkLeft(values, characters - 1)), undefined)
+    if (values > 0) t.equal(written(value, new WorkBudget(values - 1, characters)), undefined)
+    if (characters > 0) t.equal(written(value, new WorkBudget(values, characters - 1)), undefined)
   }
 })
 
@@ -97,7 +97,7 @@ t.test('what has too many members, or nests too deep, is not written', async t =
   t.equal(written(nested(127)), form(nested(127)))
   t.equal(written(nested(128)), undefined)
   const wide = { list: Array.from({ length: 1000 }, () => 0) }
-  const work = new WorkLeft(1000, MANY)
+  const work = new WorkBudget(1000, MANY)
   t.equal(written(wide, work), undefined)
   t.equal(work.values, 999, 'a list that does not fit takes nothing')
 })
