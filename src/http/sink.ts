@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { Sink } from '../core/pump.ts'
 import type { BodyGuard } from './body-guard.ts'
+import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
 import { RateWindow } from './rate-window.ts'
 
@@ -131,7 +132,7 @@ export class HttpSink implements ServedSink {
     if (!destroyed && !writableEnded && !writableNeedDrain && !this.#wake) this.#say(text)
   }
 
-  write(chunk: string | Buffer | readonly Buffer[]): Promise<void> | undefined {
+  write(chunk: Said): Promise<void> | undefined {
     this.#silence = 0
     // A chunk of nothing would end the answer.
     if ((isList(chunk) ? sizeOf(chunk) : chunk.length) === 0) return undefined
@@ -157,7 +158,7 @@ export class HttpSink implements ServedSink {
     this.#wake?.()
   }
 
-  end(last: string | Buffer | readonly Buffer[] = ''): Promise<void> | undefined {
+  end(last: Said = ''): Promise<void> | undefined {
     if (typeof last === 'string' && last.length > LARGE_ANSWER) return this.#endLarge(last)
     const length = isList(last) ? sizeOf(last) : Buffer.byteLength(last)
     const isWhole = !this.begun
@@ -166,7 +167,13 @@ export class HttpSink implements ServedSink {
       if (this.#status !== NO_CONTENT) this.#headers.push('content-length', length)
       this.#res.writeHead(this.#status, this.#headers)
     }
-    if (length > PIECE) return this.#endPaced(piecesOf(last), length, isWhole)
+    if (length > PIECE) {
+      // A whole answer had room until now, and goes soonest when it is sent; the end of a stream repeats what was said.
+      const hasRoom = this.#guard?.holds(length) ?? true
+      if (hasRoom || isWhole) return this.#endPaced(piecesOf(last))
+      this.destroy()
+      return undefined
+    }
     this.#end(isList(last) ? Buffer.concat(last) : last)
     return undefined
   }
@@ -186,15 +193,8 @@ export class HttpSink implements ServedSink {
     await this.end(bytes)
   }
 
-  /**
-   * The client gets a piece when it has taken the one before, and the rest counts as memory. Where there is no room for it a
-   * whole answer goes out all the same, since it had room until now; the end of a stream, which repeats it, does not.
-   */
-  async #endPaced(pieces: readonly Buffer[], length: number, isWhole: boolean): Promise<void> {
-    if (this.#guard && !this.#guard.holds(length) && !isWhole) {
-      this.destroy()
-      return
-    }
+  /** The client gets a piece when it has taken the one before. */
+  async #endPaced(pieces: readonly Buffer[]): Promise<void> {
     this.#pacing = true
     for (const piece of pieces) {
       for (let at = 0; at < piece.length && !this.#res.destroyed; at += PIECE) {
@@ -257,7 +257,7 @@ export class HttpSink implements ServedSink {
   }
 
   /** False when the client has to take what was said before. */
-  #say(chunk: string | Buffer | readonly Buffer[]): boolean {
+  #say(chunk: Said): boolean {
     if (isList(chunk)) return this.#sayPieces(chunk)
     if (typeof chunk !== 'string' && chunk.length > LARGE) return this.#sayPieces([chunk])
     const framed = this.#chunked ? asChunk(chunk) : chunk
@@ -280,24 +280,4 @@ export class HttpSink implements ServedSink {
     const { 'content-length': length, 'transfer-encoding': coding } = this.#req.headers
     return coding === undefined && Number(length ?? 0) <= DRAINABLE_BYTES
   }
-}
-
-const isList = (given: string | Buffer | readonly Buffer[]): given is readonly Buffer[] => Array.isArray(given)
-const piecesOf = (given: string | Buffer | readonly Buffer[]): readonly Buffer[] =>
-  isList(given) ? given : [typeof given === 'string' ? Buffer.from(given) : given]
-const sizeOf = (pieces: readonly Buffer[]) => pieces.reduce((sum, piece) => sum + piece.length, 0)
-
-const CRLF = Buffer.from('\r\n')
-
-function asChunk(data: string | Buffer): string | Buffer {
-  const head = `${Buffer.byteLength(data).toString(16)}\r\n`
-  return typeof data === 'string' ? `${head}${data}\r\n` : Buffer.concat([Buffer.from(head), data, CRLF])
-}
-
-/** What remains to be said, and the end of all chunks. */
-function asLastChunk(data: string | Buffer): string | Buffer {
-  const end = '0\r\n\r\n'
-  if (data.length === 0) return end
-  const chunk = asChunk(data)
-  return typeof chunk === 'string' ? chunk + end : Buffer.concat([chunk, Buffer.from(end)])
 }

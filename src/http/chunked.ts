@@ -1,0 +1,29 @@
+/** The chunks of an answer without a length (RFC 9112 section 7.1), and bytes in one piece or several. */
+
+/** What an answer says: text, its bytes, or pieces of them that are not put together. */
+export type Said = string | Buffer | readonly Buffer[]
+
+export const isList = (said: Said): said is readonly Buffer[] => Array.isArray(said)
+
+/** Without a copy of bytes. */
+export const piecesOf = (said: Said): readonly Buffer[] =>
+  isList(said) ? said : [typeof said === 'string' ? Buffer.from(said) : said]
+
+/** In bytes. */
+export const sizeOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0)
+
+export const CRLF = Buffer.from('\r\n')
+
+/** One chunk. */
+export function asChunk(data: string | Buffer): string | Buffer {
+  const head = `${Buffer.byteLength(data).toString(16)}\r\n`
+  return typeof data === 'string' ? `${head}${data}\r\n` : Buffer.concat([Buffer.from(head), data, CRLF])
+}
+
+/** What remains to be said, and the end of all chunks. */
+export function asLastChunk(data: string | Buffer): string | Buffer {
+  const end = '0\r\n\r\n'
+  if (data.length === 0) return end
+  const chunk = asChunk(data)
+  return typeof chunk === 'string' ? chunk + end : Buffer.concat([chunk, Buffer.from(end)])
+}
