@@ -37,9 +37,11 @@ export class Connection {
     return true
   }
 
-  /** Counts a request; returns how many more there may be, negative beyond the limit. */
-  carry(): number {
-    return MAX_REQUESTS - ++this.#carried
+  /** Counts a request. True for the last that there may be. */
+  carry(): boolean {
+    const isLast = ++this.#carried === MAX_REQUESTS
+    if (isLast) this.end()
+    return isLast
   }
 
   /** Requests whose answers have not left. */

@@ -192,8 +192,7 @@ export class Listener {
   #serve(req: IncomingMessage, res: ServerResponse): void {
     const connection = this.#connections.of(req.socket)
     if (connection.isOver()) return
-    const isLast = connection.carry() === 0
-    if (isLast) connection.end()
+    const isLast = connection.carry()
     if (connection.unanswered + 1 < MAX_UNANSWERED) connection.take(res, () => this.#begin(req, res, isLast))
     else this.#refuseLast(req, res, errors.tooManyPipelined(MAX_UNANSWERED))
   }
