@@ -24,11 +24,11 @@ const HELD_STEP = 64 * 1024
 /** Of a stream, what is cut into frames at a time: a slice of the smallest ones takes about 5 ms. */
 const SLICE = 8 * 1024
 const NEWLINE = 10
-/** Frames and stray lines after which a stream waits for its turn: providers send some dozens in a slice. */
+/** Frames and unknown lines after which a stream waits for its turn: providers send some dozens in a slice. */
 const MANY = 256
 /** Lines that take about as long as one of these, even when they are blank. */
 const LINES = 16
-/** Frames and stray lines in a row that hold no event: more than a model writes tokens. Comments do not count. */
+/** Frames and unknown lines in a row that hold no event: more than a model writes tokens. Comments do not count. */
 const MAX_SILENT = 200_000
 const tooLarge = () => errors.invalidAnswer('it is larger than 32 MiB')
 /** In place of the chunks at the end of the bytes. */
@@ -77,11 +77,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #slice: number
   readonly #tally: Tally
   #leased = 0
-  /** Frames and stray lines, and others for their part, of what was taken last, or since it waited for a turn. */
+  /** Frames and unknown lines, and others for their part, of what was taken last, or since it waited for a turn. */
   #work = 0
-  /** Frames and stray lines since the last event. */
+  /** Frames and unknown lines since the last event. */
   #silent = 0
-  #strayLines = 0
+  #unknownLines = 0
   #lines = 0
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
@@ -259,11 +259,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** `chunk` is undefined at the end of the bytes. */
   #framesOf(chunk: Buffer | undefined): Frame[] {
     const frames = chunk ? this.#framing.push(chunk) : this.#framing.end()
-    const { strayLines = 0, lines = 0 } = this.#framing
-    const cut = frames.length + strayLines - this.#strayLines
+    const { unknownLines = 0, lines = 0 } = this.#framing
+    const cut = frames.length + unknownLines - this.#unknownLines
     this.#silent += cut
     this.#work += cut + Math.floor((lines - this.#lines) / LINES)
-    this.#strayLines = strayLines
+    this.#unknownLines = unknownLines
     this.#lines = lines
     return frames
   }

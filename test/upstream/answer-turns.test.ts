@@ -134,8 +134,8 @@ t.test('a stream that yields no event for very long is a failure of its provider
   const forever = (first: string, each: string) => answerOf(times(1000, first, each, END))
   for (const [what, each] of [
     ['frames', filled('data:{}\n\n')],
-    ['stray lines', filled('x\n')],
-    ['stray lines and frames', filled(`${'x\n'.repeat(2000)}data:{}\n\n`)],
+    ['unknown lines', filled('x\n')],
+    ['unknown lines and frames', filled(`${'x\n'.repeat(2000)}data:{}\n\n`)],
     ['bad times of a new try', filled('retry: x\n')],
   ] as const) {
     const after = forever(SAID, each)

@@ -6,7 +6,7 @@ export interface Framing {
   /** About how many bytes are kept for a frame that is not whole yet. */
   readonly pending: number
   /** Lines so far that belong to no event and are no comments, where frames consist of lines. */
-  readonly strayLines?: number
+  readonly unknownLines?: number
   /** Lines so far, of chunks that have many. */
   readonly lines?: number
   push(chunk: Buffer): Frame[]

@@ -25,7 +25,7 @@ function isJson(text: string): boolean {
 /** For event streams (WHATWG HTML); events without data are skipped, and one has at most 32 Mi characters. */
 export class SseFraming implements Framing {
   pending = 0
-  strayLines = 0
+  unknownLines = 0
   lines = 0
   #frames: Frame[] = []
   #first = true
@@ -48,7 +48,7 @@ export class SseFraming implements Framing {
           this.#overflow = true
           return
         }
-        this.strayLines++
+        this.unknownLines++
         if (error.type === 'unknown-field' && this.#stray.length < MAX_STRAY_CHARACTERS) {
           this.#stray += `${error.line}\n`
         }
