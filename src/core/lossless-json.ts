@@ -7,7 +7,10 @@ import { answerSteps, MAX_LONG_DIGITS, parseAnswer, tooLongNumbers } from './ans
 import { isObject, type Json } from './json.ts'
 import { parseSteps } from './json-steps.ts'
 
-/** Random, so that no input contains it, and no digit at first, which would belong to a number before it. It leaves the process nowhere, and who guesses it gets a number for a text. */
+/**
+ * Random, so that no input contains it, and no digit at first, which would belong to a number before it. It leaves the
+ * process nowhere, and who guesses it gets a number for a text.
+ */
 const MARK = `~${randomBytes(11).toString('base64url')}`
 /** Fewer digits always fit. */
 const DIGITS = 16

@@ -11,7 +11,7 @@ import type { Route, Snapshot } from '../core/snapshot.ts'
 import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
-import { MAX_UNANSWERED } from './connection.ts'
+import { type Connection, MAX_UNANSWERED } from './connection.ts'
 import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
@@ -93,7 +93,10 @@ export class Listener {
     const serve = (req: IncomingMessage, res: ServerResponse) => this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
-    this.#server.on('checkExpectation', (req, res) => this.#refuseLast(req, res, expectation()))
+    this.#server.on('checkExpectation', (req, res) => {
+      const connection = this.#connections.of(req.socket)
+      if (!connection.isOver()) this.#refuseLast(connection, req, res, expectation())
+    })
     this.#server.on('upgrade', (req, socket: Socket, head) => this.#upgrade({ req, socket, head }))
     this.#server.on('clientError', (cause, socket: Socket) =>
       answerClientError(
@@ -194,13 +197,11 @@ export class Listener {
     if (connection.isOver()) return
     const isLast = connection.carry()
     if (connection.unanswered + 1 < MAX_UNANSWERED) connection.take(res, () => this.#begin(req, res, isLast))
-    else this.#refuseLast(req, res, errors.tooManyPipelined(MAX_UNANSWERED))
+    else this.#refuseLast(connection, req, res, errors.tooManyPipelined(MAX_UNANSWERED))
   }
 
   /** Nothing behind this request is served, and all before it. */
-  #refuseLast(req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
-    const connection = this.#connections.of(req.socket)
-    if (connection.isOver()) return
+  #refuseLast(connection: Connection, req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
     connection.end()
     connection.take(res, () => this.#refuse(req, res, error, true))
   }
@@ -252,17 +253,10 @@ export class Listener {
     const cors = this.#cors.headers(path, req)
     const named = idHeader === undefined ? cors : [...cors, idHeader, ex.id]
     const fixed = endpoint.operation ? [...named, 'x-gateway-log-id', ex.logId] : named
-    void this.#run(
-      route,
-      ex,
-      signal,
-      new HttpSink(req, res, {
-        ...{ requestId: ex.id, last, stallMs: writeStall, fixed },
-        // Listings are kept for all.
-        guard: endpoint.operation && guard,
-      }),
-      guard,
-    )
+    // Listings are kept for all, whether they are read or not.
+    const unread = endpoint.operation && guard
+    const sink = new HttpSink(req, res, { requestId: ex.id, last, stallMs: writeStall, fixed, guard: unread })
+    void this.#run(route, ex, signal, sink, guard)
   }
 
   /** `node:http` emits this for every request with an Upgrade header. Most are served as if they had none. */

@@ -343,6 +343,20 @@ group('PA-12 of requests that wait for no answer a connection carries 127', asyn
     body: /fewer than 128 requests without an answer/,
   })
   t.not(greedy.closed, null)
+  // The thousandth request of a connection, behind 127 without an answer.
+  const last = await send(socket => {
+    const batch = 109
+    let ends = 0
+    socket.write(get('/').repeat(batch))
+    socket.on('data', chunk => {
+      const before = ends
+      ends += chunk.toString('latin1').split('HTTP/1.1 200').length - 1
+      if (ends % batch === 0 && ends > before && ends <= 872) socket.write(get('/').repeat(ends < 872 ? batch : 128))
+    })
+  })
+  t.equal(last.responses.length, 1000)
+  t.match(last.responses.at(-1), { headers: { connection: 'close' } })
+  t.not(last.closed, null)
   const flood = await send(get('/').repeat(2000))
   t.not(flood.closed, null, 'many more are not even kept')
   const expects = await send(get('/').repeat(20) + get('/', 'Expect: y') + get('/'))
