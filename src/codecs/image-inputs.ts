@@ -2,6 +2,7 @@
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import { withoutSpace } from '../core/wire.ts'
+import { DIMENSIONS_HEAD, imageDimensions } from '../lib/image-dimensions.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
 import { formBody } from './form.ts'
@@ -9,9 +10,8 @@ import { assertImageUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'
 
 const MAX_FILE_BYTES = 50 * 1024 * 1024
-/** Base64 characters of a PNG's header, including width and height. */
-const HEADER_CHARACTERS = 44
-const HEADER_BYTES = 33
+/** Of base64 that holds the head of an image. */
+const HEAD_CHARACTERS = (DIMENSIONS_HEAD / 3) * 4
 
 const validateForm = validator(imageEditForm)
 
@@ -67,21 +67,16 @@ export function imageFromUrl(given: string, param: string): ImageInput {
   if (!/^data:/i.test(given)) return { url: given }
   // Once, and not for each request that stands for this one.
   const url = withoutSpace(given)
-  const type = imageType(headOf(url, HEADER_CHARACTERS))
+  const type = imageType(headOf(url))
   if (type === undefined) throw errors.fileNotAnImage(param)
   return { url, type }
 }
 
 /** The first bytes of a data URL; its line breaks count as characters. */
-function headOf(url: string, characters: number): Buffer {
-  const comma = url.indexOf(',')
-  return Buffer.from(
-    url
-      .slice(comma + 1, comma + 1 + 2 * characters)
-      .replace(/\s/g, '')
-      .slice(0, characters),
-    'base64',
-  )
+function headOf(url: string): Buffer {
+  const data = url.indexOf(',') + 1
+  const text = url.slice(data, data + 2 * HEAD_CHARACTERS).replace(/\s/g, '')
+  return Buffer.from(text.slice(0, HEAD_CHARACTERS), 'base64')
 }
 
 /** A mask covers the first image. Compares sizes when both are PNG files. */
@@ -94,10 +89,9 @@ function checkMask({ images: [first], mask }: Edit): void {
   throw errors.invalidParameters(`mask: must be of the size of the first image, ${wanted}, and is ${own}`, param)
 }
 
-/** Size of a PNG, from its IHDR chunk (PNG section 11.2.2); undefined for other images. */
+/** Of a PNG; undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
-  const head = file ? file.head(HEADER_BYTES) : headOf(url, HEADER_CHARACTERS)
-  if (head.length < HEADER_BYTES || head.toString('latin1', 12, 16) !== 'IHDR') return undefined
-  return `${head.readUInt32BE(16)}x${head.readUInt32BE(20)}`
+  const size = imageDimensions(file ? file.head(DIMENSIONS_HEAD) : headOf(url))
+  return size && `${size.width}x${size.height}`
 }
