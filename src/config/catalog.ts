@@ -1,5 +1,6 @@
 /** Joins the files of models and providers to a catalogue. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
+import type { ImageTokens } from '../core/image-tokens.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { linkPinned, readAliases } from './aliases.ts'
 import { linkCaps } from './custom-caps.ts'
@@ -74,6 +75,7 @@ function linkModel(
     aliases,
     created: entry.created === undefined ? 0 : Date.parse(entry.created) / 1000,
     tokenizer: entry.tokenizer,
+    imageTokens: entry.image_tokens && linkImageTokens(entry.image_tokens),
     input: entry.input,
     output: entry.output,
     contextLength: entry.context_length,
@@ -85,6 +87,18 @@ function linkModel(
     mappings,
   })
 }
+
+const linkImageTokens = ({
+  patch_size,
+  per_patch,
+  base,
+  max,
+}: NonNullable<ModelEntry['image_tokens']>): ImageTokens => ({
+  patchSize: patch_size,
+  perPatch: per_patch,
+  base,
+  max,
+})
 
 /** Operations of a model whose file lists none (docs/contract.md#operations). */
 export function operationsOf(

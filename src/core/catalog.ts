@@ -1,4 +1,5 @@
 /** What the configuration files say of models and providers, joined and immutable. */
+import type { ImageTokens } from './image-tokens.ts'
 import type { Price } from './money.ts'
 import type { Op } from './ops.ts'
 import type { Budget } from './ports/keys.ts'
@@ -229,6 +230,8 @@ export interface Model {
   readonly aliases: readonly string[]
   readonly created: number
   readonly tokenizer: string | undefined
+  /** How its vendor counts images of a prompt; undefined where that is not published. */
+  readonly imageTokens?: ImageTokens | undefined
   readonly input: readonly string[]
   readonly output: readonly string[]
   readonly contextLength: number | undefined

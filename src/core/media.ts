@@ -1,15 +1,15 @@
 /** What the media of a request may come to, estimated before they are read. */
+import type { Dimensions } from '../lib/image-dimensions.ts'
 import type { Usage } from './usage.ts'
 
-/** Estimates, except `images`, which is an exact number. */
+/** Estimates, except `images`. */
 export interface Media {
-  readonly images: number
+  /** Of each image: its size where that is known. */
+  readonly images: readonly (Dimensions | undefined)[]
   readonly audioTokens: number
   readonly fileTokens: number
 }
 
-/** Of an image whose provider has no price for each: what Anthropic and OpenAI count for a large one. */
-export const IMAGE_PROMPT_TOKENS = 1600
 /** Of a page: its text, and the image of it. A usual one has 30 kB. */
 export const PAGE_TOKENS = 2000
 /** Of a file that only its address is known of: a dozen pages. */

@@ -1,6 +1,6 @@
 /** What the prompt of an exchange comes to before its provider reports it, as its target counts. */
 import type { Exchange } from './exchange.ts'
-import { IMAGE_PROMPT_TOKENS } from './media.ts'
+import { imageTokensOf } from './image-tokens.ts'
 import { repeatsOf } from './requests.ts'
 import { nativeFormOf, type Target } from './translator.ts'
 import { estimateTokens, type Usage } from './usage.ts'
@@ -61,11 +61,12 @@ export class PromptEstimate {
     if (!media) return { prompt: prompt * times }
     const { images, audioTokens, fileTokens } = media
     const byImage = target?.price?.rates.image !== undefined
-    const all = prompt + audioTokens + fileTokens + (byImage ? 0 : images * IMAGE_PROMPT_TOKENS)
+    const imageTokens = byImage ? 0 : imageTokensOf(images, target?.mapping.model.imageTokens)
+    const all = prompt + audioTokens + fileTokens + imageTokens
     const longest = target?.mapping.contextLength ?? all
     const each = Math.min(all, longest * (operation.prompts?.(request) ?? 1))
     const usage: Usage = { prompt: each * times }
-    if (byImage) usage.image = images * times
+    if (byImage) usage.image = images.length * times
     if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, each) * times
     return usage
   }

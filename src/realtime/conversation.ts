@@ -1,11 +1,11 @@
 /** Tokens of a conversation so far: as its provider last reported them, and our estimate of what came since. */
+import { IMAGE_PROMPT_TOKENS } from '../core/image-tokens.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
 import { estimateTokens, type Usage } from '../core/usage.ts'
 
 /** docs/contract.md#media-prices. */
 const INPUT_TOKENS_PER_SECOND = 10
 const OUTPUT_TOKENS_PER_SECOND = 21
-const IMAGE_TOKENS = 1600
 /** Plain PCM of 24 kHz, and telephone codecs. */
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
@@ -52,7 +52,7 @@ export class Conversation {
     }
     for (const part of listIn(item.content)) {
       if (!isObject(part)) continue
-      if (part.type === 'input_image') this.#images += IMAGE_TOKENS
+      if (part.type === 'input_image') this.#images += IMAGE_PROMPT_TOKENS
       const seconds = decodedBytes(part.audio) / this.inputRate
       this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
       for (const text of [part.text, part.transcript]) {

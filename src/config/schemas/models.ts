@@ -3,6 +3,14 @@ import { type Infer, s } from '../../core/schema.ts'
 import { called, count, date, lifecycle, modelId, text } from './terms.ts'
 
 const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding', 'rerank', 'moderation', 'decision')
+/** A formula that the vendor publishes: `min(max, base + per_patch * patches)`. */
+const imageTokens = s.object({
+  /** Width and height of the patches that cover an image, in pixels. */
+  patch_size: s.integer({ minimum: 1 }),
+  per_patch: s.default(s.number({ exclusiveMinimum: 0 }), 1),
+  base: s.default(s.integer({ minimum: 0 }), 0),
+  max: s.integer({ minimum: 1 }),
+})
 const model = s.object({
   id: modelId,
   name: text,
@@ -11,6 +19,7 @@ const model = s.object({
   aliases: s.default(s.array(modelId), []),
   created: s.optional(date),
   tokenizer: s.optional(s.string()),
+  image_tokens: s.optional(imageTokens),
   /** Operations of the model; derived from its modalities by default. */
   operations: s.optional(s.array(text, { minItems: 1 })),
   input: s.array(modality, { minItems: 1 }),

@@ -1,7 +1,10 @@
 /** What the files, audio and images of a chat request may come to, by their sizes, their heads, and the trees of PDFs. */
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
+import { withoutSpace } from '../../core/wire.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
+import { DIMENSIONS_HEAD, type Dimensions, imageDimensions, JPEG_HEADS } from '../../lib/image-dimensions.ts'
+import { imageType } from '../../lib/image-type.ts'
 import { isVideo, videoSeconds } from '../../lib/video-seconds.ts'
 import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
 
@@ -25,11 +28,11 @@ const BUDGET: Readonly<Budget> = { heads: 256, ...PDF_BUDGET }
 interface Budget extends PdfBudget {
   heads: number
 }
-const nothing: Media = { images: 0, audioTokens: 0, fileTokens: 0 }
+const nothing: Media = { images: [], audioTokens: 0, fileTokens: 0 }
 
 const measured = new WeakMap<ChatRequest['messages'], Media>()
 
-/** Reads the heads of audio, and the trees of PDFs within bounds, once a request. */
+/** Reads the heads of images and audio, and the trees of PDFs within bounds, once a request. */
 export function mediaOf(messages: ChatRequest['messages']): Media {
   let media = measured.get(messages)
   if (!media) {
@@ -41,22 +44,22 @@ export function mediaOf(messages: ChatRequest['messages']): Media {
 
 function mediaIn(messages: ChatRequest['messages']): Media {
   const budget = { ...BUDGET }
-  let images = 0
+  const images: (Dimensions | undefined)[] = []
   let audioTokens = 0
   let fileTokens = 0
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue
     for (const part of content) {
-      if (part.type === 'image_url') images++
+      if (part.type === 'image_url') images.push(sizeOf(part.image_url.url, budget))
       else if (part.type === 'input_audio') audioTokens += audioTokensOf(part.input_audio, budget)
       else if (part.type === 'file') {
         const type = typeOf(part.file.file_data)
-        if (type.startsWith('image/')) images++
+        if (type.startsWith('image/')) images.push(sizeOf(part.file.file_data!, budget))
         else fileTokens += fileTokensOf(part.file, type, budget)
       }
     }
   }
-  return images + audioTokens + fileTokens === 0 ? nothing : { images, audioTokens, fileTokens }
+  return images.length + audioTokens + fileTokens === 0 ? nothing : { images, audioTokens, fileTokens }
 }
 
 /** The media type of a data URL, as wires read it; '' for anything else. */
@@ -66,6 +69,31 @@ const DATA = /^data:([^;,]{0,250})/i
 const isText = (type: string): boolean => type.startsWith('text/') || type === 'application/json'
 /** The base64 of a data URL, or itself. */
 const base64Of = (data: string): string => (DATA.test(data) ? data.slice(data.indexOf(',') + 1) : data)
+
+/** Undefined for an address, and where the head of the image does not say it. */
+function sizeOf(url: string, budget: Budget): Dimensions | undefined {
+  if (!DATA.test(url) || budget.heads-- <= 0) return undefined
+  const data = base64Of(url)
+  const head = exactHeadOf(data, DIMENSIONS_HEAD)
+  if (!head || imageType(head) !== 'image/jpeg') return head && imageDimensions(head)
+  for (const bytes of JPEG_HEADS) {
+    const longer = exactHeadOf(data, bytes)
+    const size = longer && imageDimensions(longer)
+    if (size) return size
+  }
+  return undefined
+}
+
+/**
+ * The same, or undefined where decoders may read other bytes: one that passes over odd characters sees another image than
+ * one that does not.
+ */
+function exactHeadOf(base64: string, bytes: number): Buffer | undefined {
+  const length = Math.floor(bytes / 3) * 4
+  const text = withoutSpace(base64.slice(0, 2 * length)).slice(0, length)
+  const head = Buffer.from(text, 'base64')
+  return head.toString('base64').startsWith(text) ? head : undefined
+}
 
 const isAddress = (text: string): boolean => /^https?:/i.test(text)
 

@@ -1,7 +1,7 @@
 /** Images: `POST /v1/images/generations`, and `/v1/images/edits` (docs/contract.md#images). */
 import type { Model } from '../../core/catalog.ts'
 import { imageClassOf } from '../../core/image-size.ts'
-import { IMAGE_PROMPT_TOKENS } from '../../core/media.ts'
+import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { Price, Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
@@ -87,7 +87,7 @@ export const imageEdits: Operation<'image_edits'> = {
   autoOption: 'auto_images',
   requirements: imageEditRequirements,
   promptCharacters: ({ prompt }) => prompt.length,
-  media: request => ({ images: imagesIn(request), audioTokens: 0, fileTokens: 0 }),
+  media: request => ({ images: new Array(imagesIn(request)).fill(undefined), audioTokens: 0, fileTokens: 0 }),
   extras: request => ({ ...imageUsage(request), image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS }),
   terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),

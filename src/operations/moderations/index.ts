@@ -28,8 +28,8 @@ export const moderations: Operation<'moderations'> = {
     return sum
   },
   media({ input }) {
-    const images = isParts(input) ? input.filter(({ type }) => type === 'image_url').length : 0
-    return { images, audioTokens: 0, fileTokens: 0 }
+    const images = isParts(input) ? input.filter(({ type }) => type === 'image_url') : []
+    return { images: images.map(() => undefined), audioTokens: 0, fileTokens: 0 }
   },
   prompts: resultsWanted,
   extras: () => ({ request: 1 }),
