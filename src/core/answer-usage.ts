@@ -243,7 +243,7 @@ export class AnswerUsage {
   get #asksForSearch(): boolean {
     const ex = this.#ex
     if (!ex.request || !ex.endpoint.operation) return false
-    const { web_search: searches = 0 } = ex.operation.extras?.(ex.request, ex.target!.mapping.model) ?? {}
+    const { web_search: searches = 0 } = ex.operation.extras?.(ex.request, ex.target!.mapping) ?? {}
     return searches > 0
   }
 }

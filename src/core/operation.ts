@@ -34,8 +34,8 @@ export interface Operation<O extends Op = Op> {
   media?(request: Readonly<Ops[O]>): Media
   /** How long what is read may be kept in the provider's cache, at the price of that; undefined when it is not marked. */
   cacheMark?(request: Readonly<Ops[O]>): '5m' | '1h' | undefined
-  /** Usage besides tokens that the request may cause. */
-  extras?(request: Readonly<Ops[O]>, model: Model): Usage
+  /** Usage besides tokens that the request may cause at the mapping. */
+  extras?(request: Readonly<Ops[O]>, mapping: Mapping): Usage
   /** Whether a tool of the request runs at its provider, which may read the whole prompt again after each of its calls. */
   loops?(request: Readonly<Ops[O]>): boolean
   /** Of an answer of bytes that no report counts: what so many come to, as an estimate. */

@@ -20,7 +20,7 @@ export const repeatsOf = (ex: Exchange): number => (fanOutOf(ex)?.repeats ? requ
 /** What the requests of an exchange cause beside their prompt, which has a target. */
 export function extrasOf(ex: Exchange): Usage {
   const { request, target, operation } = ex
-  const extras: Usage = { ...operation.extras?.(request!, target!.mapping.model) }
+  const extras: Usage = { ...operation.extras?.(request!, target!.mapping) }
   if (extras.image_input) extras.image_input *= repeatsOf(ex)
   return extras
 }

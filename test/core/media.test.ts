@@ -207,16 +207,23 @@ t.test('a transcription by the hour that is cut costs what is known of it, never
 
 t.test('a chat client that leaves a model which makes images alone pays for those that it requested', async t => {
   const perImage: Price = { rates: {}, tiers: [], perImage: { default: PICO / 25n } }
-  const rows: [says: string, price: Price, quality: string | undefined, nano: bigint][] = [
+  const rows: [says: string, price: Price, quality: string | undefined, nano: bigint, taken?: string[]][] = [
     ['by the image', perImage, undefined, 120_000_000n],
     ['by its tokens', perMillion({ prompt: '1', image_output: '40' }), 'low', 3n * 400n * 40_000n + 1000n],
     ['by its tokens, of no quality', perMillion({ prompt: '1', image_output: '40' }), undefined, 756_001_000n],
+    ['of a quality that is not sent', perMillion({ prompt: '1', image_output: '40' }), 'low', 756_001_000n, []],
   ]
-  for (const [says, price, quality, nano] of rows) {
+  for (const [says, price, quality, nano, taken] of rows) {
     const image_config = { n: 3, ...(quality && { image_quality: quality }) }
     const request = { model: 'm', messages: [{ role: 'user', content: 'cat' }], image_config }
     const signal = new Cancellation()
-    const to = { ...target({ model: { output: ['image'] }, mapping: { maxOutput: 100_000 } }), price }
+    const to = {
+      ...target({
+        model: { output: ['image'] },
+        mapping: { maxOutput: 100_000, ...(taken && { parameters: new Set(taken) }) },
+      }),
+      price,
+    }
     const ex = exchange({ request, signal, target: to })
     const held = estimate(ex)!
     ex.atProvider = true

@@ -43,14 +43,15 @@ export const chat: Operation<'chat'> = {
     for (const tool of tools ?? []) if (tool.type === 'function') see(tool.cache_control)
     return mark
   },
-  extras(request, model) {
+  extras(request, mapping) {
     const usage: Usage = {}
     const searches = searchesOf(request)
     if (searches > 0) usage.web_search = searches
-    if (!model.output.includes('image')) return usage
+    const { output } = mapping.model
+    if (!output.includes('image')) return usage
     const { n: images, image_quality: quality } = request.image_config ?? {}
     const n = (images ?? 1) * (request.n ?? 1)
-    return Object.assign(usage, model.output.includes('text') ? { output_images: n } : imageUsage({ n, quality }))
+    return Object.assign(usage, output.includes('text') ? { output_images: n } : imageUsage({ n, quality }, mapping))
   },
   loops: ({ web_search, tools }) =>
     web_search === true || tools?.some(({ type }) => type === 'web_search' || type === 'tool_search') === true,

@@ -1,9 +1,9 @@
 /** Images: `POST /v1/images/generations`, and `/v1/images/edits` (docs/contract.md#images). */
-import type { Model } from '../../core/catalog.ts'
+import type { Mapping, Model } from '../../core/catalog.ts'
 import { imageClassOf } from '../../core/image-size.ts'
 import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { Price, Terms } from '../../core/money.ts'
-import type { Operation } from '../../core/operation.ts'
+import { type Operation, takes } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
 import { imagesOverChat } from './bridge.ts'
 import { demo } from './demo.ts'
@@ -29,9 +29,9 @@ function isPriced({ perImage, rates: { prompt, completion, image_output, request
   return prompt === undefined ? request !== undefined : (image_output ?? completion) !== undefined
 }
 
-/** Images, and the tokens that they may have. */
-export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'quality'>>): Usage {
-  const tokens = n * (QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS)
+/** Images, and the tokens that they may have: a quality that the mapping does not take saves none. */
+export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'quality'>>, mapping: Mapping): Usage {
+  const tokens = n * ((takes(mapping, 'quality') && QUALITY_TOKENS[quality ?? '']) || USUAL_TOKENS)
   return { output_images: n, completion: tokens, image_output: tokens }
 }
 
@@ -88,7 +88,10 @@ export const imageEdits: Operation<'image_edits'> = {
   requirements: imageEditRequirements,
   promptCharacters: ({ prompt }) => prompt.length,
   media: request => ({ images: new Array(imagesIn(request)).fill(undefined), audioTokens: 0, fileTokens: 0 }),
-  extras: request => ({ ...imageUsage(request), image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS }),
+  extras: (request, mapping) => ({
+    ...imageUsage(request, mapping),
+    image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS,
+  }),
   terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },

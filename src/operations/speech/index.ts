@@ -48,8 +48,8 @@ export const speech: Operation<'speech'> = {
     prompt !== undefined && (tokenizer === CHARACTERS || (output_audio ?? completion) !== undefined),
   requirements,
   promptCharacters: ({ characters }) => characters,
-  extras({ characters, instructions = '', speed = 1 }, { tokenizer }) {
-    if (tokenizer === CHARACTERS) return {}
+  extras({ characters, instructions = '', speed = 1 }, { model }) {
+    if (model.tokenizer === CHARACTERS) return {}
     const most = Math.ceil((characters * HELD_PER_CHARACTER) / Math.min(speed, 1))
     return { prompt: estimateTokens(characters + instructions.length), completion: most, output_audio: most }
   },

@@ -14,7 +14,7 @@ export const videos: Operation<'videos'> = {
   requirements: videoRequirements,
   // Nothing of a prompt is charged for.
   promptCharacters: () => 0,
-  extras(request, model) {
+  extras(request, { model }) {
     return expectedUsage(request, Math.max(request.seconds ?? 0, ...lengthsOf(request, model.mappings)))
   },
   terms: ({ size, audio }) => videoTerms({ size, audio: audio !== false }),
