@@ -8,6 +8,8 @@ export interface Media {
   readonly images: readonly (Dimensions | undefined)[]
   readonly audioTokens: number
   readonly fileTokens: number
+  /** What more files and audio at addresses may have; only one that its provider fetches is still at one when it is held for. */
+  readonly unmeasuredTokens?: number
 }
 
 /** Of a page: its text, and the image of it. A usual one has 30 kB. */

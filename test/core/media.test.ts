@@ -67,6 +67,39 @@ t.test('a hold is the cost of the request: exact where it can be computed before
   }
 })
 
+t.test('what a provider fetches by itself may be held for up to the most that it reads', async t => {
+  const page = (more: object = {}) => ({
+    document: { type: 'document_url', document_url: 'https://a.example/a' },
+    ...more,
+  })
+  const talk = (file: object, n = 1) => ({
+    ...{ model: 'm', max_tokens: 1 },
+    messages: [{ role: 'user', content: Array.from({ length: n }, () => ({ type: 'file', file })) }],
+  })
+  const pages = offer(perUnit('ocr_page', PICO / 250n))
+  const hours = offer(perUnit('input_audio_hour', PICO / 4n))
+  const tokens: Target = {
+    ...target({ mapping: { contextLength: 1_000_000 } }),
+    price: perMillion({ prompt: '10', completion: '50' }),
+  }
+  const data = 'data:application/pdf;base64,JVBERi0='
+  const rows: [says: string, endpoint: typeof chat, request: object, to: Target, more: bigint][] = [
+    ['pages', ocr, page(), pages, 990n * 4_000_000n],
+    ['listed pages', ocr, page({ pages: '0-4' }), pages, 0n],
+    ['data', ocr, page({ document: { type: 'document_url', document_url: data } }), pages, 0n],
+    ['hours', transcriptions[0]!, { model: 'm', url: 'https://a.example/a' }, hours, 2_500_000_000n - 41_666_667n],
+    ['hours of a file', transcriptions[0]!, { model: 'm', seconds: 36, file: {} }, hours, 0n],
+    ['the context', chat, talk({ file_data: 'https://a.example/a' }), tokens, 9_760_000_000n],
+    ['of several files', chat, talk({ file_id: 'https://youtu.be/a' }, 2), tokens, 4_600_000_000n],
+    ['a file that comes along', chat, talk({ file_data: data }), tokens, 0n],
+  ]
+  for (const [says, endpoint, request, to, more] of rows) {
+    const ex = exchange({ endpoint, request })
+    ex.target = to
+    t.equal(estimate(ex)!.unmeasured, more, says)
+  }
+})
+
 t.test('each of several requests for one is held for, at the rates of its own prompt', async t => {
   const dear = { prompt: PICO / 100_000n, completion: 0n, request: PICO / 100n }
   const price: Price = { rates: { ...dear, prompt: PICO / 1_000_000n }, tiers: [{ above: 1000, rates: dear }] }

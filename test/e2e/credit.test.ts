@@ -16,7 +16,7 @@ const pricing = { prompt: '10', completion: '50' }
 const supports = testMapping.supports.filter(name => name !== 'reasoning')
 const dear = { ...testMapping, supports, model: 'dear', id: 'dear-1', pricing }
 const quiet = { ...dear, supports: testMapping.supports, model: 'quiet', id: 'quiet-1' }
-const claude = { ...quiet, model: 'claude', id: 'claude-1' }
+const claude = { ...quiet, model: 'claude', id: 'claude-1', supports: [...quiet.supports, 'file_input'] }
 const pair = { ...dear, model: 'pair', id: 'pair-1' }
 const searching = [...supports, 'web_search']
 const reader = {
@@ -29,7 +29,7 @@ const gateway = await startGateway(t, {
     b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude, reader, pair] },
   },
   models: ['dear', 'quiet', 'claude', 'reader', 'pair'].map(id => ({
-    ...{ id, name: id, family: 'test', input: ['text', 'image'], output: ['text'], stability: 'stable' },
+    ...{ id, name: id, family: 'test', input: ['text', 'image', 'file'], output: ['text'], stability: 'stable' },
     ...{ context_length: 1_000_000, max_output: 64_000 },
   })),
   config: { endpoints: { chat: { ratelimit: { rpm: 100_000 }, billing: { stream_hold: 256 } } } },
@@ -122,6 +122,26 @@ t.test('a whole answer is bounded by what its payer has, on every wire', async t
   t.match(await (await gateway.chat({ model: 'dear', messages, max_tokens: 50_000 }, broke.as)).json(), {
     error: { message: /affords max_tokens of 199 at most/ },
   })
+})
+
+t.test('a document that a provider fetches takes all of the credit that it may need', async t => {
+  await upstream.reset()
+  await upstream.script('b', [{ usage: { prompt: 1_000_000, completion: 1 } }])
+  const caller = await tenant('3')
+  const source = { type: 'url', url: 'https://a.example/long.pdf' }
+  const body = {
+    model: 'claude',
+    max_tokens: 16,
+    messages: [{ role: 'user', content: [{ type: 'document', source }] }],
+  }
+  const ask = (stream: boolean) => gateway.post('/v1/messages', { ...body, stream }, caller.as)
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(i % 2 === 0)))
+  await Promise.all(answers.map(answer => answer.text()))
+  t.same(answers.map(({ status }) => status).sort(), [200, 402, 402, 402, 402, 402, 402, 402])
+  t.equal((await upstream.record('b')).length, 1)
+  const { balance, held } = await caller.balance()
+  t.equal(held, 0)
+  t.ok(balance > -7.1 && balance < -6.9, `left: ${balance}`)
 })
 
 t.test('an answer with more calls than are passed on is tried once, and paid', async t => {

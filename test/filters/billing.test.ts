@@ -82,7 +82,10 @@ function make(fails?: Act | 'insufficient', purse?: Purse) {
   }
   return {
     log,
-    filter: billing.create({ stream_hold: 100, least_output: 10, storage: '0.01' }, services as unknown as Services),
+    filter: billing.create(
+      { stream_hold: 100, least_output: 10, hold_unmeasured: true, storage: '0.01' },
+      services as unknown as Services,
+    ),
   }
 }
 

@@ -85,7 +85,10 @@ t.test('what is reserved is the prompt alone, whatever an answer may usually cos
   const ledger = { hold: async (request: HoldRequest) => void holds.push(request) }
   const services = made({ ledger, metrics: { unpriced: () => {} }, now: () => 0 })
   const price = { rates: { prompt: 1000n, completion: 9_000_000n }, tiers: [] }
-  const filter = billing.create({ stream_hold: 4096, least_output: 256, storage: '0.01' }, services)
+  const filter = billing.create(
+    { stream_hold: 4096, least_output: 256, hold_unmeasured: true, storage: '0.01' },
+    services,
+  )
   const ex = ask({}, target({ mapping: { price } }))
   await filter.handle!(ex, async () => reply()).catch(() => {})
   t.match(holds, [{ amount: 2n, request: { endpoint: 'embeddings', requestedModel: 'acme-large' } }])

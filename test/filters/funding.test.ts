@@ -40,6 +40,8 @@ interface Given {
   full?: boolean
   plans?: Plan
   events?: Event[]
+  /** Whether content of unknown size is held for at its most. */
+  unmeasured?: boolean
 }
 /** What one request asks of the ledger, and how it ends. */
 async function bill(given: Given = {}) {
@@ -74,7 +76,7 @@ async function bill(given: Given = {}) {
     },
   }
   const filter = billing.create(
-    { stream_hold: 1000, least_output: 256, storage: '0.01' },
+    { stream_hold: 1000, least_output: 256, hold_unmeasured: given.unmeasured ?? true, storage: '0.01' },
     services as unknown as Services,
   )
   const to = target({
@@ -122,6 +124,17 @@ t.test('the most specific discount is taken off what is held and charged, and re
   }
   const free = await bill({ principal: { discounts: [discount(500_000)] }, credential: own })
   t.match([formatMoney(free.row!.cost!), free.row!.discount], ['0.002', 0], 'who pays the provider pays its price')
+})
+
+t.test('a file at an address is held for at its most, and what is usual will do', async t => {
+  const file = { type: 'file', file: { file_data: 'https://a.example/a' } }
+  const given = {
+    request: { max_tokens: 100, messages: [{ role: 'user', content: [file] }] },
+    mapping: { contextLength: 200_000 },
+  }
+  const usual = (await bill({ ...given, unmeasured: false })).hold!
+  t.equal(usual.amount, parseMoney('0.0242'))
+  t.match((await bill(given)).hold, { amount: parseMoney('0.2002'), least: usual.least })
 })
 
 t.test('a plan pays, and premium models count against its week', async t => {

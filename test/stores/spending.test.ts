@@ -127,7 +127,7 @@ t.test(`spending stays within its bound over ${RUNS} mixes of requests`, async t
     const metrics = { tokens() {}, cost() {}, unpriced() {} }
     const log = { warn: (fields: object, message: string) => assert.fail(`${message} ${JSON.stringify(fields)}`) }
     const services = { ledger, metrics, log, now: Date.now } as unknown as Services
-    const filter = billing.create({ stream_hold: 100, least_output: 20, storage: '0' }, services)
+    const filter = billing.create({ stream_hold: 100, least_output: 20, hold_unmeasured: true, storage: '0' }, services)
     const payer = { ...principal, orgId, projectId, account: 'prepaid' as const }
     const bills = await Promise.all(asks.map(asked => serve(filter, payer, asked)))
     const { balance, held } = await ledger.balance(orgId)

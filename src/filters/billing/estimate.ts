@@ -18,6 +18,8 @@ import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 export interface Estimate {
   /** Cost of the prompt and of everything except tokens of the answer; nano-USD. */
   readonly base: Money
+  /** What more content may cost whose size is not known; nano-USD. */
+  readonly unmeasured: Money
   /** Of a million tokens of the answer; nano-USD. */
   readonly perMillion: Money
   readonly choices: number
@@ -53,16 +55,11 @@ export function estimate(ex: Exchange): Estimate | null {
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const asked = operation.terms?.(request)
   const terms: Terms = { tier: asked?.tier, sizes: asked?.sizes, requests: { count: requestsOf(ex), longest } }
-  const requested = costOf(usage, price, terms)
-  if (!requested) return null
-  let base = requested.total
-  let factor = tierFactorOf(price, terms)
-  if (factor < MILLION) {
-    // A cheaper tier may not be the one that is served.
-    factor = MILLION
-    base = costOf(usage, price, { ...terms, tier: undefined })!.total
-  }
-  if (!output) return { base, perMillion: 0n, choices: 1, most: 0 }
+  const base = dearestCost(usage, price, terms)
+  if (base === null) return null
+  const more = operation.unmeasured?.(request)
+  const unmeasured = more ? unmeasuredCost(ex, usage, more, terms) - base : 0n
+  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0 }
   const { choices, limit } = output
   const images = extras.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
@@ -72,7 +69,30 @@ export function estimate(ex: Exchange): Estimate | null {
   const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
   // Without a rate for answers, the rest must have a price by itself.
   if (rates.completion === undefined && !costOf(written, price, terms)) return null
-  return { base, perMillion: perMillion(price, dearest(rates, mapping.model.output), factor), choices, most }
+  const factor = tierFactorOf(price, terms)
+  // See `dearestCost`.
+  const ofAnswer = perMillion(price, dearest(rates, mapping.model.output), factor < MILLION ? MILLION : factor)
+  return { base, unmeasured, perMillion: ofAnswer, choices, most }
+}
+
+/** At the tier of the terms; or at the usual one, where that is dearer: it may be the one that is served. */
+function dearestCost(usage: Usage, price: Price, terms: Terms): Money | null {
+  const cost = costOf(usage, price, tierFactorOf(price, terms) < MILLION ? { ...terms, tier: undefined } : terms)
+  return cost?.total ?? null
+}
+
+/** Of all that the request may use. No prompt is longer than its model's context. */
+function unmeasuredCost(ex: Exchange, usage: Usage, more: Usage, terms: Terms): Money {
+  const { mapping, price } = ex.target!
+  const all: Usage = { ...usage }
+  for (const axis in more) all[axis as Axis] = (all[axis as Axis] ?? 0) + more[axis as Axis]!
+  const { contextLength: longest } = mapping
+  if (longest !== undefined) {
+    all.prompt = Math.max(usage.prompt ?? 0, Math.min(all.prompt ?? 0, longest * repeatsOf(ex)))
+  }
+  for (const axis of ['input_cache_write', 'input_cache_write_1h'] as const) if (all[axis]) all[axis] = all.prompt!
+  const requests = { count: requestsOf(ex), longest: (all.prompt ?? 0) / repeatsOf(ex) }
+  return dearestCost(all, price!, { ...terms, requests })!
 }
 
 /** Whatever the tokens of the answer turn out to be. */

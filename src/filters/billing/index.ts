@@ -26,6 +26,8 @@ const options = s.object({
   stream_hold: s.default(s.integer({ minimum: 1 }), 4096),
   /** Of whole answers, where money is short: a limit below this is refused, rather than sent in place of the caller's. */
   least_output: s.default(s.integer({ minimum: 1 }), 256),
+  /** Holds content that providers fetch by themselves at its most, where there is money; else at what is usual. */
+  hold_unmeasured: s.default(s.boolean(), true),
   /** USD per million tokens, of organizations that pay for the storage of their data. */
   storage: s.default(s.decimal(), '0.01'),
 })
@@ -71,16 +73,15 @@ export const billing: FilterFactory<Options> = {
         // One that nothing ends early is held for as a whole answer is.
         const isEndable = streamed && mapping.cancellable !== false
         const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
-        const wanted = holdFor(ex, amount, least, now())
+        const all = expected && given.hold_unmeasured ? amount + expected.unmeasured : amount
+        const wanted = holdFor(ex, all, least, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(wanted, expected, services)
         const limited = !isEndable && expected && hold && hold.amount < amount
         setLimit(ex, limited ? { expected, hold } : undefined)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
-        const meter =
-          hold && streamed
-            ? new Meter(ex, hold, isBounded ? expected : undefined, wanted, given.stream_hold, services)
-            : undefined
+        const held = isBounded ? withUnmeasured(expected, all > amount && hold && hold.amount >= all) : undefined
+        const meter = hold && streamed ? new Meter(ex, hold, held, wanted, given.stream_hold, services) : undefined
         if (meter) meters.begin(ex, meter)
         const conclusion = {
           settle(outcome: Outcome, isWhole: boolean) {
@@ -136,6 +137,10 @@ function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_outp
   const least = Math.min(wanted, isEndable ? 1 : least_output)
   return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
 }
+
+/** Where it is held, no token of the answer may use it. */
+const withUnmeasured = (expected: Estimate, isHeld: boolean | undefined): Estimate =>
+  isHeld ? { ...expected, base: expected.base + expected.unmeasured } : expected
 
 /** Sends the limit that could be held, where that is less than the caller's. Attempts before may have had another one. */
 function setLimit(ex: Exchange, limited: { expected: Estimate; hold: Hold } | undefined): void {

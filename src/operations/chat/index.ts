@@ -53,6 +53,10 @@ export const chat: Operation<'chat'> = {
     const n = (images ?? 1) * (request.n ?? 1)
     return Object.assign(usage, output.includes('text') ? { output_images: n } : imageUsage({ n, quality }, mapping))
   },
+  unmeasured({ messages }) {
+    const { unmeasuredTokens } = mediaOf(messages)
+    return unmeasuredTokens ? { prompt: unmeasuredTokens } : undefined
+  },
   loops: ({ web_search, tools }) =>
     web_search === true || tools?.some(({ type }) => type === 'web_search' || type === 'tool_search') === true,
   terms({ service_tier, image_config: image }) {

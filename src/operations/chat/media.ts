@@ -47,19 +47,25 @@ function mediaIn(messages: ChatRequest['messages']): Media {
   const images: (Dimensions | undefined)[] = []
   let audioTokens = 0
   let fileTokens = 0
+  let unmeasuredTokens = 0
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue
     for (const part of content) {
       if (part.type === 'image_url') images.push(sizeOf(part.image_url.url, budget))
-      else if (part.type === 'input_audio') audioTokens += audioTokensOf(part.input_audio, budget)
-      else if (part.type === 'file') {
+      else if (part.type === 'input_audio') {
+        audioTokens += audioTokensOf(part.input_audio, budget)
+        if (isAddress(part.input_audio.data)) unmeasuredTokens += UNMEASURED_TOKENS
+      } else if (part.type === 'file') {
         const type = typeOf(part.file.file_data)
         if (type.startsWith('image/')) images.push(sizeOf(part.file.file_data!, budget))
         else fileTokens += fileTokensOf(part.file, type, budget)
+        if (isAddress(part.file.file_data ?? part.file.file_id ?? '')) unmeasuredTokens += UNMEASURED_TOKENS
       }
     }
   }
-  return images.length + audioTokens + fileTokens === 0 ? nothing : { images, audioTokens, fileTokens }
+  return images.length + audioTokens + fileTokens === 0
+    ? nothing
+    : { images, audioTokens, fileTokens, unmeasuredTokens }
 }
 
 /** The media type of a data URL, as wires read it; '' for anything else. */
@@ -94,6 +100,9 @@ function exactHeadOf(base64: string, bytes: number): Buffer | undefined {
   const head = Buffer.from(text, 'base64')
   return head.toString('base64').startsWith(text) ? head : undefined
 }
+
+/** Of a file or of audio at an address, whatever its provider finds there: the longest prompt that models read. */
+const UNMEASURED_TOKENS = 1_048_576
 
 const isAddress = (text: string): boolean => /^https?:/i.test(text)
 

@@ -16,10 +16,16 @@ export const ocr: Operation<'ocr'> = {
   isPriced: ({ rates }) => rates.ocr_page !== undefined,
   requirements: [],
   promptCharacters: () => 0,
-  extras: request => ({ [isAnnotated(request) ? 'ocr_page_annotated' : 'ocr_page']: pagesOf(request) }),
+  extras: request => ({ [axisOf(request)]: pagesOf(request) }),
+  unmeasured(request) {
+    const isKnown = request.pages != null || request.document.type === 'image_url' || isData(addressOf(request))
+    return isKnown ? undefined : { [axisOf(request)]: MAX_PAGES - UNKNOWN_PAGES }
+  },
   tuning: {},
   demo,
 }
+
+const axisOf = (request: Readonly<OcrRequest>) => (isAnnotated(request) ? 'ocr_page_annotated' : 'ocr_page')
 
 /** As many as are asked for, else as the document has, or is likely to have. */
 function pagesOf(request: Readonly<OcrRequest>): number {

@@ -1,9 +1,9 @@
 /** `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
-import { estimateTokens, TOKEN_CHARACTERS } from '../../core/usage.ts'
+import { estimateTokens, TOKEN_CHARACTERS, type Usage } from '../../core/usage.ts'
 import { demo } from './demo.ts'
-import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest } from './request.ts'
+import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, unmeasuredSeconds } from './request.ts'
 
 type Name = 'transcriptions' | 'translations'
 
@@ -45,6 +45,12 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
   ]
 }
 
+function usageOf(seconds: number): Usage {
+  const audio = Math.ceil(seconds * HELD_PER_SECOND.audio)
+  const completion = Math.ceil(seconds * HELD_PER_SECOND.text)
+  return { input_audio_hour: seconds / HOUR_SECONDS, input_audio: audio, prompt: audio, completion }
+}
+
 const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
   // Models say that they are for this: nothing about modalities does.
   impliedBy: () => false,
@@ -52,14 +58,13 @@ const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
     input_audio_hour !== undefined || (prompt !== undefined && completion !== undefined),
   promptCharacters: ({ prompt = '' }) => prompt.length,
   extras(request) {
-    const seconds = likelySeconds(request)
-    const audio = Math.ceil(seconds * HELD_PER_SECOND.audio)
-    return {
-      input_audio_hour: seconds / HOUR_SECONDS,
-      input_audio: audio,
-      prompt: audio + estimateTokens((request.prompt?.length ?? 0) + TOKEN_CHARACTERS),
-      completion: Math.ceil(seconds * HELD_PER_SECOND.text),
-    }
+    const usage = usageOf(likelySeconds(request))
+    usage.prompt! += estimateTokens((request.prompt?.length ?? 0) + TOKEN_CHARACTERS)
+    return usage
+  },
+  unmeasured(request) {
+    const seconds = unmeasuredSeconds(request)
+    return seconds > 0 ? usageOf(seconds) : undefined
   },
   tuning: { language: 'language', prompt: 'prompt', temperature: 'temperature' },
   neverReplayed: true,

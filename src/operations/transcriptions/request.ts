@@ -108,9 +108,14 @@ export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_form
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600
+/** Of the longest that providers take. */
+const MOST_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
+/** By how much audio at an address may be longer. */
+export const unmeasuredSeconds = ({ file }: Readonly<TranscriptionRequest>): number =>
+  file ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
 
 declare module '../../core/ops.ts' {
   interface Ops {
