@@ -2,6 +2,7 @@
 import { errors } from '../core/error.ts'
 import type { Job, JobResult } from '../core/ports.ts'
 import type { JobsContext } from './context.ts'
+import { Copies, type Copy } from './copies.ts'
 import { InlineField } from './inline-field.ts'
 
 /** Of all that is kept, what one organization may have. */
@@ -12,6 +13,7 @@ type Blob = Extract<JobResult, { kind: 'blob' }>
 /** Writes blobs within `max_result` and the organization's share of `max_kept`. */
 export class ResultKeeper {
   readonly #context: JobsContext
+  readonly #copies = new Copies()
 
   constructor(context: JobsContext) {
     this.#context = context
@@ -25,20 +27,24 @@ export class ResultKeeper {
     const { blobs, kinds, options, store } = this.#context
     const { max_result, max_kept } = options()
     const { all, own } = await store.keptBytes(job.orgId)
-    const room = Math.min(max_kept - all, Math.floor(max_kept * SHARE) - own)
-    if (room <= 0) return undefined
-    const tooLarge = () => errors.invalidAnswer(`its result is larger than ${max_result} bytes`)
-    const isBeyondRoom = room < max_result
+    const room = { all: max_kept - all, own: Math.floor(max_kept * SHARE) - own }
+    if (room.all <= 0 || room.own <= 0) return undefined
     const full = errors.invalidAnswer('there is no room for its result')
+    const copy = this.#copies.begin(job.orgId, room)
+    let isKept = false
     try {
-      const written = await blobs.write(chunks, Math.min(room, max_result), isBeyondRoom ? () => full : tooLarge)
+      const tooLarge = () => errors.invalidAnswer(`its result is larger than ${max_result} bytes`)
+      const written = await blobs.write(within(chunks, copy, full), max_result, tooLarge)
       const { head, ...kept } = written
       const type = kinds.get(job.kind)!.resultType(head)
+      isKept = type !== undefined
       if (type !== undefined) return { kind: 'blob', ...kept, type }
       await blobs.remove(kept.blob)
     } catch (thrown) {
       if (thrown === full) return undefined
       throw thrown
+    } finally {
+      copy.end(isKept)
     }
     throw errors.invalidAnswer('its result is not of the requested type')
   }
@@ -55,6 +61,13 @@ export class ResultKeeper {
 
   async discard(result: JobResult | undefined): Promise<void> {
     if (result?.kind === 'blob') await this.#context.blobs.remove(result.blob)
+  }
+}
+
+async function* within(chunks: AsyncIterable<Buffer>, copy: Copy, full: Error): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    if (!copy.take(chunk.length)) throw full
+    yield chunk
   }
 }
 

@@ -155,6 +155,20 @@ t.test('results of one organization take half of the room at most; then they are
   t.equal((await kit.subject.jobs.keptBytes(other.orgId)).own, FILM.length)
 })
 
+t.test('copies that run at once see what the others have written', async t => {
+  const kit = await engineKit(t, { options: { results: 'keep', max_kept: 4 * FILM.length } })
+  kit.answer = done({ body: [FILM.subarray(0, 2000), FILM.subarray(2000)] })
+  const other = await kit.subject.organization('open', 0n)
+  const made = [await kit.create({ principal: other })]
+  for (let n = 0; n < 4; n++) made.push(await kit.create())
+  const claimed = await kit.subject.jobs.claim(kit.jobs.engine.lease(8), 8)
+  t.equal(claimed.length, 5)
+  await Promise.all(claimed.map(job => kit.jobs.engine.poller.poll(job, new Cancellation())))
+  const kept = async () => kit.subject.jobs.keptBytes(kit.principal.orgId)
+  t.same(await kept(), { all: 3 * FILM.length, own: 2 * FILM.length })
+  t.equal(kit.blobs.size, 3)
+})
+
 t.test('a token is of one job, one key and one time, in one spelling', t => {
   const [key, older] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   const now = 1_790_000_000_000
