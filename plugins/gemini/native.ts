@@ -229,7 +229,8 @@ function configOf(given: unknown, input: Readonly<ChatRequest>, bridged: unknown
   for (const [name, field] of Object.entries(TUNING)) if (input[field as 'temperature'] == null) delete config[name]
   if (canonical.candidateCount === undefined) delete config.candidateCount
   const { maxOutputTokens: limit, thinkingConfig: thinking, responseModalities: modalities } = canonical
-  if (limit !== undefined && !(Number(config.maxOutputTokens) <= Number(limit))) config.maxOutputTokens = limit
+  if (limit !== undefined && !(Number(config.maxOutputTokens ?? undefined) <= Number(limit)))
+    config.maxOutputTokens = limit
   if (modalities !== undefined) config.responseModalities ??= modalities
   if (isObject(config.thinkingConfig)) setThinking(config, config.thinkingConfig, thinking)
   return config

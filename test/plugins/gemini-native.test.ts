@@ -222,9 +222,11 @@ t.test('the operator pays for tokens and searches alone', t => {
   const allowed = to({}, { provider: { nativeFields: ['store'], nativeTools: ['google*'] } })
   t.match(sent({ contents: [hi], store: true, tools: [{ googleMaps: {} }] }, allowed), { store: true })
   const ex = exchange({ endpoint })
-  const request = generateContent.decode({ contents: [hi], generationConfig: { maxOutputTokens: 900 } }, ex)
-  const { body } = studio.native!.encode(ex.native!.body, { ...request, max_tokens: 300 }, to(), false)
-  t.match(body.generationConfig, { maxOutputTokens: 300 }, 'no more than is held')
+  for (const maxOutputTokens of [900, null]) {
+    const request = generateContent.decode({ contents: [hi], generationConfig: { maxOutputTokens } }, ex)
+    const { body } = studio.native!.encode(ex.native!.body, { ...request, max_tokens: 300 }, to(), false)
+    t.match(body.generationConfig, { maxOutputTokens: 300 }, 'no more than is held')
+  }
   t.end()
 })
 
