@@ -20,6 +20,9 @@ const decode = (codec: Codec<'chat'>, body: object) => {
 
 t.test('an object in place of a name or a type of the Responses API is refused with 400', async t => {
   const item = (input: object) => ({ ...hi, input: [input] })
+  const found = { type: 'tool_search_output', call_id: 'c', execution: 'client' }
+  const hosted = { type: 'code_interpreter', name: 'f', container: { type: 'auto' } }
+  const space = { type: 'namespace', name: 's', tools: [{ type: 'function', name: 'f' }] }
   const rows: [body: object, param: string][] = [
     [{ ...hi, tool_choice: { type: 'x', name: no } }, 'tool_choice'],
     [{ ...hi, tool_choice: { type: 'x', namespace: no } }, 'tool_choice'],
@@ -29,6 +32,10 @@ t.test('an object in place of a name or a type of the Responses API is refused w
       item({ type: 'tool_search_output', call_id: 'c', execution: 'client', tools: [{ type: no, name: 'g' }] }),
       'input[0].tools[0].type',
     ],
+    ...[hosted, { ...space, tools: [hosted] }].map((tool): [object, string] => [
+      { ...item({ ...found, tools: [tool] }), tools: [{ type: 'function', name: 'f' }, space] },
+      tool === hosted ? 'input[0].tools[0].type' : 'input[0].tools[0].tools[0].type',
+    ]),
   ]
   for (const [body, param] of rows) {
     const error = thrown(() => decode(openAiResponses, body))

@@ -75,12 +75,11 @@ export class ToolNames {
 
   /** Adds what is not there yet: the same tool may be found twice. */
   #find(tool: Json, at: string): void {
-    const inner = tool.type === 'namespace' ? listIn(tool.tools) : [tool]
-    const namespace = tool.type === 'namespace' ? textIn(tool.name) : undefined
-    const left = inner.filter(one => isObject(one) && !this.#flat.has(keyOf(textIn(one.name) ?? '', namespace)))
-    if (left.length === 0) return
-    if (namespace !== undefined) this.#read({ ...tool, tools: left }, at)
-    else {
+    const isNew = (name: unknown, namespace?: string) => !this.#flat.has(keyOf(textIn(name) ?? '', namespace))
+    if (tool.type === 'namespace') {
+      const left = innerOf(tool, at).filter(({ name }) => isNew(name, textIn(tool.name)))
+      if (left.length > 0) this.#read({ ...tool, tools: left }, at)
+    } else if (!isCalled(tool) || isNew(tool.name)) {
       this.#add(tool, undefined)
       this.#read(tool, at)
     }
@@ -88,15 +87,11 @@ export class ToolNames {
 
   #read(tool: Json, at: string): void {
     if (tool.type === 'namespace') {
-      for (const [j, inner] of listIn(tool.tools).entries()) {
-        const where = `${at}.tools[${j}]`
-        if (!isObject(inner) || (inner.type !== 'function' && inner.type !== 'custom')) {
-          throw errors.invalidParameters(`${where}.type: must be "function" or "custom"`, `${where}.type`)
-        }
+      for (const [j, inner] of innerOf(tool, at).entries()) {
         this.#add(inner, textIn(tool.name))
-        this.#push(inner, textIn(tool.name), where)
+        this.#push(inner, textIn(tool.name), `${at}.tools[${j}]`)
       }
-    } else if (tool.type === 'function' || tool.type === 'custom') this.#push(tool, undefined, at)
+    } else if (isCalled(tool)) this.#push(tool, undefined, at)
     else if (isSearch(tool.type)) this.tools.push(searchOf(tool))
     else if (isOwnSearch(tool)) {
       this.search = this.#unique('tool_search')
@@ -161,6 +156,18 @@ export class ToolNames {
       },
     })
   }
+}
+
+/** A tool that runs at the client. */
+const isCalled = ({ type }: Readonly<Json>): boolean => type === 'function' || type === 'custom'
+
+/** The tools of a namespace. Throws for one that runs elsewhere, also where its name is taken. */
+function innerOf(tool: Json, at: string): Json[] {
+  return listIn(tool.tools).map((inner, j) => {
+    if (isObject(inner) && isCalled(inner)) return inner
+    const where = `${at}.tools[${j}].type`
+    throw errors.invalidParameters(`${where}: must be "function" or "custom"`, where)
+  })
 }
 
 const keyOf = (name: string, namespace: string | undefined): string => textKey(`${namespace ?? ''}\0${name}`)
