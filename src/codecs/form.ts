@@ -2,6 +2,11 @@
 import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
+import { CALL_BOUNDS, Count } from '../core/shape.ts'
+import { measure } from './inner-json.ts'
+
+/** Of the texts of a form that are JSON objects, all together: to look at more takes too long. */
+const MAX_JSON = 4 * 1024 * 1024
 
 /** A form in two parts: a JSON body, and files. */
 interface FormBody {
@@ -12,17 +17,20 @@ interface FormBody {
 }
 
 /**
- * Official clients write lists as repeated `a[]`, objects as `a[b]`, and everything else as text. Throws 400
- * `invalid_form_data` for a repeated scalar, and for a field that is an object and also a list or a value.
+ * Official clients write lists as repeated `a[]`, objects as `a[b]` or as JSON, and everything else as text. Throws 400
+ * `invalid_form_data` for a repeated scalar, for a field that is an object and also a list or a value, and for too much
+ * JSON; it counts as that of a body.
  */
 export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
   const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>
+  const read = objects()
   for (const [name, texts] of form.texts) {
     const [, field = name, key] = /^([^[\]]+)\[([^[\]]*)\]$/.exec(name) ?? []
     const schema = propertyOf(json, field)
     if (key) addKey(fields, field, key, texts)
-    else if (schema && isList(schema)) addItems(fields, field, texts, schema)
-    else if (key === undefined && texts.length === 1 && !(field in fields)) fields[field] = typed(texts[0]!, schema)
+    else if (schema && isList(schema)) addItems(fields, field, texts, schema, read)
+    else if (key === undefined && texts.length === 1 && !(field in fields))
+      fields[field] = typed(texts[0]!, schema, read)
     else {
       const how = key === undefined || texts.length > 1 ? 'stands twice' : 'comes as a list'
       throw errors.invalidFormData(`"${field}" takes one value, and ${how}`)
@@ -47,11 +55,17 @@ function addKey(fields: Record<string, unknown>, field: string, key: string, tex
   fields[field] = members
 }
 
-function addItems(fields: Record<string, unknown>, field: string, texts: readonly string[], schema: JsonSchema): void {
+function addItems(
+  fields: Record<string, unknown>,
+  field: string,
+  texts: readonly string[],
+  schema: JsonSchema,
+  read: ReadObject,
+): void {
   const items = (schema.items ?? {}) as JsonSchema
   const list = fields[field] ?? []
   if (!Array.isArray(list)) throw mixed(field)
-  for (const text of texts) list.push(typed(text, items))
+  for (const text of texts) list.push(typed(text, items, read))
   fields[field] = list
 }
 
@@ -72,11 +86,11 @@ function typesOf(schema: JsonSchema): unknown[] {
 
 const isList = (schema: JsonSchema): boolean => typesOf(schema).includes('array')
 
-function typed(text: string, schema: JsonSchema | undefined): unknown {
+function typed(text: string, schema: JsonSchema | undefined, read: ReadObject): unknown {
   const types = schema ? typesOf(schema) : []
   if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true'
   if ((types.includes('number') || types.includes('integer')) && isNumber(text)) return Number(text)
-  if (types.includes('object') && text.startsWith('{')) return parsed(text)
+  if (types.includes('object') && text.startsWith('{')) return read(text)
   return text
 }
 
@@ -85,11 +99,20 @@ const isNumber = (text: string): boolean => /^-?\d{1,15}(?:\.\d{1,15})?$/.test(t
 const plain = (text: string): unknown =>
   text === 'true' || text === 'false' ? text === 'true' : isNumber(text) ? Number(text) : text
 
-/** A text that is not JSON stays a text: the validator explains what is required. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
+type ReadObject = (text: string) => unknown
+
+/** Reads the objects of one form. A text that is not JSON stays a text: the validator explains what is required. */
+function objects(): ReadObject {
+  const count = new Count()
+  let characters = 0
+  return text => {
+    characters += text.length
+    if (characters > MAX_JSON) throw errors.invalidFormData(`its JSON has more than ${MAX_JSON} characters`)
+    measure(text, CALL_BOUNDS, 1, count)
+    try {
+      return JSON.parse(text)
+    } catch {
+      return text
+    }
   }
 }

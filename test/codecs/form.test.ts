@@ -119,6 +119,26 @@ t.test('a scalar that stands twice is refused', async t => {
   }
 })
 
+t.test('JSON in the texts of a form counts as that of a body', async t => {
+  const many = s.open({ images: s.array(s.either(s.string(), s.open({}))) })
+  const images = (...texts: string[]) => formOf(...texts.map((text): [string, string] => ['images[]', text]))
+  const list = (values: number) => `{"a":[${'1,'.repeat(values)}1]}`
+  const rows: [says: string, form: Form, code: string][] = [
+    ['values of all texts', images(list(100_000), list(100_000)), 'too_many_elements'],
+    ['levels', images(`{"a":${'['.repeat(130)}${']'.repeat(130)}}`), 'too_deep'],
+    ['a name', images(`{"${'x'.repeat(20_000)}":1}`), 'too_many_elements'],
+    ['characters of all texts', images(...Array(5).fill(`{"a":"${'x'.repeat(900_000)}"}`)), 'invalid_form_data'],
+  ]
+  for (const [says, form, code] of rows) {
+    t.match(
+      thrown(() => formBody(form, many)),
+      { status: 400, code },
+      says,
+    )
+  }
+  t.match(formBody(images(list(90_000), list(90_000)), many).fields, { images: [{ a: Array }, { a: Array }] })
+})
+
 t.test('files of a name and of its list are one list', async t => {
   const form = new Form()
   const [a, b] = ['a', 'b'].map(text => new Upload([Buffer.from(text)], '', ''))
