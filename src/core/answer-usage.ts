@@ -3,15 +3,18 @@
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
-import { addPages } from './media.ts'
+import { addPages, IMAGE_TOKENS } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
-import { extrasOf, requestsOf } from './requests.ts'
+import { extrasOf, requestsOf, withUnmeasured } from './requests.ts'
 import { PARTS_AT_ONCE } from './translator.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
 /** Tokens per second, at most, at which hidden thinking is estimated: an answer sent in one burst measures far more. */
 const MAX_THINKING_SPEED = 2000
+
+/** Of what a provider does, apart from reading tokens: a report above 0 says that it has been done. */
+const done = ['output_images', 'request', 'web_search', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const
 
 /** Reports are merged into the `usage` of the exchange. */
 export class AnswerUsage {
@@ -176,9 +179,12 @@ export class AnswerUsage {
   }
 
   #fill(usage: Usage, cut: boolean): boolean {
-    const { isOwed, timings, operation, target } = this.#ex
+    const { isOwed, operation, target } = this.#ex
+    const isSilent = usage.completion === undefined && !done.some(axis => (usage[axis] ?? 0) > 0)
     if (this.#images > 0) usage.output_images ??= this.#images
+    /** All that the answer has cost, or a part of it. */
     let assumed = false
+    let added = false
     if (!operation.output) {
       const isCounted = usage.completion !== undefined || this.#bytes === 0
       const measured = isCounted
@@ -190,18 +196,20 @@ export class AnswerUsage {
         return true
       }
       // The client left before usage was reported: charge what the request may have cost.
-      const isSilent = timings.firstToken === 0 ? usage.completion === undefined : Object.keys(usage).length === 0
       assumed = isOwed && isSilent
-      if (assumed) mergeUsage(usage, extrasOf(this.#ex))
+      if (assumed) {
+        mergeUsage(usage, extrasOf(this.#ex))
+        mergeUsage(usage, withUnmeasured(this.#ex, usage))
+      }
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.
       if (target?.price && !isPaidByTokens(usage, target.price)) {
         usage.prompt ??= 0
         return assumed
       }
-    } else if (isOwed && timings.firstToken === 0 && usage.completion === undefined && this.#isDrawn) {
-      assumed = true
-      mergeUsage(usage, extrasOf(this.#ex))
+    } else if (isOwed && cut) {
+      added = this.#assume(usage)
+      assumed = added && this.#isDrawn
     }
     const { prompt, completion } = usage
     const unseen = isOwed && !assumed ? this.#unseen : 0
@@ -209,19 +217,44 @@ export class AnswerUsage {
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
-    const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
+    const sent = complete && target?.price?.rates.image === undefined ? usage : this.#sent
     if (sent.image !== undefined) usage.image ??= sent.image
-    if (complete) return assumed
+    if (complete) return assumed || added
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
     return true
   }
 
-  /** The answer is images alone, which come at its end. */
+  /**
+   * Adds what a chat answer that its client left may have cost besides text, if anything: images that were not seen, and
+   * a search before any text.
+   */
+  #assume(usage: Usage): boolean {
+    const { output_images: images = 0, web_search: searches = 0, ...tokens } = extrasOf(this.#ex)
+    const searched = searches > 0 && this.#ex.timings.firstToken === 0 && usage.web_search === undefined
+    if (searched) usage.web_search = 1
+    const drawn = images > (usage.output_images ?? 0) && !(usage.image_output! > 0)
+    if (drawn && this.#isDrawn) mergeUsage(usage, { ...tokens, output_images: images })
+    else if (drawn) {
+      usage.output_images = images
+      usage.image_output = images * IMAGE_TOKENS
+      usage.completion =
+        usage.image_output + (usage.completion ?? this.#reportedTokens + estimateTokens(this.#unreported))
+    }
+    return searched || drawn
+  }
+
+  /** The answer is images alone. */
   get #isDrawn(): boolean {
     const { output } = this.#ex.target!.mapping.model
     return output.includes('image') && !output.includes('text')
+  }
+
+  /** Of the prompt: of what a provider that was left has read, up to the most that it may have. */
+  get #sent(): Usage {
+    const ex = this.#ex
+    return ex.isOwed ? withUnmeasured(ex, ex.promptUsage) : ex.promptUsage
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */

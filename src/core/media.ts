@@ -8,10 +8,15 @@ export interface Media {
   readonly images: readonly (Dimensions | undefined)[]
   readonly audioTokens: number
   readonly fileTokens: number
-  /** What more files and audio at addresses may have; only one that its provider fetches is still at one when it is held for. */
+  /**
+   * What more those may have whose size is not known: files that do not say it, and what stands at an address. Only what
+   * its provider fetches still stands at one when it is held for.
+   */
   readonly unmeasuredTokens?: number
 }
 
+/** Of an image in an answer; Gemini's smallest has so many. */
+export const IMAGE_TOKENS = 1290
 /** Of a page: its text, and the image of it. A usual one has 30 kB. */
 export const PAGE_TOKENS = 2000
 /** Of a file that only its address is known of: a dozen pages. */

@@ -36,7 +36,7 @@ export interface Operation<O extends Op = Op> {
   cacheMark?(request: Readonly<Ops[O]>): '5m' | '1h' | undefined
   /** Usage besides tokens that the request may cause at the mapping. */
   extras?(request: Readonly<Ops[O]>, mapping: Mapping): Usage
-  /** What more than its estimate the request may use, by content at addresses that its provider fetches. */
+  /** What more than its estimate the request may use: by files that do not say their size, or that its provider fetches. */
   unmeasured?(request: Readonly<Ops[O]>): Usage | undefined
   /** Whether a tool of the request runs at its provider, which may read the whole prompt again after each of its calls. */
   loops?(request: Readonly<Ops[O]>): boolean

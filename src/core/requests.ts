@@ -1,7 +1,7 @@
 /** The requests to its target that stand for an exchange: how many there are, and what they cause beside their prompt. */
 import type { Exchange } from './exchange.ts'
 import type { FanOut } from './translator.ts'
-import type { Usage } from './usage.ts'
+import type { Axis, Usage } from './usage.ts'
 
 /** What several requests to its target stand for an exchange by; undefined where it is one. */
 function fanOutOf({ request, target, operation }: Exchange): FanOut | undefined {
@@ -23,4 +23,22 @@ export function extrasOf(ex: Exchange): Usage {
   const extras: Usage = { ...operation.extras?.(request!, target!.mapping) }
   if (extras.image_input) extras.image_input *= repeatsOf(ex)
   return extras
+}
+
+/** Whether the request holds content whose size is not known before its provider has read it. */
+export const isUnmeasured = ({ operation, request }: Exchange): boolean =>
+  operation.unmeasured?.(request!) !== undefined
+
+/** `usage` with what more such content may come to, in a prompt no longer than its model's context; itself without any. */
+export function withUnmeasured(ex: Exchange, usage: Usage): Usage {
+  const more = ex.operation.unmeasured?.(ex.request!)
+  if (!more) return usage
+  const all: Usage = { ...usage }
+  for (const axis in more) all[axis as Axis] = (all[axis as Axis] ?? 0) + more[axis as Axis]!
+  const { contextLength: longest } = ex.target!.mapping
+  if (all.prompt !== undefined && longest !== undefined) {
+    all.prompt = Math.max(usage.prompt ?? 0, Math.min(all.prompt, longest * repeatsOf(ex)))
+  }
+  for (const axis of ['input_cache_write', 'input_cache_write_1h'] as const) if (all[axis]) all[axis] = all.prompt!
+  return all
 }

@@ -5,6 +5,7 @@ import { nativeOf as messagesNative } from '../../src/codecs/messages/native.ts'
 import { nativeOf as responsesNative } from '../../src/codecs/responses/native.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
 import type { Price } from '../../src/core/money.ts'
 import type { NativeRequest, Target, Translator } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
@@ -83,15 +84,22 @@ t.test('what a provider fetches by itself may be held for up to the most that it
     price: perMillion({ prompt: '10', completion: '50' }),
   }
   const data = 'data:application/pdf;base64,JVBERi0='
+  const tree = '%PDF-1.7\n<</Type/Pages/Kids[3 0 R]/Count 1>>'
+  const pdf = `data:application/pdf;base64,${Buffer.from(tree).toString('base64')}`
+  const zip = 'data:application/zip;base64,UEsDBA=='
   const rows: [says: string, endpoint: typeof chat, request: object, to: Target, more: bigint][] = [
     ['pages', ocr, page(), pages, 990n * 4_000_000n],
     ['listed pages', ocr, page({ pages: '0-4' }), pages, 0n],
-    ['data', ocr, page({ document: { type: 'document_url', document_url: data } }), pages, 0n],
+    ['a PDF', ocr, page({ document: { type: 'document_url', document_url: pdf } }), pages, 0n],
+    ['what is no PDF', ocr, page({ document: { type: 'document_url', document_url: zip } }), pages, 999n * 4_000_000n],
     ['hours', transcriptions[0]!, { model: 'm', url: 'https://a.example/a' }, hours, 2_500_000_000n - 41_666_667n],
     ['hours of a file', transcriptions[0]!, { model: 'm', seconds: 36, file: {} }, hours, 0n],
     ['the context', chat, talk({ file_data: 'https://a.example/a' }), tokens, 9_760_000_000n],
     ['of several files', chat, talk({ file_id: 'https://youtu.be/a' }, 2), tokens, 4_600_000_000n],
-    ['a file that comes along', chat, talk({ file_data: data }), tokens, 0n],
+    ['a PDF that comes along', chat, talk({ file_data: pdf }), tokens, 0n],
+    ['one whose pages are not found', chat, talk({ file_data: data }), tokens, 9_760_000_000n],
+    ['text', chat, talk({ file_data: 'data:text/plain;base64,SGk=' }), tokens, 0n],
+    ['a WebM video', chat, talk({ file_data: 'data:video/webm;base64,GkXfo0KGgQ==' }), tokens, 9_999_990_000n],
   ]
   for (const [says, endpoint, request, to, more] of rows) {
     const ex = exchange({ endpoint, request })
@@ -264,6 +272,52 @@ t.test('a chat client that leaves a model which makes images alone pays for thos
     ex.completeUsage(true)
     t.match([ex.cost?.total, ex.estimated], [nano, true], says)
     t.ok(costWith(held, held.most) >= nano, 'within what is held')
+  }
+})
+
+t.test('who leaves pays for what no report names', async t => {
+  const hi = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
+  const file = { type: 'file', file: { file_data: 'https://a.example/a' } }
+  const read = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: [file] }] }
+  const preview: Event = { type: 'partial_image', index: 0, b64: 'AAAA', description: {} as never }
+  const none: Event = { type: 'usage', usage: { output_images: 0 } }
+  const early: Event[] = [
+    { type: 'text', text: 'One', choice: 0 },
+    { type: 'usage', usage: { prompt: 1, completion: 1, image_output: 0 } },
+  ]
+  const drawing: Target = {
+    ...target({ model: { output: ['text', 'image'] } }),
+    price: perMillion({ prompt: '1', completion: '1', image_output: '100' }),
+  }
+  const searching = offer({ rates: { prompt: PICO / 1_000_000n, completion: 0n, web_search: PICO / 100n }, tiers: [] })
+  const long: Target = {
+    ...target({ mapping: { contextLength: 1_000_000 } }),
+    price: perMillion({ prompt: '10', completion: '50' }),
+  }
+  const pages = offer(perUnit('ocr_page', PICO / 250n))
+  const page = { document: { type: 'document_url', document_url: 'https://a.example/a' } }
+  const draw = { model: 'm', prompt: 'cat', n: 1, quality: 'high', stream: true }
+  const byTokens = offer(perMillion({ prompt: '1', image_output: '40' }))
+  const byImage = offer({ rates: {}, tiers: [], perImage: { default: PICO / 5n } })
+  const rows: [says: string, endpoint: typeof chat, request: object, to: Target, seen: Event[], nano: bigint][] = [
+    ['an image, behind a preview', images[0]!, draw, byTokens, [none, preview], 252_001_000n],
+    ['the same by the image', images[0]!, draw, byImage, [none, preview], 200_000_000n],
+    ['an image of a model that writes', chat, hi, drawing, early, 129_002_000n],
+    ['the same at once', chat, hi, drawing, [], 129_001_000n],
+    ['a search before any text', chat, { ...hi, web_search: true }, searching, [], 10_001_000n],
+    ['a search that was reported', chat, { ...hi, web_search: true }, searching, early.slice(0, 1), 1_000n],
+    ['a file that its provider fetches', chat, read, long, [], 10_000_000_000n],
+    ['a document', ocr, page, pages, [], 4_000_000_000n],
+    ['a document of ten pages', ocr, page, pages, [{ type: 'usage', usage: { ocr_page: 10 } }], 40_000_000n],
+  ]
+  for (const [says, endpoint, request, to, seen, nano] of rows) {
+    const signal = new Cancellation()
+    const ex = exchange({ endpoint, request, signal, target: to })
+    if (seen.length > 0) ex.observe(seen)
+    ex.atProvider = true
+    signal.abort(errors.aborted())
+    ex.completeUsage(true)
+    t.equal(ex.cost?.total, nano, says)
   }
 })
 

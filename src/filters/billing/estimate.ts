@@ -1,6 +1,6 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../../core/exchange.ts'
-import { addPages } from '../../core/media.ts'
+import { addPages, IMAGE_TOKENS } from '../../core/media.ts'
 import {
   costOf,
   MILLION,
@@ -11,7 +11,7 @@ import {
   type Terms,
   tierFactorOf,
 } from '../../core/money.ts'
-import { extrasOf, repeatsOf, requestsOf } from '../../core/requests.ts'
+import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../core/requests.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
@@ -29,8 +29,6 @@ export interface Estimate {
 
 /** Of the best image that any model makes (docs/contract.md#media-prices). */
 const MOST_IMAGE_TOKENS = 25_000
-/** Of an image in an answer; Gemini's smallest has so many. */
-const IMAGE_TOKENS = 1290
 
 /** Null when the request uses something without a known price. */
 export function estimate(ex: Exchange): Estimate | null {
@@ -46,19 +44,18 @@ export function estimate(ex: Exchange): Estimate | null {
     // Below, all tokens of an answer count.
     if (!output || (axis !== 'completion' && axis !== 'image_output')) usage[axis as Axis] = extras[axis as Axis]!
   }
-  const longest = (usage.prompt ?? 0) / repeatsOf(ex)
-  const rates = ratesFor(price, longest)
+  const rates = ratesFor(price, longestOf(ex, usage))
   // Images that cost by their tokens are a part of the answer's.
   const outputImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)
   if (outputImages > 0) usage.output_images = 0
   const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const asked = operation.terms?.(request)
-  const terms: Terms = { tier: asked?.tier, sizes: asked?.sizes, requests: { count: requestsOf(ex), longest } }
+  const terms = termsFor(ex, asked, usage)
   const base = dearestCost(usage, price, terms)
   if (base === null) return null
-  const more = operation.unmeasured?.(request)
-  const unmeasured = more ? unmeasuredCost(ex, usage, more, terms) - base : 0n
+  const all = withUnmeasured(ex, usage)
+  const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0 }
   const { choices, limit } = output
   const images = extras.output_images ?? 0
@@ -75,24 +72,19 @@ export function estimate(ex: Exchange): Estimate | null {
   return { base, unmeasured, perMillion: ofAnswer, choices, most }
 }
 
+/** Tokens of the prompt of each request to the target. */
+const longestOf = (ex: Exchange, { prompt = 0 }: Usage): number => prompt / repeatsOf(ex)
+
+const termsFor = (ex: Exchange, asked: Terms | undefined, usage: Usage): Terms => ({
+  tier: asked?.tier,
+  sizes: asked?.sizes,
+  requests: { count: requestsOf(ex), longest: longestOf(ex, usage) },
+})
+
 /** At the tier of the terms; or at the usual one, where that is dearer: it may be the one that is served. */
 function dearestCost(usage: Usage, price: Price, terms: Terms): Money | null {
   const cost = costOf(usage, price, tierFactorOf(price, terms) < MILLION ? { ...terms, tier: undefined } : terms)
   return cost?.total ?? null
-}
-
-/** Of all that the request may use. No prompt is longer than its model's context. */
-function unmeasuredCost(ex: Exchange, usage: Usage, more: Usage, terms: Terms): Money {
-  const { mapping, price } = ex.target!
-  const all: Usage = { ...usage }
-  for (const axis in more) all[axis as Axis] = (all[axis as Axis] ?? 0) + more[axis as Axis]!
-  const { contextLength: longest } = mapping
-  if (longest !== undefined) {
-    all.prompt = Math.max(usage.prompt ?? 0, Math.min(all.prompt ?? 0, longest * repeatsOf(ex)))
-  }
-  for (const axis of ['input_cache_write', 'input_cache_write_1h'] as const) if (all[axis]) all[axis] = all.prompt!
-  const requests = { count: requestsOf(ex), longest: (all.prompt ?? 0) / repeatsOf(ex) }
-  return dearestCost(all, price!, { ...terms, requests })!
 }
 
 /** Whatever the tokens of the answer turn out to be. */
