@@ -6,6 +6,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import { isUnmeasured } from '../core/requests.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { inTurns } from '../lib/in-turns.ts'
@@ -240,8 +241,7 @@ function send(
       remainingMs: remainingMs(ex, target),
       signal,
       receipt: ex,
-      // What is charged by characters needs no report: its provider is left at once.
-      cancellable: target.mapping.cancellable ?? (ex.isCountedAhead || undefined),
+      cancellable: target.mapping.cancellable ?? isCancellable(ex),
       tenant,
       fresh,
     })
@@ -252,6 +252,13 @@ function send(
     : sign(target, request, ex.id, content)
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
+
+/**
+ * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
+ * known by a report alone, which is waited for.
+ */
+const isCancellable = (ex: Exchange): boolean | undefined =>
+  ex.isCountedAhead ? true : isUnmeasured(ex) ? false : undefined
 
 /** A target is called once, but again where its socket had gone stale. */
 const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>

@@ -58,8 +58,11 @@ function mediaIn(messages: ChatRequest['messages']): Media {
       } else if (part.type === 'file') {
         const type = typeOf(part.file.file_data)
         if (type.startsWith('image/')) images.push(sizeOf(part.file.file_data!, budget))
-        else fileTokens += fileTokensOf(part.file, type, budget)
-        if (isAddress(part.file.file_data ?? part.file.file_id ?? '')) unmeasuredTokens += UNMEASURED_TOKENS
+        else {
+          const { tokens, unmeasured } = fileTokensOf(part.file, type, budget)
+          fileTokens += tokens
+          unmeasuredTokens += unmeasured
+        }
       }
     }
   }
@@ -101,7 +104,7 @@ function exactHeadOf(base64: string, bytes: number): Buffer | undefined {
   return head.toString('base64').startsWith(text) ? head : undefined
 }
 
-/** Of a file or of audio at an address, whatever its provider finds there: the longest prompt that models read. */
+/** Of a file of unknown size, and of audio at an address: the longest prompt that models read. */
 const UNMEASURED_TOKENS = 1_048_576
 
 const isAddress = (text: string): boolean => /^https?:/i.test(text)
@@ -127,21 +130,33 @@ function secondsOf({ data: given, format }: Audio, budget: Budget): number {
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
 
-function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budget: Budget): number {
-  if (data === undefined) return id !== undefined && isAddress(id) ? VIDEO_TOKENS : FILE_TOKENS
-  if (isAddress(data)) return FILE_TOKENS
+function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budget: Budget): FileTokens {
+  if (data === undefined) return id !== undefined && isAddress(id) ? likely(VIDEO_TOKENS) : known(FILE_TOKENS)
+  if (isAddress(data)) return likely(FILE_TOKENS)
   const base64 = base64Of(data)
   const size = bytesOf(base64)
-  if (isText(type)) return Math.ceil(size / TEXT_BYTES_PER_TOKEN)
+  if (isText(type)) return known(Math.ceil(size / TEXT_BYTES_PER_TOKEN))
   const bySize = Math.ceil(size / FILE_BYTES_PER_TOKEN)
-  if (budget.heads-- <= 0) return Math.max(bySize, FILE_TOKENS)
+  if (budget.heads-- <= 0) return likely(Math.max(bySize, FILE_TOKENS))
   const head = headOf(base64, PDF_HEAD)
   const isRead = size <= budget.read
-  if (isVideo(head)) return isRead ? Math.max(bySize, videoTokens(Buffer.from(base64, 'base64'), budget)) : bySize
-  if (!isPdf(head)) return bySize
-  const pages = isRead ? pdfPages(Buffer.from(base64, 'base64'), budget) : undefined
-  return Math.max(bySize, pages === undefined ? FILE_TOKENS : pages * PAGE_TOKENS)
+  const bytes = isRead && (isVideo(head) || isPdf(head)) ? Buffer.from(base64, 'base64') : undefined
+  if (isVideo(head)) {
+    const tokens = bytes ? videoTokens(bytes, budget) : 0
+    return tokens > 0 ? known(Math.max(bySize, tokens)) : likely(bySize)
+  }
+  if (!isPdf(head)) return likely(bySize)
+  const pages = bytes && pdfPages(bytes, budget)
+  return pages === undefined ? likely(Math.max(bySize, FILE_TOKENS)) : known(Math.max(bySize, pages * PAGE_TOKENS))
 }
+
+/** Of one file; `unmeasured` is what more it may have. */
+interface FileTokens {
+  readonly tokens: number
+  readonly unmeasured: number
+}
+const known = (tokens: number): FileTokens => ({ tokens, unmeasured: 0 })
+const likely = (tokens: number): FileTokens => ({ tokens, unmeasured: UNMEASURED_TOKENS })
 
 function videoTokens(bytes: Buffer, budget: Budget): number {
   budget.read -= bytes.length

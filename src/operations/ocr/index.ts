@@ -18,8 +18,9 @@ export const ocr: Operation<'ocr'> = {
   promptCharacters: () => 0,
   extras: request => ({ [axisOf(request)]: pagesOf(request) }),
   unmeasured(request) {
-    const isKnown = request.pages != null || request.document.type === 'image_url' || isData(addressOf(request))
-    return isKnown ? undefined : { [axisOf(request)]: MAX_PAGES - UNKNOWN_PAGES }
+    const { document, pages } = request
+    if (pages != null || document.type === 'image_url' || pagesFound(request) > 0) return undefined
+    return { [axisOf(request)]: MAX_PAGES - pagesOf(request) }
   },
   tuning: {},
   demo,
@@ -30,10 +31,15 @@ const axisOf = (request: Readonly<OcrRequest>) => (isAnnotated(request) ? 'ocr_p
 /** As many as are asked for, else as the document has, or is likely to have. */
 function pagesOf(request: Readonly<OcrRequest>): number {
   if (request.pages != null) return pageCount(request.pages) ?? 1
+  return Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesFound(request)))
+}
+
+/** Of a PDF that comes along; 0 for anything else, and where they cannot be found. */
+function pagesFound(request: Readonly<OcrRequest>): number {
   const { document } = request
   let pages = measured.get(document)
   if (pages === undefined) {
-    pages = Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesIn(addressOf(request))))
+    pages = pagesIn(addressOf(request))
     measured.set(document, pages)
   }
   return pages
@@ -50,7 +56,6 @@ function likelyPages(request: Readonly<OcrRequest>): number {
 
 const isData = (address: string): boolean => /^data:/i.test(address)
 
-/** Of a PDF that comes along; 0 for anything else, and where they cannot be found. */
 function pagesIn(address: string): number {
   const base64 = isData(address) ? address.slice(address.indexOf(',') + 1) : ''
   const size = (base64.length * 3) / 4

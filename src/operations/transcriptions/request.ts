@@ -114,8 +114,8 @@ const MOST_SECONDS = 10 * 3600
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
 /** By how much audio at an address may be longer. */
-export const unmeasuredSeconds = ({ file }: Readonly<TranscriptionRequest>): number =>
-  file ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
+export const unmeasuredSeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
+  file || seconds !== undefined ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
 
 declare module '../../core/ops.ts' {
   interface Ops {
