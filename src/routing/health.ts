@@ -105,7 +105,9 @@ export class Health {
     const isBreaking = whose === 'provider' && this.#isBreaking(candidate.key, org)
     const opened =
       whose === 'credential' || isBreaking ? circuits.trip(at, policy, org) : circuits.failed(at, policy, org)
-    const cooled = retryAfterMs === undefined ? undefined : circuits.cool(at, Math.min(retryAfterMs, policy.maxMs), org)
+    const coolMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, policy.maxMs)
+    // What opened it for all says how long; no later failure of the same organization does.
+    const cooled = coolMs === undefined ? undefined : circuits.cool(at, coolMs, opened === 'everyone' ? null : org)
     const tripped = isBreaking && this.#isBreaking(candidate.key, null) ? circuits.trip(at, policy, null) : undefined
     if (!opened) return
     const organization = [opened, cooled, tripped].includes('everyone') ? undefined : org

@@ -107,12 +107,10 @@ export class MemoryCircuits implements Circuits {
     const now = this.#now()
     const trouble = this.#of(key)
     if (org !== null) this.#ownOf(trouble, key, org).cool(now, ms)
-    if (org !== null && !this.#convinces(trouble, org, MAX_SHARE, now) && !isOpenBy(trouble, org, now)) {
-      return 'organization'
-    }
+    if (org !== null && !this.#convinces(trouble, org, MAX_SHARE, now)) return 'organization'
     const all = allOf(trouble)
     all.cool(now, ms)
-    all.openedBy = org ?? ''
+    if (org !== null) all.openedBy = org
     return 'everyone'
   }
 
@@ -183,8 +181,6 @@ function allOf(trouble: Trouble): Circuit {
   trouble.all ??= new Circuit()
   return trouble.all
 }
-
-const isOpenBy = ({ all }: Trouble, org: string, now: number): boolean => all?.openedBy === org && all.isOpen(now)
 
 /** An organization's own circuit; for null, that of the only organization that uses the target. */
 function ownOf({ own, answersOthers }: Trouble, org: string | null): Circuit | undefined {
