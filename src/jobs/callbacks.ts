@@ -5,10 +5,11 @@ import { callbackGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { jobObject } from './view.ts'
 
-/** Claimed and not delivered yet: of this process, of one organization, and to one host. */
+/** Claimed and not delivered yet: of this process, of one organization, to one host, and there of one organization. */
 const AT_ONCE = 100
 const AT_ONE_ORGANIZATION = 10
-const AT_ONE_HOST = 4
+const AT_ONE_HOST = 8
+const AT_HOST_OF_ONE = AT_ONE_HOST / 2
 /** How long a callback waits whose host has as many as it may have. */
 const POSTPONED_MS = 1_000
 const GONE = 410
@@ -26,7 +27,7 @@ export class Callbacks {
   readonly #context: JobsContext
   readonly #owner: string
   readonly #ended: () => void
-  readonly #open = new Map<Promise<void>, string>()
+  readonly #open = new Map<Promise<void>, Place>()
 
   /** `ended` is called when a delivery has ended, so that there is room for another one. */
   constructor(context: JobsContext, owner: string, ended: () => void = () => undefined) {
@@ -45,10 +46,10 @@ export class Callbacks {
     let begun = 0
     for (const delivery of await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)) {
       const job = await store.get(delivery.jobId)
-      const host = hostOf(job)
-      if (this.#isFull(host)) await store.postpone(delivery, now() + POSTPONED_MS)
+      const place = placeOf(job)
+      if (this.#isFull(place)) await store.postpone(delivery, now() + POSTPONED_MS)
       else {
-        this.#begin(delivery, job, host)
+        this.#begin(delivery, job, place)
         begun++
       }
     }
@@ -64,14 +65,22 @@ export class Callbacks {
     clearTimeout(timer)
   }
 
-  /** A slow host does not use more of the concurrency, whichever organizations name it. */
-  #isFull(host: string): boolean {
+  /**
+   * A slow host does not use more of the concurrency, whichever organizations name it; and at a host that many name, one
+   * organization does not keep those of others waiting.
+   */
+  #isFull({ host, orgId }: Place): boolean {
     let open = 0
-    for (const other of this.#open.values()) if (other === host) open++
-    return open >= AT_ONE_HOST
+    let own = 0
+    for (const other of this.#open.values()) {
+      if (other.host !== host) continue
+      open++
+      if (other.orgId === orgId) own++
+    }
+    return open >= AT_ONE_HOST || own >= AT_HOST_OF_ONE
   }
 
-  #begin(delivery: Delivery, job: Job | undefined, host: string): void {
+  #begin(delivery: Delivery, job: Job | undefined, place: Place): void {
     const run = this.#deliver(delivery, job)
       .catch((err: unknown) =>
         this.#context.log.warn({ err, job: delivery.jobId }, 'callback outcome not stored; retried'),
@@ -80,7 +89,7 @@ export class Callbacks {
         this.#open.delete(run)
         this.#ended()
       })
-    this.#open.set(run, host)
+    this.#open.set(run, place)
   }
 
   async #deliver(delivery: Delivery, job: Job | undefined): Promise<void> {
@@ -127,4 +136,12 @@ export class Callbacks {
   }
 }
 
-const hostOf = (job: Job | undefined): string => (job?.callback ? new URL(job.callback.url).host : '')
+/** Where a delivery goes, and whose it is. */
+interface Place {
+  readonly host: string
+  readonly orgId: string
+}
+const placeOf = (job: Job | undefined): Place => ({
+  host: job?.callback ? new URL(job.callback.url).host : '',
+  orgId: job?.orgId ?? '',
+})

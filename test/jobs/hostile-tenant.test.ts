@@ -12,7 +12,7 @@ const done = (result: Said) => (asked: { path: string }) =>
   asked.path.endsWith('/content') ? result : { body: { status: 'completed' } }
 const settled = () => new Promise<void>(resolve => setImmediate(resolve))
 
-t.test('a host that does not answer keeps callbacks to others waiting by no more than four places', async t => {
+t.test('a host that does not answer keeps callbacks to others waiting by no more than eight places', async t => {
   const kit = await engineKit(t, { options: { results: 'proxy' } })
   kit.answer = done({ body: FILM })
   const tenants = await Promise.all(Array.from({ length: 12 }, () => kit.subject.organization('open', 0n)))
@@ -33,7 +33,7 @@ t.test('a host that does not answer keeps callbacks to others waiting by no more
     await callbacks.run()
     await settled()
   }
-  t.equal(kit.posted.filter(({ url }) => url.includes('tarpit')).length, 4)
+  t.equal(kit.posted.filter(({ url }) => url.includes('tarpit')).length, 8)
   t.match(await kit.subject.jobs.deliveries(id), [{ state: 'delivered', attempt: 1 }])
   kit.subject.clock.now += 1_000
   t.equal(await callbacks.run(), 0, 'what is postponed again keeps the engine from no sleep')
@@ -46,6 +46,24 @@ t.test('a host that does not answer keeps callbacks to others waiting by no more
   }
   t.equal(new Set(kit.posted.map(({ headers }) => headers['webhook-id'])).size, 121, 'each is told in the end')
   t.equal(kit.posted.length, 121, 'and once, as each was heard')
+})
+
+t.test('one organization leaves places at a host to others', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  kit.answer = done({ body: FILM })
+  const other = await kit.subject.organization('open', 0n)
+  const callback = { url: 'https://hooks.example/in', secret: 's' }
+  for (let n = 0; n < 10; n++) await kit.create({ callback, principal: other })
+  const { id } = await kit.create({ callback })
+  while ((await kit.poll()) > 0) await settled()
+  kit.hear = () => new Promise<never>(() => undefined) as never
+  const callbacks = new Callbacks(kit.context, 'one')
+  for (let turns = 0; turns < 3; turns++) {
+    await callbacks.run()
+    await settled()
+  }
+  t.equal(kit.posted.length, 5)
+  t.ok(kit.posted.some(({ body }) => body.includes(id)))
 })
 
 t.test('a job that is deleted sends no further callback', async t => {
