@@ -3,6 +3,7 @@ import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { ClientEvents } from './client-events.ts'
 import type { Conversation } from './conversation.ts'
+import { DeltaMasks } from './delta-masks.ts'
 import { newEventId, type RealtimeEvent, readInTurns } from './events.ts'
 import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
@@ -35,6 +36,8 @@ interface ProviderEventsOptions {
   readonly session: SessionActions
   /** A message without the provider's credential. */
   readonly masked: (text: string) => string
+  /** Makes what masks a text that comes in pieces. */
+  readonly piecewise: () => (piece: string) => string
 }
 
 const responseIn = ({ response }: RealtimeEvent): Json => (isObject(response) ? response : {})
@@ -47,16 +50,18 @@ export class ProviderEvents {
   readonly #responses: Responses
   readonly #session: SessionActions
   readonly #masked: (text: string) => string
+  readonly #deltas: DeltaMasks
   /** Audio was committed while a response ran: the next response answers it. */
   #isResponseDue = false
 
-  constructor({ context, events, conversation, responses, session, masked }: ProviderEventsOptions) {
+  constructor({ context, events, conversation, responses, session, masked, piecewise }: ProviderEventsOptions) {
     this.#context = context
     this.#events = events
     this.#conversation = conversation
     this.#responses = responses
     this.#session = session
     this.#masked = masked
+    this.#deltas = new DeltaMasks(piecewise)
   }
 
   /** `text` is undefined for a binary message. Rejects when the ledger fails. */
@@ -70,7 +75,7 @@ export class ProviderEvents {
       this.#session.upstreamFailed('it sent a message that is no event')
       return
     }
-    const passed = await this.#handle(event, masked!)
+    const passed = await this.#handle(event, this.#deltas.apply(event, masked!))
     if (passed !== undefined) this.#session.toClient(passed)
   }
 

@@ -87,6 +87,7 @@ export class Session {
     const failed = (cause: unknown) => this.#fail(asError(cause))
     const events = new ProviderEvents({
       ...{ context, conversation, events: this.#events, responses: this.#responses, masked: provider.masked },
+      piecewise: provider.piecewise,
       session: this.#actions(),
     })
     this.#client = new Channel(client, {

@@ -59,6 +59,9 @@ export class AnswerMask {
       case 'image':
         if (!event.url.startsWith('data:')) event.url = this.#mask.answer(event.url)
         return
+      case 'partial_image':
+        event.description = this.#deep(event.description, 1)
+        return
       case 'result':
         if (event.value !== undefined) event.value = this.#deep(event.value, 1, true)
         return

@@ -175,7 +175,7 @@ export async function opened({ balance = 1_000_000, transcribes = false, byok = 
   const charges = new Balance(balance, to.mapping)
   const session = new Session({
     client,
-    provider: { socket: provider, masked: text => text },
+    provider: { socket: provider, masked: text => text, piecewise: () => text => text },
     ...{ created, earlier: [], context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     lease: { grow: () => true, release: () => undefined },

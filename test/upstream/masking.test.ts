@@ -20,6 +20,13 @@ const masked = (value: unknown): unknown => {
   return event.value
 }
 
+t.test('what a preview of an image says of itself is masked', async t => {
+  const description = { background: KEY, output_format: 'png', quality: 'low', size: '1x1' }
+  const event: Event = { type: 'partial_image', index: 0, b64: 'AAAA', description }
+  new AnswerMask(new Mask(KEY)).apply(event)
+  t.match(event, { b64: 'AAAA', description: { background: '***', size: '1x1' } })
+})
+
 t.test('texts of results are masked, wherever they stand', async t => {
   const rows: [what: string, value: unknown, clean: unknown][] = [
     [

@@ -239,6 +239,8 @@ export interface ProviderSocket {
   readonly socket: MessageSocket
   /** A message of the provider without its credential. */
   readonly masked: (text: string) => string
+  /** Makes what masks the pieces of one text, in turn. */
+  readonly piecewise: () => (piece: string) => string
 }
 
 /**
