@@ -1,5 +1,5 @@
 /** Tokens of a conversation so far: as its provider last reported them, and our estimate of what came since. */
-import { IMAGE_PROMPT_TOKENS } from '../core/image-tokens.ts'
+import { type ImageTokens, imageTokensOf } from '../core/image-tokens.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
 import { estimateTokens, type Usage } from '../core/usage.ts'
 
@@ -32,12 +32,14 @@ export class Conversation {
   /** Bytes of audio in the input buffer. */
   #buffered = 0
   readonly #most: number
+  readonly #tokensOfImage: number
   inputRate = PCM_BYTES_PER_SECOND
   outputRate = PCM_BYTES_PER_SECOND
 
-  /** `contextLength`: no prompt is longer. */
-  constructor(contextLength: number | undefined) {
+  /** `contextLength`: no prompt is longer. `imageTokens`: an image counts as the largest. */
+  constructor(contextLength: number | undefined, imageTokens?: ImageTokens) {
     this.#most = contextLength ?? Number.POSITIVE_INFINITY
+    this.#tokensOfImage = imageTokensOf([undefined], imageTokens)
   }
 
   /** Instructions and tools count with every response. */
@@ -52,7 +54,7 @@ export class Conversation {
     }
     for (const part of listIn(item.content)) {
       if (!isObject(part)) continue
-      if (part.type === 'input_image') this.#images += IMAGE_PROMPT_TOKENS
+      if (part.type === 'input_image') this.#images += this.#tokensOfImage
       const seconds = decodedBytes(part.audio) / this.inputRate
       this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
       for (const text of [part.text, part.transcript]) {

@@ -76,7 +76,10 @@ export class Session {
       this.#resolve = resolve
     })
     const { mapping } = context.target
-    const conversation = new Conversation(mapping.contextLength ?? mapping.model.contextLength)
+    const conversation = new Conversation(
+      mapping.contextLength ?? mapping.model.contextLength,
+      mapping.model.imageTokens,
+    )
     const opened = isObject(created.session) ? created.session : {}
     const { session, settings } = first
     this.#events = new ClientEvents(context, conversation, settings)
