@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import type { NewClient, NewGrant, NewTokens, Principal } from '../../src/core/ports.ts'
-import { HOUR, type MakeSubject, NOON } from './subject.ts'
+import { MAX_CLIENTS, MAX_GRANTS_OF_KEY } from '../../src/stores/rules/oauth.ts'
+import { HOUR, type MakeSubject, NOON, type SqliteSubject } from './subject.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * HOUR
@@ -76,6 +77,34 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     await accounts.updateKey(principal.keyId, { expiresAt: clock.now + MINUTE })
     const { access } = await signedIn(started)
     t.match(await keys.find(access.hash), { expiresAt: clock.now + MINUTE, token: { expiresAt: clock.now + HOUR } })
+  })
+
+  t.test('who has registered as many clients as there may be keeps none of others away', async t => {
+    const started = await start(t)
+    const { clients, grants, subject } = started
+    await signedIn(started)
+    const other = (n: number) => ({ ...client, id: `mgw_cl_${n}` })
+    const use = async (n: number) => granted(started, { client: { ...registered, id: other(n).id } })
+    const most = MAX_GRANTS_OF_KEY
+    for (let n = 0; n < most; n++) await clients.register(other(n)).then(() => use(n))
+    if ('db' in subject) {
+      const { db } = subject as SqliteSubject
+      db.exec(`
+        WITH RECURSIVE made(n) AS (SELECT ${most} UNION ALL SELECT n + 1 FROM made WHERE n + 2 < ${MAX_CLIENTS})
+        INSERT INTO oauth_clients (id, name, redirect_uris, grant_types, method, scopes, created_at, used_at)
+        SELECT 'mgw_cl_' || n, 'a', '[]', '[]', 'none', '', ${NOON + 1}, ${NOON + 1} FROM made`)
+    } else {
+      for (let n = most; n < MAX_CLIENTS - 1; n++) await clients.register(other(n)).then(() => use(n))
+      for (let n = 0; n < most; n++) await use(n)
+    }
+    const inForce = new Set((await grants.list({ key: started.principal.keyId })).map(grant => grant.client))
+    t.equal(inForce.size, most)
+    await clients.register(other(-1))
+    t.ok(await clients.find(other(-1).id))
+    t.notOk(await clients.find(client.id), 'the oldest, whose grant has ended, is gone')
+    for (const id of inForce) t.ok(await clients.find(id), 'not one with a grant in force')
+    await clients.register(other(-2))
+    t.notOk(await clients.find(other(-1).id), 'an unused one goes first')
   })
 
   t.test('a second use of a code ends the grant', async t => {

@@ -8,7 +8,7 @@ export const KEPT_MS = DAY_MS
 /** A client unused for this long is removed. A client that acts for a key is removed with its key. */
 export const CLIENT_MS = 30 * DAY_MS
 
-/** Registered clients of all together. */
+/** Registered clients of all together. Beyond it the oldest goes that has no grant in force, an unused one first. */
 export const MAX_CLIENTS = 10_000
 /** Clients that act for one key. */
 export const MAX_CLIENTS_OF_KEY = 20
@@ -49,7 +49,7 @@ export const keyNameOf = (clientName: string): string => `mcp: ${clientName}`.sl
 /** The scopes of a space-separated list (RFC 6749 section 3.3). */
 export const scopesOf = (text: string): string[] => text.split(' ').filter(Boolean)
 
-/** The 503 where `MAX_CLIENTS` are registered and none is unused. */
+/** The 503 where `MAX_CLIENTS` are registered and each has a grant in force, or acts for a key. */
 export const clientsFull = () => errors.storeUnavailable(new Error('there are too many OAuth clients that are in use'))
 /** The 400 beyond `MAX_CLIENTS_OF_KEY`. */
 export const tooManyOfKey = () =>

@@ -49,7 +49,7 @@ export class SqliteOAuthClients implements OAuthClientStore {
   readonly #list: Statement<PageRow, ClientRow>
   readonly #count: Statement<[], number>
   readonly #countOfKey: Statement<[string], number>
-  readonly #dropUnused: Statement
+  readonly #dropIdle: Statement
   readonly #grants: Statement<[string], string>
   readonly #delete: Statement
 
@@ -67,9 +67,13 @@ export class SqliteOAuthClients implements OAuthClientStore {
       ORDER BY rowid LIMIT @limit`)
     this.#count = db.prepare<[], number>('SELECT count(*) FROM oauth_clients').pluck()
     this.#countOfKey = db.prepare<[string], number>('SELECT count(*) FROM oauth_clients WHERE key_id = ?').pluck()
-    this.#dropUnused = db.prepare(`
+    this.#dropIdle = db.prepare(`
       DELETE FROM oauth_clients WHERE id IN (
-        SELECT id FROM oauth_clients WHERE used_at IS NULL AND key_id IS NULL ORDER BY created_at LIMIT 1
+        SELECT id FROM oauth_clients
+        WHERE key_id IS NULL AND NOT EXISTS (
+          SELECT 1 FROM oauth_grants WHERE client_id = oauth_clients.id AND revoked_at IS NULL
+        )
+        ORDER BY used_at IS NOT NULL, coalesce(used_at, created_at) LIMIT 1
       )`)
     this.#grants = db
       .prepare<[string], string>('SELECT id FROM oauth_grants WHERE client_id = ? AND revoked_at IS NULL')
@@ -121,7 +125,7 @@ export class SqliteOAuthClients implements OAuthClientStore {
 
   #add(client: NewClient): void {
     if (client.keyId !== null && this.#countOfKey.get(client.keyId)! >= MAX_CLIENTS_OF_KEY) throw tooManyOfKey()
-    if (this.#count.get()! >= MAX_CLIENTS && this.#dropUnused.run().changes === 0) throw clientsFull()
+    if (this.#count.get()! >= MAX_CLIENTS && this.#dropIdle.run().changes === 0) throw clientsFull()
     const { redirectUris, grantTypes, scopes, ...rest } = client
     this.#insert.run({
       ...rest,

@@ -14,6 +14,9 @@ import { behind, type Tables } from '../tables.ts'
 import { type End, orgOf } from './ends.ts'
 import type { Live } from './index.ts'
 
+/** Those that were never used go first. */
+const placeOf = ({ usedAt, createdAt }: OAuthClient): number => usedAt ?? createdAt - Number.MAX_SAFE_INTEGER
+
 /** `live` finds the keys that clients may act for; `end` ends the grants of a removed client. */
 export function clientStore(tables: Tables, names: Names, live: Live, end: End): OAuthClientStore {
   const { clients, grants, now } = tables
@@ -22,9 +25,11 @@ export function clientStore(tables: Tables, names: Names, live: Live, end: End):
     if (keyId !== null && clients.filter(one => one.keyId === keyId).length >= MAX_CLIENTS_OF_KEY) throw tooManyOfKey()
     const all = clients.all()
     if (all.length >= MAX_CLIENTS) {
-      const unused = all.find(one => one.usedAt === null && one.keyId === null)
-      if (!unused) throw clientsFull()
-      clients.delete(unused.id)
+      const granted = new Set(grants.filter(one => one.revokedAt === null).map(one => one.clientId))
+      const idle = all.filter(one => one.keyId === null && !granted.has(one.id))
+      const [oldest] = idle.sort((a, b) => placeOf(a) - placeOf(b))
+      if (!oldest) throw clientsFull()
+      clients.delete(oldest.id)
     }
     const made: OAuthClient = { ...client, createdAt: now(), usedAt: null }
     clients.set(client.id, made)
