@@ -110,7 +110,7 @@ export async function createComponents(
   metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const inFlight = new InFlightCounts()
-  const transport = new Transport({ allowPrivate, gatherMs: file.server.gather, inFlight })
+  const transport = new Transport({ allowPrivate, gatherMs: file.server.gather, inFlight, linger: file.server.linger })
   cleanup.add(() => transport.close())
 
   const { wires, filters, endpoints, operations } = registry
@@ -132,8 +132,9 @@ export async function createComponents(
   const signingKeys = (purpose: string) => keyring.derived(purpose)
   const providerSockets = new UpstreamSockets({ allowPrivate, inFlight })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
+  const cache = new MemoryCache({ maxBytes: file.server.cache })
   const services = {
-    ...servicesOf(stores, policies, jobs, {
+    ...servicesOf(stores, policies, jobs, cache, {
       ...{ circuits, providerSockets, metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
     }),
     ...shared,
@@ -176,8 +177,8 @@ const servicesOf = (
   stores: Stores,
   policies: Policies,
   jobRunner: Jobs,
+  cache: MemoryCache,
   process: ProcessServices,
-  cache = new MemoryCache(),
 ): Services => ({
   version,
   database: stores,

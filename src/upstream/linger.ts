@@ -4,13 +4,38 @@
  */
 import { FairSlots } from '../core/fair-slots.ts'
 
-const PER_PROCESS = 512
-/** 64 of each organization. */
+/** Of all slots, what one organization may have. */
 const SHARE = 1 / 8
-/** How long an answer is read on. */
-export const LINGER_MS = 2_000
-/** How much of it is read on. */
-export const LINGER_BYTES = 1024 * 1024
 
-/** The slots of a process, by organization. */
-export const lingerSlots = (): FairSlots => new FairSlots(PER_PROCESS, undefined, { alone: SHARE, contended: SHARE })
+/** `linger` of gateway.yaml. */
+export interface LingerOptions {
+  /** How long an answer is read on, in milliseconds. */
+  readonly time: number
+  /** How many bytes of it are read on. */
+  readonly size: number
+  /** Answers at a time. */
+  readonly per_organization: number
+}
+const DEFAULTS: LingerOptions = { time: 2_000, size: 1024 * 1024, per_organization: 64 }
+
+/** The slots of a process. */
+export class Lingering {
+  readonly ms: number
+  readonly bytes: number
+  readonly #slots: FairSlots
+
+  constructor({ time, size, per_organization }: LingerOptions = DEFAULTS) {
+    this.ms = time
+    this.bytes = size
+    this.#slots = new FairSlots(per_organization / SHARE, undefined, { alone: SHARE, contended: SHARE })
+  }
+
+  /** Takes a slot until `leave`; false when none is free, or the organization has its share. */
+  take(tenant: string): boolean {
+    return this.#slots.take(tenant)
+  }
+
+  leave(tenant: string): void {
+    this.#slots.leave(tenant)
+  }
+}

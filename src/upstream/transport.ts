@@ -3,7 +3,7 @@ import { errors } from '../core/error.ts'
 import { PiecewiseBody } from './content.ts'
 import type { Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
-import { lingerSlots } from './linger.ts'
+import { Lingering, type LingerOptions } from './linger.ts'
 import { Pools } from './pools.ts'
 import { ReadCoalescer } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
@@ -21,6 +21,8 @@ interface TransportOptions {
   /** Shared with whatever else calls the providers. */
   readonly inFlight?: InFlightCounts
   readonly resolve?: Resolve
+  /** How answers are read on whose client has left. */
+  readonly linger?: LingerOptions
 }
 
 /** Sends requests to all providers of a process; `close` destroys its sockets. */
@@ -29,14 +31,15 @@ export class Transport {
   readonly #inFlight: InFlightCounts
   readonly #allowPrivate: boolean
   readonly #coalescer: ReadCoalescer
-  readonly #lingering = lingerSlots()
+  readonly #lingering: Lingering
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
-  constructor({ allowPrivate = false, gatherMs = 0, inFlight, resolve }: TransportOptions = {}) {
+  constructor({ allowPrivate = false, gatherMs = 0, inFlight, resolve, linger }: TransportOptions = {}) {
     this.#inFlight = inFlight ?? new InFlightCounts()
     this.#allowPrivate = allowPrivate
     this.#coalescer = new ReadCoalescer(gatherMs)
     this.#pools = new Pools(resolve)
+    this.#lingering = new Lingering(linger)
   }
 
   /**

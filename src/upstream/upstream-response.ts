@@ -2,12 +2,11 @@
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
-import type { FairSlots } from '../core/fair-slots.ts'
 import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'
 import type { InFlightCount } from './in-flight-count.ts'
-import { LINGER_BYTES, LINGER_MS } from './linger.ts'
+import type { Lingering } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamSocket } from './upstream-socket.ts'
@@ -76,7 +75,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #failed = false
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
-  readonly #lingering: FairSlots
+  readonly #lingering: Lingering
   readonly #cancellable: boolean | undefined
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
@@ -87,7 +86,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     sending: PiecewiseBody | undefined,
     open: InFlightCount,
     coalescer: ReadCoalescer,
-    lingering: FairSlots,
+    lingering: Lingering,
   ) {
     this.#idleMs = timeouts.idle
     this.#firstEventMs = firstEventMs
@@ -280,9 +279,9 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
       return
     }
     const isBounded = this.#cancellable !== false
-    this.#lingerBytes = isBounded ? LINGER_BYTES : Number.POSITIVE_INFINITY
+    this.#lingerBytes = isBounded ? this.#lingering.bytes : Number.POSITIVE_INFINITY
     const now = performance.now()
-    if (isBounded) this.#deadline = now + LINGER_MS
+    if (isBounded) this.#deadline = now + this.#lingering.ms
     clearTimeout(this.#timer)
     this.#timer = this.#wakeAfter(this.#deadline - now)
   }

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Dispatcher } from 'undici'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { InFlightCount } from '../../src/upstream/in-flight-count.ts'
-import { lingerSlots } from '../../src/upstream/linger.ts'
+import { Lingering } from '../../src/upstream/linger.ts'
 import { ReadCoalescer } from '../../src/upstream/read-coalescer.ts'
 import type { UpstreamRequest } from '../../src/upstream/upstream-request.ts'
 import { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
@@ -39,7 +39,7 @@ class FullSocket {
       receipt: { atProvider: false },
       tenant: 'org-1',
     }
-    this.response = new UpstreamResponse(sent, undefined, new InFlightCount(), new ReadCoalescer(0), lingerSlots())
+    this.response = new UpstreamResponse(sent, undefined, new InFlightCount(), new ReadCoalescer(0), new Lingering())
     this.response.onRequestStart(this.controller)
     this.response.onResponseStart(this.controller, 200, {})
   }

@@ -63,6 +63,18 @@ export const gatewayFile = s.object({
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
     /** Memory of each process for bodies, fetched files and answers. */
     buffer: s.default(s.size(), '256MiB'),
+    /** Memory of each process for cached answers, and for kept reasoning. */
+    cache: s.default(s.size(), '64MiB'),
+    /** Answers whose clients have left are read on for their usage. */
+    linger: s.default(
+      s.object({
+        time: s.default(s.duration(), '2s'),
+        size: s.default(s.size(), '1MiB'),
+        /** At a time; eight times as many of all together. */
+        per_organization: s.default(s.integer({ minimum: 1 }), 64),
+      }),
+      {},
+    ),
     fetch_from: s.optional(s.array(origin)),
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
