@@ -182,8 +182,9 @@ export class AnswerUsage {
     const { isOwed, operation, target } = this.#ex
     const isSilent = usage.completion === undefined && !done.some(axis => (usage[axis] ?? 0) > 0)
     if (this.#images > 0) usage.output_images ??= this.#images
-    /** All that the answer has cost, or a part of it. */
+    /** All of what the answer has cost is assumed. */
     let assumed = false
+    /** Some of it is. */
     let added = false
     if (!operation.output) {
       const isCounted = usage.completion !== undefined || this.#bytes === 0
