@@ -235,15 +235,15 @@ export class AnswerUsage {
     const { output_images: images = 0, web_search: searches = 0, ...tokens } = extrasOf(this.#ex)
     const searched = searches > 0 && this.#ex.timings.firstToken === 0 && usage.web_search === undefined
     if (searched) usage.web_search = 1
-    const drawn = images > (usage.output_images ?? 0) && !(usage.image_output! > 0)
-    if (drawn && this.#isDrawn) mergeUsage(usage, { ...tokens, output_images: images })
-    else if (drawn) {
+    const hasImages = images > (usage.output_images ?? 0) && !(usage.image_output! > 0)
+    if (hasImages && this.#isDrawn) mergeUsage(usage, { ...tokens, output_images: images })
+    else if (hasImages) {
       usage.output_images = images
       usage.image_output = images * IMAGE_TOKENS
       usage.completion =
         usage.image_output + (usage.completion ?? this.#reportedTokens + estimateTokens(this.#unreported))
     }
-    return searched || drawn
+    return searched || hasImages
   }
 
   /** The answer is images alone. */

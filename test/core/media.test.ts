@@ -275,7 +275,7 @@ t.test('a chat client that leaves a model which makes images alone pays for thos
   }
 })
 
-t.test('who leaves pays for what no report names', async t => {
+t.test('a caller that leaves pays for what no report names', async t => {
   const hi = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
   const file = { type: 'file', file: { file_data: 'https://a.example/a' } }
   const read = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: [file] }] }

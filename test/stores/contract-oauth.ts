@@ -79,7 +79,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.match(await keys.find(access.hash), { expiresAt: clock.now + MINUTE, token: { expiresAt: clock.now + HOUR } })
   })
 
-  t.test('who has registered as many clients as there may be keeps none of others away', async t => {
+  t.test('a key with as many clients as there may be keeps none of others away', async t => {
     const started = await start(t)
     const { clients, grants, subject } = started
     await signedIn(started)
