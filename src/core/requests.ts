@@ -27,11 +27,11 @@ export function extrasOf(ex: Exchange): Usage {
 
 /** Whether the request holds content whose size is not known before its provider has read it. */
 export const isUnmeasured = ({ operation, request }: Exchange): boolean =>
-  operation.unmeasured?.(request!) !== undefined
+  request !== undefined && operation.unmeasured?.(request) !== undefined
 
 /** `usage` with what more such content may come to, in a prompt no longer than its model's context; itself without any. */
 export function withUnmeasured(ex: Exchange, usage: Usage): Usage {
-  const more = ex.operation.unmeasured?.(ex.request!)
+  const more = ex.request && ex.operation.unmeasured?.(ex.request)
   if (!more) return usage
   const all: Usage = { ...usage }
   for (const axis in more) all[axis as Axis] = (all[axis as Axis] ?? 0) + more[axis as Axis]!
