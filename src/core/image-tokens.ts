@@ -23,6 +23,13 @@ function tokensOf({ patchSize, perPatch, base, max }: ImageTokens, image: Dimens
   return Math.min(max, Math.ceil(base + perPatch * patches))
 }
 
+/** A page of a document as vendors show it to a model: A4 at 150 dots an inch. */
+const PAGE: Dimensions = { width: 1240, height: 1754 }
+
+/** What the images of so many pages have beyond what `PAGE_TOKENS` holds for them. */
+export const morePageTokens = (pages: number, formula: ImageTokens | undefined): number =>
+  formula && pages > 0 ? pages * Math.max(0, tokensOf(formula, PAGE) - IMAGE_PROMPT_TOKENS) : 0
+
 /** Of all images of a request. At least what is billed: scaling, which makes fewer patches, is not computed. */
 export function imageTokensOf(images: readonly (Dimensions | undefined)[], formula: ImageTokens | undefined): number {
   if (!formula) return images.length * IMAGE_PROMPT_TOKENS

@@ -8,6 +8,8 @@ export interface Media {
   readonly images: readonly (Dimensions | undefined)[]
   readonly audioTokens: number
   readonly fileTokens: number
+  /** Pages among the files, of which models may also see images. */
+  readonly pages?: number
   /**
    * What more those may have whose size is not known: files that do not say it, and what stands at an address. Only what
    * its provider fetches still stands at one when it is held for.
@@ -17,7 +19,7 @@ export interface Media {
 
 /** Of an image in an answer; Gemini's smallest has so many. */
 export const IMAGE_TOKENS = 1290
-/** Of a page: its text, and the image of it. A usual one has 30 kB. */
+/** Of a page: its text, and `IMAGE_PROMPT_TOKENS` for the image of it. A usual one has 30 kB. */
 export const PAGE_TOKENS = 2000
 /** Of a file that only its address is known of: a dozen pages. */
 export const FILE_TOKENS = 12 * PAGE_TOKENS

@@ -1,6 +1,6 @@
 /** What the prompt of an exchange comes to before its provider reports it, as its target counts. */
 import type { Exchange } from './exchange.ts'
-import { imageTokensOf } from './image-tokens.ts'
+import { imageTokensOf, morePageTokens } from './image-tokens.ts'
 import { repeatsOf } from './requests.ts'
 import { nativeFormOf, type Target } from './translator.ts'
 import { estimateTokens, type Usage } from './usage.ts'
@@ -59,10 +59,11 @@ export class PromptEstimate {
     const media = request && operation.media?.(request)
     const times = repeatsOf(this.#ex)
     if (!media) return { prompt: prompt * times }
-    const { images, audioTokens, fileTokens } = media
+    const { images, audioTokens, fileTokens, pages = 0 } = media
+    const formula = target?.mapping.model.imageTokens
     const byImage = target?.price?.rates.image !== undefined
-    const imageTokens = byImage ? 0 : imageTokensOf(images, target?.mapping.model.imageTokens)
-    const all = prompt + audioTokens + fileTokens + imageTokens
+    const imageTokens = byImage ? 0 : imageTokensOf(images, formula)
+    const all = prompt + audioTokens + fileTokens + imageTokens + morePageTokens(pages, formula)
     const longest = target?.mapping.contextLength ?? all
     const each = Math.min(all, longest * (operation.prompts?.(request) ?? 1))
     const usage: Usage = { prompt: each * times }

@@ -100,6 +100,20 @@ t.test('an image has the tokens that its vendor publishes, and the most where it
   }
 })
 
+t.test('pages of a document count as images of the model, beyond what is usual', async t => {
+  const tree = '%PDF-1.7\n<</Type/Pages/Kids[3 0 R]/Count 3>>'
+  const file_data = `data:application/pdf;base64,${Buffer.from(tree).toString('base64')}`
+  const messages = [{ role: 'user', content: [{ type: 'file', file: { file_data } }] }]
+  const tokens = (imageTokens?: ImageTokens) => {
+    const ex = exchange({ endpoint: chat, request: { model: 'm', messages } })
+    ex.target = target({ model: imageTokens ? { imageTokens } : {} })
+    return ex.promptUsage.prompt
+  }
+  t.equal(tokens(), 6000)
+  t.equal(tokens(TILES), 6000 + 3 * (48_169 - 1600))
+  t.equal(tokens({ patchSize: 1000, perPatch: 1, base: 0, max: 9 }), 6000, 'no fewer')
+})
+
 t.test('money is held for images as their model counts them', async t => {
   const held = (url: string, imageTokens?: ImageTokens) => {
     const ex = exchange({ endpoint: chat, request: { model: 'm', max_tokens: 1, messages: asked(url) } })

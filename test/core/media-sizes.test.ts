@@ -89,6 +89,7 @@ t.test('an image is one, however its type is written', async t => {
         images: [undefined],
         audioTokens: 0,
         fileTokens: 0,
+        pages: 0,
         unmeasuredTokens: 0,
       })
     }

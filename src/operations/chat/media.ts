@@ -47,6 +47,7 @@ function mediaIn(messages: ChatRequest['messages']): Media {
   const images: (Dimensions | undefined)[] = []
   let audioTokens = 0
   let fileTokens = 0
+  let pages = 0
   let unmeasuredTokens = 0
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue
@@ -59,16 +60,17 @@ function mediaIn(messages: ChatRequest['messages']): Media {
         const type = typeOf(part.file.file_data)
         if (type.startsWith('image/')) images.push(sizeOf(part.file.file_data!, budget))
         else {
-          const { tokens, unmeasured } = fileTokensOf(part.file, type, budget)
-          fileTokens += tokens
-          unmeasuredTokens += unmeasured
+          const file = fileTokensOf(part.file, type, budget)
+          fileTokens += file.tokens
+          pages += file.pages ?? 0
+          unmeasuredTokens += file.unmeasured
         }
       }
     }
   }
   return images.length + audioTokens + fileTokens === 0
     ? nothing
-    : { images, audioTokens, fileTokens, unmeasuredTokens }
+    : { images, audioTokens, fileTokens, pages, unmeasuredTokens }
 }
 
 /** The media type of a data URL, as wires read it; '' for anything else. */
@@ -147,15 +149,17 @@ function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budg
   }
   if (!isPdf(head)) return likely(bySize)
   const pages = bytes && pdfPages(bytes, budget)
-  return pages === undefined ? likely(Math.max(bySize, FILE_TOKENS)) : known(Math.max(bySize, pages * PAGE_TOKENS))
+  if (pages === undefined) return likely(Math.max(bySize, FILE_TOKENS))
+  return known(Math.max(bySize, pages * PAGE_TOKENS), pages)
 }
 
 /** Of one file; `unmeasured` is what more it may have. */
 interface FileTokens {
   readonly tokens: number
   readonly unmeasured: number
+  readonly pages?: number | undefined
 }
-const known = (tokens: number): FileTokens => ({ tokens, unmeasured: 0 })
+const known = (tokens: number, pages?: number): FileTokens => ({ tokens, unmeasured: 0, pages })
 const likely = (tokens: number): FileTokens => ({ tokens, unmeasured: UNMEASURED_TOKENS })
 
 function videoTokens(bytes: Buffer, budget: Budget): number {
