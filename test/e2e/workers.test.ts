@@ -420,7 +420,8 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
       t.equal(terminator, '[DONE]')
     }
     const ms = performance.now() - at
-    t.equal(await exit, 0)
+    // Two seconds after a second signal a process ends itself, whatever is left to do: here it may be busy for as long.
+    t.ok(hurried ? [0, 1].includes((await exit) as number) : (await exit) === 0)
     if (!hurried) t.ok(ms >= 2000, `after ${Math.round(ms)} ms`)
     else
       timing(t, {
