@@ -75,9 +75,13 @@ function reader(target: Target): (frame: Frame) => Generator<undefined, FoundIma
   }
 }
 
+/** Of an address in an answer: to parse a long one takes long. */
+const MAX_URL = 2_000
+
 function pollingUrl(answer: Json, target: Target): string {
   const { id, polling_url } = answer
-  if (typeof polling_url !== 'string' || !URL.canParse(polling_url)) throw errorIn(answer, 'polling_url', target)
+  const isAddress = typeof polling_url === 'string' && polling_url.length <= MAX_URL && URL.canParse(polling_url)
+  if (!isAddress) throw errorIn(answer, 'polling_url', target)
   const url = new URL(polling_url)
   if (!url.searchParams.has('id')) url.searchParams.set('id', String(id))
   return url.href

@@ -1,8 +1,11 @@
 /** Rules between fields of a chat request, for every client wire. */
 
-import type { ChatRequest } from '../core/chat-request.ts'
+import type { ChatRequest, ContentPart } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
 import { assertFile, assertImageUrl } from './url.ts'
+
+/** Images, files and audio of a request that stand at addresses: to look at many thousands takes long. */
+const MAX_ADDRESSES = 1_000
 
 /** Throws the documented 400 for the first broken rule. */
 export function checkChat(request: ChatRequest): void {
@@ -28,6 +31,7 @@ export function checkChat(request: ChatRequest): void {
       throw errors.invalidParameters(`${param}: requires a tool_search tool in tools`, param)
     }
   }
+  let addresses = 0
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
     if (message.role === 'tool' && !message.tool_call_id) {
@@ -36,9 +40,19 @@ export function checkChat(request: ChatRequest): void {
     if (!Array.isArray(message.content)) continue
     for (const [position, part] of message.content.entries()) {
       const where = `${at}.content[${position}]`
+      if (isRemote(part) && ++addresses > MAX_ADDRESSES) {
+        throw errors.invalidParameters(`${where}: a request may have ${MAX_ADDRESSES} addresses of media`, where)
+      }
       if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${where}.image_url.url`)
       else if (part.type === 'file') assertFile(part.file.file_data ?? '', `${where}.file.file_data`)
       else if (part.type === 'input_audio') assertFile(part.input_audio.data, `${where}.input_audio.data`)
     }
   }
+}
+
+/** Whether its content stands at an address. */
+function isRemote(part: ContentPart): boolean {
+  if (part.type === 'image_url') return /^https?:/i.test(part.image_url.url)
+  if (part.type === 'file') return /^https?:/i.test(part.file.file_data ?? '')
+  return part.type === 'input_audio' && /^https?:/i.test(part.input_audio.data)
 }

@@ -2,6 +2,7 @@
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import { MAX_DATA_HEAD } from '../core/wire.ts'
+import { urlOf } from '../lib/url.ts'
 
 const MAX_URL = 8192
 /** Only the beginning of the data is checked: the provider reads the rest. */
@@ -74,7 +75,8 @@ export function assertDocumentUrl(url: string, param: string): void {
 }
 
 function isPublic(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, hostname } = new URL(text)
+  const url = urlOf(text)
+  if (!url) return false
+  const { protocol, username, password, hostname } = url
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '' && isPublicHost(hostname)
 }

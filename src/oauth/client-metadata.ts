@@ -3,6 +3,7 @@
 import { addressKey } from '../core/address.ts'
 import { GatewayError } from '../core/error.ts'
 import { isObject } from '../core/json.ts'
+import { urlOf } from '../lib/url.ts'
 import { scopes } from '../mcp/tool.ts'
 import type { KnownClient } from './clients.ts'
 import type { OAuthContext } from './context.ts'
@@ -17,8 +18,9 @@ const HINT = 'The setting mcp.client_metadata decides whether such documents are
  * rule of `DocumentSource`.
  */
 export function isDocumentUrl(id: string): boolean {
-  if (id.length > MAX_URL || !id.startsWith('https://') || !URL.canParse(id)) return false
-  const { href, pathname, username, password } = new URL(id)
+  const url = id.length > MAX_URL || !id.startsWith('https://') ? undefined : urlOf(id)
+  if (!url) return false
+  const { href, pathname, username, password } = url
   const isPlain = href === id && !id.includes('#') && username === '' && password === ''
   return isPlain && pathname !== '/' && !/%2e/i.test(pathname)
 }

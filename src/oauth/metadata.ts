@@ -1,4 +1,6 @@
 /** The metadata documents (RFC 9728, RFC 8414). `base` is the name of this server that the request used. */
+
+import { urlOf } from '../lib/url.ts'
 import { scopes } from '../mcp/tool.ts'
 
 /** The identifier of the protected resource. */
@@ -37,8 +39,9 @@ export const authorizationServer = (base: string, readsDocuments: boolean): obje
 
 /** Whether `resource` (RFC 8707) is this server: its MCP endpoint or all of it, with or without a slash at the end. */
 export function isOwnResource(base: string, resource: string): boolean {
-  if (!URL.canParse(resource)) return false
-  const { origin, pathname, search, hash, username, password } = new URL(resource)
+  const url = urlOf(resource)
+  if (!url) return false
+  const { origin, pathname, search, hash, username, password } = url
   const path = pathname.replace(/\/$/, '')
   const isPlain = search === '' && hash === '' && username === '' && password === '' && !resource.includes('#')
   return isPlain && origin === new URL(base).origin && (path === '' || path === '/mcp')

@@ -1,4 +1,5 @@
 /** Redirect URIs: which ones clients may register, and which ones match (RFC 8252, RFC 9700). */
+import { urlOf } from '../lib/url.ts'
 
 const MAX_LENGTH = 2_000
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost'])
@@ -10,8 +11,9 @@ const REVERSED = /^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$/
 export function redirectIssue(uri: string, schemes: ReadonlySet<string>): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`
   if (FORBIDDEN.test(uri)) return 'has blanks, control characters, a backslash or an asterisk'
-  if (!URL.canParse(uri)) return 'is not an absolute URI'
-  const { protocol, hostname, username, password } = new URL(uri)
+  const url = urlOf(uri)
+  if (!url) return 'is not an absolute URI'
+  const { protocol, hostname, username, password } = url
   if (uri.includes('#')) return 'has a fragment'
   if (username !== '' || password !== '') return 'holds credentials'
   const scheme = protocol.slice(0, -1)

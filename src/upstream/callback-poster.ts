@@ -4,6 +4,7 @@ import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import type { CallbackPoster } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
+import { urlOf } from '../lib/url.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { plainConnector } from './paused-answers.ts'
 
@@ -64,14 +65,16 @@ export class HttpCallbackPoster implements CallbackPoster {
 }
 
 function isAllowed(given: string, allowed: readonly string[]): boolean {
-  if (given.length > MAX_URL || !URL.canParse(given)) return false
-  const { origin, username, password, hash } = new URL(given)
+  const url = given.length > MAX_URL ? undefined : urlOf(given)
+  if (!url) return false
+  const { origin, username, password, hash } = url
   return username === '' && password === '' && hash === '' && allowed.some(one => new URL(one).origin === origin)
 }
 
 function isPublicTarget(given: string): boolean {
-  if (given.length > MAX_URL || !URL.canParse(given)) return false
-  const { protocol, username, password, hash, hostname, port } = new URL(given)
+  const url = given.length > MAX_URL ? undefined : urlOf(given)
+  if (!url) return false
+  const { protocol, username, password, hash, hostname, port } = url
   const isPortFree = port === '' || Number(port) === HTTPS || Number(port) >= FIRST_FREE_PORT
   const isPlain = username === '' && password === '' && hash === '' && !given.endsWith('#')
   return protocol === 'https:' && isPlain && isPortFree && !INTERNAL.test(hostname) && isPublicHost(hostname)

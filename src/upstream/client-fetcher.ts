@@ -6,6 +6,7 @@ import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
 import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
+import { urlOf } from '../lib/url.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
@@ -43,6 +44,15 @@ interface Reading {
   readonly maxBytes: number
   readonly tooLarge: () => GatewayError
   readonly take: (bytes: number) => void
+}
+
+/** Where an answer says that its content is; undefined for a place that is no address. */
+class Redirect {
+  readonly to: URL | undefined
+
+  constructor(to: URL | undefined) {
+    this.to = to
+  }
 }
 
 /** The `MediaFetcher` of the gateway; fetches at the same time are bounded, with a share for each organization. */
@@ -104,17 +114,23 @@ export class ClientFetcher implements MediaFetcher {
   }
 
   async #follow<T>(url: string, param: string, kind: Kind<T>, signal: AbortSignal): Promise<T> {
-    let address = new URL(url)
+    let address = urlOf(url)
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
-      const got = await this.#get(address, param, kind, signal)
-      if (!(got instanceof URL)) return got
-      address = got
+      if (!address) break
+      const got: T | Redirect = await this.#get(address, param, kind, signal)
+      if (!(got instanceof Redirect)) return got
+      address = got.to
     }
     throw errors.urlNotFetched(param)
   }
 
   /** What is there, or where it is said to be. A client for each: addresses that others choose are not kept. */
-  async #get<T>(url: URL, param: string, { totalMs, accept, read }: Kind<T>, signal: AbortSignal): Promise<T | URL> {
+  async #get<T>(
+    url: URL,
+    param: string,
+    { totalMs, accept, read }: Kind<T>,
+    signal: AbortSignal,
+  ): Promise<T | Redirect> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs)
     if (!options) throw errors.urlNotFetched(param)
     const client = new Client(url.origin, options)
@@ -126,7 +142,7 @@ export class ClientFetcher implements MediaFetcher {
         signal,
       })
       const { location } = answer.headers
-      if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new URL(location, url)
+      if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new Redirect(urlOf(location, url))
       answer.body.on('error', () => undefined)
       return await read(answer)
     } finally {

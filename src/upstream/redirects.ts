@@ -1,5 +1,6 @@
 /** Redirects of addresses that others gave. */
 import { errors } from '../core/error.ts'
+import { urlOf } from '../lib/url.ts'
 
 /** Each is checked anew. */
 export const MAX_REDIRECTS = 3
@@ -16,15 +17,15 @@ export async function followRedirects<A extends { readonly status: number; destr
   get: (url: URL) => Promise<A>,
   locationOf: (answer: A) => string | undefined,
 ): Promise<A> {
-  if (!URL.canParse(address)) throw errors.invalidAnswer('an address in it is not a URL')
-  let url = new URL(address)
+  let url = urlOf(address)
+  if (!url) throw errors.invalidAnswer('an address in it is not a URL')
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
     const answer = await get(url)
     const location = locationOf(answer)
     if (!REDIRECTS.has(answer.status) || location === undefined) return answer
     answer.destroy?.()
-    if (!URL.canParse(location, url.href)) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
-    url = new URL(location, url)
+    url = urlOf(location, url)
+    if (!url) throw errors.invalidAnswer('a redirect of an address in it is not a URL')
   }
   throw errors.invalidAnswer('an address in it redirects too often')
 }
