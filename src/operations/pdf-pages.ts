@@ -1,19 +1,25 @@
 /** Counts the pages of a PDF (ISO 32000-2 sections 7.5.7 and 7.7.3), without reading any of them. */
 import { inflateSync } from 'node:zlib'
 
-/** What may still be looked at, in bytes; shared by several files. */
+/** What may still be looked at, in bytes and in places; shared by several files. */
 export interface PdfBudget {
   read: number
   inflated: number
+  /** Numbers that may be those of trees, and streams of objects. */
+  counts: number
+  streams: number
 }
 
 /** Of one request. The size of a larger file says enough. */
-export const PDF_BUDGET: Readonly<PdfBudget> = { read: 4 * 1024 * 1024, inflated: 8 * 1024 * 1024 }
+export const PDF_BUDGET: Readonly<PdfBudget> = {
+  read: 4 * 1024 * 1024,
+  inflated: 8 * 1024 * 1024,
+  counts: 4096,
+  streams: 512,
+}
 
 /** A header may stand behind other bytes. */
 export const PDF_HEAD = 1024
-/** Of trees and of streams in one file. */
-const MAX_PLACES = 4096
 /** Characters of a stream's dictionary before its type, and behind it. */
 const MAX_DICTIONARY = 2048
 const COUNT = '/Count'
@@ -30,20 +36,20 @@ export const isPdf = (head: Buffer): boolean => head.subarray(0, PDF_HEAD).inclu
 export function pdfPages(bytes: Buffer, budget: PdfBudget): number | undefined {
   if (bytes.length > budget.read) return undefined
   budget.read -= bytes.length
-  let most = countIn(bytes)
-  for (const at of placesOf(bytes, OBJECTS)) {
+  let most = countIn(bytes, budget)
+  for (const at of placesOf(bytes, OBJECTS, budget, 'streams')) {
     if (most === undefined) return undefined
     const objects = inflated(bytes, at, budget)
-    const count = objects && countIn(objects)
+    const count = objects && countIn(objects, budget)
     most = count === undefined ? undefined : Math.max(most, count)
   }
   return most || undefined
 }
 
 /** The largest number of a tree; 0 where there is no tree. Undefined for one that stands elsewhere. */
-function countIn(bytes: Buffer): number | undefined {
+function countIn(bytes: Buffer, budget: PdfBudget): number | undefined {
   let most = 0
-  for (const at of placesOf(bytes, COUNT)) {
+  for (const at of placesOf(bytes, COUNT, budget, 'counts')) {
     const said = bytes.toString('latin1', at + COUNT.length, at + COUNT.length + 32)
     const [, count, elsewhere] = /^\s+(\d{1,7})(?!\d)(\s+\d+\s+R)?/.exec(said) ?? []
     if (elsewhere !== undefined || at < 0) return undefined
@@ -89,10 +95,9 @@ function inflated(bytes: Buffer, at: number, budget: PdfBudget): Buffer | undefi
 }
 
 /** Where `name` stands; -1 in the end where it does too often. */
-function* placesOf(bytes: Buffer, name: string): Generator<number> {
-  let places = 0
+function* placesOf(bytes: Buffer, name: string, budget: PdfBudget, kind: 'counts' | 'streams'): Generator<number> {
   for (let at = bytes.indexOf(name); at >= 0; at = bytes.indexOf(name, at + name.length)) {
-    if (++places > MAX_PLACES) {
+    if (--budget[kind] < 0) {
       yield -1
       return
     }

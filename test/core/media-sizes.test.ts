@@ -81,6 +81,16 @@ t.test('a file has as many tokens as its pages, or as its size says', async t =>
   for (const [says, content, tokens] of rows) t.equal(tokensOf(content), tokens, says)
 })
 
+t.test('the places of all PDFs of a request are bounded together', async t => {
+  const counts = (n: number) => Array.from({ length: n }, (_, at) => `/Count ${at} `).join('')
+  const many = file(pdf(pages(3), ...packed(counts(4000))))
+  const measured = mediaOf(asked(many, many))
+  t.equal(measured.pages, 3999, 'of the first')
+  t.equal(measured.unmeasuredTokens, 1_048_576, 'of the second they are not looked for')
+  const streams = file(pdf(pages(3), ...Array.from({ length: 600 }, () => packed('x')).flat()))
+  t.equal(mediaOf(asked(streams)).pages, 0)
+})
+
 t.test('an image is one, however its type is written', async t => {
   for (const type of ['image/png', 'Image/PNG', ' image/png']) {
     const { file_data } = file(Buffer.alloc(100), type).file
