@@ -2,7 +2,7 @@
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import { withoutSpace } from '../core/wire.ts'
-import { DIMENSIONS_HEAD, imageDimensions } from '../lib/image-dimensions.ts'
+import { DIMENSIONS_HEAD, pngHeader } from '../lib/image-dimensions.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
 import { formBody } from './form.ts'
@@ -92,6 +92,6 @@ function checkMask({ images: [first], mask }: Edit): void {
 /** Of a PNG; undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
-  const size = imageDimensions(file ? file.head(DIMENSIONS_HEAD) : headOf(url))
+  const size = pngHeader(file ? file.head(DIMENSIONS_HEAD) : headOf(url))
   return size && `${size.width}x${size.height}`
 }

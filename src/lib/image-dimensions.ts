@@ -6,30 +6,44 @@ export interface Dimensions {
   readonly height: number
 }
 
-/** Bytes of the head that say so, of all but JPEG. */
+/** Bytes of a head that may say so. */
 export const DIMENSIONS_HEAD = 33
-/** Bytes of a JPEG to look through, one number after the other: metadata may stand before its frame. */
-export const JPEG_HEADS = [4 * 1024, 64 * 1024] as const
+/** Bytes to look through, one number after the other: metadata may stand before the pixels. */
+export const DIMENSIONS_HEADS = [4 * 1024, 64 * 1024] as const
 
-/** Undefined where the head does not say it: decoders of GIF take what its frames need. */
+/**
+ * Undefined where decoders might read another size: those of GIF take what its frames need, and odd parts before the
+ * pixels are read one way by some and otherwise by others.
+ */
 export function imageDimensions(head: Buffer): Dimensions | undefined {
-  if (head.length < DIMENSIONS_HEAD) return undefined
-  const { width, height } = png(head) ?? webp(head) ?? (head.readUInt16BE(0) === SOI ? jpeg(head) : undefined) ?? NONE
-  return width > 0 && height > 0 ? { width, height } : undefined
+  const size = pngHeader(head) ? (isPlainPng(head) ? pngHeader(head) : undefined) : (webp(head) ?? jpeg(head))
+  return size && size.width > 0 && size.height > 0 ? size : undefined
 }
-const NONE: Dimensions = { width: 0, height: 0 }
 
 const signOf = (head: Buffer, from: number, length: number): string => head.toString('latin1', from, from + length)
 
 /** The header chunk is the first one (PNG specification, section 5.6). */
-const png = (head: Buffer): Dimensions | undefined =>
-  signOf(head, 0, 8) === '\x89PNG\r\n\x1a\n' && signOf(head, 12, 4) === 'IHDR'
+export const pngHeader = (head: Buffer): Dimensions | undefined =>
+  head.length >= DIMENSIONS_HEAD && signOf(head, 0, 8) === '\x89PNG\r\n\x1a\n' && signOf(head, 12, 4) === 'IHDR'
     ? { width: head.readUInt32BE(16), height: head.readUInt32BE(20) }
     : undefined
 
+/** Whether the pixels begin behind one header chunk: of several, some decoders take the last. */
+function isPlainPng(head: Buffer): boolean {
+  let at = DIMENSIONS_HEAD
+  while (at + 8 <= head.length) {
+    const type = signOf(head, at + 4, 4)
+    if (type === 'IDAT') return true
+    if (type === 'IHDR') return false
+    // The length of a chunk counts neither itself, nor its type and checksum.
+    at += head.readUInt32BE(at) + 12
+  }
+  return false
+}
+
 /** Lossy, lossless, extended (RFC 9649, sections 2.5 to 2.7). */
 function webp(head: Buffer): Dimensions | undefined {
-  if (signOf(head, 0, 4) !== 'RIFF' || signOf(head, 8, 4) !== 'WEBP') return undefined
+  if (head.length < DIMENSIONS_HEAD || signOf(head, 0, 4) !== 'RIFF' || signOf(head, 8, 4) !== 'WEBP') return undefined
   switch (signOf(head, 12, 4)) {
     case 'VP8 ':
       return { width: head.readUInt16LE(26) & 0x3fff, height: head.readUInt16LE(28) & 0x3fff }
@@ -44,25 +58,22 @@ function webp(head: Buffer): Dimensions | undefined {
   }
 }
 
+/** Of ITU-T T.81, table B.1: the start of an image and of its frame, tables, application segments and comments. */
 const SOI = 0xffd8
-/** Of ITU-T T.81, table B.1: what begins a frame, except tables and extensions with numbers among these. */
-const FIRST_FRAME = 0xc0
-const LAST_FRAME = 0xcf
-const NO_FRAMES = new Set([0xc4, 0xc8, 0xcc])
-const SCAN = 0xda
-const END = 0xd9
+const FRAMES = new Set([0xc0, 0xc1, 0xc2])
+const SEGMENTS = new Set([0xc4, 0xdb, 0xdd, 0xfe, ...Array.from({ length: 16 }, (_, n) => 0xe0 + n)])
 
 /** Of the first frame header; segments before it are passed over by their lengths. */
 function jpeg(head: Buffer): Dimensions | undefined {
+  if (head.length < 2 || head.readUInt16BE(0) !== SOI) return undefined
   let at = 2
   while (at + 9 <= head.length && head[at] === 0xff) {
     const marker = head[at + 1]!
-    if (marker === SCAN || marker === END) return undefined
-    if (marker >= FIRST_FRAME && marker <= LAST_FRAME && !NO_FRAMES.has(marker)) {
-      return { width: head.readUInt16BE(at + 7), height: head.readUInt16BE(at + 5) }
-    }
-    // A marker may follow any number of fill bytes; of all others the length follows, itself among it.
-    at += marker === 0xff ? 1 : 2 + Math.max(2, head.readUInt16BE(at + 2))
+    if (FRAMES.has(marker)) return { width: head.readUInt16BE(at + 7), height: head.readUInt16BE(at + 5) }
+    const length = head.readUInt16BE(at + 2)
+    // Of others, and of a length that does not count itself, decoders make what they like.
+    if (!SEGMENTS.has(marker) || length < 2) return undefined
+    at += 2 + length
   }
   return undefined
 }

@@ -13,17 +13,24 @@ import { flat } from './prices.ts'
 const filled = (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(64)])
 const latin = (text: string) => Buffer.from(text, 'latin1')
 
-function png(width: number, height: number, chunk = 'IHDR'): Buffer {
+function png(width: number, height: number, chunk = 'IHDR', ...chunks: Buffer[]): Buffer {
   const head = Buffer.alloc(8)
   head.writeUInt32BE(width, 0)
   head.writeUInt32BE(height, 4)
-  return filled(Buffer.concat([latin(`\x89PNG\r\n\x1a\n\0\0\0\x0d${chunk}`), head]))
+  const body = [latin(`\x89PNG\r\n\x1a\n\0\0\0\x0d${chunk}`), head, Buffer.alloc(9), ...chunks, latin('\0\0\0\x40IDAT')]
+  return filled(Buffer.concat(body))
 }
 
 function webp(kind: string, ...bytes: number[]): Buffer {
   return filled(Buffer.concat([latin(`RIFF\0\0\0\0WEBP${kind}\0\0\0\0`), Buffer.from(bytes)]))
 }
 
+const chunk = (type: string, length: number) => {
+  const head = Buffer.alloc(8)
+  head.writeUInt32BE(length, 0)
+  head.write(type, 4, 'latin1')
+  return Buffer.concat([head, Buffer.alloc(length + 4)])
+}
 const segment = (marker: number, bytes: Buffer) => {
   const head = Buffer.from([0xff, marker, 0, 0])
   head.writeUInt16BE(bytes.length + 2, 2)
@@ -43,19 +50,23 @@ t.test('the size of an image is what its head says', async t => {
     ['PNG', png(1280, 720), HD],
     ['a PNG whose first chunk is another', png(1280, 720, 'CgBI'), undefined],
     ['a PNG without width', png(0, 720), undefined],
+    ['a PNG with a profile', png(1280, 720, 'IHDR', chunk('iCCP', 2000)), HD],
+    ['a PNG with a second header', png(1280, 720, 'IHDR', chunk('tEXt', 9), chunk('IHDR', 13)), undefined],
     ['lossy WebP', webp('VP8 ', 0, 0, 0, 0x9d, 0x01, 0x2a, 0x00, 0x45, 0xd0, 0x02), HD],
     ['lossless WebP', webp('VP8L', ...LOSSLESS), HD],
     ['extended WebP', webp('VP8X', 0, 0, 0, 0, 0xff, 0x04, 0, 0xcf, 0x02, 0), HD],
     ['another WebP', webp('VP9 ', 1, 1, 1, 1), undefined],
     ['JPEG', jpeg(frame()), HD],
     ['a progressive JPEG with metadata and tables', jpeg(metadata(3000), segment(0xc4, latin('x')), frame(0xc2)), HD],
-    ['a JPEG with fill bytes', jpeg(Buffer.from([0xff, 0xff, 0xff]), frame()), HD],
+    ['a JPEG with fill bytes', jpeg(Buffer.from([0xff, 0xff, 0xff]), frame()), undefined],
+    ['a JPEG with a marker that has no length', jpeg(Buffer.from([0xff, 0xd0]), frame()), undefined],
+    ['a JPEG with a marker of no meaning', jpeg(Buffer.from([0xff, 0x00, 0, 9]), frame()), undefined],
     ['a JPEG whose scan begins', jpeg(segment(0xda, latin('x')), frame()), undefined],
     ['a JPEG that ends', jpeg(Buffer.from([0xff, 0xd9]), frame()), undefined],
-    ['a JPEG whose segment has no length', jpeg(Buffer.from([0xff, 0xe0, 0, 0]), frame()), HD],
+    ['a JPEG whose segment has no length', jpeg(Buffer.from([0xff, 0xe0, 0, 0]), frame()), undefined],
     ['a JPEG with other bytes between', jpeg(latin('x'), frame()), undefined],
     ['GIF', filled(latin('GIF89a\x80\0\x80\0')), undefined],
-    ['too few bytes', png(1280, 720).subarray(0, 32), undefined],
+    ['too few bytes', png(1280, 720).subarray(0, 40), undefined],
   ]
   for (const [says, head, size] of rows) t.strictSame(imageDimensions(head), size, says)
 })
@@ -76,6 +87,8 @@ t.test('a size counts only where all decoders read the same bytes', async t => {
     ['behind more than is looked at', dataUrl(jpeg(metadata(65_000), metadata(3000), frame())), undefined],
     ['a character that some decoders pass over', good.replace('base64,iVBO', 'base64,iVB.O'), undefined],
     ['padding that ends it for some', good.replace('base64,iVBO', 'base64,=iVBO'), undefined],
+    ['a PNG behind 60 kB of metadata', dataUrl(png(1280, 720, 'IHDR', chunk('iCCP', 60_000))), HD],
+    ['behind 200 kB', dataUrl(png(1280, 720, 'IHDR', chunk('iCCP', 200_000))), undefined],
     ['an address', 'https://a.example/a.png', undefined],
   ]
   for (const [says, url, size] of rows) t.strictSame(mediaOf(asked(url)).images, [size], says)

@@ -3,8 +3,8 @@ import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { withoutSpace } from '../../core/wire.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
-import { DIMENSIONS_HEAD, type Dimensions, imageDimensions, JPEG_HEADS } from '../../lib/image-dimensions.ts'
-import { imageType } from '../../lib/image-type.ts'
+import { DIMENSIONS_HEADS, type Dimensions, imageDimensions } from '../../lib/image-dimensions.ts'
+import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
 import { isVideo, videoSeconds } from '../../lib/video-seconds.ts'
 import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
 
@@ -85,11 +85,11 @@ const base64Of = (data: string): string => (DATA.test(data) ? data.slice(data.in
 function sizeOf(url: string, budget: Budget): Dimensions | undefined {
   if (!DATA.test(url) || budget.heads-- <= 0) return undefined
   const data = base64Of(url)
-  const head = exactHeadOf(data, DIMENSIONS_HEAD)
-  if (!head || imageType(head) !== 'image/jpeg') return head && imageDimensions(head)
-  for (const bytes of JPEG_HEADS) {
-    const longer = exactHeadOf(data, bytes)
-    const size = longer && imageDimensions(longer)
+  const type = imageType(headOf(data, IMAGE_HEAD))
+  if (type === undefined || type === 'image/gif') return undefined
+  for (const bytes of DIMENSIONS_HEADS) {
+    const head = exactHeadOf(data, bytes)
+    const size = head && imageDimensions(head)
     if (size) return size
   }
   return undefined
