@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts'
 import { addPages, IMAGE_TOKENS } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
-import { extrasOf, requestsOf, withUnmeasured } from './requests.ts'
+import { extrasOf, requestsOf } from './requests.ts'
 import { PARTS_AT_ONCE } from './translator.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
@@ -179,7 +179,7 @@ export class AnswerUsage {
   }
 
   #fill(usage: Usage, cut: boolean): boolean {
-    const { isOwed, operation, target } = this.#ex
+    const { isOwed, isCut, operation, target } = this.#ex
     const isSilent = usage.completion === undefined && !done.some(axis => (usage[axis] ?? 0) > 0)
     if (this.#images > 0) usage.output_images ??= this.#images
     /** All of what the answer has cost is assumed. */
@@ -198,17 +198,14 @@ export class AnswerUsage {
       }
       // The client left before usage was reported: charge what the request may have cost.
       assumed = isOwed && isSilent
-      if (assumed) {
-        mergeUsage(usage, extrasOf(this.#ex))
-        mergeUsage(usage, withUnmeasured(this.#ex, usage))
-      }
+      if (assumed) mergeUsage(usage, extrasOf(this.#ex))
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.
       if (target?.price && !isPaidByTokens(usage, target.price)) {
         usage.prompt ??= 0
         return assumed
       }
-    } else if (isOwed && cut) {
+    } else if (isOwed && cut && !isCut) {
       added = this.#assume(usage)
       assumed = added && this.#isDrawn
     }
@@ -218,7 +215,7 @@ export class AnswerUsage {
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
-    const sent = complete && target?.price?.rates.image === undefined ? usage : this.#sent
+    const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed || added
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
@@ -228,14 +225,16 @@ export class AnswerUsage {
   }
 
   /**
-   * Adds what a chat answer that its client left may have cost besides text, if anything: images that were not seen, and
-   * a search before any text.
+   * Adds what a chat answer that its client left may have cost besides text, if anything: images that were not seen of
+   * a model that makes these alone, and an image, or a search, before any text.
    */
   #assume(usage: Usage): boolean {
     const { output_images: images = 0, web_search: searches = 0, ...tokens } = extrasOf(this.#ex)
-    const searched = searches > 0 && this.#ex.timings.firstToken === 0 && usage.web_search === undefined
+    const isSilent = this.#ex.timings.firstToken === 0
+    const searched = searches > 0 && isSilent && usage.web_search === undefined
     if (searched) usage.web_search = 1
-    const hasImages = images > (usage.output_images ?? 0) && !(usage.image_output! > 0)
+    const isMissing = images > (usage.output_images ?? 0) && !(usage.image_output! > 0)
+    const hasImages = isMissing && (isSilent || this.#isDrawn)
     if (hasImages && this.#isDrawn) mergeUsage(usage, { ...tokens, output_images: images })
     else if (hasImages) {
       usage.output_images = images
@@ -250,12 +249,6 @@ export class AnswerUsage {
   get #isDrawn(): boolean {
     const { output } = this.#ex.target!.mapping.model
     return output.includes('image') && !output.includes('text')
-  }
-
-  /** Of the prompt: of what a provider that was left has read, up to the most that it may have. */
-  get #sent(): Usage {
-    const ex = this.#ex
-    return ex.isOwed ? withUnmeasured(ex, ex.promptUsage) : ex.promptUsage
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */

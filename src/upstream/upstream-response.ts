@@ -79,6 +79,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #cancellable: boolean | undefined
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
+  /** It has one of the slots of those that are read on. */
+  #hasSlot = false
 
   /** Is one of `open` until nothing is expected of it any more. `sending`: a body that goes out in pieces. */
   constructor(
@@ -274,11 +276,13 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     const isReadOn = this.#cancellable !== true && this.#lingerBytes === undefined
     const hasLeft = reason?.status === CLIENT_CLOSED && isReadOn
     this.#receipt.atProvider ||= this.#isSent
-    if (!hasLeft || !this.#receipt.atProvider || this.#settled || !this.#lingering.take(this.#tenant)) {
+    // What only a report can tell is read to its end, however many there are: as if the client had stayed.
+    const isBounded = this.#cancellable !== false
+    if (!hasLeft || !this.#receipt.atProvider || this.#settled || (isBounded && !this.#lingering.take(this.#tenant))) {
       this.#fail(reason ?? errors.aborted())
       return
     }
-    const isBounded = this.#cancellable !== false
+    this.#hasSlot = isBounded
     this.#lingerBytes = isBounded ? this.#lingering.bytes : Number.POSITIVE_INFINITY
     const now = performance.now()
     if (isBounded) this.#deadline = now + this.#lingering.ms
@@ -306,7 +310,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     if (!this.#settled) {
       this.#settled = true
-      if (this.#lingerBytes !== undefined) this.#lingering.leave(this.#tenant)
+      if (this.#hasSlot) this.#lingering.leave(this.#tenant)
       this.#open.end(this.#tenant)
     }
     this.#signal.ignore(this.#onAbort)

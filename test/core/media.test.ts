@@ -302,12 +302,12 @@ t.test('a caller that leaves pays for what no report names', async t => {
   const rows: [says: string, endpoint: typeof chat, request: object, to: Target, seen: Event[], nano: bigint][] = [
     ['an image, behind a preview', images[0]!, draw, byTokens, [none, preview], 252_001_000n],
     ['the same by the image', images[0]!, draw, byImage, [none, preview], 200_000_000n],
-    ['an image of a model that writes', chat, hi, drawing, early, 129_002_000n],
-    ['the same at once', chat, hi, drawing, [], 129_001_000n],
+    ['text of a model that makes images, too', chat, hi, drawing, early, 2000n],
+    ['an image before any text', chat, hi, drawing, [], 129_001_000n],
     ['a search before any text', chat, { ...hi, web_search: true }, searching, [], 10_001_000n],
     ['a search that was reported', chat, { ...hi, web_search: true }, searching, early.slice(0, 1), 1_000n],
-    ['a file that its provider fetches', chat, read, long, [], 10_000_000_000n],
-    ['a document', ocr, page, pages, [], 4_000_000_000n],
+    ['a file that its provider fetches', chat, read, long, [], 240_000_000n],
+    ['a document', ocr, page, pages, [], 40_000_000n],
     ['a document of ten pages', ocr, page, pages, [{ type: 'usage', usage: { ocr_page: 10 } }], 40_000_000n],
   ]
   for (const [says, endpoint, request, to, seen, nano] of rows) {

@@ -18,6 +18,7 @@ const dear = { ...testMapping, supports, model: 'dear', id: 'dear-1', pricing }
 const quiet = { ...dear, supports: testMapping.supports, model: 'quiet', id: 'quiet-1' }
 const claude = { ...quiet, model: 'claude', id: 'claude-1', supports: [...quiet.supports, 'file_input'] }
 const pair = { ...dear, model: 'pair', id: 'pair-1' }
+const paged = { ...dear, model: 'paged', id: 'paged-1', supports: [...supports, 'file_input'] }
 const searching = [...supports, 'web_search']
 const reader = {
   ...{ ...dear, model: 'reader', id: 'reader-1' },
@@ -25,10 +26,10 @@ const reader = {
 }
 const gateway = await startGateway(t, {
   providers: {
-    a: { base_url: upstream.url('a'), models: [dear, quiet, pair] },
+    a: { base_url: upstream.url('a'), models: [dear, quiet, pair, paged] },
     b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude, reader, pair] },
   },
-  models: ['dear', 'quiet', 'claude', 'reader', 'pair'].map(id => ({
+  models: ['dear', 'quiet', 'claude', 'reader', 'pair', 'paged'].map(id => ({
     ...{ id, name: id, family: 'test', input: ['text', 'image', 'file'], output: ['text'], stability: 'stable' },
     ...{ context_length: 1_000_000, max_output: 64_000 },
   })),
@@ -124,24 +125,46 @@ t.test('a whole answer is bounded by what its payer has, on every wire', async t
   })
 })
 
-t.test('a document that a provider fetches takes all of the credit that it may need', async t => {
+t.test(
+  'documents that a provider fetches leave half of the credit to others, and no more than it pays for',
+  async t => {
+    await upstream.reset()
+    await upstream.script('b', [{ usage: { prompt: 1_000_000, completion: 1 } }])
+    const caller = await tenant('3')
+    const source = { type: 'url', url: 'https://a.example/long.pdf' }
+    const body = {
+      model: 'claude',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: [{ type: 'document', source }] }],
+    }
+    const ask = (stream: boolean) => gateway.post('/v1/messages', { ...body, stream }, caller.as)
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => ask(i % 2 === 0)))
+    await Promise.all(answers.map(answer => answer.text()))
+    const served = answers.filter(({ status }) => status === 200).length
+    t.ok(served >= 1 && served <= 4, `served: ${served}`)
+    t.equal(answers.filter(({ status }) => status === 402).length, 20 - served)
+    t.equal((await upstream.record('b')).length, served)
+    const { balance, held } = await caller.balance()
+    t.equal(held, 0)
+    t.ok(Math.abs(3 - 10 * served - balance) < 0.1, `left: ${balance}`)
+  },
+)
+
+t.test('a stream beside a document of unknown size is not cut off for it', async t => {
   await upstream.reset()
-  await upstream.script('b', [{ usage: { prompt: 1_000_000, completion: 1 } }])
-  const caller = await tenant('3')
-  const source = { type: 'url', url: 'https://a.example/long.pdf' }
-  const body = {
-    model: 'claude',
-    max_tokens: 16,
-    messages: [{ role: 'user', content: [{ type: 'document', source }] }],
-  }
-  const ask = (stream: boolean) => gateway.post('/v1/messages', { ...body, stream }, caller.as)
-  const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(i % 2 === 0)))
-  await Promise.all(answers.map(answer => answer.text()))
-  t.same(answers.map(({ status }) => status).sort(), [200, 402, 402, 402, 402, 402, 402, 402])
-  t.equal((await upstream.record('b')).length, 1)
-  const { balance, held } = await caller.balance()
-  t.equal(held, 0)
-  t.ok(balance > -7.1 && balance < -6.9, `left: ${balance}`)
+  const caller = await tenant('9')
+  const data = `data:application/pdf;base64,${Buffer.from('%PDF-').toString('base64')}`
+  const file = { type: 'file', file: { file_data: data } }
+  const long = Array.from({ length: 50 }, () => 'x'.repeat(80))
+  await upstream.script('a', [{ chunks: long, usage: null, hold: 10 }, { chunks: long }])
+  const plain = stream(caller.as)
+  await upstream.record('a', { requests: 1, chunks: 10 })
+  const withFile = await stream(caller.as, { model: 'paged', messages: [{ role: 'user', content: [file] }] })
+  t.same([withFile.status, withFile.reason, withFile.text.length], [200, 'stop', 4000])
+  await upstream.release('a')
+  t.match(await plain, { status: 200, reason: 'stop', by: undefined })
+  const { balance } = await caller.balance()
+  t.ok(balance > 8.8, `left: ${balance}`)
 })
 
 t.test('an answer with more calls than are passed on is tried once, and paid', async t => {

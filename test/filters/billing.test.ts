@@ -288,7 +288,7 @@ t.test('what is reserved is the most that the request may cost', async t => {
       { contextLength: 500 },
       '0.0007',
     ],
-    ['a file that does not say its size', { messages: [{ role: 'user', content: [file] }] }, {}, '1.05015'],
+    ['a file that does not say its size', { messages: [{ role: 'user', content: [file] }] }, {}, '0.001574'],
     ['speech', { messages: [{ role: 'user', content: [speech] }] }, {}, '0.000296'],
     ['what is kept in a cache', { messages: marked }, { price: written }, '0.00032'],
   ]

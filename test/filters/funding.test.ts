@@ -126,15 +126,15 @@ t.test('the most specific discount is taken off what is held and charged, and re
   t.match([formatMoney(free.row!.cost!), free.row!.discount], ['0.002', 0], 'who pays the provider pays its price')
 })
 
-t.test('a file at an address is held for at its most, and what is usual will do', async t => {
+t.test('a file at an address is held for as usual, with what more it may need to spare', async t => {
   const file = { type: 'file', file: { file_data: 'https://a.example/a' } }
   const given = {
     request: { max_tokens: 100, messages: [{ role: 'user', content: [file] }] },
     mapping: { contextLength: 200_000 },
   }
   const usual = (await bill({ ...given, unmeasured: false })).hold!
-  t.equal(usual.amount, parseMoney('0.0242'))
-  t.match((await bill(given)).hold, { amount: parseMoney('0.2002'), least: usual.least })
+  t.match(usual, { amount: parseMoney('0.0242'), spare: undefined })
+  t.match((await bill(given)).hold, { amount: usual.amount, least: usual.least, spare: parseMoney('0.176') })
 })
 
 t.test('a plan pays, and premium models count against its week', async t => {

@@ -147,6 +147,33 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('what is spare to a hold leaves half of the room beyond its amount to others', async t => {
+    const subject = await make(t)
+    const { orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
+    const key = await principal()
+    const open = { ...key, budgets: [] }
+    const first = await granted(subject, key, 20n, { least: 1n, spare: 10n })
+    t.match(first, { amount: 30n, refused: undefined }, 'all of it, where there is room for twice as much')
+    const second = await granted(subject, key, 20n, { least: 1n, spare: 50n })
+    t.match(second, { amount: 35n, refused: undefined }, 'the limit has room for 50')
+    const third = await granted(subject, open, 30n, { spare: 50n })
+    t.match(third, { amount: 32n, refused: undefined }, 'the credits for 35')
+    t.match(await ask(subject, key, 20n, { least: 16n, spare: 5n }), { exhausted: 'key', room: 15n })
+    const last = await granted(subject, open, 20n, { least: 1n, spare: 5n })
+    t.match(last, { amount: 3n, refused: { exhausted: 'credits' } }, 'none where the amount is not had')
+    t.match(await subject.ledger.balance(orgId), { balance: 100n, held: 100n })
+    for (const [payer, hold] of [
+      [key, first],
+      [key, second],
+      [open, third],
+      [open, last],
+    ] as const) {
+      await settle(subject, payer, hold, 1n)
+    }
+    t.match(await subject.ledger.balance(orgId), { balance: 96n, held: 0n })
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a hold grows by what there is room for, in credits, plans and limits alike', async t => {
     const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })

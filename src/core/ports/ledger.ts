@@ -27,6 +27,8 @@ export interface HoldRequest {
   readonly amount: Money
   /** What will do where there is no room for `amount`: then as much is held as there is room for. Without it, `amount`. */
   readonly least?: Money | undefined
+  /** What more may be needed: as much of it is held as leaves half of the room beyond `amount` to others. */
+  readonly spare?: Money | undefined
   /** Unix milliseconds; from then on recovery may call the hold an orphan. */
   readonly expiresAt: number
   /** The credential is the caller's own: credits are not touched, limits count all the same. */
@@ -42,7 +44,7 @@ export interface Hold {
   readonly funds: Funds
   /** The limits that it counts against from the start, as the ledger writes them; null for none. */
   readonly budgets: string | null
-  /** What kept it from being all that was wanted. */
+  /** What kept it from being the `amount` that was wanted. */
   readonly refused?: Exhausted | undefined
 }
 

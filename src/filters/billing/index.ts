@@ -10,6 +10,7 @@ import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
 import { labelsOf } from '../../core/offer.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
+import { isUnmeasured } from '../../core/requests.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
@@ -71,16 +72,16 @@ export const billing: FilterFactory<Options> = {
         }
         const streamed = ex.streaming && mapping.supports.has('streaming')
         // One that nothing ends early is held for as a whole answer is.
-        const isEndable = streamed && mapping.cancellable !== false
+        const isEndable = streamed && mapping.cancellable !== false && !isUnmeasured(ex)
         const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
-        const all = expected && given.hold_unmeasured ? amount + expected.unmeasured : amount
-        const wanted = holdFor(ex, all, least, now())
+        const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
+        const wanted = holdFor(ex, amount, least, spare, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(wanted, expected, services)
         const limited = !isEndable && expected && hold && hold.amount < amount
         setLimit(ex, limited ? { expected, hold } : undefined)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
-        const held = isBounded ? withUnmeasured(expected, all > amount && hold && hold.amount >= all) : undefined
+        const held = isBounded && hold ? beside(expected, hold.amount - amount) : undefined
         const meter = hold && streamed ? new Meter(ex, hold, held, wanted, given.stream_hold, services) : undefined
         if (meter) meters.begin(ex, meter)
         const conclusion = {
@@ -138,9 +139,9 @@ function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_outp
   return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
 }
 
-/** Where it is held, no token of the answer may use it. */
-const withUnmeasured = (expected: Estimate, isHeld: boolean | undefined): Estimate =>
-  isHeld ? { ...expected, base: expected.base + expected.unmeasured } : expected
+/** What is held for content of unknown size, no token of the answer may use. */
+const beside = (expected: Estimate, spare: Money): Estimate =>
+  spare > 0n ? { ...expected, base: expected.base + spare } : expected
 
 /** Sends the limit that could be held, where that is less than the caller's. Attempts before may have had another one. */
 function setLimit(ex: Exchange, limited: { expected: Estimate; hold: Hold } | undefined): void {
@@ -180,12 +181,13 @@ function affordable({ room }: Exhausted, expected: Estimate): number {
 }
 
 /** Throws for what a coding plan excludes. */
-const holdFor = (ex: Exchange, amount: Money, least: Money, now: number): HoldRequest => ({
+const holdFor = (ex: Exchange, amount: Money, least: Money, spare: Money | undefined, now: number): HoldRequest => ({
   id: `${ex.logId}:${ex.attempts.length}`,
   request: identityOf(ex),
   principal: payerOf(ex),
   amount,
   least,
+  spare,
   expiresAt: now + ex.target!.provider.timeouts.total + GRACE_MS,
   byok: isByok(ex.target!.credential),
   allowance: allowanceOf(ex),

@@ -1,7 +1,7 @@
 /** Reserves and releases the money of an attempt: in every limit, and in credits or the plan. */
 import type { Money } from '../../core/money.ts'
 import type { Allowance, Exhausted, Funds, Hold, HoldRequest, Principal } from '../../core/ports.ts'
-import { type Bill, isPlan } from './settlement.ts'
+import { type Bill, isPlan, NOTHING } from './settlement.ts'
 
 /** Balances of organizations. Like all methods here, called within a transaction. */
 export interface CreditAccounts {
@@ -33,7 +33,7 @@ export type OpenHold = Pick<Hold, 'orgId' | 'amount' | 'funds' | 'budgets'>
 interface Reserved {
   readonly amount: Money
   readonly funds: Funds
-  /** What prevented holding the whole amount. */
+  /** What prevented holding the whole amount, apart from what was spare. */
   readonly refused: Exhausted | undefined
 }
 
@@ -58,15 +58,20 @@ export class Reservations {
     const { budgets } = wanted.principal
     const limits = budgets.length === 0 ? NO_LIMITS : budgets.map(budget => budget.id)
     const funds = wanted.byok ? 'byok' : undefined
-    return this.#most(wanted.amount, wanted.least ?? wanted.amount, amount =>
-      this.#take(wanted, amount, limits, funds, now),
-    )
+    const { amount, least = amount, spare = 0n } = wanted
+    const taken = this.#most(amount, least, spare, size => this.#take(wanted, size, limits, funds, now))
+    if (!('funds' in taken)) return taken
+    const excess = taken.amount - amount - spare
+    if (excess <= 0n) return taken
+    const over = { orgId: wanted.principal.orgId, amount: excess, funds: taken.funds }
+    this.release({ ...over, budgets: limits.length === 0 ? null : JSON.stringify(limits) }, NOTHING, now)
+    return { ...taken, amount: amount + spare }
   }
 
   /** Extends a hold from the source that pays for it. */
   extend({ funds, budgets }: Pick<OpenHold, 'funds' | 'budgets'>, wanted: Wanted, now: number): Reserved | Exhausted {
     const limits = budgets === null ? [] : (JSON.parse(budgets) as string[])
-    return this.#most(wanted.amount, 1n, amount => this.#take(wanted, amount, limits, funds, now))
+    return this.#most(wanted.amount, 1n, 0n, amount => this.#take(wanted, amount, limits, funds, now))
   }
 
   /** Releases a hold and takes its bill; returns the booking time of a plan's charge. */
@@ -77,14 +82,19 @@ export class Reservations {
     return isPlan(funds) ? this.#plans.release(orgId, funds, amount, planned, now) : now
   }
 
-  /** Takes `amount`, or the room that all have if that is at least `least`. */
-  #most(amount: Money, least: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
+  /**
+   * Takes `amount`, or the room that all have if that is at least `least`; beyond `amount`, half of the room, up to twice
+   * what is `spare`.
+   */
+  #most(amount: Money, least: Money, spare: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
     let refused: Exhausted | undefined
-    for (let size = amount; ; size = refused.room) {
+    for (let size = amount + 2n * spare; ; ) {
       const taken = take(size)
-      if (typeof taken === 'string') return { amount: size, funds: taken, refused }
-      if (taken.room < least || taken.room >= size) return taken
+      if (typeof taken === 'string') return { amount: size, funds: taken, refused: size < amount ? refused : undefined }
+      const { room } = taken
+      if (room < least || room >= size) return taken
       refused = taken
+      size = room > amount ? amount + (room - amount) / 2n : room
     }
   }
 
