@@ -2,6 +2,7 @@
 import { isPublicHost } from '../core/address.ts'
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import { isObject } from '../core/json.ts'
+import { urlOf } from '../lib/url.ts'
 import { capped, cappedKeys, refuseBeyond } from './custom-caps.ts'
 import { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
@@ -229,7 +230,7 @@ function linkFile(
   // A region would become part of the address that is checked here.
   if (value.base_url.includes(REGION))
     throw source.error(`"${REGION}" is not allowed in a custom provider's address`, ['base_url'])
-  const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
+  const url = urlOf(value.base_url)
   if (url && !options.allowPrivate && (url.protocol !== 'https:' || !isPublicHost(url.hostname))) {
     throw source.error('expected "https://" and a public host', ['base_url'])
   }

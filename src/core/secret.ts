@@ -1,5 +1,6 @@
 /** Secrets of several parts: how they are written. Nothing that is said here shows anything of a secret. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { urlOf } from '../lib/url.ts'
 import { textIn } from './json.ts'
 
 /** What a secret holds, or in an operator's words why it cannot be used. */
@@ -40,7 +41,7 @@ export function serviceAccount(text: string): Parsed<ServiceAccount> {
   const key = rsaKey(textIn(account.private_key)!)
   if (!key) return { issue: 'the "private_key" of the service account is no RSA key in PEM form' }
   const tokenUri = textIn(account.token_uri)
-  if (tokenUri !== undefined && !URL.canParse(tokenUri)) {
+  if (tokenUri !== undefined && !urlOf(tokenUri)) {
     return { issue: 'the "token_uri" of the service account is no address' }
   }
   return { value: { email: textIn(account.client_email)!, key, keyId: textIn(account.private_key_id), tokenUri } }

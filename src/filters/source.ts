@@ -2,6 +2,7 @@
 import { appAliases } from '../core/apps.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { urlOf } from '../lib/url.ts'
 
 const CLAUDE_CODE = 'claude.com/claude-code'
 
@@ -48,8 +49,9 @@ export function sourceOf(ex: Exchange): string | null {
 }
 
 function hostOf(referer: string | undefined): string | undefined {
-  if (!referer || !URL.canParse(referer)) return undefined
-  const host = bare(new URL(referer).hostname)
+  const url = referer ? urlOf(referer) : undefined
+  if (!url) return undefined
+  const host = bare(url.hostname)
   return NAME.test(host) ? known(host) : undefined
 }
 
