@@ -171,6 +171,10 @@ export function limitContract(t: Test, make: MakeSubject): void {
       await settle(subject, payer, hold, 1n)
     }
     t.match(await subject.ledger.balance(orgId), { balance: 96n, held: 0n })
+    const tight = await keyed(subject, { credits: 60n, limit: { amount: 100n } })
+    const both = await granted(subject, await tight.principal(), 2n, { spare: 1000n })
+    t.match(both, { amount: 31n }, 'of the tightest of all that it counts against')
+    await settle(subject, await tight.principal(), both, 0n)
     t.same(await subject.usage.check(), [])
   })
 

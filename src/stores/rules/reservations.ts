@@ -53,25 +53,30 @@ export class Reservations {
     this.#plans = plans
   }
 
-  /** For a new hold: from the plan if possible, else from credits if allowed. */
+  /**
+   * For a new hold: from the plan if possible, else from credits if allowed. Of what all have room for beyond the amount,
+   * half is held, up to what is spare.
+   */
   reserve(wanted: HoldRequest, now: number): Reserved | Exhausted {
     const { budgets } = wanted.principal
     const limits = budgets.length === 0 ? NO_LIMITS : budgets.map(budget => budget.id)
     const funds = wanted.byok ? 'byok' : undefined
     const { amount, least = amount, spare = 0n } = wanted
-    const taken = this.#most(amount, least, spare, size => this.#take(wanted, size, limits, funds, now))
-    if (!('funds' in taken)) return taken
-    const excess = taken.amount - amount - spare
-    if (excess <= 0n) return taken
-    const over = { orgId: wanted.principal.orgId, amount: excess, funds: taken.funds }
-    this.release({ ...over, budgets: limits.length === 0 ? null : JSON.stringify(limits) }, NOTHING, now)
-    return { ...taken, amount: amount + spare }
+    const take = (size: Money) => this.#take(wanted, size, limits, funds, now)
+    const taken = this.#most(amount + 2n * spare, least, take)
+    if (!('funds' in taken) || taken.amount < amount) return taken
+    const kept = amount + (taken.amount - amount) / 2n
+    if (kept < taken.amount) {
+      const over = { orgId: wanted.principal.orgId, amount: taken.amount - kept, funds: taken.funds }
+      this.release({ ...over, budgets: limits.length === 0 ? null : JSON.stringify(limits) }, NOTHING, now)
+    }
+    return { amount: kept, funds: taken.funds, refused: undefined }
   }
 
   /** Extends a hold from the source that pays for it. */
   extend({ funds, budgets }: Pick<OpenHold, 'funds' | 'budgets'>, wanted: Wanted, now: number): Reserved | Exhausted {
     const limits = budgets === null ? [] : (JSON.parse(budgets) as string[])
-    return this.#most(wanted.amount, 1n, 0n, amount => this.#take(wanted, amount, limits, funds, now))
+    return this.#most(wanted.amount, 1n, amount => this.#take(wanted, amount, limits, funds, now))
   }
 
   /** Releases a hold and takes its bill; returns the booking time of a plan's charge. */
@@ -82,19 +87,14 @@ export class Reservations {
     return isPlan(funds) ? this.#plans.release(orgId, funds, amount, planned, now) : now
   }
 
-  /**
-   * Takes `amount`, or the room that all have if that is at least `least`; beyond `amount`, half of the room, up to twice
-   * what is `spare`.
-   */
-  #most(amount: Money, least: Money, spare: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
+  /** Takes `amount`, or the room that all have if that is at least `least`. */
+  #most(amount: Money, least: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
     let refused: Exhausted | undefined
-    for (let size = amount + 2n * spare; ; ) {
+    for (let size = amount; ; size = refused.room) {
       const taken = take(size)
-      if (typeof taken === 'string') return { amount: size, funds: taken, refused: size < amount ? refused : undefined }
-      const { room } = taken
-      if (room < least || room >= size) return taken
+      if (typeof taken === 'string') return { amount: size, funds: taken, refused }
+      if (taken.room < least || taken.room >= size) return taken
       refused = taken
-      size = room > amount ? amount + (room - amount) / 2n : room
     }
   }
 
