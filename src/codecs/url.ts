@@ -36,7 +36,7 @@ export function assertImageUrl(url: string, param: string, taken?: string): void
     if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of an image (png, jpeg, gif or webp)`, param)
   }
-  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
+  if (url.length > MAX_URL || !/^https?:/i.test(url) || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
 }
 
 /**

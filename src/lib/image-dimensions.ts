@@ -8,6 +8,8 @@ export interface Dimensions {
 
 /** Bytes of a head that may say so. */
 export const DIMENSIONS_HEAD = 33
+/** Chunks and segments that are passed over. */
+const MAX_PARTS = 256
 /** Bytes to look through, one number after the other: metadata may stand before the pixels. */
 export const DIMENSIONS_HEADS = [4 * 1024, 64 * 1024] as const
 
@@ -28,13 +30,16 @@ export const pngHeader = (head: Buffer): Dimensions | undefined =>
     ? { width: head.readUInt32BE(16), height: head.readUInt32BE(20) }
     : undefined
 
+const IHDR = 0x49484452
+const IDAT = 0x49444154
+
 /** Whether the pixels begin behind one header chunk: of several, some decoders take the last. */
 function isPlainPng(head: Buffer): boolean {
   let at = DIMENSIONS_HEAD
-  while (at + 8 <= head.length) {
-    const type = signOf(head, at + 4, 4)
-    if (type === 'IDAT') return true
-    if (type === 'IHDR') return false
+  for (let parts = 0; parts < MAX_PARTS && at + 8 <= head.length; parts++) {
+    const type = head.readUInt32BE(at + 4)
+    if (type === IDAT) return true
+    if (type === IHDR) return false
     // The length of a chunk counts neither itself, nor its type and checksum.
     at += head.readUInt32BE(at) + 12
   }
@@ -67,7 +72,7 @@ const SEGMENTS = new Set([0xc4, 0xdb, 0xdd, 0xfe, ...Array.from({ length: 16 }, 
 function jpeg(head: Buffer): Dimensions | undefined {
   if (head.length < 2 || head.readUInt16BE(0) !== SOI) return undefined
   let at = 2
-  while (at + 9 <= head.length && head[at] === 0xff) {
+  for (let parts = 0; parts < MAX_PARTS && at + 9 <= head.length && head[at] === 0xff; parts++) {
     const marker = head[at + 1]!
     if (FRAMES.has(marker)) return { width: head.readUInt16BE(at + 7), height: head.readUInt16BE(at + 5) }
     const length = head.readUInt16BE(at + 2)

@@ -65,6 +65,8 @@ t.test('the size of an image is what its head says', async t => {
     ['a JPEG that ends', jpeg(Buffer.from([0xff, 0xd9]), frame()), undefined],
     ['a JPEG whose segment has no length', jpeg(Buffer.from([0xff, 0xe0, 0, 0]), frame()), undefined],
     ['a JPEG with other bytes between', jpeg(latin('x'), frame()), undefined],
+    ['a PNG with very many chunks', png(1280, 720, 'IHDR', ...Array(300).fill(chunk('tEXt', 0))), undefined],
+    ['a JPEG with very many segments', jpeg(...Array(300).fill(metadata(0)), frame()), undefined],
     ['GIF', filled(latin('GIF89a\x80\0\x80\0')), undefined],
     ['too few bytes', png(1280, 720).subarray(0, 40), undefined],
   ]

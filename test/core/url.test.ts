@@ -61,6 +61,11 @@ t.test('a request has a thousand addresses of media at most', async t => {
   t.equal(checkChat(request(1000)), undefined)
   t.equal(checkChat(request(2000, 'data:image/png;base64,iVBORw0KGgo=')), undefined)
   t.match(
+    thrown(() => checkChat(request(1, ' https://8.8.8.8/a'))),
+    { status: 400, code: 'url_not_allowed' },
+    'no other spelling',
+  )
+  t.match(
     thrown(() => checkChat(request(1001))),
     { status: 400, code: 'invalid_parameters', param: 'messages[0].content[1000]' },
   )
