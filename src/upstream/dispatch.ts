@@ -241,7 +241,7 @@ function send(
       remainingMs: remainingMs(ex, target),
       signal,
       receipt: ex,
-      cancellable: target.mapping.cancellable ?? isCancellable(ex),
+      cancellable: isCancellable(ex, target),
       tenant,
       fresh,
     })
@@ -257,8 +257,8 @@ function send(
  * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
  * known by a report alone, which is waited for.
  */
-const isCancellable = (ex: Exchange): boolean | undefined =>
-  ex.isCountedAhead ? true : isUnmeasured(ex) ? false : undefined
+const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
+  isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))
 
 /** A target is called once, but again where its socket had gone stale. */
 const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>

@@ -245,6 +245,11 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#controller?.resume()
   }
 
+  /** For how long the provider may still say nothing. */
+  #silenceMs(now: number): number {
+    return this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
+  }
+
   #wakeAfter(ms: number): NodeJS.Timeout {
     return setTimeout(this.#look, timerMs(Math.max(1, ms)))
   }
@@ -256,15 +261,16 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     const remainingMs = this.#deadline - now
     // The client has left: an incomplete answer no longer counts as the provider's failure.
     if (this.#lingerBytes !== undefined) {
-      if (remainingMs <= 0) this.#fail(errors.aborted())
-      else this.#timer = this.#wakeAfter(remainingMs)
+      const leftMs = this.#hasSlot ? remainingMs : Math.min(remainingMs, this.#silenceMs(now))
+      if (leftMs <= 0) this.#fail(errors.aborted())
+      else this.#timer = this.#wakeAfter(leftMs)
       return
     }
     if (remainingMs <= 0 && this.#trickle && this.#chunks.bytes > 0) {
       this.#signal.abort(errors.readTooSlowly())
       return
     }
-    const phaseMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
+    const phaseMs = this.#silenceMs(now)
     if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
     else if (phaseMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
     else this.#timer = this.#wakeAfter(Math.min(phaseMs, remainingMs))
@@ -287,7 +293,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     const now = performance.now()
     if (isBounded) this.#deadline = now + this.#lingering.ms
     clearTimeout(this.#timer)
-    this.#timer = this.#wakeAfter(this.#deadline - now)
+    this.#look()
   }
 
   /** Whether the request is written whole and the buffer of its socket is empty. */
