@@ -16,6 +16,7 @@ import {
   type Translator,
   textIn,
   type UnfinishedJob,
+  urlOf,
 } from '../src/plugin.ts'
 import { errorIn, plainError } from './shared/error.ts'
 import { base64Of } from './shared/images/inputs.ts'
@@ -75,14 +76,10 @@ function reader(target: Target): (frame: Frame) => Generator<undefined, FoundIma
   }
 }
 
-/** Of an address in an answer: to parse a long one takes long. */
-const MAX_URL = 2_000
-
 function pollingUrl(answer: Json, target: Target): string {
   const { id, polling_url } = answer
-  const isAddress = typeof polling_url === 'string' && polling_url.length <= MAX_URL && URL.canParse(polling_url)
-  if (!isAddress) throw errorIn(answer, 'polling_url', target)
-  const url = new URL(polling_url)
+  const url = typeof polling_url === 'string' ? urlOf(polling_url) : undefined
+  if (!url) throw errorIn(answer, 'polling_url', target)
   if (!url.searchParams.has('id')) url.searchParams.set('id', String(id))
   return url.href
 }

@@ -80,6 +80,7 @@ export {
   withoutSpace,
 } from './core/wire.ts'
 export { atOnce } from './lib/in-turns.ts'
+export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
