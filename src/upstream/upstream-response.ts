@@ -79,8 +79,6 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #cancellable: boolean | undefined
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
-  /** It has one of the slots of those that are read on. */
-  #hasSlot = false
 
   /** Is one of `open` until nothing is expected of it any more. `sending`: a body that goes out in pieces. */
   constructor(
@@ -288,12 +286,16 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
       this.#fail(reason ?? errors.aborted())
       return
     }
-    this.#hasSlot = isBounded
     this.#lingerBytes = isBounded ? this.#lingering.bytes : Number.POSITIVE_INFINITY
     const now = performance.now()
     if (isBounded) this.#deadline = now + this.#lingering.ms
     clearTimeout(this.#timer)
     this.#look()
+  }
+
+  /** It is read on in one of the slots for that, which bound how long and how much. */
+  get #hasSlot(): boolean {
+    return this.#lingerBytes !== undefined && this.#cancellable !== false
   }
 
   /** Whether the request is written whole and the buffer of its socket is empty. */
