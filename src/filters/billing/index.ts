@@ -81,7 +81,7 @@ export const billing: FilterFactory<Options> = {
         const limited = !isEndable && expected && hold && hold.amount < amount
         setLimit(ex, limited ? { expected, hold } : undefined)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
-        const held = isBounded && hold ? beside(expected, hold.amount - amount) : undefined
+        const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
         const meter = hold && streamed ? new Meter(ex, hold, held, wanted, given.stream_hold, services) : undefined
         if (meter) meters.begin(ex, meter)
         const conclusion = {
@@ -140,7 +140,7 @@ function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_outp
 }
 
 /** What is held for content of unknown size, no token of the answer may use. */
-const beside = (expected: Estimate, spare: Money): Estimate =>
+const withSpare = (expected: Estimate, spare: Money): Estimate =>
   spare > 0n ? { ...expected, base: expected.base + spare } : expected
 
 /** Sends the limit that could be held, where that is less than the caller's. Attempts before may have had another one. */

@@ -15,7 +15,7 @@ import { type End, orgOf } from './ends.ts'
 import type { Live } from './index.ts'
 
 /** Those that were never used go first. */
-const placeOf = ({ usedAt, createdAt }: OAuthClient): number => usedAt ?? createdAt - Number.MAX_SAFE_INTEGER
+const idleSince = ({ usedAt, createdAt }: OAuthClient): number => usedAt ?? createdAt - Number.MAX_SAFE_INTEGER
 
 /** `live` finds the keys that clients may act for; `end` ends the grants of a removed client. */
 export function clientStore(tables: Tables, names: Names, live: Live, end: End): OAuthClientStore {
@@ -27,7 +27,7 @@ export function clientStore(tables: Tables, names: Names, live: Live, end: End):
     if (all.length >= MAX_CLIENTS) {
       const granted = new Set(grants.filter(one => one.revokedAt === null).map(one => one.clientId))
       const idle = all.filter(one => one.keyId === null && !granted.has(one.id))
-      const [oldest] = idle.sort((a, b) => placeOf(a) - placeOf(b))
+      const [oldest] = idle.sort((a, b) => idleSince(a) - idleSince(b))
       if (!oldest) throw clientsFull()
       clients.delete(oldest.id)
     }
