@@ -2,6 +2,7 @@
 
 import type { ChatRequest, ContentPart } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
+import { isAddress } from '../lib/url.ts'
 import { assertFile, assertImageUrl } from './url.ts'
 
 /** Images, files and audio of a request that stand at addresses: to look at many thousands takes long. */
@@ -52,7 +53,7 @@ export function checkChat(request: ChatRequest): void {
 
 /** Whether its content stands at an address. */
 function isRemote(part: ContentPart): boolean {
-  if (part.type === 'image_url') return /^https?:/i.test(part.image_url.url)
-  if (part.type === 'file') return /^https?:/i.test(part.file.file_data ?? '')
-  return part.type === 'input_audio' && /^https?:/i.test(part.input_audio.data)
+  if (part.type === 'image_url') return isAddress(part.image_url.url)
+  if (part.type === 'file') return isAddress(part.file.file_data ?? '')
+  return part.type === 'input_audio' && isAddress(part.input_audio.data)
 }

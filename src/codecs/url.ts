@@ -2,7 +2,7 @@
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import { MAX_DATA_HEAD } from '../core/wire.ts'
-import { urlOf } from '../lib/url.ts'
+import { isAddress, urlOf } from '../lib/url.ts'
 
 const MAX_URL = 8192
 /** Only the beginning of the data is checked: the provider reads the rest. */
@@ -36,7 +36,7 @@ export function assertImageUrl(url: string, param: string, taken?: string): void
     if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of an image (png, jpeg, gif or webp)`, param)
   }
-  if (url.length > MAX_URL || !/^https?:/i.test(url) || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
+  if (url.length > MAX_URL || !isAddress(url) || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
 }
 
 /**
@@ -49,7 +49,7 @@ export function assertAudioUrl(url: string, param: string, taken = PUBLIC_HTTPS)
 
 /** The same for a file, which may also be data of any type. */
 export function assertFile(data: string, param: string): void {
-  if (/^https?:/i.test(data)) assertAudioUrl(data, param, `${PUBLIC_HTTPS} or data`)
+  if (isAddress(data)) assertAudioUrl(data, param, `${PUBLIC_HTTPS} or data`)
   else assertDataHead(data, param)
 }
 

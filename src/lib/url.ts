@@ -13,6 +13,9 @@ const AUTHORITY = /^[\0-\x20]*(?:[a-z][a-z0-9+.-]*:[/\\]*|[/\\]{2,})([^/\\?#]*)/
 const REMOVED = /[\t\n\r]/g
 const IS_PLAIN = /^[\x21-\x24\x26-\x7e]*$/
 
+/** Whether a text is written as an http(s) address. */
+export const isAddress = (text: string): boolean => /^https?:/i.test(text)
+
 /** The address that `text` is, behind `base` if that is given; undefined for none, and for one whose host is overlong. */
 export function urlOf(text: string, base?: URL): URL | undefined {
   if (text.length > MAX_LENGTH) return undefined

@@ -8,9 +8,6 @@ const FIELDS: Partial<Record<ContentPart['type'], string>> = {
   input_audio: 'input_audio.data',
 }
 
-/** Whether a text is an http(s) address. */
-export const isAddress = (text: string): boolean => /^https?:/i.test(text)
-
 /** Where an address stands first, and in how many places: its file is sent once for each. */
 export interface Addressed {
   readonly param: string

@@ -7,7 +7,8 @@ import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { nativeFormOf, type Target } from '../../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
-import { type Addressed, addressesOf, isAddress } from './addresses.ts'
+import { isAddress } from '../../lib/url.ts'
+import { type Addressed, addressesOf } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 
 /** Different addresses in one request. */

@@ -5,7 +5,8 @@ import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
-import { type Addressed, addPlace, addressesOf, isAddress } from './addresses.ts'
+import { isAddress } from '../../lib/url.ts'
+import { type Addressed, addPlace, addressesOf } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'
 
 /** Different addresses in one request. */

@@ -5,6 +5,7 @@ import { withoutSpace } from '../../core/wire.ts'
 import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
 import { DIMENSIONS_HEADS, type Dimensions, imageDimensions } from '../../lib/image-dimensions.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
+import { isAddress } from '../../lib/url.ts'
 import { isVideo, videoSeconds } from '../../lib/video-seconds.ts'
 import { isPdf, PDF_BUDGET, PDF_HEAD, type PdfBudget, pdfPages } from '../pdf-pages.ts'
 
@@ -108,8 +109,6 @@ function exactHeadOf(base64: string, bytes: number): Buffer | undefined {
 
 /** Of a file of unknown size, and of audio at an address: the longest prompt that models read. */
 const UNMEASURED_TOKENS = 1_048_576
-
-const isAddress = (text: string): boolean => /^https?:/i.test(text)
 
 type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 
