@@ -182,10 +182,8 @@ export class AnswerUsage {
     const { isOwed, isCut, operation, target } = this.#ex
     const isSilent = usage.completion === undefined && !done.some(axis => (usage[axis] ?? 0) > 0)
     if (this.#images > 0) usage.output_images ??= this.#images
-    /** All of what the answer has cost is assumed. */
-    let assumed = false
-    /** Some of it is. */
-    let added = false
+    /** Of what the answer has cost. */
+    let assumed: 'nothing' | 'some' | 'all' = 'nothing'
     if (!operation.output) {
       const isCounted = usage.completion !== undefined || this.#bytes === 0
       const measured = isCounted
@@ -197,27 +195,28 @@ export class AnswerUsage {
         return true
       }
       // The client left before usage was reported: charge what the request may have cost.
-      assumed = isOwed && isSilent
-      if (assumed) mergeUsage(usage, extrasOf(this.#ex))
+      if (isOwed && isSilent) {
+        mergeUsage(usage, extrasOf(this.#ex))
+        assumed = 'all'
+      }
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.
       if (target?.price && !isPaidByTokens(usage, target.price)) {
         usage.prompt ??= 0
-        return assumed
+        return assumed === 'all'
       }
-    } else if (isOwed && cut && !isCut) {
-      added = this.#assume(usage)
-      assumed = added && this.#isDrawn
+    } else if (isOwed && cut && !isCut && this.#assume(usage)) {
+      assumed = this.#isDrawn ? 'all' : 'some'
     }
     const { prompt, completion } = usage
-    const unseen = isOwed && !assumed ? this.#unseen : 0
+    const unseen = isOwed && assumed !== 'all' ? this.#unseen : 0
     const written = this.#reportedTokens + estimateTokens(this.#unreported) + unseen
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
-    if (complete) return assumed || added
+    if (complete) return assumed !== 'nothing'
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
