@@ -183,6 +183,7 @@ export async function engineKit(
         region: null,
         credential: 'none',
         wire,
+        owner: null,
         price: writtenPrice(given),
         discount: 0,
       }

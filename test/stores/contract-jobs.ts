@@ -8,6 +8,7 @@ const target: JobTarget = {
   region: null,
   credential: 'platform:abc',
   wire: 'openai.videos',
+  owner: null,
   price: '{}',
   discount: 0,
 }
@@ -32,6 +33,17 @@ async function running(subject: Subject, principal: Principal, job: NewJob): Pro
   await begin(subject, principal, job)
   const started = { upstreamId: `up-${job.id}`, state: 'queued', progress: null, nextAt: NOON } as const
   return (await subject.jobs.start(job.id, started))!
+}
+async function runningAt(
+  { jobs }: Subject,
+  principal: Principal,
+  id: string,
+  { provider, owner = null }: { readonly provider: string; readonly owner?: string | null },
+): Promise<void> {
+  const request = { ...identity(`log-${id}`), provider }
+  const hold = { id: `${id}:0`, request, principal, amount: 1n, expiresAt: NOON + HOUR }
+  await jobs.begin(jobOf(id), { ...target, owner }, hold)
+  await jobs.start(id, { upstreamId: `up-${id}`, state: 'queued', progress: null, nextAt: NOON })
 }
 const lease = (owner: string, now = NOON, limit = 25) => ({ owner, now, until: now + 30_000, limit })
 const ended = (id: string, changes: Partial<EndedJob> = {}): EndedJob => ({
@@ -188,12 +200,7 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     const subject = await make(t)
     const { jobs } = subject
     const [busy, calm] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
-    const at = async (principal: Principal, id: string, provider: string) => {
-      const request = { ...identity(`log-${id}`), provider }
-      const hold = { id: `${id}:0`, request, principal, amount: 1n, expiresAt: NOON + HOUR }
-      await jobs.begin(jobOf(id), target, hold)
-      await jobs.start(id, { upstreamId: `up-${id}`, state: 'queued', progress: null, nextAt: NOON })
-    }
+    const at = (principal: Principal, id: string, provider: string) => runningAt(subject, principal, id, { provider })
     for (const id of ['a1', 'a2', 'a3', 'a4']) await at(busy, id, 'slow')
     for (const id of ['b1', 'b2']) await at(busy, id, 'quick')
     for (const id of ['c1', 'c2', 'c3']) await at(calm, id, 'slow')
@@ -218,6 +225,24 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     const { running, bytes } = await jobs.counts()
     t.same(running.map(one => `${one.count} ${one.provider} ${one.state}`).sort(), ['2 quick queued', '7 slow queued'])
     t.equal(bytes, 0)
+  })
+
+  t.test('own providers of two organizations have a share each, also where they have one id', async t => {
+    const subject = await make(t)
+    const [one, other] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    for (const [principal, ids] of [
+      [one, ['a1', 'a2', 'a3']],
+      [other, ['b1', 'b2', 'b3']],
+    ] as const) {
+      for (const id of ids) await runningAt(subject, principal, id, { provider: 'ours', owner: principal.orgId })
+    }
+    await runningAt(subject, other, 'c1', { provider: 'ours' })
+    const claimed = async () => (await subject.jobs.claim(lease('one'), 2)).map(({ id }) => id.slice(0, 1)).sort()
+    const all = [...(await claimed()), ...(await claimed())]
+    t.equal(all.filter(id => id === 'a').length, 2)
+    t.equal(all.filter(id => id !== 'a').length, 2)
+    t.equal((await subject.jobs.get('a1'))?.owner, one.orgId)
+    t.equal((await subject.jobs.get('c1'))?.owner, null)
   })
 
   t.test('bytes of kept results are counted, of all and of one organization', async t => {

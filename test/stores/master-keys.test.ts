@@ -26,7 +26,7 @@ async function oneOfEach(subject: SqliteSubject) {
     ...{ id: 'video_1', kind: 'video', source: null, params: '{}', idempotency: null, requestHash: null },
     ...{ callback, createdAt: NOON, deadlineAt: NOON + 1000 },
   } as const
-  const target = { mapping: 'm', region: null, credential: 'c', wire: 'w', price: '{}', discount: 0 }
+  const target = { mapping: 'm', region: null, credential: 'c', wire: 'w', owner: null, price: '{}', discount: 0 }
   const hold = { id: 'h', request: identity('log-1'), principal, amount: 1n, expiresAt: NOON + 1000 }
   await subject.jobs.begin(job, target, hold)
   const url = sealText(ringOf(subject), 'https://films.example/1', placeOf('video_1', 'result_url'))

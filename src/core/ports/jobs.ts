@@ -56,6 +56,8 @@ export interface JobTarget {
   /** `platform:<fingerprint>` or `byok:<id>`. */
   readonly credential: string
   readonly wire: string
+  /** The organization whose own provider it is; null for one of the operator's. */
+  readonly owner: string | null
   /** JSON of the price, fixed at admission. */
   readonly price: string
   readonly discount: number
@@ -208,7 +210,10 @@ export interface JobStore {
   /** Newest first, unless `ascending`; without those that were deleted or never began. */
   list(scope: JobScope, kind: string, page: Page & { readonly ascending?: boolean }): Promise<Job[]>
 
-  /** Those that are due, in turns of organizations. Of one organization, and at one provider, an owner has `share` at most. */
+  /**
+   * Those that are due, in turns of organizations. Of one organization, and at one provider, the owner of a lease has
+   * `share` at most; own providers of two organizations are two, also where they have one id.
+   */
   claim(lease: Lease, share: number): Promise<Job[]>
   /** The same of one, due or not; undefined where another one has it, or it has ended. */
   claimOne(id: string, lease: Lease): Promise<Job | undefined>

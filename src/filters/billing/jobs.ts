@@ -129,12 +129,13 @@ export class JobAdmission {
 }
 
 function targetOf({ target }: Exchange): JobTarget {
-  const { mapping, credential, translator, price, region } = target!
+  const { mapping, provider, credential, translator, price, region } = target!
   return {
     mapping: mapping.externalId,
     region: region ?? null,
     credential: credentialName(credential),
     wire: translator.wire,
+    owner: provider.owner ?? null,
     price: writtenPrice(price),
     discount: price?.discount ?? 0,
   }

@@ -23,6 +23,7 @@ import { step as unclaimedJobs } from './migrations/17-unclaimed-jobs.ts'
 import { step as spent } from './migrations/18-spent.ts'
 import { step as eventClaims } from './migrations/19-event-claims.ts'
 import { step as growingTables } from './migrations/20-growing-tables.ts'
+import { step as jobOwners } from './migrations/21-job-owners.ts'
 
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
@@ -46,4 +47,5 @@ export const migrations: readonly string[] = [
   spent,
   eventClaims,
   growingTables,
+  jobOwners,
 ]

@@ -24,7 +24,8 @@ const TAKE = 'UPDATE jobs SET lease_owner = @owner, lease_until = @until, fence 
 const DUE = `${RUNNING} AND next_at <= @now`
 /** In the index by organization and provider. */
 const UNCLAIMED = `${RUNNING} AND lease_owner IS NULL`
-const HELD_AT_PROVIDER = '(SELECT count(*) FROM held WHERE held.provider'
+/** Two organizations may each have an own provider of one id. */
+const HELD_AT = '(SELECT count(*) FROM held WHERE (held.provider, held.owner) IS'
 /** So many due rows are read as they come; where there are more, only so many of each pair as may be claimed. */
 const FEW = 256
 
@@ -35,9 +36,9 @@ const FEW = 256
  */
 const CLAIM = `
   WITH RECURSIVE held AS MATERIALIZED (
-    SELECT org_id, provider FROM jobs WHERE lease_owner = @owner AND lease_until > @now
+    SELECT org_id, provider, owner FROM jobs WHERE lease_owner = @owner AND lease_until > @now
   ), few AS MATERIALIZED (
-    SELECT id, org_id, provider, next_at FROM jobs
+    SELECT id, org_id, provider, owner, next_at FROM jobs
     WHERE ${INDEXED} AND lease_owner IS NULL AND ${DUE} ORDER BY next_at LIMIT ${FEW}
   ), pairs AS (
     SELECT * FROM (SELECT org_id, provider FROM jobs WHERE ${UNCLAIMED} ORDER BY org_id, provider LIMIT 1)
@@ -51,20 +52,20 @@ const CLAIM = `
   ), free AS (
     SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${FEW}
     UNION ALL
-    SELECT id, jobs.org_id, jobs.provider, next_at FROM pairs CROSS JOIN jobs ON jobs.rowid IN (
+    SELECT id, jobs.org_id, jobs.provider, owner, next_at FROM pairs CROSS JOIN jobs ON jobs.rowid IN (
       SELECT rowid FROM jobs AS first
       WHERE first.org_id = pairs.org_id AND first.provider = pairs.provider AND ${UNCLAIMED} AND ${DUE}
       ORDER BY first.next_at LIMIT @share)
     UNION ALL
-    SELECT id, org_id, provider, next_at FROM jobs WHERE lease_owner IS NOT NULL AND lease_until <= @now AND ${DUE}
+    SELECT id, org_id, provider, owner, next_at FROM jobs WHERE lease_owner IS NOT NULL AND lease_until <= @now AND ${DUE}
   ), due AS (
     SELECT *, row_number() OVER (PARTITION BY org_id, provider ORDER BY next_at) AS of_both
-    FROM free WHERE ${HELD_AT_PROVIDER} = free.provider) < @share
+    FROM free WHERE ${HELD_AT} (free.provider, free.owner)) < @share
   ), turns AS (
     SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY of_both, next_at) AS turn FROM due
   ), placed AS (
-    SELECT id, next_at, turn, row_number() OVER (PARTITION BY provider ORDER BY turn, next_at)
-      + ${HELD_AT_PROVIDER} = turns.provider) AS of_provider
+    SELECT id, next_at, turn, row_number() OVER (PARTITION BY provider, owner ORDER BY turn, next_at)
+      + ${HELD_AT} (turns.provider, turns.owner)) AS of_provider
     FROM turns WHERE turn + (SELECT count(*) FROM held WHERE held.org_id = turns.org_id) <= @share
   )
   ${TAKE} id IN (

@@ -39,7 +39,8 @@ export function creation(table: JobTable, events: JobEvents, ledger: LedgerTrans
         }
         const at = {
           ...{ model: request.model, provider: request.provider, mapping: target.mapping, region: target.region },
-          ...{ credential: target.credential, wire: target.wire, price: target.price, discount: target.discount },
+          ...{ credential: target.credential, wire: target.wire, owner: target.owner },
+          ...{ price: target.price, discount: target.discount },
           ...{ hold_id: hold.id, amount: hold.amount, funds: hold.funds, budgets: hold.budgets },
         }
         if (before) {

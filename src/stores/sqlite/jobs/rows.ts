@@ -21,6 +21,7 @@ export interface JobRow {
   region: string | null
   credential: string
   wire: string
+  owner: string | null
   upstream_id: string | null
   params: string
   state: JobState
@@ -79,6 +80,7 @@ export function jobOf(row: JobRow, keyring: () => Keyring): Job {
     region: row.region,
     credential: row.credential,
     wire: row.wire,
+    owner: row.owner,
     upstreamId: row.upstream_id,
     params: row.params,
     state: row.state,

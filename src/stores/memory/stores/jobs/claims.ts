@@ -85,8 +85,8 @@ class Shares {
   }
 
   /** False where one of the two is full. */
-  take({ orgId, provider }: Job): boolean {
-    const keys = [`org ${orgId}`, `provider ${provider}`]
+  take({ orgId, provider, owner }: Job): boolean {
+    const keys = [`org ${orgId}`, `provider ${owner ?? ''} ${provider}`]
     if (keys.some(key => (this.#taken.get(key) ?? 0) >= this.#share)) return false
     for (const key of keys) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1)
     return true
