@@ -118,7 +118,7 @@ export async function createComponents(
   const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
   const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
-  const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [] })
+  const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [], bounds: file.server.fetch })
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()
   const jobs = createJobs({
@@ -207,7 +207,12 @@ export function listenerOf({ file: { server }, services, manager }: Components):
   const { memory, load, metrics, log } = services
   return new Listener({
     listen: server.listen ?? DEFAULT_LISTEN,
-    timeouts: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
+    timeouts: {
+      heartbeat: server.heartbeat,
+      hold: server.hold,
+      request: server.request_timeout,
+      minRate: server.min_rate,
+    },
     headerTimeout: server.header_timeout,
     writeStall: server.write_stall,
     origins: server.cors.origins,

@@ -70,10 +70,10 @@ export class BodyGuard {
     fail?.(error)
   }
 
-  /** Ends the reading of a body that has taken longer than `limitMs`, or comes too slowly. */
-  check(now: number, limitMs: number): void {
+  /** Ends the reading of a body that has taken longer than `limitMs`, or comes with fewer than `minRate` bytes a second. */
+  check(now: number, limitMs: number, minRate: number): void {
     if (!this.#fail) return
-    if (this.#rate?.isSlow(now) || now - this.#since > limitMs) this.abort(errors.requestTimeout())
+    if (this.#rate?.isSlow(now, minRate) || now - this.#since > limitMs) this.abort(errors.requestTimeout())
   }
 
   /** The exchange is over: nothing of the body is kept any more. */

@@ -5,7 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { ServedSink } from './sink.ts'
 
-/** Milliseconds. */
+/** Milliseconds, but for `minRate`. */
 export interface StreamTimeouts {
   /** A stream that says nothing for so long says a heartbeat; 0 for none. */
   readonly heartbeat: number
@@ -13,6 +13,8 @@ export interface StreamTimeouts {
   readonly hold: number
   /** For the whole of a request's body. */
   readonly request: number
+  /** Bytes a second at which a body must come, and a whole answer be taken. */
+  readonly minRate: number
 }
 
 /** A request from its head to the end of its answer. `at` is its index in the list. */
@@ -78,9 +80,10 @@ export class InFlightRequests {
 
   #look(): void {
     const now = performance.now()
+    const { request, minRate } = this.timeouts
     for (const { ex, sink, guard } of this.list) {
-      if (guard.reading) guard.check(now, this.timeouts.request)
-      sink.check(now)
+      if (guard.reading) guard.check(now, request, minRate)
+      sink.check(now, minRate)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)

@@ -1,9 +1,6 @@
 /** How fast bytes come, or go: a client that is slower than this is cut off. */
 
-/** Bytes must move at this rate in each window (docs/contract.md#shares); a faster begin earns no rest. */
-const MIN_BYTES_PER_MS = (4 * 1024) / 1000
-
-/** Times are in milliseconds. */
+/** Times are in milliseconds. Bytes must move fast enough in each window (docs/contract.md#shares); a faster begin earns no rest. */
 export class RateWindow {
   readonly #windowMs: number
   #since: number
@@ -18,11 +15,11 @@ export class RateWindow {
     this.#bytes += bytes
   }
 
-  /** Whether too few bytes have moved in the window that ends now; a new one begins where it ends. */
-  isSlow(now: number): boolean {
+  /** Whether less than `minRate`, in bytes a second, has moved in the window that ends now; a new one begins where it ends. */
+  isSlow(now: number, minRate: number): boolean {
     const ms = now - this.#since
     if (ms < this.#windowMs) return false
-    const isSlow = this.#bytes < ms * MIN_BYTES_PER_MS
+    const isSlow = this.#bytes < (ms / 1000) * minRate
     this.#since = now
     this.#bytes = 0
     return isSlow

@@ -36,8 +36,8 @@ export interface ServedSink extends Sink {
   release(): void
   /** Begins a stream before the first event, with `text`. */
   begin(contentType: string, headers: readonly string[], text: string): void
-  /** Cuts off a client that takes a whole answer too slowly. `now` is in milliseconds. */
-  check(now: number): void
+  /** Cuts off a client that takes fewer than `minRate` bytes a second of a whole answer. `now` is in milliseconds. */
+  check(now: number, minRate: number): void
   /** Says `text` in the `ticks`th tick of silence, unless the client has yet to take what was said before. */
   tick(text: string, ticks: number): void
 }
@@ -178,11 +178,11 @@ export class HttpSink implements ServedSink {
     return undefined
   }
 
-  check(now: number): void {
+  check(now: number, minRate: number): void {
     // Behind another answer it has no socket yet.
     if (!this.#pacing || !this.#res.socket) return
     this.#rate ??= new RateWindow(Math.max(this.#stallMs, MIN_WINDOW_MS), now)
-    if (this.#rate.isSlow(now)) this.destroy()
+    if (this.#rate.isSlow(now, minRate)) this.destroy()
   }
 
   /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */

@@ -5,11 +5,6 @@ import { callbackGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { jobObject } from './view.ts'
 
-/** Claimed and not delivered yet: of this process, of one organization, to one host, and there of one organization. */
-const AT_ONCE = 100
-const AT_ONE_ORGANIZATION = 10
-const AT_ONE_HOST = 8
-const AT_HOST_OF_ONE = AT_ONE_HOST / 2
 /** How long a callback waits whose host has as many as it may have. */
 const POSTPONED_MS = 1_000
 const GONE = 410
@@ -39,12 +34,13 @@ export class Callbacks {
   /** Begins the deliveries that are due; resolves with the number of those begun, without those that it postponed. */
   async run(): Promise<number> {
     const { store, now, options } = this.#context
-    const limit = AT_ONCE - this.#open.size
+    const { callback_concurrency, callback_per_organization: share, callback_timeout, lease: leaseMs } = options()
+    const limit = callback_concurrency - this.#open.size
     if (limit <= 0) return 0
-    const until = now() + options().callback_timeout + options().lease
+    const until = now() + callback_timeout + leaseMs
     const lease = { owner: this.#owner, now: now(), until, limit }
     let begun = 0
-    for (const delivery of await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)) {
+    for (const delivery of await store.claimDeliveries(lease, share)) {
       const job = await store.get(delivery.jobId)
       const place = placeOf(job)
       if (this.#isFull(place)) await store.postpone(delivery, now() + POSTPONED_MS)
@@ -67,9 +63,10 @@ export class Callbacks {
 
   /**
    * A slow host does not use more of the concurrency, whichever organizations name it; and at a host that many name, one
-   * organization does not keep those of others waiting.
+   * organization does not keep those of others waiting: it has half of the host's.
    */
   #isFull({ host, orgId }: Place): boolean {
+    const most = this.#context.options().callback_per_host
     let open = 0
     let own = 0
     for (const other of this.#open.values()) {
@@ -77,7 +74,7 @@ export class Callbacks {
       open++
       if (other.orgId === orgId) own++
     }
-    return open >= AT_ONE_HOST || own >= AT_HOST_OF_ONE
+    return open >= most || own >= Math.ceil(most / 2)
   }
 
   #begin(delivery: Delivery, job: Job | undefined, place: Place): void {

@@ -18,6 +18,10 @@ export interface JobOptions {
   readonly max_kept: number
   /** Results that are read at a time. */
   readonly streams: number
+  /** Claimed and not delivered yet: of this process, of one organization, and to one host. */
+  readonly callback_concurrency: number
+  readonly callback_per_organization: number
+  readonly callback_per_host: number
   readonly callback_retry: number
   readonly callback_attempts: number
   readonly callback_timeout: number

@@ -11,22 +11,22 @@ import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
 
-const IMAGE_MS = 10_000
-const MAX_IMAGE_BYTES = 20 * 1024 * 1024
-const AUDIO_MS = 60_000
-/** As large as a form with the file may be. */
-const MAX_AUDIO_BYTES = 64 * 1024 * 1024
-/** At the same time, for all requests together, so that no one is flooded through this gateway; shared by tenants. */
-const MAX_FETCHES = 64
+/** `server.fetch` of gateway.yaml: sizes in bytes, times in milliseconds. */
+export interface FetchBounds {
+  /** Fetches at a time of all requests together, so that no host is flooded through this gateway; shared by tenants. */
+  readonly concurrency: number
+  readonly image_size: number
+  readonly image_time: number
+  readonly audio_size: number
+  readonly audio_time: number
+}
 
-/** Which addresses are allowed, how names are resolved, and bounds that replace the usual ones. */
+/** Which addresses are allowed, how names are resolved, and the bounds of fetches. */
 interface ClientFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
   readonly resolve?: Resolve
-  /** Bounds of each fetch in place of those of its kind. */
-  readonly totalMs?: number
-  readonly maxBytes?: number
+  readonly bounds: FetchBounds
 }
 
 type Answer = Dispatcher.ResponseData
@@ -59,15 +59,14 @@ class Redirect {
 export class ClientFetcher implements MediaFetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
-  readonly #totalMs: number | undefined
-  readonly #maxBytes: number | undefined
-  readonly #slots = new FairSlots(MAX_FETCHES)
+  readonly #bounds: FetchBounds
+  readonly #slots: FairSlots
 
-  constructor({ allowed, resolve = nameServers(), totalMs, maxBytes }: ClientFetcherOptions) {
+  constructor({ allowed, resolve = nameServers(), bounds }: ClientFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
-    this.#totalMs = totalMs
-    this.#maxBytes = maxBytes
+    this.#bounds = bounds
+    this.#slots = new FairSlots(bounds.concurrency)
   }
 
   /**
@@ -76,10 +75,10 @@ export class ClientFetcher implements MediaFetcher {
    */
   image(fetch: MediaFetch): Promise<string> {
     const { param, take } = fetch
-    const maxBytes = this.#maxBytes ?? MAX_IMAGE_BYTES
+    const { image_size: maxBytes, image_time: totalMs } = this.#bounds
     const tooLarge = () => errors.imageTooLarge(maxBytes, param)
     return this.#fetch(fetch, {
-      totalMs: this.#totalMs ?? IMAGE_MS,
+      totalMs,
       accept: 'image/png, image/jpeg, image/gif, image/webp',
       read: answer => readImage(answer, param, { maxBytes, tooLarge, take }),
     })
@@ -88,10 +87,10 @@ export class ClientFetcher implements MediaFetcher {
   /** The same of audio, by which any file is meant: providers know more formats than we. Too large is a 413. */
   audio(fetch: MediaFetch): Promise<FetchedFile> {
     const { param, take } = fetch
-    const maxBytes = this.#maxBytes ?? MAX_AUDIO_BYTES
+    const { audio_size: maxBytes, audio_time: totalMs } = this.#bounds
     const tooLarge = () => errors.fileTooLarge(maxBytes, param)
     return this.#fetch(fetch, {
-      totalMs: this.#totalMs ?? AUDIO_MS,
+      totalMs,
       accept: 'audio/*, video/*, application/octet-stream',
       read: answer => readFile(answer, param, { maxBytes, tooLarge, take }),
     })

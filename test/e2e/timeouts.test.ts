@@ -261,7 +261,7 @@ t.test('OB-01 an answer that its client has yet to take counts against memory, a
   const [, closed] = [await once(trickles, 'readable'), once(trickles, 'close')]
   const now = performance.now()
   // Its system has taken some megabytes before the window begins, and it takes nothing in it.
-  for (const seconds of [0, 33]) sinks[1]!.check(now + seconds * 1000)
+  for (const seconds of [0, 33]) sinks[1]!.check(now + seconds * 1000, 4096)
   trickles.resume()
   await closed
 

@@ -14,7 +14,7 @@ import { Listener } from '../../src/http/server.ts'
 const bare = () =>
   new Listener({
     listen: '127.0.0.1:0',
-    timeouts: { heartbeat: 15_000, hold: 10_000, request: 60_000 },
+    timeouts: { heartbeat: 15_000, hold: 10_000, request: 60_000, minRate: 4096 },
     headerTimeout: 15_000,
     writeStall: 60_000,
     maxConnections: 10,
@@ -73,7 +73,7 @@ t.test('streams say heartbeats after so much silence, and none where it is 0s', 
   ]
   for (const [timeouts, tickMs, ticks] of rows) {
     const timers = t.capture(globalThis, 'setInterval', () => ({ unref() {} }) as NodeJS.Timeout)
-    const flights = new InFlightRequests(timeouts, () => undefined)
+    const flights = new InFlightRequests({ ...timeouts, minRate: 4096 }, () => undefined)
     const [{ args }] = timers() as unknown as [{ args: [() => void, number] }]
     timers.restore()
     const said: unknown[] = []

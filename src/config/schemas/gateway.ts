@@ -51,6 +51,8 @@ export const gatewayFile = s.object({
     header_timeout: s.default(s.duration(), '15s'),
     /** For the whole of a request's body. */
     request_timeout: s.default(s.duration(), '120s'),
+    /** Bytes a second at which a body must come, over 10 s, and a whole answer be taken. */
+    min_rate: s.default(s.size(), '4KiB'),
     /** A client that accepts no byte of its answer for so long is cut off. */
     write_stall: s.default(s.duration(), '60s'),
     /** A stream that sends nothing for so long sends a heartbeat; 0 for none. */
@@ -76,6 +78,18 @@ export const gatewayFile = s.object({
       {},
     ),
     fetch_from: s.optional(s.array(origin)),
+    /** Images and audio that are fetched from addresses of clients. */
+    fetch: s.default(
+      s.object({
+        /** At a time, of one process. */
+        concurrency: s.default(s.integer({ minimum: 1 }), 64),
+        image_size: s.default(s.size(), '20MiB'),
+        image_time: s.default(s.duration(), '10s'),
+        audio_size: s.default(s.size(), '64MiB'),
+        audio_time: s.default(s.duration(), '60s'),
+      }),
+      {},
+    ),
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
   }),

@@ -27,6 +27,10 @@ export const jobsEntry = s.object({
   max_kept: s.default(s.size(), '100GiB'),
   /** Results that clients read at a time, in one process. */
   streams: s.default(called('a number from 1 to 10000', s.integer({ minimum: 1, maximum: 10_000 })), 256),
+  /** Callbacks at a time: of one process, of one organization, and to one host, half of them of one organization. */
+  callback_concurrency: s.default(some, 100),
+  callback_per_organization: s.default(some, 10),
+  callback_per_host: s.default(some, 8),
   /** First delay between attempts; it doubles up to an hour. */
   callback_retry: s.default(s.duration(), '30s'),
   callback_attempts: s.default(some, 8),
