@@ -5,7 +5,8 @@ import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
-import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../lib/audio-type.ts'
+import { audioLength } from '../lib/audio-seconds.ts'
+import { AUDIO_HEAD, fileTypeOf } from '../lib/audio-type.ts'
 import {
   likelySeconds,
   type Transcript,
@@ -81,13 +82,12 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
   }
   const references = body.known_speaker_references ?? []
   for (const [at, reference] of references.entries()) assertAudioData(reference, `known_speaker_references[${at}]`)
-  const head = file?.head(AUDIO_HEAD)
   return {
     model: body.model,
     file,
-    fileType: file && head && fileTypeOf(head, file.extension, file.contentType),
+    fileType: file && fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType),
     url: url ?? undefined,
-    seconds: head && audioSeconds(head, file!.size),
+    seconds: file && audioLength(file)?.seconds,
     language: body.language ?? undefined,
     prompt: body.prompt ?? undefined,
     response_format: format,

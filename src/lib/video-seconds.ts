@@ -1,4 +1,5 @@
-/** The length of a video in an ISO base media file (ISO 14496-12 sections 8.2.2 and 8.4.2), such as MP4 and QuickTime. */
+/** The length of an ISO base media file (ISO 14496-12 sections 8.2.2 and 8.4.2), such as MP4, M4A and QuickTime. */
+import type { ByteReader } from './byte-reader.ts'
 
 /** Boxes that say how long the video, or one of its tracks, is. */
 const HEADS = ['mvhd', 'mdhd']
@@ -16,6 +17,47 @@ export function videoSeconds(bytes: Buffer): number {
       most = Math.max(most, secondsAt(bytes, at + head.length))
       at = bytes.indexOf(head, at + head.length)
     }
+  }
+  return most
+}
+
+const BOX_HEAD = 8
+/** Sizes of a box that goes to the end of the file, and of one whose size stands behind its name. */
+const TO_END = 0
+const LARGE = 1
+const MAX_BOXES = 4096
+/** Of the box that describes the tracks: ten hours of the smallest frames. */
+const MAX_MOVIE = 16 * 1024 * 1024
+/** Of a frame of AAC at the highest rate; frames of anything else last longer. */
+const LEAST_FRAME = 1024 / 96_000
+
+/**
+ * The same of a file of any size, by its box `moov` alone; at least as long as its tracks have frames. Undefined where
+ * there is none, or it says no length, as in a file of fragments.
+ */
+export function movieSeconds(reader: ByteReader): number | undefined {
+  for (let boxes = 0; boxes < MAX_BOXES; boxes++) {
+    const head = reader.take(BOX_HEAD)
+    if (head.length < BOX_HEAD) return undefined
+    const short = head.readUInt32BE(0)
+    const large = short === LARGE ? reader.take(BOX_HEAD) : undefined
+    if (large && large.length < BOX_HEAD) return undefined
+    const size = large ? Number(large.readBigUInt64BE(0)) - 2 * BOX_HEAD : short - BOX_HEAD
+    if (head.toString('latin1', 4, 8) === 'moov') {
+      const movie = reader.take(short === TO_END ? MAX_MOVIE : Math.min(Math.max(size, 0), MAX_MOVIE))
+      return Math.max(videoSeconds(movie), framesIn(movie) * LEAST_FRAME) || undefined
+    }
+    if (size < 0 || !reader.skip(size)) return undefined
+  }
+  return undefined
+}
+
+/** Of the longest track (ISO 14496-12 section 8.7.3.2): behind the name stand version, flags, one size of all, and the count. */
+function framesIn(movie: Buffer): number {
+  let most = 0
+  for (let at = movie.indexOf('stsz'), places = 0; at >= 0 && places < MAX_PLACES; places++) {
+    if (at + 16 <= movie.length) most = Math.max(most, movie.readUInt32BE(at + 12))
+    at = movie.indexOf('stsz', at + 4)
   }
   return most
 }

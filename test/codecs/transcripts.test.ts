@@ -1,9 +1,8 @@
-/** Transcripts in every format, and lengths of files by their heads (docs/edge-cases.md#media M12, M13). */
+/** Transcripts in every format (docs/edge-cases.md#media M12). */
 import t from 'tap'
 import { written } from '../../src/codecs/transcript/formats.ts'
 import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'
-import { audioSeconds, audioType, fileTypeOf } from '../../src/lib/audio-type.ts'
-import { wavHead } from '../../src/lib/wav.ts'
+import { fileTypeOf } from '../../src/lib/audio-type.ts'
 import type { Transcript, TranscriptionRequest } from '../../src/operations/transcriptions/request.ts'
 
 const asked = (response_format: TranscriptionRequest['response_format'], more: object = {}) => ({
@@ -140,100 +139,6 @@ t.test('M12 nothing said is written as nothing, and no text breaks its format', 
     '1\n00:00:00,000 --> 00:00:01,000\na\n2\n00:00:00,000 -> 00:00:09,000\n\n2\n00:00:02,000 --> 00:00:03,000\nb\n\n',
   )
   t.strictSame(segmentsOf({ text: 'Hi', duration: 2 }), [{ start: 0, end: 2, text: 'Hi' }])
-})
-
-t.test('the first bytes of a file give its type, and the length of some', async t => {
-  const flac = Buffer.alloc(42)
-  flac.write('fLaC')
-  // 44,100 Hz, and 441,000 samples.
-  flac.writeUIntBE(44_100 << 4, 18, 3)
-  flac.writeUInt32BE(441_000, 22)
-  const wav = Buffer.concat([wavHead(24_000, 48_000), Buffer.alloc(48_000)])
-  const rows: [head: Buffer, size: number, extension: string | undefined, seconds: number | undefined][] = [
-    [wav, wav.length, 'wav', 1],
-    [wavHead(24_000), 44 + 96_000, 'wav', 2],
-    [wav.subarray(0, 30), 30, 'wav', undefined],
-    [flac, 1e6, 'flac', 10],
-    [Buffer.from('ID3\x03rest of it'), 9, 'mp3', undefined],
-    [Buffer.from('\xff\xfb\x90rest of it', 'latin1'), 9, 'mp3', undefined],
-    [Buffer.from('OggSrest of it'), 9, 'ogg', undefined],
-    [Buffer.from('....ftypM4A '), 9, 'm4a', undefined],
-    [Buffer.from('\x1aE\xdf\xa3rest', 'latin1'), 9, 'webm', undefined],
-    [Buffer.from('plain text'), 9, undefined, undefined],
-    [Buffer.alloc(0), 0, undefined, undefined],
-  ]
-  for (const [head, size, extension, seconds] of rows) {
-    t.strictSame(
-      [audioType(head)?.extension, audioSeconds(head, size)],
-      [extension, seconds],
-      head.toString('latin1', 0, 8),
-    )
-  }
-})
-
-t.test('a head that lies makes no audio shorter than its file allows', t => {
-  const MB = 1e6
-  /** 16,000 samples a second of two bytes each, in a file of 32,044 bytes for each second. */
-  const wav = (lie: (head: Buffer) => void) => {
-    const head = wavHead(16_000)
-    lie(head)
-    return head
-  }
-  const chunk = (name: string, data: Buffer) => {
-    const length = Buffer.alloc(4)
-    length.writeUInt32LE(data.length)
-    return Buffer.concat([Buffer.from(name), length, data])
-  }
-  const honest = wavHead(16_000)
-  const [riff, format, data] = [honest.subarray(0, 12), honest.subarray(12, 36), honest.subarray(36)]
-  const fast = Buffer.from(format)
-  fast.writeUInt32LE(0xffff_ffff, 12)
-  const extensible = (tag: number) => {
-    const fields = Buffer.concat([format.subarray(8), Buffer.alloc(24)])
-    fields.writeUInt16LE(0xfffe, 0)
-    fields.writeUInt16LE(tag, 24)
-    return Buffer.concat([riff, chunk('fmt ', fields), data])
-  }
-  const flac = (rate: number, samples: number) => {
-    const head = Buffer.alloc(42)
-    head.write('fLaC')
-    head.writeUIntBE(rate << 4, 18, 3)
-    head.writeUInt32BE(samples, 22)
-    return head
-  }
-  /** 1,536,000 bytes a second. */
-  const floor = 16
-  const size = 24 * MB + 576_000
-  const whole = (size - 44) / 32_000
-  const rows: [says: string, head: Buffer, seconds: number | undefined][] = [
-    ['WAV of unknown length', honest, whole],
-    ['WAV of length 0', wav(head => head.writeUInt32LE(0, 40)), whole],
-    ['WAV of one sample', wav(head => head.writeUInt32LE(2, 40)), whole],
-    ['WAV with a short chunk of data before the rest', Buffer.concat([riff, format, chunk('data', data), data]), whole],
-    ['WAV of many bytes a second', wav(head => head.writeUInt32LE(0xffff_ffff, 28)), whole],
-    ['WAV of large blocks', wav(head => head.writeUInt16LE(0xffff, 32)), whole],
-    ['WAV of fast samples', wav(head => head.writeUInt32LE(0xffff_ffff, 24)), floor],
-    ['WAV of many channels', wav(head => head.writeUInt16LE(0xffff, 22)), floor],
-    ['WAV of large samples', wav(head => head.writeUInt16LE(0xffff, 34)), floor],
-    ['WAV of two formats', Buffer.concat([riff, format, fast, data]), (size - 68) / 32_000],
-    ['WAV of two formats, the faster one first', Buffer.concat([riff, fast, format, data]), (size - 68) / 32_000],
-    ['WAV of no samples a second', wav(head => head.writeUInt32LE(0, 24)), undefined],
-    ['WAV that is compressed', wav(head => head.writeUInt16LE(0x55, 20)), undefined],
-    ['extensible WAV', extensible(1), (size - 68) / 32_000],
-    ['extensible WAV that is compressed', extensible(0x55), undefined],
-    ['extensible WAV that is cut', extensible(1).subarray(0, 40), undefined],
-    ['FLAC of unknown length', flac(16_000, 0), undefined],
-    ['FLAC of one sample', flac(16_000, 1), floor],
-    ['FLAC of fast samples', flac(0xfffff, 16_000), floor],
-    ['FLAC', flac(16_000, 16_000 * 1000), 1000],
-    // Of these no length is read.
-    ['MP3 of one frame', Buffer.from('\xff\xfb\x90\0'.padEnd(36, '\0').concat('Xing\0\0\0\x01'), 'latin1'), undefined],
-    ['Ogg of one sample', Buffer.from('OggS\0\x04\x01'.padEnd(64, '\0'), 'latin1'), undefined],
-    ['MP4 of no length', Buffer.from('\0\0\0\x08ftyp\0\0\0\x6cmvhd'.padEnd(128, '\0'), 'latin1'), undefined],
-    ['WebM of no length', Buffer.from('\x1aE\xdf\xa3\x44\x89\x84'.padEnd(64, '\0'), 'latin1'), undefined],
-  ]
-  for (const [says, head, seconds] of rows) t.equal(audioSeconds(head, size), seconds, says)
-  t.end()
 })
 
 t.test('a file goes on by its first bytes, else its extension, else what its part says', t => {

@@ -6,6 +6,7 @@ import type { Price } from '../../src/core/money.ts'
 import { ocr } from '../../src/endpoints/ocr.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { mediaOf } from '../../src/operations/chat/media.ts'
+import { film } from '../../src/operations/videos/film.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
@@ -142,21 +143,28 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
   flac.write('fLaC', 0, 'latin1')
   flac.writeUIntBE(16_000 << 4, 18, 3)
   flac.writeUInt32BE(16_000 * 3600, 22)
-  const rows: [says: string, content: object, seconds: number][] = [
+  // MP3 of 8 kbit/s, in frames of 72 ms.
+  const slow = Buffer.from(`ffe318c0${'00'.repeat(68)}`.repeat(1000), 'hex')
+  const rows: [says: string, content: object, seconds: number, unmeasured?: true][] = [
     ['usual samples', audio(Buffer.concat([wav(16_000, 16), Buffer.alloc(320_000)]), 'wav'), 10],
     ['small samples', audio(Buffer.concat([wav(8000, 8), Buffer.alloc(80_000)]), 'wav'), 10],
     ['samples without a head', audio(Buffer.alloc(320_000), 'pcm'), 10],
     ['an hour of silence', audio(flac, 'flac'), 3600],
     ['the same called by another name', audio(flac, 'wav'), 3600],
-    ['compressed audio called plain', audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'), 10],
+    ['compressed audio called plain', audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'), 10, true],
+    ['MP3 of few bytes a second', audio(slow, 'mp3'), 72],
+    ['the sound of a film', audio(film(30), 'm4a'), 30],
     [
       'the same as a data URL',
       { type: 'input_audio', input_audio: { data: dataUrl('audio/flac', flac), format: 'flac' } },
       3600,
     ],
-    ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900],
+    ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900, true],
   ]
-  for (const [says, content, seconds] of rows) t.equal(mediaOf(asked(content)).audioTokens, seconds * 32, says)
+  for (const [says, content, seconds, unmeasured] of rows) {
+    const { audioTokens, unmeasuredTokens } = mediaOf(asked(content))
+    t.strictSame([audioTokens, unmeasuredTokens], [seconds * 32, unmeasured ? 1_048_576 : 0], says)
+  }
 })
 
 t.test('OCR reads the pages that a PDF has, or that its size says', async t => {

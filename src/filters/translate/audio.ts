@@ -5,7 +5,8 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { Ops } from '../../core/ops.ts'
 import type { Services } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
-import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../../lib/audio-type.ts'
+import { audioLength } from '../../lib/audio-seconds.ts'
+import { AUDIO_HEAD, fileTypeOf } from '../../lib/audio-type.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 
 const PARAM = 'url'
@@ -50,9 +51,8 @@ export class Audio {
     try {
       const { pieces, contentType } = await lease.during(ex, () => media.audio(fetch))
       const file = new Upload(pieces, mediaTypeIn(contentType), extensionOf(fetch.url))
-      const head = file.head(AUDIO_HEAD)
-      const fileType = fileTypeOf(head, file.extension, file.contentType)
-      ex.request = { ...request, url: undefined, file, fileType, seconds: audioSeconds(head, file.size) }
+      const fileType = fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType)
+      ex.request = { ...request, url: undefined, file, fileType, seconds: audioLength(file)?.seconds }
     } catch (thrown) {
       lease.release()
       // No other target changes what stands there, and nothing is fetched twice.

@@ -2,7 +2,8 @@
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { withoutSpace } from '../../core/wire.ts'
-import { AUDIO_HEAD, audioSeconds, audioType } from '../../lib/audio-type.ts'
+import { AUDIO_BUDGET, type AudioBudget, type AudioFile, audioLength } from '../../lib/audio-seconds.ts'
+import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
 import { DIMENSIONS_HEADS, type Dimensions, imageDimensions } from '../../lib/image-dimensions.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
 import { isAddress } from '../../lib/url.ts'
@@ -23,10 +24,10 @@ const VIDEO_TOKENS_PER_SECOND = 300
 const VIDEO_TOKENS = 15 * 60 * VIDEO_TOKENS_PER_SECOND
 /** No model reads more of a video. */
 const MOST_SECONDS = 24 * 3600
-/** What is looked at in one request: heads, and bytes of PDFs and of videos. */
-const BUDGET: Readonly<Budget> = { heads: 256, ...PDF_BUDGET }
+/** What is looked at in one request: heads, bytes of PDFs and of videos, and frames of audio. */
+const BUDGET: Readonly<Budget> = { heads: 256, ...PDF_BUDGET, ...AUDIO_BUDGET }
 
-interface Budget extends PdfBudget {
+interface Budget extends PdfBudget, AudioBudget {
   heads: number
 }
 const nothing: Media = { images: [], audioTokens: 0, fileTokens: 0 }
@@ -55,8 +56,9 @@ function mediaIn(messages: ChatRequest['messages']): Media {
     for (const part of content) {
       if (part.type === 'image_url') images.push(sizeOf(part.image_url.url, budget))
       else if (part.type === 'input_audio') {
-        audioTokens += audioTokensOf(part.input_audio, budget)
-        if (isAddress(part.input_audio.data)) unmeasuredTokens += UNMEASURED_TOKENS
+        const audio = audioTokensOf(part.input_audio, budget)
+        audioTokens += audio.tokens
+        unmeasuredTokens += audio.unmeasured
       } else if (part.type === 'file') {
         const type = typeOf(part.file.file_data)
         if (type.startsWith('image/')) images.push(sizeOf(part.file.file_data!, budget))
@@ -112,26 +114,55 @@ const UNMEASURED_TOKENS = 1_048_576
 
 type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 
-const audioTokensOf = (audio: Audio, budget: Budget): number =>
-  isAddress(audio.data) ? AUDIO_TOKENS : Math.ceil(secondsOf(audio, budget) * AUDIO_TOKENS_PER_SECOND)
+function audioTokensOf(audio: Audio, budget: Budget): ContentTokens {
+  if (isAddress(audio.data)) return likely(AUDIO_TOKENS)
+  const { seconds, isMeasured } = secondsOf(audio, budget)
+  const tokens = Math.ceil(seconds * AUDIO_TOKENS_PER_SECOND)
+  return isMeasured ? known(tokens) : likely(tokens)
+}
 
 /** Its first bytes say what it is; the format that the client names counts where they do not. */
-function secondsOf({ data: given, format }: Audio, budget: Budget): number {
+function secondsOf({ data: given, format }: Audio, budget: Budget): { seconds: number; isMeasured: boolean } {
   const data = base64Of(given)
   const size = bytesOf(data)
-  if (budget.heads-- <= 0) return size / COMPRESSED_BYTES_PER_SECOND
-  const head = headOf(data, AUDIO_HEAD)
-  const proven = audioType(head)?.extension
-  const seconds = audioSeconds(head, size)
-  // The head of a FLAC file may say less than its samples come to.
-  if (proven === 'wav' && seconds !== undefined) return seconds
-  const isPlain = !proven && (format === 'wav' || format === 'aiff' || format === 'pcm')
-  return Math.max(seconds ?? 0, size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND))
+  const isRead = budget.heads-- > 0
+  const length = isRead ? audioLength(new Base64File(data, size), budget) : undefined
+  if (length?.counted) return { seconds: length.seconds, isMeasured: true }
+  const isPlain = PLAIN.has(format) && isRead && !audioType(headOf(data, AUDIO_HEAD))
+  const bySize = size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
+  // A head may say less than its samples come to.
+  return { seconds: Math.max(length?.seconds ?? 0, bySize), isMeasured: isPlain || length !== undefined }
 }
+const PLAIN = new Set(['wav', 'aiff', 'pcm'])
+
+/** A file in base64, which is decoded as far as it is read. */
+class Base64File implements AudioFile {
+  readonly size: number
+  readonly #base64: string
+  #whole: Buffer | undefined
+
+  constructor(base64: string, size: number) {
+    this.#base64 = base64
+    this.size = size
+  }
+
+  get pieces(): Iterable<Buffer> {
+    return { [Symbol.iterator]: () => this.#read() }
+  }
+
+  *#read(): Generator<Buffer> {
+    const head = headOf(this.#base64, AUDIO_READ)
+    yield head
+    this.#whole ??= Buffer.from(this.#base64, 'base64')
+    yield this.#whole.subarray(head.length)
+  }
+}
+/** Enough for files whose head says their length. */
+const AUDIO_READ = 6144
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
 
-function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budget: Budget): FileTokens {
+function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budget: Budget): ContentTokens {
   if (data === undefined) return id !== undefined && isAddress(id) ? likely(VIDEO_TOKENS) : known(FILE_TOKENS)
   if (isAddress(data)) return likely(FILE_TOKENS)
   const base64 = base64Of(data)
@@ -152,14 +183,14 @@ function fileTokensOf({ file_data: data, file_id: id }: File, type: string, budg
   return known(Math.max(bySize, pages * PAGE_TOKENS), pages)
 }
 
-/** Of one file; `unmeasured` is what more it may have. */
-interface FileTokens {
+/** Of one file, or one piece of audio; `unmeasured` is what more it may have. */
+interface ContentTokens {
   readonly tokens: number
   readonly unmeasured: number
   readonly pages?: number | undefined
 }
-const known = (tokens: number, pages?: number): FileTokens => ({ tokens, unmeasured: 0, pages })
-const likely = (tokens: number): FileTokens => ({ tokens, unmeasured: UNMEASURED_TOKENS })
+const known = (tokens: number, pages?: number): ContentTokens => ({ tokens, unmeasured: 0, pages })
+const likely = (tokens: number): ContentTokens => ({ tokens, unmeasured: UNMEASURED_TOKENS })
 
 function videoTokens(bytes: Buffer, budget: Budget): number {
   budget.read -= bytes.length

@@ -51,7 +51,7 @@ export interface TranscriptionRequest {
   /** Of the file, by its first bytes, else as its client says. */
   readonly fileType: { readonly extension: string; readonly contentType: string } | undefined
   readonly url: string | undefined
-  /** Of the file, where its head says it. */
+  /** Of the file, where it says it. */
   readonly seconds: number | undefined
   readonly language: string | undefined
   readonly prompt: string | undefined
@@ -104,7 +104,7 @@ export const needsTimes = ({ response_format }: Pick<TranscriptionRequest, 'resp
 export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_format' | 'diarize'>): boolean =>
   request.diarize || request.response_format === 'diarized_json'
 
-/** Of a file whose head says nothing (docs/contract.md#length-of-audio). */
+/** Of a file that does not say it (docs/contract.md#length-of-audio). */
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600
@@ -113,9 +113,9 @@ const MOST_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
-/** By how much audio at an address may be longer. */
-export const unmeasuredSeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
-  file || seconds !== undefined ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
+/** By how much the audio may be longer, where the request does not say its length. */
+export const unmeasuredSeconds = (request: Readonly<TranscriptionRequest>): number =>
+  request.seconds === undefined ? Math.max(0, MOST_SECONDS - likelySeconds(request)) : 0
 
 declare module '../../core/ops.ts' {
   interface Ops {

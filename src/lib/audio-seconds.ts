@@ -1,0 +1,106 @@
+/** How long the audio of a file lasts. */
+import { ByteReader } from './byte-reader.ts'
+import { frameSeconds } from './frame-seconds.ts'
+import { opusSeconds } from './opus-seconds.ts'
+import { isVideo, movieSeconds } from './video-seconds.ts'
+
+/** A file, in the pieces that it came in; `size` is in bytes. */
+export interface AudioFile {
+  readonly pieces: Iterable<Buffer>
+  readonly size: number
+}
+
+export interface AudioLength {
+  readonly seconds: number
+  /** By what decoders play, of which it is no less; else by a head, which the file's client has written. */
+  readonly counted: boolean
+}
+
+/** Frames and packets that are counted. */
+export interface AudioBudget {
+  steps: number
+}
+/** Of one request: some hours. */
+export const AUDIO_BUDGET: Readonly<AudioBudget> = { steps: 500_000 }
+
+/** Of the largest files that are likely: 192,000 samples a second, of 32 bits, in stereo. */
+const MOST_BYTES_PER_SECOND = 1_536_000
+/** Of WAV and FLAC, what holds their formats. */
+const HEAD = 4096
+/** Tags that may stand before the audio. */
+const MAX_TAGS = 16
+const TAG_HEAD = 10
+const FOOTER = 0x10
+
+/**
+ * Undefined for other types than WAV, FLAC, MP3, AAC, Opus in Ogg and MP4, and for heads without a length. Whatever stands
+ * in a head, the file is no shorter than its size allows.
+ */
+export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUDGET }): AudioLength | undefined {
+  const start = behindTags(pieces)
+  const left = size - start
+  const reader = () => {
+    const from = new ByteReader(pieces)
+    from.skip(start)
+    return from
+  }
+  const head = reader().take(HEAD)
+  const text = head.toString('latin1', 0, 12)
+  const found = (counted: boolean, seconds: number | undefined): AudioLength | undefined =>
+    seconds === undefined ? undefined : { counted, seconds: Math.max(seconds, left / MOST_BYTES_PER_SECOND) }
+  if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(head, left))
+  if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
+  if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), budget))
+  if (isVideo(head)) return found(false, movieSeconds(reader()))
+  return found(true, frameSeconds(reader(), left, budget))
+}
+
+/** Bytes of the ID3v2 tags at the begin (ID3v2.4 section 3.1), behind which decoders look for audio of any type. */
+function behindTags(pieces: Iterable<Buffer>): number {
+  const reader = new ByteReader(pieces)
+  let at = 0
+  for (let tags = 0; tags < MAX_TAGS; tags++) {
+    const head = reader.take(TAG_HEAD)
+    if (head.length < TAG_HEAD || head.toString('latin1', 0, 3) !== 'ID3') break
+    const length = [6, 7, 8, 9].reduce((sum, byte) => (sum << 7) | (head[byte]! & 0x7f), 0)
+    const footer = head[5]! & FOOTER ? TAG_HEAD : 0
+    at += TAG_HEAD + length + footer
+    if (!reader.skip(length + footer)) break
+  }
+  return at
+}
+
+/** All behind the head of the first data: its length is unknown in a streamed file, and other data may follow it. */
+function wavSeconds(head: Buffer, size: number): number | undefined {
+  let slowest: number | undefined
+  for (let at = 12; at + 8 <= head.length; ) {
+    const name = head.toString('latin1', at, at + 4)
+    const length = head.readUInt32LE(at + 4)
+    if (name === 'fmt ' && at + 24 <= head.length) slowest = Math.min(slowest ?? Infinity, plainRate(head, at + 8))
+    if (name === 'data') return slowest ? (size - at - 8) / slowest : undefined
+    at += 8 + length + (length % 2)
+  }
+  return undefined
+}
+
+/** Tags of samples that are not compressed: whole numbers, floats, A-law and mu-law. */
+const PLAIN_FORMATS = new Set([1, 3, 6, 7])
+/** The tag stands at the end of the format. */
+const EXTENSIBLE = 0xfffe
+
+/** Bytes a second of the samples of a WAVEFORMATEX; 0 for compressed ones. Decoders do not read its own byte rate. */
+function plainRate(head: Buffer, at: number): number {
+  let tag = head.readUInt16LE(at)
+  if (tag === EXTENSIBLE && at + 26 <= head.length) tag = head.readUInt16LE(at + 24)
+  if (!PLAIN_FORMATS.has(tag)) return 0
+  const [channels, rate, bits] = [head.readUInt16LE(at + 2), head.readUInt32LE(at + 4), head.readUInt16LE(at + 14)]
+  return rate * channels * Math.ceil(bits / 8)
+}
+
+/** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of sample rate, 36 bits of sample count. */
+function flacSeconds(head: Buffer): number | undefined {
+  if (head.length < 26) return undefined
+  const rate = head.readUIntBE(18, 3) >> 4
+  const samples = (head[21]! & 0x0f) * 2 ** 32 + head.readUInt32BE(22)
+  return rate > 0 && samples > 0 ? samples / rate : undefined
+}

@@ -1,0 +1,68 @@
+/** The length of Opus in an Ogg file (RFC 3533, RFC 7845). */
+import type { ByteReader } from './byte-reader.ts'
+
+const PAGE_HEAD = 27
+/** A packet ends in the first segment that is not full. */
+const FULL = 255
+/** The first packets of a stream, which are no audio. */
+const HEADERS = 2
+
+/** One logical stream. */
+interface Stream {
+  packets: number
+  seconds: number
+  /** Whether its next segment begins a packet. */
+  begins: boolean
+}
+
+/**
+ * Seconds of all packets of all streams, which decoders play, whatever its pages say. Undefined for another codec, for
+ * what is not made of pages, and for more pages and packets than `budget` has steps.
+ */
+export function opusSeconds(reader: ByteReader, budget: { steps: number }): number | undefined {
+  const streams = new Map<number, Stream>()
+  while (budget.steps > 0) {
+    const head = reader.take(PAGE_HEAD)
+    if (head.length === 0) return [...streams.values()].reduce((sum, { seconds }) => sum + seconds, 0)
+    if (head.length < PAGE_HEAD || head.toString('latin1', 0, 4) !== 'OggS') return undefined
+    const lacing = reader.take(head[26]!)
+    const body = reader.take(lacing.reduce((sum, length) => sum + length, 0))
+    const serial = head.readUInt32LE(14)
+    let stream = streams.get(serial)
+    if (!stream) {
+      if (body.toString('latin1', 0, 8) !== 'OpusHead') return undefined
+      stream = { packets: 0, seconds: 0, begins: true }
+      streams.set(serial, stream)
+    }
+    budget.steps -= 1 + lacing.length
+    count(stream, lacing, body)
+  }
+  return undefined
+}
+
+/** Adds the packets that begin in a page. */
+function count(stream: Stream, lacing: Buffer, body: Buffer): void {
+  let at = 0
+  for (const length of lacing) {
+    if (stream.begins && ++stream.packets > HEADERS) stream.seconds += secondsAt(body, at, length)
+    stream.begins = length < FULL
+    at += length
+  }
+}
+
+/** Milliseconds of a frame by its configuration (RFC 6716 section 3.1): of SILK, of the hybrid of both, and of CELT. */
+const SILK = [10, 20, 40, 60]
+const HYBRID = [10, 20]
+const CELT = [2.5, 5, 10, 20]
+/** Of any packet, and of one that is lost, which some decoders fill. */
+const LONGEST = 0.12
+
+function secondsAt(body: Buffer, at: number, length: number): number {
+  if (length === 0 || at >= body.length) return LONGEST
+  const head = body[at]!
+  const config = head >> 3
+  const ms = config < 12 ? SILK[config % 4]! : config < 16 ? HYBRID[config % 2]! : CELT[config % 4]!
+  const code = head & 3
+  const frames = code === 0 ? 1 : code < 3 ? 2 : length < 2 ? 0 : body[at + 1]! & 63
+  return Math.min((frames * ms) / 1000, LONGEST)
+}
