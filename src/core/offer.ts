@@ -1,5 +1,5 @@
 /** What is read off an offer in more than one place: its names, its provider's state, and whether it is free. */
-import type { Catalog, Mapping, Model, Provider } from './catalog.ts'
+import type { Catalog, Credential, Mapping, Model, Provider } from './catalog.ts'
 import type { Op } from './ops.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
@@ -41,6 +41,14 @@ export function namesOf(mapping: Mapping): readonly string[] {
   }
   return known
 }
+
+/** Whether a credential may be used for a mapping. */
+export const isFor = (mapping: Mapping, credential: Credential | undefined): boolean =>
+  !credential?.models || namesOf(mapping).some(name => credential.models!.includes(name))
+
+/** Whether an offer, or its model, is not served any more on a `date` such as "2026-01-31". */
+export const isOver = ({ deactivatedAt, model }: Mapping, date: string): boolean =>
+  [deactivatedAt, model.deactivatedAt].some(end => end !== undefined && end <= date)
 
 /** Every way in which a policy can name a provider. */
 export const refsOf = ({ id, owner }: Provider): readonly string[] =>

@@ -34,14 +34,13 @@ const MAX_PENDING = 256
 export class ClientEvents {
   readonly #context: SettingsContext
   readonly #conversation: Conversation
+  /** With all changes that were sent, answered or not. */
   settings: Settings
-  /** The last model that transcribed: its transcripts can come after it was turned off. */
-  lastTranscription: Mapping | undefined
   readonly updates: PendingUpdate[] = []
   /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
   readonly #clientIds = new Map<string, string | null>()
-  /** Our ids of commits by the client, which ask for no response, in the order of their answers. */
-  readonly #commits = new Set<string>()
+  /** Our ids of commits by the client, which ask for no response, with their seconds of audio, in the order of their answers. */
+  readonly #commits = new Map<string, number>()
 
   constructor(context: SettingsContext, conversation: Conversation, settings: Settings) {
     this.#context = context
@@ -65,33 +64,65 @@ export class ClientEvents {
 
   /** The response that a `response.create` asks for. */
   planned({ response }: Readonly<Json>): PlannedResponse {
-    const { maxOutput, hasAudio, outputRate } = this.settings
+    // The dearest counts.
+    const possible = this.#possible()
     const own: Readonly<Json> = isObject(response) ? response : {}
-    const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : maxOutput
+    const limits = possible.map(({ maxOutput = HELD_OUTPUT }) => maxOutput)
+    const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : Math.max(...limits)
     const modalities = own.output_modalities
-    const audioOutput = Array.isArray(modalities) ? modalities.includes('audio') : hasAudio
+    const audioOutput = Array.isArray(modalities)
+      ? modalities.includes('audio')
+      : possible.some(({ hasAudio }) => hasAudio)
     const { format } = audioOf(own).output
+    const outputRate = Math.min(...possible.map(settings => settings.outputRate))
     return {
-      expected: this.#conversation.expected(limit !== undefined && limit > 0 ? limit : HELD_OUTPUT, audioOutput, own),
+      expected: this.#conversation.expected(limit > 0 ? limit : HELD_OUTPUT, audioOutput, own),
       outputRate: format === undefined ? outputRate : bytesPerSecond(format),
       reported: this.#conversation.begin(own),
     }
   }
 
+  /** The settings that the provider may have: it has yet to answer some changes, and may refuse them. */
+  #possible(): Settings[] {
+    return [...this.updates.map(({ before }) => before), this.settings]
+  }
+
+  /** What transcribes the audio that the provider has committed; undefined where nothing can. `prompt`: tokens read with it. */
+  get transcribing(): { readonly mapping: Mapping; readonly prompt: number } | undefined {
+    const possible = this.#possible().filter(({ transcription }) => transcription !== undefined)
+    const mapping = possible[0]?.transcription
+    return mapping && { mapping, prompt: Math.max(...possible.map(({ transcriptionPrompt }) => transcriptionPrompt)) }
+  }
+
   /** Audio was committed of which a transcript will come. */
   get awaitsTranscript(): boolean {
-    return this.#commits.size > 0 && this.settings.transcription !== undefined
+    return this.#commits.size > 0 && this.transcribing !== undefined
   }
 
-  /** Takes the oldest commit by the client as answered. False where there is none: the provider has committed by itself. */
-  commitAnswered(): boolean {
+  /** The provider has taken the oldest change that waits. */
+  updated(): PendingUpdate | undefined {
+    const update = this.updates.shift()
+    this.apply(this.settings)
+    return update
+  }
+
+  /**
+   * The provider has committed audio: takes the oldest commit of the client as answered, where one waits; else the provider
+   * has done it by itself, with what is in the buffer.
+   */
+  committed(): { readonly isByClient: boolean; readonly seconds: number } {
     const [oldest] = this.#commits
-    return oldest !== undefined && this.#commits.delete(oldest)
+    if (oldest === undefined) return { isByClient: false, seconds: this.#conversation.committed() }
+    this.#commits.delete(oldest[0])
+    return { isByClient: true, seconds: oldest[1] }
   }
 
-  /** Takes the commit that the provider refused as answered. False where the event was none. */
-  commitRefused(eventId: unknown): boolean {
-    return typeof eventId === 'string' && this.#commits.delete(eventId)
+  /** Takes a commit that the provider refused, by default the oldest, as answered: its audio is in the buffer again. */
+  commitRefused(eventId: unknown = this.#commits.keys().next().value): void {
+    const seconds = typeof eventId === 'string' ? this.#commits.get(eventId) : undefined
+    if (seconds === undefined) return
+    this.#commits.delete(eventId as string)
+    this.#conversation.uncommitted(seconds)
   }
 
   /** Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. */
@@ -110,9 +141,7 @@ export class ClientEvents {
 
   apply(settings: Settings): void {
     this.settings = settings
-    this.lastTranscription = settings.transcription ?? this.lastTranscription
-    this.#conversation.inputRate = settings.inputRate
-    this.#conversation.outputRate = settings.outputRate
+    this.#conversation.inputRate = Math.min(...this.#possible().map(({ inputRate }) => inputRate))
   }
 
   #outcomeOf(event: RealtimeEvent): Outcome {
@@ -158,9 +187,11 @@ export class ClientEvents {
   }
 
   #commit(event: RealtimeEvent): Outcome {
+    if (this.#commits.size >= MAX_PENDING) {
+      throw new EventError('rate_limit_exceeded', 'Too many commits wait for their answers.')
+    }
     const eventId = this.#idFor(event)
-    this.#commits.add(eventId)
-    if (this.#commits.size > MAX_PENDING) this.commitAnswered()
+    this.#commits.set(eventId, this.#conversation.committed())
     return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId }) }
   }
 

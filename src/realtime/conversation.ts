@@ -29,12 +29,12 @@ export class Conversation {
   #text = 0
   #audio = 0
   #images = 0
-  /** Bytes of audio in the input buffer. */
+  /** Seconds of audio in the input buffer. */
   #buffered = 0
   readonly #most: number
   readonly #tokensOfImage: number
+  /** Bytes of a second of the audio that comes. */
   inputRate = PCM_BYTES_PER_SECOND
-  outputRate = PCM_BYTES_PER_SECOND
 
   /** `contextLength`: no prompt is longer. `imageTokens`: an image counts as the largest. */
   constructor(contextLength: number | undefined, imageTokens?: ImageTokens) {
@@ -64,7 +64,7 @@ export class Conversation {
   }
 
   appended(base64: unknown): void {
-    this.#buffered += decodedBytes(base64)
+    this.#buffered += decodedBytes(base64) / this.inputRate
   }
 
   cleared(): void {
@@ -73,10 +73,16 @@ export class Conversation {
 
   /** Makes one item of the audio in the buffer; returns its seconds. */
   committed(): number {
-    const seconds = this.#buffered / this.inputRate
+    const seconds = this.#buffered
     this.#buffered = 0
     this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
     return seconds
+  }
+
+  /** Puts the audio of an item back into the buffer. */
+  uncommitted(seconds: number): void {
+    this.#buffered += seconds
+    this.#audio = Math.max(0, this.#audio - Math.ceil(seconds * INPUT_TOKENS_PER_SECOND))
   }
 
   /**

@@ -1,10 +1,12 @@
 /** Opens a session: its place, its provider, and only then its client's WebSocket. */
+import type { Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { MessageListener } from '../core/message-socket.ts'
+import { isFor, isOver } from '../core/offer.ts'
 import type { ProviderSocket, Services } from '../core/ports.ts'
 import { readProviderError, upstreamError } from '../core/upstream-error.ts'
 import type { RealtimeRequest } from '../operations/realtime/request.ts'
@@ -54,6 +56,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     const { session, transcribes, model } = ex.request as RealtimeRequest
     const context: SettingsContext = {
       ...{ target, transcribes, catalog: ex.catalog, form: target.translator.realtime! },
+      isAllowed: mapping => isAllowed(mapping, ex, services.now()),
       hasInstructions: session?.type === 'realtime' && session.instructions !== undefined,
     }
     const fixed = session ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined)
@@ -72,6 +75,11 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     throw errors.unsupported(thrown.message, thrown.param ?? 'session', thrown.code)
   }
 }
+
+const isAllowed = (mapping: Mapping, { access, target }: Exchange, now: number): boolean =>
+  !isOver(mapping, new Date(now).toISOString().slice(0, 10)) &&
+  isFor(mapping, target!.credential) &&
+  access?.issue(mapping) === undefined
 
 /** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
 function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | undefined)[]): Promise<RealtimeEvent> {

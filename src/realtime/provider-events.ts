@@ -2,7 +2,6 @@
 import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { ClientEvents } from './client-events.ts'
-import type { Conversation } from './conversation.ts'
 import { DeltaMasks } from './delta-masks.ts'
 import { newEventId, type RealtimeEvent, readInTurns } from './events.ts'
 import type { Responses } from './responses.ts'
@@ -31,7 +30,6 @@ export interface SessionActions {
 interface ProviderEventsOptions {
   readonly context: SettingsContext
   readonly events: ClientEvents
-  readonly conversation: Conversation
   readonly responses: Responses
   readonly session: SessionActions
   /** A message without the provider's credential. */
@@ -46,7 +44,6 @@ const responseIn = ({ response }: RealtimeEvent): Json => (isObject(response) ? 
 export class ProviderEvents {
   readonly #context: SettingsContext
   readonly #events: ClientEvents
-  readonly #conversation: Conversation
   readonly #responses: Responses
   readonly #session: SessionActions
   readonly #masked: (text: string) => string
@@ -54,10 +51,9 @@ export class ProviderEvents {
   /** Audio was committed while a response ran: the next response answers it. */
   #isResponseDue = false
 
-  constructor({ context, events, conversation, responses, session, masked, piecewise }: ProviderEventsOptions) {
+  constructor({ context, events, responses, session, masked, piecewise }: ProviderEventsOptions) {
     this.#context = context
     this.#events = events
-    this.#conversation = conversation
     this.#responses = responses
     this.#session = session
     this.#masked = masked
@@ -85,7 +81,7 @@ export class ProviderEvents {
       case 'rate_limits.updated':
         return undefined
       case 'session.updated':
-        return this.#events.updates.shift()?.isOwn ? undefined : this.#shown(event, text)
+        return this.#events.updated()?.isOwn ? undefined : this.#shown(event, text)
       case 'input_audio_buffer.committed':
         await this.#audioCommitted(event, text)
         return undefined
@@ -142,13 +138,11 @@ export class ProviderEvents {
   }
 
   async #audioCommitted(event: RealtimeEvent, text: string): Promise<void> {
-    const { settings } = this.#events
-    const seconds = this.#conversation.committed()
-    const isByClient = this.#events.commitAnswered()
-    const { transcription, transcriptionPrompt } = settings
-    if (transcription) {
+    const { isByClient, seconds } = this.#events.committed()
+    const { transcribing } = this.#events
+    if (transcribing) {
       try {
-        await this.#responses.expectTranscript(event.item_id, seconds, transcription, transcriptionPrompt)
+        await this.#responses.expectTranscript(event.item_id, seconds, transcribing.mapping, transcribing.prompt)
       } catch (thrown) {
         this.#session.refused(asError(thrown))
         // The provider transcribes already; no event stops that.
@@ -157,7 +151,8 @@ export class ProviderEvents {
       }
     }
     this.#session.toClient(text)
-    if (isByClient || !settings.createsResponses || this.#context.transcribes || this.#session.isEnding()) return
+    if (isByClient || !this.#events.settings.createsResponses || this.#context.transcribes || this.#session.isEnding())
+      return
     if (this.#responses.isRunning) this.#isResponseDue = true
     else await this.#createResponse()
   }
@@ -172,7 +167,7 @@ export class ProviderEvents {
 
   async #transcriptCompleted(event: RealtimeEvent, text: string): Promise<string | undefined> {
     try {
-      await this.#responses.transcriptCompleted(event, this.#events.lastTranscription)
+      await this.#responses.transcriptCompleted(event, this.#events.settings.transcriber)
       return text
     } catch (thrown) {
       this.#session.refused(asError(thrown))
@@ -186,8 +181,8 @@ export class ProviderEvents {
     const { event_id: of, code } = error
     const update = this.#events.refused(of)
     this.#responses.refused(of)
-    const isCommit = this.#events.commitRefused(of)
-    if (!isCommit && code === 'input_audio_buffer_commit_empty') this.#events.commitAnswered()
+    if (typeof of === 'string') this.#events.commitRefused(of)
+    else if (code === 'input_audio_buffer_commit_empty') this.#events.commitRefused()
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.

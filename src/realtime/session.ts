@@ -89,7 +89,7 @@ export class Session {
     this.#responses = new Responses({ charges, form: context.form, now, most: limits.spend })
     const failed = (cause: unknown) => this.#fail(asError(cause))
     const events = new ProviderEvents({
-      ...{ context, conversation, events: this.#events, responses: this.#responses, masked: provider.masked },
+      ...{ context, events: this.#events, responses: this.#responses, masked: provider.masked },
       piecewise: provider.piecewise,
       session: this.#actions(),
     })

@@ -18,6 +18,8 @@ export interface Settings {
   readonly outputRate: number
   /** The model that transcribes the audio of the client. */
   readonly transcription: Mapping | undefined
+  /** The model that has transcribed last, also where that is off now: it stays the one of the session. */
+  readonly transcriber: Mapping | undefined
   /** Tokens of the text that it reads with each item. */
   readonly transcriptionPrompt: number
 }
@@ -30,6 +32,8 @@ export interface SettingsContext {
   readonly transcribes: boolean
   /** A client secret has set them. */
   readonly hasInstructions: boolean
+  /** Whether rules, the credential and the day allow a model beside the session's. */
+  readonly isAllowed: (mapping: Mapping) => boolean
 }
 
 /** The mapping by which a provider transcribes, by any name of its model. */
@@ -57,6 +61,7 @@ function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined)
     inputRate: bytesPerSecond(input.format),
     outputRate: bytesPerSecond(output.format),
     transcription,
+    transcriber: transcription,
     transcriptionPrompt: 0,
   }
 }
@@ -114,7 +119,8 @@ export function changed(
   }
   if (transcriptionWanted === null) change.transcription = undefined
   else if (isObject(transcriptionWanted)) {
-    change.transcription = transcriptionOf(transcriptionWanted, before.transcription, context)
+    change.transcription = transcriptionOf(transcriptionWanted, before.transcriber, context)
+    change.transcriber = change.transcription
     const { prompt } = transcriptionWanted
     if (prompt !== undefined)
       change.transcriptionPrompt = typeof prompt === 'string' ? estimateTokens(prompt.length) : 0
@@ -184,6 +190,10 @@ function transcriptionOf(wanted: Readonly<Json>, before: Mapping | undefined, co
   if (!found) {
     const message = `"${model.slice(0, 100)}" does not transcribe at ${target.provider.id}.`
     throw new EventError('transcription_model_not_supported', message, path)
+  }
+  if (!context.isAllowed(found)) {
+    const message = `"${found.model.id}" may not be used with this key.`
+    throw new EventError('transcription_model_not_allowed', message, path)
   }
   if (before && found !== before) {
     const message = `"${before.model.id}" transcribes in this session, and stays that.`

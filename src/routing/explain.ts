@@ -1,7 +1,7 @@
 /** What `route` would choose for a request, and what of each candidate says so. Changes nothing that is remembered. */
 import type { Mapping } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
-import { isLive, offerOf, serves } from '../core/offer.ts'
+import { isLive, isOver, offerOf, serves } from '../core/offer.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
@@ -130,7 +130,7 @@ function whyNot({ operation, request, promptTokens, at }: RoutingQuery, mapping:
   if (!mapping.wires.has(operation.name)) return `its provider does not speak "${operation.name}"`
   if (mapping.provider.priority <= 0) return 'its provider has priority 0'
   const today = new Date(at).toISOString().slice(0, 10)
-  if (mapping.deactivatedAt && mapping.deactivatedAt <= today) return 'it is deactivated'
+  if (isOver(mapping, today)) return 'it is deactivated'
   const { error } = capable([mapping], operation, request, { promptTokens: () => promptTokens })
   if (error) return error.message
   if (!isLive(mapping.provider)) return 'its provider has no credential'

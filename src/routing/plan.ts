@@ -1,7 +1,7 @@
 /** Which targets may serve a request, in the order in which they are tried. */
-import type { Credential, Mapping, Model } from '../core/catalog.ts'
+import type { Mapping, Model } from '../core/catalog.ts'
 import { errors, GatewayError } from '../core/error.ts'
-import { isFree, isOffered, namesOf, serves } from '../core/offer.ts'
+import { isFor, isFree, isOffered, isOver, serves } from '../core/offer.ts'
 import type { Op } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
@@ -122,7 +122,7 @@ export function isCallable(payer: Payer, mapping: Mapping): boolean {
   if (provider.priority <= 0 || ![...wires.keys()].some(op => serves(model, op))) return false
   try {
     return credentialsFor(payer, provider).some(credentials =>
-      credentials.some(credential => isFor(mapping)(credential) && isPayable({ mapping, credential })),
+      credentials.some(credential => isFor(mapping, credential) && isPayable({ mapping, credential })),
     )
   } catch (thrown) {
     // A key of the organization that cannot be opened makes no target; the log names it.
@@ -186,10 +186,9 @@ function offers(model: Model, op: Op, day: number): readonly Mapping[] {
 }
 
 function offersOn(model: Model, op: Op, date: string): Mapping[] {
-  if (model.deactivatedAt && model.deactivatedAt <= date) return []
   return model.mappings
     .filter(mapping => isOffered(mapping, op) && mapping.provider.priority > 0)
-    .filter(mapping => !mapping.deactivatedAt || mapping.deactivatedAt > date)
+    .filter(mapping => !isOver(mapping, date))
     .sort(byPriorityAndPrice)
 }
 
@@ -225,10 +224,6 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
   return Number.isNaN(difference) || difference === 0 ? (a.provider.id < b.provider.id ? -1 : 1) : difference
 }
 
-/** Whether a credential may be used for a mapping. */
-const isFor = (mapping: Mapping) => (credential: Credential | undefined) =>
-  !credential?.models || namesOf(mapping).some(name => credential.models!.includes(name))
-
 const standingTargets = new WeakMap<Credentials, WeakMap<Mapping, Map<Op, readonly Target[]>>>()
 
 /** One target for each region and credential. */
@@ -248,14 +243,16 @@ function targets(mapping: Mapping, op: Op, credentials: Credentials): readonly T
     const { provider, price } = mapping
     const translator = mapping.wires.get(op)!
     known = candidatesOf(mapping).flatMap(({ region, baseUrl }) =>
-      credentials.filter(isFor(mapping)).map(credential => ({
-        mapping,
-        provider,
-        credential,
-        translator,
-        price,
-        ...(region !== undefined && { region, baseUrl }),
-      })),
+      credentials
+        .filter(credential => isFor(mapping, credential))
+        .map(credential => ({
+          mapping,
+          provider,
+          credential,
+          translator,
+          price,
+          ...(region !== undefined && { region, baseUrl }),
+        })),
     )
     byOp.set(op, known)
   }

@@ -154,16 +154,20 @@ export const limits = {
 export async function opened({ balance = 1_000_000, transcribes = false, byok = false }: Opening = {}) {
   const to = target({ translator: realtime, ...(byok && { secret: 'sk-own' }) })
   const credential = byok ? ({ source: 'byok' } as const) : undefined
-  const scribe = target({ provider: to.provider, model: { id: 'scribe' }, mapping: { externalId: 'scribe-1' } }).mapping
-  const mapping: Mapping = { ...scribe, provider: to.provider, wires: new Map([['realtime', realtime]]) }
-  const model = { ...scribe.model, mappings: [mapping] }
-  const catalog: Partial<Catalog> = { models: new Map([['scribe', model]]), aliases: new Map() }
+  const transcriber = (id: string) => {
+    const offer = target({ provider: to.provider, model: { id }, mapping: { externalId: `${id}-1` } }).mapping
+    const mapping: Mapping = { ...offer, provider: to.provider, wires: new Map([['realtime', realtime]]) }
+    return [id, { ...offer.model, mappings: [mapping] }] as const
+  }
+  const models = new Map(['scribe', 'other', 'denied'].map(transcriber))
+  const catalog: Partial<Catalog> = { models, aliases: new Map() }
   const context: SettingsContext = {
     target: { ...to, ...(credential && { credential: { ...to.credential!, ...credential } }) },
     catalog: catalog as Catalog,
     form: realtime.realtime!,
     transcribes,
     hasInstructions: false,
+    isAllowed: ({ model }) => model.id !== 'denied',
   }
   const created = {
     type: 'session.created',

@@ -107,6 +107,7 @@ t.test('each transcript holds for the prompt of its settings', async t => {
   const says = (prompt?: string | null) => {
     const transcription = { model: 'scribe', ...(prompt !== undefined && { prompt }) }
     client.message({ type: 'session.update', session: { audio: { input: { transcription } } } })
+    provider.message({ type: 'session.updated', session: {} })
   }
   let items = 0
   const held = async () => {
@@ -211,6 +212,75 @@ t.test('a refused change of the settings takes no later one with it', async t =>
   provider.message(transcript('i1'))
   await settle()
   t.match(charges.settled, [{ id: 'transcript:i1', model: 'scribe', cost: 2000 }])
+})
+
+t.test(
+  'what a provider has committed is held for and charged by what it had then, whatever was sent behind',
+  async t => {
+    const to = (model: string | null) => ({
+      type: 'session.update',
+      session: { audio: { input: { transcription: model && { model } } } },
+    })
+    const rows: [says: string, behind: object[], errors: string[]][] = [
+      ['nothing', [], []],
+      ['off', [to(null)], []],
+      ['another model, behind off', [to(null), to('other')], ['error transcription_model_locked']],
+      ['a model that the key may not use', [to('denied')], ['error transcription_model_not_allowed']],
+      [
+        'more audio, and none',
+        [{ type: 'input_audio_buffer.append', audio: second }, { type: 'input_audio_buffer.clear' }],
+        [],
+      ],
+    ]
+    for (const [says, behind, errors] of rows) {
+      const { session, client, provider, charges } = await opened()
+      const updated = () => provider.message({ type: 'session.updated', session: {} })
+      client.message(transcribing)
+      updated()
+      client.message({ type: 'input_audio_buffer.append', audio: second })
+      client.message({ type: 'input_audio_buffer.commit' })
+      for (const event of behind) client.message(event)
+      await settle()
+      t.strictSame(
+        client.types().filter(type => type.startsWith('error')),
+        errors,
+        says,
+      )
+      provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+      await settle()
+      t.equal(charges.held, 14, `${says}: a second is held for`)
+      client.left()
+      await settle()
+      provider.message(transcript('i1'))
+      await session.ended
+      t.match(charges.settled, [{ id: 'transcript:i1', model: 'scribe', cost: 2000, outcome: 'ok' }], says)
+    }
+  },
+)
+
+t.test('a response is held for by the dearest settings that its provider may have', async t => {
+  const cheap = { output_modalities: ['text'], max_output_tokens: 1, audio: { output: { speed: 99 } } }
+  const { client, provider, charges, lastUpdate } = await opened()
+  client.message({ type: 'session.update', session: cheap })
+  client.message(create)
+  await settle()
+  t.ok(charges.held >= 4096, 'its provider may refuse the change')
+  provider.message({ type: 'error', error: { code: 'invalid_value', event_id: lastUpdate()!.event_id } })
+  provider.message(created('r1'))
+  provider.message(done('r1', 10, 10))
+  await settle()
+  client.message({ type: 'session.update', session: { output_modalities: ['text'], max_output_tokens: 1 } })
+  provider.message({ type: 'session.updated', session: {} })
+  client.message(create)
+  await settle()
+  t.ok(charges.held < 100, 'its provider has taken the change')
+})
+
+t.test('no more commits wait for their answers than are kept', async t => {
+  const { client } = await opened()
+  for (let commits = 0; commits < 257; commits++) client.message({ type: 'input_audio_buffer.commit' })
+  await settle()
+  t.strictSame(client.types().slice(1), ['error rate_limit_exceeded'])
 })
 
 t.test('output is counted in the format of its response', async t => {
