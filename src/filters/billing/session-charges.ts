@@ -132,11 +132,13 @@ class HeldPart implements PartHold {
   async settle(part: SessionPart): Promise<Money | null> {
     const { mapping, price } = this.#settlement
     const { metrics } = this.#services
-    const cost = costOf(part.usage, price)
+    const cost = costOf(part.usage, price)?.total
+    const { amount } = this.#hold
+    // What was held for is not free where its report has no price: a transcript by the hour that is reported in tokens.
+    const estimated = part.estimated || (cost === undefined && amount > 0n)
     // An estimate of what was not reported never costs more than was held.
-    const isCapped = part.estimated && cost && cost.total > this.#hold.amount
-    const charged = isCapped ? this.#hold.amount : (cost?.total ?? null)
-    await keep(this.#rowOf(part, charged), this.#hold, true, this.#services)
+    const charged = estimated && (cost === undefined || cost > amount) ? amount : (cost ?? null)
+    await keep(this.#rowOf({ ...part, estimated }, charged), this.#hold, true, this.#services)
     const { provider, model } = labelsOf(mapping)
     for (const [kind, count] of Object.entries(part.usage)) metrics.tokens(provider, model, kind, count)
     if (charged === null) metrics.unpriced(provider, model)
