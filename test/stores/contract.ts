@@ -326,6 +326,20 @@ export function ledgerContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('a spooled row ends the hold that it names, whatever its request is called', async t => {
+    const subject = await make(t)
+    const { ledger, clock } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    const held = await granted(subject, principal, 'session:0', 400n)
+    await ledger.checkpoint(held, { usage: { prompt: 100 }, cost: 390n })
+    await ledger.spool(rowOf(principal, 'session:response', { cost: 300n }), held)
+    await ledger.recover()
+    t.same(await ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
+    clock.now += HOUR + 60_001
+    t.equal(await ledger.recover(), 0, 'nothing is charged twice')
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('an organization that is not there has nothing', async t => {
     const { ledger } = await make(t)
     t.same(await ledger.balance('nobody'), { balance: 0n, held: 0n, used: 0n })

@@ -262,7 +262,9 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     const own = ownHold(holds, ends, row)
     for (const hold of holds) if (hold !== own) this.#reservations.release(openHold(hold), NOTHING, this.#options.now())
     const { funds = 'byok', budgets = null } = ends ?? {}
-    this.#settle(own ? openHold(own) : { orgId: row.orgId, amount: 0n, funds, budgets }, row)
+    // A part of a session is recorded under another id than that of its hold's request.
+    const named = own ?? (ends && this.#closeHold.get(ends.id))
+    this.#settle(named ? openHold(named) : { orgId: row.orgId, amount: 0n, funds, budgets }, row)
   }
 
   /** No write error is the caller's fault. Holds end with their request, so that only charges must reach the disk. */

@@ -169,7 +169,10 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
       if (hold !== own) this.#reservations.release(hold, NOTHING, this.#tables.now())
     }
     const { funds = 'byok', budgets = null } = ends ?? {}
-    this.#settle(own ?? { orgId: row.orgId, amount: 0n, funds, budgets }, row)
+    // A part of a session is recorded under another id than that of its hold's request.
+    const named = own ?? (ends && this.#tables.holds.get(ends.id))
+    if (named) this.#tables.holds.delete(named.id)
+    this.#settle(named ?? { orgId: row.orgId, amount: 0n, funds, budgets }, row)
   }
 
   #write<T>(work: () => T): Promise<T> {
