@@ -3,7 +3,7 @@
 import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
-import { addPages, IMAGE_TOKENS } from './media.ts'
+import { addPages, IMAGE_TOKENS, tokensOfImage } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './requests.ts'
@@ -29,6 +29,8 @@ export class AnswerUsage {
   /** Characters that the provider's own tools have read since the last report of the prompt. */
   #read = 0
   #images = 0
+  /** Of them, those since the last report. */
+  #unreportedImages = 0
   /** Of an answer that is no text, and of what type it says it is. */
   #bytes = 0
   #contentType = ''
@@ -64,6 +66,7 @@ export class AnswerUsage {
 
   image(): void {
     this.#images++
+    this.#unreportedImages++
   }
 
   /** What is not plausible of a report is estimated: at least as much as was held for it. */
@@ -79,9 +82,10 @@ export class AnswerUsage {
     if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
-    if (usage.completion !== undefined && this.#unreported > 0) {
+    if (usage.completion !== undefined && this.#unreported + this.#unreportedImages > 0) {
       this.#reportedTokens = sum.completion ?? 0
       this.#unreported = 0
+      this.#unreportedImages = 0
     }
     this.reprice()
   }
@@ -139,8 +143,13 @@ export class AnswerUsage {
   get tokens(): number {
     return Math.max(
       this.#ex.usage.completion ?? 0,
-      this.#reportedTokens + estimateTokens(this.#unreported) + this.#unseen,
+      this.#reportedTokens + estimateTokens(this.#unreported) + this.#imageTokens + this.#unseen,
     )
+  }
+
+  /** Tokens of the images since the last report. */
+  get #imageTokens(): number {
+    return this.#unreportedImages * tokensOfImage(this.#ex.target?.price)
   }
 
   /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
@@ -210,7 +219,9 @@ export class AnswerUsage {
     }
     const { prompt, completion } = usage
     const unseen = isOwed && assumed !== 'all' ? this.#unseen : 0
-    const written = this.#reportedTokens + estimateTokens(this.#unreported) + unseen
+    // What is assumed has them already.
+    const drawn = assumed === 'nothing' ? this.#imageTokens : 0
+    const written = this.#reportedTokens + estimateTokens(this.#unreported) + drawn + unseen
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
@@ -220,6 +231,9 @@ export class AnswerUsage {
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
+    // Without this all of it would count as images.
+    const hasImages = this.#unreportedImages > 0 && usage.completion !== completion
+    if (hasImages) usage.image_output = (usage.image_output ?? 0) + drawn
     return true
   }
 

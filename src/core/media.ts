@@ -1,5 +1,6 @@
 /** What the media of a request may come to, estimated before they are read. */
 import type { Dimensions } from '../lib/image-dimensions.ts'
+import type { Price } from './money.ts'
 import type { Usage } from './usage.ts'
 
 /** Estimates, except `images`. */
@@ -19,6 +20,9 @@ export interface Media {
 
 /** Of an image in an answer; Gemini's smallest has so many. */
 export const IMAGE_TOKENS = 1290
+/** The same of one that has come and is not reported yet: 0 where images are not paid by tokens. */
+export const tokensOfImage = (price: Price | undefined): number =>
+  !price || price.perImage || price.rates.request !== undefined ? 0 : IMAGE_TOKENS
 /** Of a page: its text, and `IMAGE_PROMPT_TOKENS` for the image of it. A usual one has 30 kB. */
 export const PAGE_TOKENS = 2000
 /** Of a file that only its address is known of: a dozen pages. */

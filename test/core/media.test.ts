@@ -289,6 +289,9 @@ t.test('a caller that leaves pays for what no report names', async t => {
     ...target({ model: { output: ['text', 'image'] } }),
     price: perMillion({ prompt: '1', completion: '1', image_output: '100' }),
   }
+  const image: Event = { type: 'image', choice: 0, url: 'data:image/png;base64,AAAA' }
+  const plainly = { ...drawing, price: perMillion({ prompt: '1', completion: '1' }) }
+  const byEach = { ...drawing, price: { ...plainly.price, perImage: { default: PICO / 5n } } }
   const searching = offer({ rates: { prompt: PICO / 1_000_000n, completion: 0n, web_search: PICO / 100n }, tiers: [] })
   const long: Target = {
     ...target({ mapping: { contextLength: 1_000_000 } }),
@@ -304,6 +307,11 @@ t.test('a caller that leaves pays for what no report names', async t => {
     ['the same by the image', images[0]!, draw, byImage, [none, preview], 200_000_000n],
     ['text of a model that makes images, too', chat, hi, drawing, early, 2000n],
     ['an image before any text', chat, hi, drawing, [], 129_001_000n],
+    ['an image that came, and text behind it', chat, hi, drawing, [image, early[0]!], 129_002_000n],
+    ['two images since a report', chat, hi, drawing, [...early, image, image], 258_002_000n],
+    ['an image that was reported', chat, hi, drawing, [image, ...early], 2000n],
+    ['an image and text, at one price', chat, hi, plainly, [image, early[0]!], 1_292_000n],
+    ['images and text, by the image', chat, hi, byEach, [image, image, early[0]!], 400_002_000n],
     ['a search before any text', chat, { ...hi, web_search: true }, searching, [], 10_001_000n],
     ['a search that was reported', chat, { ...hi, web_search: true }, searching, early.slice(0, 1), 1_000n],
     ['a file that its provider fetches', chat, read, long, [], 240_000_000n],

@@ -10,7 +10,7 @@ import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
 import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
-import type { RequestPart } from '../../src/core/translator.ts'
+import type { RequestPart, Target } from '../../src/core/translator.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
 import { sourceOf } from '../../src/filters/source.ts'
@@ -434,6 +434,41 @@ t.test('a stream goes on as long as its hold can grow, and ends in order where i
     mapping: { maxOutput: 100_000 },
   })
   t.match([bounded.ex.stoppedBy, bounded.got.at(-1)], [undefined, finish], 'the limit of the caller needs no more')
+})
+
+t.test('images of a stream grow its hold, as text does', async t => {
+  const image: Event = { type: 'image', choice: 0, url: 'data:image/png;base64,AAAA' }
+  const given = { mapping: { price: flat({ prompt: '1', completion: '2', image_output: '2' }), maxOutput: 100_000 } }
+  const all = answers([image], [image], [image], [usage, finish])
+  for (const [left, images] of [
+    [10_000_000n, 3],
+    [6_000_000n, 2],
+  ] as const) {
+    const { got, ex } = await bill(all, { ...given, purse: { left } })
+    t.equal(got.filter(({ type }) => type === 'image').length, images)
+    t.equal(ex.stoppedBy, images < 3 ? 'credit' : undefined)
+  }
+})
+
+t.test('what is made whole at once is held for whole, though it is streamed', async t => {
+  const held = async (fields: object, to: Target, parts?: readonly RequestPart[]) => {
+    const { log, filter } = make()
+    const ex = exchange({ request: { ...request, ...fields, stream: true }, target: to, principal })
+    if (parts) ex.outboundParts = parts
+    await filter.handle!(ex, answers([]))
+    return log[0]
+  }
+  const supports: Mapping['supports'] = new Set(['streaming'])
+  const of = (mapping: Partial<Mapping>) => target({ mapping: { supports, maxOutput: 1000, ...mapping } })
+  const twenty = Array.from({ length: 20 }, () => ({}) as RequestPart)
+  const several = { messages: prompts(20), prompts: true }
+  t.equal(await held(several, of({ price }), twenty), `hold ${20 * 1000 * 2000 + 10 * 1000}`, 'several prompts')
+  const draws = of({ price: flat({ prompt: '1', image_output: '30' }), parameters: new Set(['quality']) })
+  const model = { ...draws.mapping.model, output: ['image'] }
+  const bridged = { ...draws.translator, bridged: true } as const
+  const to = { ...draws, mapping: { ...draws.mapping, model }, translator: bridged }
+  const pictures = { image_config: { n: 10, image_quality: 'high' } }
+  t.equal(await held(pictures, to), `hold ${10 * 6300 * 30_000 + 10 * 1000}`, 'images in a chat')
 })
 
 t.test('each choice of a stream that is cut ends once, whenever it ends', async t => {

@@ -2,6 +2,7 @@
 import type { Event } from '../../core/event.ts'
 import type { Exchange, Outcome } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
+import { tokensOfImage } from '../../core/media.ts'
 import { TOKEN_CHARACTERS } from '../../core/usage.ts'
 import type { Meter } from './meter.ts'
 
@@ -24,6 +25,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   readonly #conclusion: Conclusion
   /** Of streams. */
   readonly #meter: Meter | undefined
+  readonly #tokensOfImage: number
   /** Choices of a stream that have ended. */
   readonly #finished: number[] = []
   #concluded = false
@@ -37,6 +39,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
     this.#inner = events[Symbol.asyncIterator]()
     this.#conclusion = conclusion
     this.#meter = meter
+    this.#tokensOfImage = tokensOfImage(ex.target!.price)
   }
 
   [Symbol.asyncIterator](): this {
@@ -61,7 +64,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   readonly #pass = (result: Batch): Batch | Promise<Batch> => {
     if (this.#meter && !result.done) {
       if (this.#meter.stopped) return this.#stopped(result.value)
-      const goesOn = this.#meter.mayGoOn(tokensOf(result.value))
+      const goesOn = this.#meter.mayGoOn(tokensOf(result.value, this.#tokensOfImage))
       if (goesOn !== true) return this.#decide(goesOn, result)
       this.#passed(result.value)
     }
@@ -83,7 +86,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
       await this.#inner.return?.()
       return this.#fail(thrown)
     }
-    const affordable = within(result.value, this.#meter!.tokensLeft)
+    const affordable = within(result.value, this.#meter!.tokensLeft, this.#tokensOfImage)
     this.#meter!.stop()
     await this.#inner.return?.()
     return this.#stopped(affordable)
@@ -120,7 +123,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
 
   async #isPaid(batch: readonly Event[]): Promise<boolean> {
     try {
-      return (await this.#meter?.mayGoOn(tokensOf(batch))) ?? true
+      return (await this.#meter?.mayGoOn(tokensOf(batch, this.#tokensOfImage))) ?? true
     } catch {
       // The ledger fails, which is logged.
       return false
@@ -140,22 +143,24 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
 }
 
 /** As `Exchange.observe` counts them. */
-function tokensOf(batch: readonly Event[]): number {
+function tokensOf(batch: readonly Event[], ofImage: number): number {
   let characters = 0
+  let images = 0
   // By index: an iterator for every piece of every stream adds up.
   for (let at = 0; at < batch.length; at++) {
     const event = batch[at]!
     if (event.type === 'text' || event.type === 'reasoning' || event.type === 'refusal') characters += event.text.length
     else if (event.type === 'tool') characters += event.args?.length ?? 0
+    else if (event.type === 'image') images++
   }
-  return characters / TOKEN_CHARACTERS
+  return characters / TOKEN_CHARACTERS + images * ofImage
 }
 
 /** The events that come before so many tokens are used up. */
-function within(batch: readonly Event[], tokens: number): readonly Event[] {
+function within(batch: readonly Event[], tokens: number, ofImage: number): readonly Event[] {
   let used = 0
   const end = batch.findIndex(event => {
-    used += tokensOf([event])
+    used += tokensOf([event], ofImage)
     return used > tokens
   })
   return end < 0 ? batch : batch.slice(0, end)

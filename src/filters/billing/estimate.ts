@@ -36,7 +36,8 @@ export function estimate(ex: Exchange): Estimate | null {
   if (!price) return null
   const request = ex.request!
   const { operation } = ex
-  const output = operation.output?.(request)
+  // Images that are made for a chat have no limit to send: they are held for as such.
+  const output = ex.target!.translator.bridged ? undefined : operation.output?.(request)
   const extras = extrasOf(ex)
   const usage: Usage = ex.promptUsage
   addPages(usage, ex.native?.pages)

@@ -71,8 +71,9 @@ export const billing: FilterFactory<Options> = {
           throw refused.with({ failover: true })
         }
         const streamed = ex.streaming && mapping.supports.has('streaming')
-        // One that nothing ends early is held for as a whole answer is.
-        const isEndable = streamed && mapping.cancellable !== false && !isUnmeasured(ex)
+        // One that nothing ends early is held for as a whole answer is, and what is made whole at once.
+        const isWhole = ex.outboundParts !== undefined || target.translator.bridged === true
+        const isEndable = streamed && !isWhole && mapping.cancellable !== false && !isUnmeasured(ex)
         const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
         const wanted = holdFor(ex, amount, least, spare, now())
