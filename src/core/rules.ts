@@ -183,8 +183,21 @@ const rangesOf = ({ ipCidrs = [] }: Rule): AddressRange[] => ipCidrs.flatMap(tex
 const signed = (reason: string, rules: readonly Rule[], whose: string): string =>
   `${reason} (rule${rules.length > 1 ? 's' : ''} ${rules.map(({ id }) => id).join(', ')} of ${whose})`
 
-function namesModel({ models = [] }: RuleValue, mapping: Mapping): boolean {
-  return namesOf(mapping).some(name => models.includes(name))
+function namesModel({ models }: RuleValue, mapping: Mapping): boolean {
+  if (!models) return false
+  const named = setOf(models)
+  return namesOf(mapping).some(name => named.has(name))
+}
+
+/** A list may have a thousand names, and the catalogue as many offers. */
+const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
+function setOf(names: readonly string[]): ReadonlySet<string> {
+  let set = sets.get(names)
+  if (!set) {
+    set = new Set(names)
+    sets.set(names, set)
+  }
+  return set
 }
 
 function namesProvider({ providers = [] }: RuleValue, { provider }: Mapping): boolean {

@@ -137,6 +137,29 @@ t.test('a key begins a session with a limit in place of one that is over, and re
   )
 })
 
+t.test('sessions of long lists of models are kept in memory as many keys, and read again', async t => {
+  const stores = openSqlite(path, { now: () => 0 })
+  t.teardown(() => stores.close())
+  const principal = (await stores.keys.find(hashes[0]!)) as Principal
+  const models = Array.from({ length: 900 }, (_, n) => `${n}`.padEnd(66, 'x'))
+  const begun = await Promise.all(
+    Array.from({ length: 100 }, () =>
+      stores.sessions.begin({ principal, customer: 'Ada', models, limit: undefined, expiresAt: 1000 }),
+    ),
+  )
+  const secrets = begun.map(({ key }) => createHash('sha256').update(key).digest('hex'))
+  const find = () => {
+    for (const secret of secrets) if (!stores.keys.find(secret)) throw new Error('a session was not found')
+  }
+  find()
+  const ran = statementsOf(t, path)
+  find()
+  t.ok(ran.length > 0, 'a hundred of them are more than are kept')
+  ran.length = 0
+  for (const secret of secrets.slice(-50)) stores.keys.find(secret)
+  t.strictSame(ran, [])
+})
+
 t.test('a limit of a member counts the spending of its keys, which are found by an index', async t => {
   const db = openDatabase(path)
   t.teardown(() => db.close())

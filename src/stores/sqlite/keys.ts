@@ -16,6 +16,8 @@ import { planAccount, readSubscription, type SubscriptionRow } from './subscript
 import { SPENT, type Sum, sumOf } from './sums.ts'
 
 const MAX_KEYS = 10_000
+/** Characters of a session's list of models that count as another key: what is made of the list lives as long as it. */
+const CHARACTERS_OF_KEY = 512
 const knownKeys = () => new FairEntries<Principal>({ limit: MAX_KEYS })
 
 /** Rows of many columns are lists here, in the order of the query: SQLite's driver takes half as long for them. */
@@ -111,7 +113,7 @@ export class SqliteKeys implements KeyStore, LiveKeys {
     const known = this.#known.get(hash)
     if (known || this.#unknown.get(hash)) return known
     const principal = this.#read(hash)
-    if (principal) this.#known.set(principal.orgId, hash, principal, 1, Number.POSITIVE_INFINITY)
+    if (principal) this.#known.set(principal.orgId, hash, principal, sizeOf(principal), Number.POSITIVE_INFINITY)
     else this.#unknown.set(hash, true)
     return principal
   }
@@ -194,6 +196,12 @@ export class SqliteKeys implements KeyStore, LiveKeys {
       budgets: budgets.map(budgetOf),
     }
   }
+}
+
+/** In keys. */
+const sizeOf = ({ session }: Principal): number => {
+  const characters = session?.models?.reduce((sum, { length }) => sum + length, 0) ?? 0
+  return 1 + Math.ceil(characters / CHARACTERS_OF_KEY)
 }
 
 const listOf = (text: string | null): string[] | undefined => (text === null ? undefined : JSON.parse(text))
