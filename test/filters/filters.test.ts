@@ -14,6 +14,7 @@ import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { Json } from '../../src/core/json.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
 import type { FanOut, Translator } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
@@ -35,7 +36,8 @@ const request = { model: 'acme-large', messages: [{ role: 'user', content: 'x'.r
 const ok = (...batches: Event[][]): Reply => ({ status: 200, headers: [], events: eventsOf(...batches) })
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
 const made = <O>(factory: FilterFactory<O>, options: O, services: object) =>
-  factory.create(options, { now: () => 1_000_000, ...services } as Services)
+  factory.create(options, { now: () => 1_000_000, memory: roomy(), ...services } as Services)
+const roomy = (bytes = 2 ** 26) => new MemoryBudget(bytes, { memory: () => 0 })
 /** The reply of a filter, read to its end, or what it throws. */
 async function run<O>(factory: FilterFactory<O>, options: O, services: object, ex: Exchange, reply = ok()) {
   const filter = made(factory, options, services)
@@ -427,6 +429,32 @@ t.test('a replay says of the model that was asked for what the first answer said
     t.match(again.cached, { logId: first.logId, at: first.at }, 'it is the first answer')
     t.not(again.logId, first.logId)
   }
+})
+
+t.test('a replay takes memory until its client has taken it, a piece of a stream at a time', async t => {
+  const { entries, cache: store } = memory()
+  const long = `${'x'.repeat(32 * 1024 - 1)}\u{1f600}${'y'.repeat(40_000)}`
+  const first = Object.assign(asked(), { target: target() })
+  await run(cache, { max_entry: 2 ** 20 }, { cache: store }, first, ok([text(long), finish]))
+  t.equal(entries.size, 1)
+  const budget = roomy()
+  const replay = async (stream: boolean, room = budget) => {
+    const ex = asked()
+    Object.assign(ex.chat, { stream })
+    return made(cache, { max_entry: 1 }, { cache: store, memory: room }).handle!(ex, async () => ok())
+  }
+  const lengths: number[] = []
+  let said = ''
+  for await (const batch of (await replay(true)).events) {
+    t.equal(budget.used, 2 * long.length)
+    const piece = batch.flatMap(event => (event.type === 'text' ? event.text : [])).join('')
+    lengths.push(piece.length)
+    said += piece
+  }
+  t.strictSame([said === long, lengths], [true, [64 * 1024 - 1, 7234]])
+  t.equal(budget.used, 0)
+  for await (const batch of (await replay(false)).events) t.strictSame(batch, [text(long), finish])
+  await t.rejects(replay(true, roomy(1000)), { status: 529 })
 })
 
 t.test('of an answer that is too large nothing is held, and all of it passes', async t => {
