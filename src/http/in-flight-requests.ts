@@ -13,7 +13,7 @@ export interface StreamTimeouts {
   readonly hold: number
   /** For the whole of a request's body. */
   readonly request: number
-  /** Bytes a second at which a body must come, and a whole answer be taken. */
+  /** Bytes a second at which a body must come. */
   readonly minRate: number
 }
 
@@ -83,7 +83,7 @@ export class InFlightRequests {
     const { request, minRate } = this.timeouts
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, request, minRate)
-      sink.check(now, minRate)
+      sink.check(now)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)

@@ -209,7 +209,7 @@ export class Listener {
   /** `isLast`: the connection may carry no more requests. */
   #begin(req: IncomingMessage, res: ServerResponse, isLast: boolean): void {
     const last = isLast || this.#draining || this.#connections.areLast
-    const { current, memory, writeStall } = this.#options
+    const { current, memory, writeStall, timeouts } = this.#options
     const snapshot = current()
     const path = pathOf(req)
     let match: ReturnType<Snapshot['match']>
@@ -255,7 +255,14 @@ export class Listener {
     const fixed = endpoint.operation ? [...named, 'x-gateway-log-id', ex.logId] : named
     // Listings are kept for all, whether they are read or not.
     const unread = endpoint.operation && guard
-    const sink = new HttpSink(req, res, { requestId: ex.id, last, stallMs: writeStall, fixed, guard: unread })
+    const sink = new HttpSink(req, res, {
+      requestId: ex.id,
+      last,
+      stallMs: writeStall,
+      minRate: timeouts.minRate,
+      fixed,
+      guard: unread,
+    })
     void this.#run(route, ex, signal, sink, guard)
   }
 

@@ -6,7 +6,6 @@ import type { Sink } from '../core/pump.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
-import { RateWindow } from './rate-window.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
@@ -16,8 +15,6 @@ const LARGE = 4096
 const LARGE_ANSWER = 1024 * 1024
 /** Bytes of a whole answer from which its client gets it piece by piece, and those of a piece. */
 const PIECE = 64 * 1024
-/** In which a client that is not too slow takes two pieces. */
-const MIN_WINDOW_MS = 32_000
 const REQUEST_TIMEOUT = 408
 const NO_CONTENT = 204
 const EVENT_STREAM = 'text/event-stream'
@@ -36,8 +33,8 @@ export interface ServedSink extends Sink {
   release(): void
   /** Begins a stream before the first event, with `text`. */
   begin(contentType: string, headers: readonly string[], text: string): void
-  /** Cuts off a client that takes fewer than `minRate` bytes a second of a whole answer. `now` is in milliseconds. */
-  check(now: number, minRate: number): void
+  /** Cuts off a client that takes too slowly what waits for it. `now` is in milliseconds, of `performance`. */
+  check(now: number): void
   /** Says `text` in the `ticks`th tick of silence, unless the client has yet to take what was said before. */
   tick(text: string, ticks: number): void
 }
@@ -47,8 +44,10 @@ interface AnswerOptions {
   readonly requestId: string
   /** The connection ends after the answer. */
   readonly last: boolean
-  /** A client that accepts no byte for so many milliseconds, or too little of a whole answer in them, is cut off. */
+  /** A client that accepts no byte for so many milliseconds is cut off. */
   readonly stallMs: number
+  /** Bytes a second that it takes of what waits for it; it may be late by `stallMs`. */
+  readonly minRate: number
   /** Headers that every answer gets. */
   readonly fixed: readonly string[]
   /** Takes memory for what its client has yet to take; undefined where that is kept in any case. */
@@ -66,24 +65,30 @@ export class HttpSink implements ServedSink {
   readonly #requestId: string
   readonly #fixed: readonly string[]
   readonly #stallMs: number
+  readonly #minRate: number
+  /** Milliseconds by which the client may still be late. */
+  #patience: number
+  /** Since when something waits, and in how many milliseconds a client that is not too slow takes it. */
+  #waitsSince = 0
+  #takesMs = 0
   /** Ticks since something was said. */
   #silence = 0
   #wake: (() => void) | undefined
   #released = false
   /** The answer is a stream of chunks (RFC 9112 section 7.1), which are framed here. */
   #chunked = false
-  /** The client gets the rest of the answer piece by piece. */
-  #pacing = false
-  #rate: RateWindow | undefined
   readonly #guard: BodyGuard | undefined
 
-  constructor(req: IncomingMessage, res: ServerResponse, { requestId, last, stallMs, fixed, guard }: AnswerOptions) {
+  constructor(req: IncomingMessage, res: ServerResponse, options: AnswerOptions) {
+    const { requestId, last, stallMs, minRate, fixed, guard } = options
     this.#req = req
     this.#res = res
     this.#requestId = requestId
     this.#fixed = fixed
     this.#last = last
     this.#stallMs = stallMs
+    this.#minRate = minRate
+    this.#patience = stallMs
     this.#guard = guard
   }
 
@@ -140,8 +145,12 @@ export class HttpSink implements ServedSink {
     if (this.#say(chunk) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
       const unbound = this.#bound()
+      this.#waitsSince = performance.now()
+      this.#takesMs = (this.#res.writableLength / this.#minRate) * 1000
       const go = () => {
         this.#wake = undefined
+        const late = performance.now() - this.#waitsSince - this.#takesMs
+        this.#patience = Math.min(this.#stallMs, this.#patience - late)
         unbound()
         this.#res.off('drain', go)
         this.#res.off('close', go)
@@ -178,11 +187,11 @@ export class HttpSink implements ServedSink {
     return undefined
   }
 
-  check(now: number, minRate: number): void {
+  check(now: number): void {
+    if (!this.#wake) return
     // Behind another answer it has no socket yet.
-    if (!this.#pacing || !this.#res.socket) return
-    this.#rate ??= new RateWindow(Math.max(this.#stallMs, MIN_WINDOW_MS), now)
-    if (this.#rate.isSlow(now, minRate)) this.destroy()
+    if (!this.#res.socket) this.#waitsSince = now
+    else if (now - this.#waitsSince > this.#patience + this.#takesMs) this.destroy()
   }
 
   /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */
@@ -195,16 +204,12 @@ export class HttpSink implements ServedSink {
 
   /** The client gets a piece when it has taken the one before. */
   async #endPaced(pieces: readonly Buffer[]): Promise<void> {
-    this.#pacing = true
     for (const piece of pieces) {
       for (let at = 0; at < piece.length && !this.#res.destroyed; at += PIECE) {
-        const part = piece.subarray(at, at + PIECE)
-        this.#rate?.moved(part.length)
-        const drained = this.write(part)
+        const drained = this.write(piece.subarray(at, at + PIECE))
         if (drained) await drained
       }
     }
-    this.#pacing = false
     if (!this.#res.destroyed) this.#end('')
   }
 

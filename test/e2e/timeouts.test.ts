@@ -191,7 +191,7 @@ group('OB-01 clients that never read hold up their providers, not the memory', a
 /** Room for so many bytes, half of them for one organization beside others. */
 const roomy = (bytes = 256 * MIB) => new MemoryBudget(bytes, { memory: () => 0 })
 const options = (memory = roomy()) => ({
-  ...{ requestId: 'id', last: false, stallMs: STALL_MS, fixed: [] },
+  ...{ requestId: 'id', last: false, stallMs: STALL_MS, minRate: 4096, fixed: [] },
   guard: new BodyGuard(memory, () => 'org'),
 })
 
@@ -261,7 +261,7 @@ t.test('OB-01 an answer that its client has yet to take counts against memory, a
   const [, closed] = [await once(trickles, 'readable'), once(trickles, 'close')]
   const now = performance.now()
   // Its system has taken some megabytes before the window begins, and it takes nothing in it.
-  for (const seconds of [0, 33]) sinks[1]!.check(now + seconds * 1000, 4096)
+  for (const seconds of [0, 33]) sinks[1]!.check(now + seconds * 1000)
   trickles.resume()
   await closed
 

@@ -51,7 +51,7 @@ export const gatewayFile = s.object({
     header_timeout: s.default(s.duration(), '15s'),
     /** For the whole of a request's body. */
     request_timeout: s.default(s.duration(), '120s'),
-    /** Bytes a second at which a body must come, over 10 s, and a whole answer be taken. */
+    /** Bytes a second at which a body must come, over 10 s, and what waits for a client be taken, with `write_stall` to spare. */
     min_rate: s.default(s.size(), '4KiB'),
     /** A client that accepts no byte of its answer for so long is cut off. */
     write_stall: s.default(s.duration(), '60s'),
