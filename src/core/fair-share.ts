@@ -8,6 +8,12 @@ export interface Shares {
 
 /** Alone, a tenant leaves room for a newcomer. */
 const USUAL: Shares = { alone: 3 / 4, contended: 1 / 2 }
+/**
+ * Of so many a part is kept for newcomers, as what a lone tenant has taken may last for an hour; all of a few is for
+ * anyone.
+ */
+export const aloneOf = (limit: number): number => (limit >= LARGE ? 15 / 16 : 1)
+const LARGE = 16
 /** A tenant is active while it holds anything, and for this long after its last request. */
 const ACTIVE_MS = 10 * 60_000
 

@@ -14,8 +14,8 @@ export class FairSlots {
   }
 
   /** Slots that are taken stay taken, also beyond a lower limit. */
-  resize(limit: number, contended: number): void {
-    this.#share.resize(limit, contended)
+  resize(limit: number, contended: number, alone?: number): void {
+    this.#share.resize(limit, contended, alone)
   }
 
   /** Takes a slot until `leave`; false when no slot is free or the tenant has its share. */

@@ -1,6 +1,7 @@
 /** What endpoints and filters see of the engine: see `JobRunner`. */
 import { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
+import { aloneOf } from '../core/fair-share.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
@@ -17,14 +18,14 @@ import { jobObject } from './view.ts'
 const CANCEL_MS = 5_000
 const LOOK_MS = 100
 
-/** Of the results that are read at a time, what one organization may have, alone and beside others. */
-const STREAM_SHARES = { alone: 1, contended: 1 / 4 }
+/** Of the results that are read at a time, what one organization may have beside others. */
+const STREAM_SHARE = 1 / 4
 
 /** The `JobRunner` of a process, and its engine. */
 export class Jobs implements JobRunner {
   readonly #context: JobsContext
   readonly #provider: JobProvider
-  readonly #streams = new FairSlots(1, undefined, STREAM_SHARES)
+  readonly #streams = new FairSlots(1)
   readonly engine: Engine
 
   constructor(context: JobsContext) {
@@ -106,7 +107,8 @@ export class Jobs implements JobRunner {
   /** Throws 529 where the process has as many open as it may have, or the organization that the job belongs to. */
   async content(job: Job, request: ContentRequest): Promise<ContentAnswer> {
     const slots = this.#streams
-    slots.resize(this.#context.options().streams, STREAM_SHARES.contended)
+    const { streams } = this.#context.options()
+    slots.resize(streams, STREAM_SHARE, aloneOf(streams))
     if (!slots.take(job.orgId)) throw errors.overloaded()
     try {
       const answer = await contentOf(job, request, this.#context, this.#provider)

@@ -1,12 +1,9 @@
 /** Calls and sessions that are open: to one provider, and with it to all own providers of its owner. */
 import type { Provider } from '../core/catalog.ts'
-import { FairShare, type Shares } from '../core/fair-share.ts'
+import { aloneOf, FairShare, type Shares } from '../core/fair-share.ts'
 
 /** An organization alone may have all calls of a provider of its own, or of a small one. */
 const SHARES: Shares = { alone: 1, contended: 1 / 2 }
-/** Of a provider for all with so many calls a part is kept for newcomers: slow calls may last for an hour. */
-const LARGE = 16
-const ALONE_AT_LARGE = 15 / 16
 
 /** A provider, and how many calls to it, and to all own ones of its owner, there may be at the same time. */
 export type CalledProvider = Pick<Provider, 'id' | 'owner' | 'concurrency' | 'ownerConcurrency'>
@@ -26,7 +23,7 @@ export class InFlightCount {
   /** Counts one until `end`. False when there are as many as may be, or the tenant has its share of them. */
   begin(tenant: string, concurrency: number, ownerConcurrency = Number.POSITIVE_INFINITY): boolean {
     const isForAll = this.#emptied === undefined
-    this.#share.resize(concurrency, SHARES.contended, isForAll && concurrency >= LARGE ? ALONE_AT_LARGE : SHARES.alone)
+    this.#share.resize(concurrency, SHARES.contended, isForAll ? aloneOf(concurrency) : SHARES.alone)
     if (!this.#share.acquire(tenant, 1)) return false
     if (!this.#owner || this.#owner.begin(tenant, ownerConcurrency)) return true
     this.#release(tenant)

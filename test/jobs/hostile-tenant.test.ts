@@ -157,6 +157,19 @@ t.test('each reader of results takes a place, of which one organization gets a s
   t.same(await read(streams[0]!.chunks), FILM)
 })
 
+t.test('readers of one organization leave some of many places to others', async t => {
+  const kit = await engineKit(t, { options: { results: 'keep', streams: 16 } })
+  kit.answer = done({ body: FILM })
+  const other = await kit.subject.organization('open', 0n)
+  const [mine, theirs] = [await kit.create(), await kit.create({ principal: other })]
+  while ((await kit.poll()) > 0);
+  const open = async (id: string) => kit.jobs.content(await kit.read(id), whole)
+  const streams = await Promise.all(Array.from({ length: 15 }, () => open(mine.id)))
+  await t.rejects(open(mine.id), { code: 'overloaded' })
+  streams.push(await open(theirs.id))
+  for (const { chunks } of streams) await chunks[Symbol.asyncIterator]().return?.()
+})
+
 t.test('results of one organization take half of the room at most; then they are read from their provider', async t => {
   const kit = await engineKit(t, { options: { results: 'keep', max_kept: 4 * FILM.length } })
   kit.answer = done({ body: FILM })
