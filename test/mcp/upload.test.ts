@@ -37,7 +37,8 @@ const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/pn
 
 t.test('the files of the folder are bounded, and one organization gets half of what others leave', async t => {
   const path = t.testdir({ 'from-the-operator.txt': 'x'.repeat(100) })
-  const folder = (await uploadFolder(path))!
+  const clock = { now: 0 }
+  const folder = (await uploadFolder(path, () => clock.now))!
   const most = 10 * PNG.length + 100
   let names = 0
   const saves = async (org: string, times: number) => {
@@ -54,7 +55,20 @@ t.test('the files of the folder are bounded, and one organization gets half of w
   t.equal(await save(restarted, { stem: 'a', extension: '.png' }, [image, image], 'greedy', most), undefined)
   t.equal((await readdir(path)).length, 9, 'what is refused leaves no file')
   for (const name of await readdir(path)) await rm(`${path}/${name}`)
+  t.equal(await saves('greedy', 1), 0, 'what is there is read once a minute')
+  clock.now += 60_000
   t.equal(await saves('greedy', 1), 1, 'once the operator has removed files')
+})
+
+t.test('organizations take turns, whatever waits', async t => {
+  const folder = (await uploadFolder(t.testdir({})))!
+  const order: string[] = []
+  const write = (org: string) =>
+    folder.write(org, { bytes: 1, files: 1 }, 1000, async () => {
+      order.push(org)
+    })
+  await Promise.all(['a', 'a', 'a', 'a', 'b'].map(write))
+  t.strictSame(order, ['a', 'a', 'b', 'a', 'a'])
 })
 
 t.test('an image that cannot be saved leaves no file and takes no room', async t => {

@@ -51,10 +51,15 @@ export interface UploadFolder {
   /** Absolute. */
   readonly path: string
   /**
-   * Calls `write` where the files of the folder and `bytes` more are at most `most` together, and the organization has
-   * its share of them; false where not. One write at a time.
+   * Calls `write` where the files of the folder and those `added` have at most `most` bytes together, are not too many, and
+   * the organization has its share of them; false where not. One write at a time.
    */
-  write(org: string, bytes: number, most: number, write: () => Promise<void>): Promise<boolean>
+  write(org: string, added: FolderUse, most: number, write: () => Promise<void>): Promise<boolean>
+}
+/** Files, and the bytes of all. */
+export interface FolderUse {
+  readonly bytes: number
+  readonly files: number
 }
 
 /** An entry of the response cache. */

@@ -80,7 +80,7 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
 }
 
 const noRoom = (most: number): string =>
-  `The image is not saved: the folder for images holds at most ${most} bytes, and of what others leave of that, half is ` +
+  `The image is not saved: the folder for images holds at most ${most} bytes in 10,000 files; of what others leave, half is ` +
   'for one organization. The operator can remove files from it, or raise mcp.max_saved.'
 
 /** The fields of an images answer that the tools read. */

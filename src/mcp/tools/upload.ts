@@ -1,7 +1,8 @@
 /** Saves images in the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
 import { access, constants, lstat, open, readdir, stat, unlink } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
-import type { UploadFolder } from '../../core/ports.ts'
+import { FairSlots } from '../../core/fair-slots.ts'
+import type { FolderUse, UploadFolder } from '../../core/ports.ts'
 import { imageType } from '../../lib/image-type.ts'
 import type { Block } from '../tool.ts'
 
@@ -25,46 +26,71 @@ export interface Names {
 
 /** Of what others leave, what one organization may take. */
 const SHARE = 1 / 2
+/** Of the whole folder, those of the operator as well. */
+const MAX_FILES = 10_000
+/** How long the sum of all files is taken as it was read: the operator may remove some. */
+const READ_EVERY_MS = 60_000
 
 class Folder implements UploadFolder {
   readonly path: string
-  /** Bytes that this process has saved, by organization. */
-  readonly #saved = new Map<string, number>()
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #now: () => number
+  /** What this process has saved, by organization. */
+  readonly #saved = new Map<string, FolderUse>()
+  /** One write at a time; organizations take turns. */
+  readonly #slot = new FairSlots(1)
+  #all: FolderUse = NOTHING
+  #readAt = Number.NEGATIVE_INFINITY
 
-  constructor(path: string) {
+  constructor(path: string, now: () => number) {
     this.path = path
+    this.#now = now
   }
 
-  write(org: string, bytes: number, most: number, write: () => Promise<void>): Promise<boolean> {
-    const turn = this.#turn.then(() => this.#write(org, bytes, most, write))
-    this.#turn = turn.catch(() => undefined)
-    return turn
+  async write(org: string, added: FolderUse, most: number, write: () => Promise<void>): Promise<boolean> {
+    if (!this.#slot.take(org)) await new Promise<void>(go => this.#slot.wait(org, go))
+    try {
+      return await this.#write(org, added, { bytes: most, files: MAX_FILES }, write)
+    } finally {
+      this.#slot.leave(org)
+    }
   }
 
-  async #write(org: string, bytes: number, most: number, write: () => Promise<void>): Promise<boolean> {
-    const all = await this.#size()
-    // The operator may have removed files since.
-    const own = Math.min(all, this.#saved.get(org) ?? 0)
-    if (all + bytes > most || own + bytes > SHARE * (most - (all - own))) return false
+  async #write(org: string, added: FolderUse, most: FolderUse, write: () => Promise<void>): Promise<boolean> {
+    if (this.#now() - this.#readAt >= READ_EVERY_MS) {
+      this.#readAt = this.#now()
+      this.#all = await this.#read()
+    }
+    const all = this.#all
+    const own = this.#saved.get(org) ?? NOTHING
+    const fits = (of: keyof FolderUse) => {
+      const ours = Math.min(all[of], own[of])
+      return all[of] + added[of] <= most[of] && ours + added[of] <= SHARE * (most[of] - (all[of] - ours))
+    }
+    if (!fits('bytes') || !fits('files')) return false
     await write()
-    this.#saved.set(org, own + bytes)
+    this.#all = sumOf(all, added)
+    this.#saved.set(org, sumOf({ bytes: Math.min(all.bytes, own.bytes), files: Math.min(all.files, own.files) }, added))
     return true
   }
 
-  /** Bytes of its files, those of the operator as well. */
-  async #size(): Promise<number> {
-    let size = 0
+  async #read(): Promise<FolderUse> {
+    let all = NOTHING
     for (const name of await readdir(this.path)) {
       const file = await lstat(join(this.path, name)).catch(() => undefined)
-      if (file?.isFile()) size += file.size
+      if (file?.isFile()) all = sumOf(all, { bytes: file.size, files: 1 })
     }
-    return size
+    return all
   }
 }
 
-/** The folder that the environment names; undefined for none. Rejects with an Error that names the variable. */
-export async function uploadFolder(given: string | undefined): Promise<UploadFolder | undefined> {
+const NOTHING: FolderUse = { bytes: 0, files: 0 }
+const sumOf = (a: FolderUse, b: FolderUse): FolderUse => ({ bytes: a.bytes + b.bytes, files: a.files + b.files })
+
+/** The folder that the environment names; undefined for none. `now` is a monotonic clock in milliseconds. Rejects with an Error that names the variable. */
+export async function uploadFolder(
+  given: string | undefined,
+  now: () => number = () => performance.now(),
+): Promise<UploadFolder | undefined> {
   if (!given) return undefined
   const wrong = (why: string) => new Error(`the environment variable UPLOAD_DIR is "${given}"; ${why}`)
   if (!isAbsolute(given)) throw wrong('it must be an absolute path')
@@ -73,7 +99,7 @@ export async function uploadFolder(given: string | undefined): Promise<UploadFol
   await access(given, constants.W_OK | constants.X_OK).catch(() => {
     throw wrong('it must be a folder that can be written')
   })
-  return new Folder(given)
+  return new Folder(given, now)
 }
 
 /** The name of an image's file, or what is wrong with it. Without a folder only the name itself is checked. */
@@ -125,8 +151,8 @@ export async function save(
       paths.push(path)
     }
   }
-  const size = files.reduce((sum, { length }) => sum + length, 0)
-  return (await folder.write(org, size, most, write)) ? paths : undefined
+  const bytes = files.reduce((sum, { length }) => sum + length, 0)
+  return (await folder.write(org, { bytes, files: files.length }, most, write)) ? paths : undefined
 }
 
 async function writeNew(path: string, bytes: Buffer): Promise<void> {
