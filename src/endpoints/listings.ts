@@ -13,13 +13,16 @@ const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 
 /** Bytes of all listings: each session may have its own view. Beyond them the oldest are dropped. */
 const MAX_BYTES = 64 * 1024 * 1024
+/** Bytes that one takes beside its JSON. */
+const ENTRY = 600
 const kept: { readonly made: Map<string, Buffer>; readonly key: string; readonly bytes: number }[] = []
 let keptBytes = 0
 
 function keep(made: Map<string, Buffer>, key: string, listing: Buffer): void {
   made.set(key, listing)
-  kept.push({ made, key, bytes: listing.length })
-  keptBytes += listing.length
+  const bytes = listing.length + ENTRY
+  kept.push({ made, key, bytes })
+  keptBytes += bytes
   while (keptBytes > MAX_BYTES) {
     const oldest = kept.shift()!
     keptBytes -= oldest.bytes

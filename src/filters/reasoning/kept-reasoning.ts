@@ -7,6 +7,8 @@ type Batch = IteratorResult<readonly Event[]>
 
 /** Of one answer, in characters; more is not kept. */
 const MAX_KEPT = 1024 * 1024
+/** Bytes that an entry takes beside its events. */
+const ENTRY = 600
 /** Characters that each kept event counts beside its own. */
 const EVENT = 64
 
@@ -81,7 +83,7 @@ export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIter
     const events = [...this.#reasoning, ...this.#signed]
     const { id, name, args } = this.#call
     this.#call = undefined
-    this.#set({ id, name, args: args === '' ? '{}' : args }, events, JSON.stringify(events).length)
+    this.#set({ id, name, args: args === '' ? '{}' : args }, events, ENTRY + JSON.stringify(events).length)
   }
 }
 
