@@ -97,7 +97,10 @@ export class MessagesDecoder implements Decoder {
         return this.#messageStart(payload.message ?? {})
       case 'message_delta':
         // Context edits are reported beside the delta.
-        return this.#messageDelta({ context_management: payload.context_management, ...payload.delta }, payload.usage)
+        return this.#messageDelta(
+          { context_management: payload.context_management, ...(isObject(payload.delta) && payload.delta) },
+          payload.usage,
+        )
       case 'message_stop':
         return this.#messageStop()
       case 'ping':

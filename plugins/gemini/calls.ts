@@ -5,15 +5,17 @@ import {
   errors,
   type GatewayError,
   type Json,
+  MAX_CALL_CHARACTERS,
   MAX_CALLS,
   seal,
   type Target,
   textIn,
   textKey,
+  tooLongCalls,
   toolArguments,
   tooManyCalls,
 } from '../../src/plugin.ts'
-import { PartialArgs } from './partial-args.ts'
+import { type CallCount, PartialArgs } from './partial-args.ts'
 import { fromWireName } from './tool-name.ts'
 
 interface OpenCall {
@@ -28,12 +30,14 @@ export class Calls {
   readonly #choice: number
   readonly #target: Target
   readonly #ids = new Set<string>()
+  readonly #ofAnswer: CallCount
   #count = 0
   #open: OpenCall | undefined
 
-  constructor(choice: number, target: Target) {
+  constructor(choice: number, target: Target, ofAnswer: CallCount) {
     this.#choice = choice
     this.#target = target
+    this.#ofAnswer = ofAnswer
   }
 
   get any(): boolean {
@@ -48,7 +52,8 @@ export class Calls {
     const continues = call.willContinue === true
     if (name !== undefined) {
       this.close(answerId, out)
-      if (continues || Array.isArray(pieces)) this.#open = { name, id, signature, args: new PartialArgs() }
+      if (continues || Array.isArray(pieces))
+        this.#open = { name, id, signature, args: new PartialArgs(this.#ofAnswer) }
       else this.#emit({ name, id, signature }, toolArguments(args), answerId, out)
     } else if (!this.#open) {
       // An end without a beginning is ignored.
@@ -70,7 +75,10 @@ export class Calls {
   }
 
   #emit(call: Omit<OpenCall, 'args'>, args: string, answerId: string, out: Event[]): void {
-    if (this.#count === MAX_CALLS) throw tooManyCalls()
+    // One frame may hold all calls of an answer, whose parts are counted together when it is decoded.
+    if (++this.#ofAnswer.calls > MAX_CALLS) throw tooManyCalls()
+    this.#ofAnswer.characters += args.length
+    if (this.#ofAnswer.characters > MAX_CALL_CHARACTERS) throw tooLongCalls()
     const index = this.#count++
     // Ids are usually absent; an id already used by another call would join the two.
     const known = call.id !== undefined && !this.#ids.has(textKey(call.id))

@@ -21,6 +21,7 @@ import { idSuffix } from '../shared/id-suffix.ts'
 import { Choice } from './choice.ts'
 import { errorOf } from './error.ts'
 import type { TextRoom } from './grounding.ts'
+import { CallCount } from './partial-args.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
@@ -47,6 +48,7 @@ export class GenerateDecoder implements Decoder {
   /** By the provider's index. */
   readonly #choices = new Map<number, Choice>()
   readonly #usage = new UsageMeter()
+  readonly #count = new CallCount()
   #failed = false
   #started = false
   #blocked = false
@@ -159,7 +161,7 @@ export class GenerateDecoder implements Decoder {
   #choice(index: number): Choice {
     let choice = this.#choices.get(index)
     if (!choice) {
-      choice = new Choice(index, this.#target, this.#room, this.#native)
+      choice = new Choice(index, this.#target, this.#count, this.#room, this.#native)
       this.#choices.set(index, choice)
     }
     return choice

@@ -1,8 +1,17 @@
 /** Function call arguments that arrive as values at JSON paths: `$.recipe.items[0].name`. */
 import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
 
-/** Maximum total length of all lists; a path beyond it is invalid. */
+/** Maximum total length of all lists of an answer; a path beyond it is invalid. */
 const MAX_ITEMS = 65_536
+
+/** What the calls of one answer have come to, of all its candidates. */
+export class CallCount {
+  calls = 0
+  /** Of arguments. */
+  characters = 0
+  /** In lists, including empty ones. */
+  places = 0
+}
 
 type PathSegment = string | number
 
@@ -10,9 +19,11 @@ type PathSegment = string | number
 export class PartialArgs {
   /** Without a prototype, so that any name is safe. */
   readonly #root: Json = Object.create(null)
+  readonly #count: CallCount
 
-  /** Places in lists, including empty ones. */
-  #items = 0
+  constructor(count: CallCount) {
+    this.#count = count
+  }
 
   /** Adds one entry of `partialArgs`; strings at one path are concatenated. False for an unreadable entry. */
   add(entry: unknown): boolean {
@@ -42,8 +53,8 @@ export class PartialArgs {
 
   /** False for an index that would exceed the limit of list places. */
   #reaches({ length }: readonly unknown[], index: number): boolean {
-    this.#items += Math.max(0, index + 1 - length)
-    return this.#items <= MAX_ITEMS
+    this.#count.places += Math.max(0, index + 1 - length)
+    return this.#count.places <= MAX_ITEMS
   }
 
   /** The arguments so far, as JSON text. */

@@ -10,9 +10,12 @@ import {
   GatewayError,
   isObject,
   type Json,
+  MAX_CALLS,
   parseCalls,
   type Target,
   textIn,
+  textKey,
+  tooManyCalls,
   upstreamError,
   valueKey,
 } from '../../src/plugin.ts'
@@ -146,7 +149,10 @@ export class ResponsesDecoder implements Decoder {
     const opened = openItem(item, this.#answer, out)
     this.#items.set(keyOf(event, item), opened)
     checkBlocks(this.#items.size)
-    if (opened instanceof CallItem) this.#calls.push(opened)
+    if (opened instanceof CallItem) {
+      if (this.#calls.length === MAX_CALLS) throw tooManyCalls()
+      this.#calls.push(opened)
+    }
     return opened
   }
 
@@ -198,6 +204,7 @@ export class ResponsesDecoder implements Decoder {
     const allThoughts = count(({ type }) => type === 'reasoning') === thoughts.length
     const allCalls = count(isCall) === calls.length
     const haveIds = calls.every(({ callId }) => callId !== undefined)
+    const byId = queuesOf(calls)
     for (const [index, item] of items.entries()) {
       if (!isObject(item)) continue
       const add = () => this.#open({ output_index: `last ${index}` }, item, out).done(item, out)
@@ -207,8 +214,7 @@ export class ResponsesDecoder implements Decoder {
         if (thought instanceof ReasoningItem) thought.seal(item, out)
       } else if (isCall(item)) {
         const id = textIn(item.call_id)
-        const at = haveIds ? calls.findIndex(({ callId }) => callId === id) : allCalls ? 0 : -1
-        const [call] = at < 0 ? [] : calls.splice(at, 1)
+        const call = haveIds ? id !== undefined && byId.get(textKey(id))?.shift() : allCalls && calls.shift()
         if (call) call.done(item, out)
         else if (haveIds && id !== undefined) add()
       } else if (item.type === 'message' && !spoke) add()
@@ -220,6 +226,18 @@ export class ResponsesDecoder implements Decoder {
     this.done = true
     out.push({ type: 'error', error })
   }
+}
+
+/** The calls of each id, in their order. */
+function queuesOf(calls: readonly CallItem[]): ReadonlyMap<string, CallItem[]> {
+  const queues = new Map<string, CallItem[]>()
+  for (const call of calls) {
+    const key = textKey(call.callId ?? '')
+    const queue = queues.get(key)
+    if (queue) queue.push(call)
+    else queues.set(key, [call])
+  }
+  return queues
 }
 
 const isCall = ({ type, execution }: Json): boolean =>

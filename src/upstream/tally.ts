@@ -62,7 +62,9 @@ export class Tally {
 
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
-    if (characters > MAX_FRAME_CHARACTERS || events.length > MANY) checkFrame(events)
+    // What was kept of many frames may come with one.
+    const isLarge = characters > MAX_FRAME_CHARACTERS || this.#kept > MAX_FRAME_CHARACTERS
+    if (isLarge || events.length > MANY) checkFrame(events)
     let added = 0
     /** Characters that the client gets now. */
     let passed = 0

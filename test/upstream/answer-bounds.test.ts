@@ -422,6 +422,37 @@ t.test('arguments at paths neither reach far nor deep', async t => {
   t.match((await read(many(100, at => `$.a${at}[60000]`))).thrown, failure(/unreadable/), 'lists that are nearly empty')
   t.match((await read([`$${'.a'.repeat(200_000)}`])).thrown, failure(/unreadable/), 'a path of many steps')
   t.equal((await read(many(1000, at => `$.a[${at}]`))).thrown, undefined)
+  const candidate = (calls: readonly object[]) => ({
+    content: { parts: calls.map(functionCall => ({ functionCall })) },
+    finishReason: 'STOP',
+  })
+  const answer = (candidates: readonly object[]) => outcome(forms[5]!.wire, JSON.stringify({ candidates }))
+  const sparse = { name: 'f', partialArgs: [{ jsonPath: '$.a[60000]', boolValue: true }] }
+  t.match((await answer([candidate([sparse, sparse])])).thrown, failure(/unreadable/), 'lists of all calls')
+  const candidates = [candidate([sparse]), { ...candidate([sparse]), index: 1 }]
+  t.match((await answer(candidates)).thrown, failure(/unreadable/), 'and of all candidates')
+})
+
+t.test('calls of one frame that say nothing count, and cost little', async t => {
+  const calls = (count: number) => many(count, () => ({}))
+  const choices = many(2, index => ({ index, delta: { tool_calls: calls(501) } }))
+  const frame = JSON.stringify({ choices })
+  const { events } = await outcome(chatWire, [delta({ content: 'a' }), frame])
+  t.match(events.at(-1), { type: 'error', error: written(/more than 1,000 tool calls/) }, 'of all choices')
+  const decoder = chatWire.decoder('stream', target({ translator: chatWire }))
+  decoder.frame({ data: delta({ tool_calls: calls(1000) }), name: undefined })
+  t.ok(decoder.kept! > 100_000, `${decoder.kept} characters are kept`)
+
+  const added = { type: 'response.output_item.added', item: { type: 'function_call', call_id: 'a' } }
+  const streamed = many(1001, () => JSON.stringify(added))
+  const told = await outcome(responses.wires[0] as Translator<'chat'>, streamed, false)
+  t.match(told.thrown, written(/more than 1,000 tool calls/), 'at one index')
+
+  const text = JSON.stringify({ type: 'message_delta', delta: 'a'.repeat(2 * MIB) })
+  const timed = () =>
+    cpuMs(() => messages.decoder('stream', target({ translator: messages })).frame({ data: text, name: undefined }))
+  const [took = 0] = leastOf([timed], ms => ms < 200)
+  t.ok(took < 200, `a text in the place of a delta: ${took} ms`)
 })
 
 t.test('what is kept of answers takes memory of the budget, on every wire, and gives it back', async t => {

@@ -34,6 +34,9 @@ interface StreamedCall {
   isEmitted: boolean
 }
 
+/** Of a call, in characters. */
+const CALL = 128
+
 /** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */
 export class ToolCalls {
   readonly #choice: number
@@ -42,14 +45,14 @@ export class ToolCalls {
   readonly #byId = new Map<string, StreamedCall>()
   readonly #copies = new Map<string, number>()
   readonly #bySlot = new Map<number, StreamedCall>()
-  /** Counts the values in all calls of the answer. */
+  /** Counts all calls of the answer, and the values in them. */
   readonly #count: Count
   /** Calls before this one have been opened. */
   #next = 0
   #opened = 0
   /** Calls that have a name and are not open. */
   #ready = 0
-  /** Characters of ids and names, and of arguments that were not emitted as they came. */
+  /** Characters of ids and names, of arguments that were not emitted as they came, and what each call takes beside them. */
   kept = 0
   /** The call being emitted. Others wait until it is complete: clients consider a call complete when another begins. */
   #current: StreamedCall | undefined
@@ -129,7 +132,9 @@ export class ToolCalls {
     const slot = index ?? position ?? this.#calls.at(-1)?.slot ?? 0
     const last = this.#bySlot.get(slot)
     if (last && continues(last, id, part, index !== undefined)) return last
-    if (this.#calls.length === MAX_CALLS) throw tooManyCalls()
+    // Those of all choices, with or without a name: one frame may begin them all.
+    if (++this.#count.calls > MAX_CALLS) throw tooManyCalls()
+    this.kept += CALL
     const custom = isCustom(delta)
     const args = new Arguments(custom, this.#count)
     const call: StreamedCall = {
