@@ -5,6 +5,7 @@ import { errors } from '../core/error.ts'
 import type { CallbackPoster } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
+import { interimBound } from './fetch-options.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { plainConnector } from './paused-answers.ts'
 
@@ -52,6 +53,7 @@ export class HttpCallbackPoster implements CallbackPoster {
         headers,
         body,
         signal: deadline.signal,
+        onInfo: interimBound(),
       })
       answer.body.on('error', () => undefined)
       return { status: answer.statusCode, text: await beginningOf(answer.body as AsyncIterable<Buffer>) }

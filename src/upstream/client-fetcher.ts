@@ -7,7 +7,7 @@ import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
-import { fetchOptions } from './fetch-options.ts'
+import { fetchOptions, interimBound } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
 
@@ -139,6 +139,7 @@ export class ClientFetcher implements MediaFetcher {
         path: url.pathname + url.search,
         headers: { accept, 'accept-encoding': 'identity' },
         signal,
+        onInfo: interimBound(),
       })
       const { location } = answer.headers
       if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new Redirect(urlOf(location, url))

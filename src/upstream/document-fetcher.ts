@@ -4,7 +4,7 @@ import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import type { DocumentSource } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
-import { fetchOptions } from './fetch-options.ts'
+import { fetchOptions, interimBound } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 
 const TOTAL_MS = 5_000
@@ -86,6 +86,7 @@ export class DocumentFetcher implements DocumentSource {
         path: url.pathname + url.search,
         headers: { accept: 'application/json', 'accept-encoding': 'identity' },
         signal: deadline.signal,
+        onInfo: interimBound(),
       })
       answer.body.on('error', () => undefined)
       const text = await readText(answer)

@@ -7,7 +7,7 @@ import type { Target, WireRequest } from '../core/translator.ts'
 import { inTurns } from '../lib/in-turns.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
-import { fetchOptions } from './fetch-options.ts'
+import { fetchOptions, interimBound } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
 import { followRedirects } from './redirects.ts'
@@ -87,6 +87,7 @@ export class UpstreamJobCaller implements JobCaller {
         path: url.pathname + url.search,
         headers: { accept: '*/*', 'accept-encoding': 'identity', ...headers },
         signal: controller.signal,
+        onInfo: interimBound(),
       })
       return plainAnswer(foreignAnswer(answer, client, () => signal.ignore(abort)))
     } catch (thrown) {

@@ -3,7 +3,7 @@ import { Client } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import { Deadline } from '../lib/timer.ts'
-import { fetchOptions } from './fetch-options.ts'
+import { fetchOptions, interimBound } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 
 /** What an address gave. */
@@ -47,6 +47,7 @@ export class ProviderFetcher {
         path: url.pathname + url.search,
         headers: { accept: '*/*', 'accept-encoding': 'identity' },
         signal: deadline.signal,
+        onInfo: interimBound(),
       })
       body.on('error', () => undefined)
       const chunks = new CoalescedChunks()

@@ -5,6 +5,7 @@ import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'
+import { MAX_INTERIM } from './fetch-options.ts'
 import type { InFlightCount } from './in-flight-count.ts'
 import type { Lingering } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
@@ -72,6 +73,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #drained = 0
   /** Something has come back, early hints at least. */
   #answered = false
+  /** Answers before the one that counts. */
+  #interim = 0
   #failed = false
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
@@ -165,7 +168,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#receipt.atProvider = true
     // Buffers of what `headers` holds, which undici would keep until the answer has ended.
     Object.assign(controller, { rawHeaders: null })
-    if (status < 200) return
+    if (status < 200) {
+      if (++this.#interim > MAX_INTERIM) this.#fail(errors.invalidAnswer('it sends too many interim answers'))
+      return
+    }
     this.status = status
     this.headers = headers
     this.#resolveHead(this)

@@ -235,6 +235,14 @@ const bomb = gzipSync(Buffer.alloc(50 * MIB))
 
 /** What a server gives that is no image, or not one that can be had. */
 const wrong: [says: string, handler: Handler, outcome: string][] = [
+  [
+    'interim answers without end',
+    (_, res) => {
+      for (let count = 0; count < 17; count++) res.writeProcessing()
+      res.end(png)
+    },
+    REFUSED,
+  ],
   ['a page', (_req, res) => res.end('<html>'.repeat(10)), '400 not_an_image'],
   [
     'an SVG',

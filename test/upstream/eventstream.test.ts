@@ -170,6 +170,7 @@ t.test('what is no message is refused', t => {
     [/shorter than its headers/, sealed(15, none, none)],
     [/shorter than its headers/, sealed(0, none, none)],
     [/shorter than its headers/, sealed(16 + text.length, text, none, text.length + 1)],
+    [/more than 128 KiB of headers/, message(Buffer.concat(Array.from({ length: 20_000 }, () => string('abc', ''))))],
     [/larger than 32 MiB/, sealed(32 * 1024 * 1024 + 1, none, none)],
     [/unknown type 10/, message(header('x', 10, none))],
     [/cut off/, message(header('x', 5, Buffer.alloc(7)))],

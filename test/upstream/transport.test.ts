@@ -345,6 +345,36 @@ t.test(
   },
 )
 
+t.test('a provider that sends interim answers without end has failed', async t => {
+  const sockets: Socket[] = []
+  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n'
+  const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
+  let count = 0
+  const server = createTcpServer(socket => {
+    sockets.push(socket)
+    socket.on('error', () => undefined)
+    socket.on('data', () => socket.write(interim.repeat(count) + final))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const { port } = server.address() as AddressInfo
+  for (const [interims, expected] of [
+    [16, 200],
+    [17, 'upstream_invalid_response'],
+    [10_000, 'upstream_invalid_response'],
+  ] as const) {
+    count = interims
+    const sent = transport.send(callTo(`http://127.0.0.1:${port}/v1`))
+    t.equal(await outcome(sent), expected, `${interims} of them`)
+    await sent.then(readAll).catch(() => undefined)
+  }
+})
+
 t.test('a provider that stops at once is left at once when its client leaves, and has the request', async t => {
   const { port, next } = await provider(t)
   const transport = new Transport()

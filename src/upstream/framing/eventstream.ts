@@ -6,6 +6,8 @@ import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+/** Its vendor's own bound. */
+const MAX_HEADER_BYTES = 128 * 1024
 /** Total length, length of the headers, and the checksum of both. */
 const PRELUDE_BYTES = 12
 /** Behind the payload stands the checksum of all before. */
@@ -71,6 +73,7 @@ function messageLength(bytes: Buffer): number {
   if (crc32(bytes.subarray(0, 8)) !== bytes.readUInt32BE(8)) throw broken('has a wrong checksum')
   const length = bytes.readUInt32BE(0)
   if (length > MAX_MESSAGE_BYTES) throw broken('is larger than 32 MiB')
+  if (bytes.readUInt32BE(4) > MAX_HEADER_BYTES) throw broken('has more than 128 KiB of headers')
   if (length < PRELUDE_BYTES + bytes.readUInt32BE(4) + CHECKSUM_BYTES) throw broken('is shorter than its headers')
   return length
 }
