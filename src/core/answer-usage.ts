@@ -82,7 +82,8 @@ export class AnswerUsage {
     if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
-    if (usage.completion !== undefined && this.#unreported + this.#unreportedImages > 0) {
+    // Some report nothing with every event until the last one.
+    if (usage.completion && this.#unreported + this.#unreportedImages > 0) {
       this.#reportedTokens = sum.completion ?? 0
       this.#unreported = 0
       this.#unreportedImages = 0

@@ -289,6 +289,7 @@ t.test('a caller that leaves pays for what no report names', async t => {
     ...target({ model: { output: ['text', 'image'] } }),
     price: perMillion({ prompt: '1', completion: '1', image_output: '100' }),
   }
+  const nothing: Event[] = [early[0]!, { type: 'usage', usage: { prompt: 1, completion: 0, image_output: 0 } }]
   const image: Event = { type: 'image', choice: 0, url: 'data:image/png;base64,AAAA' }
   const plainly = { ...drawing, price: perMillion({ prompt: '1', completion: '1' }) }
   const byEach = { ...drawing, price: { ...plainly.price, perImage: { default: PICO / 5n } } }
@@ -306,6 +307,7 @@ t.test('a caller that leaves pays for what no report names', async t => {
     ['an image, behind a preview', images[0]!, draw, byTokens, [none, preview], 252_001_000n],
     ['the same by the image', images[0]!, draw, byImage, [none, preview], 200_000_000n],
     ['text of a model that makes images, too', chat, hi, drawing, early, 2000n],
+    ['text of a provider that reports nothing with each event', chat, hi, drawing, nothing, 2000n],
     ['an image before any text', chat, hi, drawing, [], 129_001_000n],
     ['an image that came, and text behind it', chat, hi, drawing, [image, early[0]!], 129_002_000n],
     ['two images since a report', chat, hi, drawing, [...early, image, image], 258_002_000n],
