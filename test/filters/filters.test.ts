@@ -454,7 +454,7 @@ t.test('a replay takes memory until its client has taken it, a piece of a stream
   t.strictSame([said === long, lengths], [true, [64 * 1024 - 1, 7234]])
   t.equal(budget.used, 0)
   for await (const batch of (await replay(false)).events) t.strictSame(batch, [text(long), finish])
-  await t.rejects(replay(true, roomy(1000)), { status: 529 })
+  await t.rejects(replay(true, roomy(1000)), { code: 'overloaded' })
 })
 
 t.test('of an answer that is too large nothing is held, and all of it passes', async t => {
