@@ -16,6 +16,8 @@ export interface Media {
    * its provider fetches still stands at one when it is held for.
    */
   readonly unmeasuredTokens?: number
+  /** The same of audio, whose tokens may have a rate of their own. */
+  readonly unmeasuredAudio?: number
 }
 
 /** Of an image in an answer; Gemini's smallest has so many. */

@@ -20,8 +20,8 @@ export interface AudioLength {
 export interface AudioBudget {
   steps: number
 }
-/** Of one request: some hours. */
-export const AUDIO_BUDGET: Readonly<AudioBudget> = { steps: 500_000 }
+/** Of one request: an hour and more, counted within some tens of milliseconds. */
+export const AUDIO_BUDGET: Readonly<AudioBudget> = { steps: 250_000 }
 
 /** Of the largest files that are likely: 192,000 samples a second, of 32 bits, in stereo. */
 const MOST_BYTES_PER_SECOND = 1_536_000
@@ -50,7 +50,7 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
     seconds === undefined ? undefined : { counted, seconds: Math.max(seconds, left / MOST_BYTES_PER_SECOND) }
   if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(head, left))
   if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
-  if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), budget))
+  if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), left, budget))
   if (isVideo(head)) return found(false, movieSeconds(reader()))
   return found(true, frameSeconds(reader(), left, budget))
 }
@@ -61,7 +61,7 @@ function behindTags(pieces: Iterable<Buffer>): number {
   let at = 0
   for (let tags = 0; tags < MAX_TAGS; tags++) {
     const head = reader.take(TAG_HEAD)
-    if (head.length < TAG_HEAD || head.toString('latin1', 0, 3) !== 'ID3') break
+    if (!isTag(head)) break
     const length = [6, 7, 8, 9].reduce((sum, byte) => (sum << 7) | (head[byte]! & 0x7f), 0)
     const footer = head[5]! & FOOTER ? TAG_HEAD : 0
     at += TAG_HEAD + length + footer
@@ -69,6 +69,14 @@ function behindTags(pieces: Iterable<Buffer>): number {
   }
   return at
 }
+
+/** Decoders take others for audio: the version is no 255, and the bytes of the size have seven bits. */
+const isTag = (head: Buffer): boolean =>
+  head.length === TAG_HEAD &&
+  head.toString('latin1', 0, 3) === 'ID3' &&
+  head[3] !== 0xff &&
+  head[4] !== 0xff &&
+  head.subarray(6).every(byte => byte < 0x80)
 
 /** All behind the head of the first data: its length is unknown in a streamed file, and other data may follow it. */
 function wavSeconds(head: Buffer, size: number): number | undefined {

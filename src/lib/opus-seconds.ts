@@ -6,6 +6,9 @@ const PAGE_HEAD = 27
 const FULL = 255
 /** The first packets of a stream, which are no audio. */
 const HEADERS = 2
+const CONTINUED = 1
+/** Steps of a page, of a stream, and of a segment. */
+const STEPS = { page: 4, stream: 64, segment: 1 / 4 }
 
 /** One logical stream. */
 interface Stream {
@@ -16,25 +19,35 @@ interface Stream {
 }
 
 /**
- * Seconds of all packets of all streams, which decoders play, whatever its pages say. Undefined for another codec, for
- * what is not made of pages, and for more pages and packets than `budget` has steps.
+ * Seconds of all packets of all streams in `size` bytes, which decoders play, whatever its pages say. Undefined for another
+ * codec, for what is not made of pages, for pages within a page, which are played where it is broken, and for more pages
+ * and packets than `budget` has steps.
  */
-export function opusSeconds(reader: ByteReader, budget: { steps: number }): number | undefined {
+export function opusSeconds(reader: ByteReader, size: number, budget: { steps: number }): number | undefined {
+  let left = size
   const streams = new Map<number, Stream>()
   while (budget.steps > 0) {
     const head = reader.take(PAGE_HEAD)
-    if (head.length === 0) return [...streams.values()].reduce((sum, { seconds }) => sum + seconds, 0)
+    if (head.length === 0) {
+      const seconds = [...streams.values()].reduce((sum, stream) => sum + stream.seconds, 0)
+      return left === 0 ? seconds : undefined
+    }
     if (head.length < PAGE_HEAD || head.toString('latin1', 0, 4) !== 'OggS') return undefined
     const lacing = reader.take(head[26]!)
     const body = reader.take(lacing.reduce((sum, length) => sum + length, 0))
+    left -= PAGE_HEAD + lacing.length + body.length
+    if (Buffer.concat([head.subarray(1), lacing, body]).includes('OggS')) return undefined
     const serial = head.readUInt32LE(14)
     let stream = streams.get(serial)
     if (!stream) {
       if (body.toString('latin1', 0, 8) !== 'OpusHead') return undefined
       stream = { packets: 0, seconds: 0, begins: true }
       streams.set(serial, stream)
+      budget.steps -= STEPS.stream
     }
-    budget.steps -= 1 + lacing.length
+    budget.steps -= STEPS.page + lacing.length * STEPS.segment
+    // What a page before has begun and this one does not go on with is not played.
+    if ((head[5]! & CONTINUED) === 0) stream.begins = true
     count(stream, lacing, body)
   }
   return undefined

@@ -28,12 +28,12 @@ const LARGE = 1
 const MAX_BOXES = 4096
 /** Of the box that describes the tracks: ten hours of the smallest frames. */
 const MAX_MOVIE = 16 * 1024 * 1024
-/** Of a frame of AAC at the highest rate; frames of anything else last longer. */
+/** Of a frame of AAC at the highest rate; those of other codecs last longer. */
 const LEAST_FRAME = 1024 / 96_000
 
 /**
- * The same of a file of any size, by its box `moov` alone; at least as long as its tracks have frames. Undefined where
- * there is none, or it says no length, as in a file of fragments.
+ * The same of a file of any size, by its box `moov` alone; at least as long as the frames of its sound. Undefined where
+ * there is none, or it says no length, and for files of fragments and of compact tables, which may have more.
  */
 export function movieSeconds(reader: ByteReader): number | undefined {
   for (let boxes = 0; boxes < MAX_BOXES; boxes++) {
@@ -45,6 +45,7 @@ export function movieSeconds(reader: ByteReader): number | undefined {
     const size = large ? Number(large.readBigUInt64BE(0)) - 2 * BOX_HEAD : short - BOX_HEAD
     if (head.toString('latin1', 4, 8) === 'moov') {
       const movie = reader.take(short === TO_END ? MAX_MOVIE : Math.min(Math.max(size, 0), MAX_MOVIE))
+      if (movie.includes('mvex') || movie.includes('stz2')) return undefined
       return Math.max(videoSeconds(movie), framesIn(movie) * LEAST_FRAME) || undefined
     }
     if (size < 0 || !reader.skip(size)) return undefined
@@ -52,11 +53,18 @@ export function movieSeconds(reader: ByteReader): number | undefined {
   return undefined
 }
 
-/** Of the longest track (ISO 14496-12 section 8.7.3.2): behind the name stand version, flags, one size of all, and the count. */
+/**
+ * Of the longest track of sound (ISO 14496-12 sections 8.4.3 and 8.7.3.2): behind the name stand version and flags, one size
+ * of all frames, and their count. Samples of one size are not compressed, and short.
+ */
 function framesIn(movie: Buffer): number {
   let most = 0
   for (let at = movie.indexOf('stsz'), places = 0; at >= 0 && places < MAX_PLACES; places++) {
-    if (at + 16 <= movie.length) most = Math.max(most, movie.readUInt32BE(at + 12))
+    const handler = movie.lastIndexOf('hdlr', at)
+    const isSound = handler >= 0 && movie.toString('latin1', handler + 12, handler + 16) === 'soun'
+    if (isSound && at + 16 <= movie.length && movie.readUInt32BE(at + 8) === 0) {
+      most = Math.max(most, movie.readUInt32BE(at + 12))
+    }
     at = movie.indexOf('stsz', at + 4)
   }
   return most

@@ -32,14 +32,15 @@ const tag = (bytes: number, flags = 0) => {
   const head = Buffer.from([0x49, 0x44, 0x33, 4, 0, flags, 0, (bytes >> 14) & 127, (bytes >> 7) & 127, bytes & 127])
   return Buffer.concat([head, Buffer.alloc(bytes, 'OggS'), Buffer.alloc(flags ? 10 : 0)])
 }
-/** An Ogg page of packets; the last one goes on where `open`. */
-const page = (serial: number, packets: readonly Buffer[], open = false) => {
+/** An Ogg page of packets; the last one goes on where `open`, and the first one began before where `continued`. */
+const page = (serial: number, packets: readonly Buffer[], open = false, continued = false) => {
   const lacing = packets.flatMap((packet, at) => {
     const full = Array.from({ length: Math.floor(packet.length / 255) }, () => 255)
     return open && at === packets.length - 1 ? full : [...full, packet.length % 255]
   })
   const head = Buffer.alloc(27)
   head.write('OggS')
+  head[5] = Number(continued)
   head.writeUInt32LE(serial, 14)
   head[26] = lacing.length
   return Buffer.concat([head, Buffer.from(lacing), ...packets])
@@ -78,13 +79,25 @@ t.test('frames and packets are counted, whatever stands around them', async t =>
     ['Opus of hybrid and CELT frames', [...opus(1), page(1, [silence(0x60), silence(0x68), silence(0x80)])], 0.0325],
     [
       'Opus in a packet of two pages',
-      [...opus(1), page(1, [silence(0x08, 510)], true), page(1, [silence(0xff, 10)])],
+      [...opus(1), page(1, [silence(0x08, 510)], true), page(1, [silence(0xff, 10)], false, true)],
       0.02,
+    ],
+    [
+      'Opus in a packet that no page goes on with',
+      [...opus(1), page(1, [silence(0x80, 510)], true), page(1, [silence(0x08)])],
+      0.0225,
+    ],
+    [
+      'Opus in pages within a page',
+      [...opus(1), page(1, [Buffer.concat([silence(0x80), page(1, [silence(0x08)])])])],
+      undefined,
     ],
     ['Opus that is cut in a page', [...opus(1), page(1, [silence(0x08, 200)]).subarray(0, 100)], 0.02],
     ['Opus with other bytes behind it', [...opus(1), page(1, [silence(0x08)]), Buffer.from('x')], undefined],
     ['Opus behind a tag', [tag(300), ...opus(1), page(1, [silence(0x08)])], 0.02],
     ['Vorbis', [page(1, [Buffer.from('\x01vorbis and the rest')])], undefined],
+    ['MP3 behind what is no tag', [Buffer.from('ID3\x04\0\0\0\0\x80\x05', 'latin1'), ...of(100, slow)], undefined],
+    ['MP3 behind a tag of no version', [Buffer.from('ID3\xff\0\0\0\0\0\x05', 'latin1'), ...of(100, slow)], undefined],
     ['a tag alone', [tag(300)], undefined],
     ['a tag that is cut', [tag(300).subarray(0, 90)], undefined],
     ['nothing', [], undefined],
@@ -112,6 +125,15 @@ t.test('an MP4 file is as long as its box says, wherever it stands, and as its f
   }
   const many = Buffer.from(silenced)
   many.writeUInt32BE(96_000, many.indexOf('stsz') + 12)
+  const sound = (file: Buffer) => {
+    const bytes = Buffer.from(file)
+    bytes.write('soun', bytes.indexOf('hdlr') + 12)
+    return bytes
+  }
+  const plain = sound(movie)
+  plain.writeUInt32BE(2, plain.indexOf('stsz') + 8)
+  plain.writeUInt32BE(30 * 48_000, plain.indexOf('stsz') + 12)
+  const with4 = (name: string, other: string) => Buffer.from(movie.toString('latin1').replace(name, other), 'latin1')
   const moov = movie.indexOf('moov') - 4
   const first = movie.readUInt32BE(0)
   const [type, media, about] = [movie.subarray(0, first), movie.subarray(first, moov), movie.subarray(moov)]
@@ -122,7 +144,10 @@ t.test('an MP4 file is as long as its box says, wherever it stands, and as its f
     ['its box first', Buffer.concat([type, about, media]), 30],
     ['behind a large box', Buffer.concat([type, size(100_000), about]), 30],
     ['a box that goes to the end', Buffer.concat([type, media, endless]), 30],
-    ['a head that says less than its frames come to', many, 1024],
+    ['a head that says less than its sound comes to', sound(many), 1024],
+    ['sound that is not compressed', plain, 30],
+    ['a file of fragments', with4('vmhd', 'mvex'), undefined],
+    ['a table that is compact', with4('stsc', 'stz2'), undefined],
     ['a file without the box', Buffer.concat([type, media]), undefined],
     ['a file that is cut in a box', movie.subarray(0, 100), undefined],
     [
@@ -167,16 +192,14 @@ t.test('what is looked at of one request is bounded', async t => {
   const budget = { steps: 500 }
   t.equal(near(audioLength(file, budget)!.seconds), near((500 * 1152) / 44_100 + (500 * 417) / 1000))
   t.equal(audioLength(file, budget), undefined, 'nothing is left')
-  const packets = {
-    pieces: [
-      ...opus(1),
-      page(
-        1,
-        Array.from({ length: 200 }, () => silence(0x08)),
-      ),
-    ],
-    size: 1000,
-  }
+  const pieces = [
+    ...opus(1),
+    page(
+      1,
+      Array.from({ length: 200 }, () => silence(0x08)),
+    ),
+  ]
+  const packets = { pieces, size: Buffer.concat(pieces).length }
   t.equal(audioLength(packets, { steps: 100 }), undefined)
   t.ok(audioLength(packets, { steps: 1000 }))
 })

@@ -54,8 +54,9 @@ export const chat: Operation<'chat'> = {
     return Object.assign(usage, output.includes('text') ? { output_images: n } : imageUsage({ n, quality }, mapping))
   },
   unmeasured({ messages }) {
-    const { unmeasuredTokens } = mediaOf(messages)
-    return unmeasuredTokens ? { prompt: unmeasuredTokens } : undefined
+    const { unmeasuredTokens = 0, unmeasuredAudio = 0 } = mediaOf(messages)
+    const prompt = unmeasuredTokens + unmeasuredAudio
+    return prompt === 0 ? undefined : { prompt, ...(unmeasuredAudio > 0 && { input_audio: unmeasuredAudio }) }
   },
   loops: ({ web_search, tools }) =>
     web_search === true || tools?.some(({ type }) => type === 'web_search' || type === 'tool_search') === true,

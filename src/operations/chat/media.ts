@@ -15,6 +15,8 @@ const AUDIO_TOKENS_PER_SECOND = 32
 /** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
 const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
+/** Of silence. */
+const LEAST_BYTES_PER_SECOND = 25
 const FILE_BYTES_PER_TOKEN = 16
 const TEXT_BYTES_PER_TOKEN = 4
 /** Of audio, and of a video, at an address: a quarter of an hour. */
@@ -51,6 +53,7 @@ function mediaIn(messages: ChatRequest['messages']): Media {
   let fileTokens = 0
   let pages = 0
   let unmeasuredTokens = 0
+  let unmeasuredAudio = 0
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue
     for (const part of content) {
@@ -58,7 +61,7 @@ function mediaIn(messages: ChatRequest['messages']): Media {
       else if (part.type === 'input_audio') {
         const audio = audioTokensOf(part.input_audio, budget)
         audioTokens += audio.tokens
-        unmeasuredTokens += audio.unmeasured
+        unmeasuredAudio += audio.unmeasured
       } else if (part.type === 'file') {
         const type = typeOf(part.file.file_data)
         if (type.startsWith('image/')) images.push(sizeOf(part.file.file_data!, budget))
@@ -73,7 +76,7 @@ function mediaIn(messages: ChatRequest['messages']): Media {
   }
   return images.length + audioTokens + fileTokens === 0
     ? nothing
-    : { images, audioTokens, fileTokens, pages, unmeasuredTokens }
+    : { images, audioTokens, fileTokens, pages, unmeasuredTokens, unmeasuredAudio }
 }
 
 /** The media type of a data URL, as wires read it; '' for anything else. */
@@ -116,22 +119,24 @@ type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 
 function audioTokensOf(audio: Audio, budget: Budget): ContentTokens {
   if (isAddress(audio.data)) return likely(AUDIO_TOKENS)
-  const { seconds, isMeasured } = secondsOf(audio, budget)
+  const { seconds, most } = secondsOf(audio, budget)
   const tokens = Math.ceil(seconds * AUDIO_TOKENS_PER_SECOND)
-  return isMeasured ? known(tokens) : likely(tokens)
+  const unmeasured = Math.min(UNMEASURED_TOKENS, Math.ceil(most * AUDIO_TOKENS_PER_SECOND) - tokens)
+  return { tokens, unmeasured }
 }
 
-/** Its first bytes say what it is; the format that the client names counts where they do not. */
-function secondsOf({ data: given, format }: Audio, budget: Budget): { seconds: number; isMeasured: boolean } {
+/** Its first bytes say what it is; the format that the client names counts where they do not. `most`: it is no longer. */
+function secondsOf({ data: given, format }: Audio, budget: Budget): { seconds: number; most: number } {
   const data = base64Of(given)
   const size = bytesOf(data)
   const isRead = budget.heads-- > 0
   const length = isRead ? audioLength(new Base64File(data, size), budget) : undefined
-  if (length?.counted) return { seconds: length.seconds, isMeasured: true }
+  if (length?.counted) return { seconds: length.seconds, most: length.seconds }
   const isPlain = PLAIN.has(format) && isRead && !audioType(headOf(data, AUDIO_HEAD))
   const bySize = size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
   // A head may say less than its samples come to.
-  return { seconds: Math.max(length?.seconds ?? 0, bySize), isMeasured: isPlain || length !== undefined }
+  const seconds = Math.max(length?.seconds ?? 0, bySize)
+  return { seconds, most: isPlain || length ? seconds : size / LEAST_BYTES_PER_SECOND }
 }
 const PLAIN = new Set(['wav', 'aiff', 'pcm'])
 

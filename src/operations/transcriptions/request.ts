@@ -108,14 +108,19 @@ export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_form
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600
+/** Of silence. */
+const LEAST_BYTES_PER_SECOND = 25
 /** Of the longest that providers take. */
 const MOST_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
 /** By how much the audio may be longer, where the request does not say its length. */
-export const unmeasuredSeconds = (request: Readonly<TranscriptionRequest>): number =>
-  request.seconds === undefined ? Math.max(0, MOST_SECONDS - likelySeconds(request)) : 0
+export function unmeasuredSeconds(request: Readonly<TranscriptionRequest>): number {
+  if (request.seconds !== undefined) return 0
+  const most = request.file ? Math.min(MOST_SECONDS, request.file.size / LEAST_BYTES_PER_SECOND) : MOST_SECONDS
+  return Math.max(0, most - likelySeconds(request))
+}
 
 declare module '../../core/ops.ts' {
   interface Ops {
