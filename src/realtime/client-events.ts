@@ -112,9 +112,14 @@ export class ClientEvents {
    */
   committed(): { readonly isByClient: boolean; readonly seconds: number } {
     const [oldest] = this.#commits
-    if (oldest === undefined) return { isByClient: false, seconds: this.#conversation.committed() }
+    if (oldest === undefined) return { isByClient: false, seconds: this.#conversation.committedByProvider() }
     this.#commits.delete(oldest[0])
     return { isByClient: true, seconds: oldest[1] }
+  }
+
+  /** The provider has cleared its buffer. */
+  cleared(): void {
+    this.#conversation.cleared()
   }
 
   /** Takes a commit that the provider refused, by default the oldest, as answered: its audio is in the buffer again. */
@@ -158,7 +163,7 @@ export class ClientEvents {
         this.#conversation.appended(event.audio)
         break
       case 'input_audio_buffer.clear':
-        this.#conversation.cleared()
+        this.#conversation.clear()
         break
       case 'input_audio_buffer.commit':
         return this.#commit(event)

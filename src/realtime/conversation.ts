@@ -10,6 +10,9 @@ const OUTPUT_TOKENS_PER_SECOND = 21
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
 
+/** Clearings that wait for their answers; later ones count with the last. */
+const MAX_CLEARING = 256
+
 /** Bytes of a text in base64. */
 const decodedBytes = (base64: unknown): number => (typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0)
 
@@ -31,6 +34,8 @@ export class Conversation {
   #images = 0
   /** Seconds of audio in the input buffer. */
   #buffered = 0
+  /** The same of what was cleared, each until its provider has done so: it may commit it before. */
+  readonly #clearing: number[] = []
   readonly #most: number
   readonly #tokensOfImage: number
   /** Bytes of a second of the audio that comes. */
@@ -67,14 +72,34 @@ export class Conversation {
     this.#buffered += decodedBytes(base64) / this.inputRate
   }
 
-  cleared(): void {
+  /** The client clears the buffer. */
+  clear(): void {
+    if (this.#clearing.length < MAX_CLEARING) this.#clearing.push(this.#buffered)
+    else this.#clearing[MAX_CLEARING - 1]! += this.#buffered
     this.#buffered = 0
+  }
+
+  /** Its provider has done so. */
+  cleared(): void {
+    this.#clearing.shift()
   }
 
   /** Makes one item of the audio in the buffer; returns its seconds. */
   committed(): number {
     const seconds = this.#buffered
     this.#buffered = 0
+    return this.#item(seconds)
+  }
+
+  /** The same of a commit by the provider, which comes before a clearing that it has not answered. */
+  committedByProvider(): number {
+    const [first] = this.#clearing
+    if (first === undefined) return this.committed()
+    this.#clearing[0] = 0
+    return this.#item(first)
+  }
+
+  #item(seconds: number): number {
     this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
     return seconds
   }

@@ -85,6 +85,9 @@ export class ProviderEvents {
       case 'input_audio_buffer.committed':
         await this.#audioCommitted(event, text)
         return undefined
+      case 'input_audio_buffer.cleared':
+        this.#events.cleared()
+        return text
       case 'conversation.item.input_audio_transcription.completed':
         return this.#transcriptCompleted(event, text)
       case 'conversation.item.input_audio_transcription.failed':

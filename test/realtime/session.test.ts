@@ -258,6 +258,26 @@ t.test(
   },
 )
 
+t.test('what a provider commits before it clears the buffer is what was in it', async t => {
+  const { client, provider, charges } = await opened({ transcribes: true })
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  client.message({ type: 'input_audio_buffer.clear' })
+  client.message({ type: 'input_audio_buffer.append', audio: second })
+  await settle()
+  const held = async (item_id: string) => {
+    const before = charges.held
+    provider.message({ type: 'input_audio_buffer.committed', item_id })
+    await settle()
+    return charges.held - before
+  }
+  t.equal(await held('i1'), 14)
+  t.equal(await held('i2'), 0, 'once')
+  provider.message({ type: 'input_audio_buffer.cleared' })
+  await settle()
+  t.equal(client.types().at(-1), 'input_audio_buffer.cleared')
+  t.equal(await held('i3'), 14, 'and then what came behind')
+})
+
 t.test('a response is held for by the dearest settings that its provider may have', async t => {
   const cheap = { output_modalities: ['text'], max_output_tokens: 1, audio: { output: { speed: 99 } } }
   const { client, provider, charges, lastUpdate } = await opened()
