@@ -137,7 +137,8 @@ class HeldPart implements PartHold {
     // What was held for is not free where its report has no price: a transcript by the hour that is reported in tokens.
     const estimated = part.estimated || (cost === undefined && amount > 0n)
     // An estimate of what was not reported never costs more than was held.
-    const charged = estimated && (cost === undefined || cost > amount) ? amount : (cost ?? null)
+    const isCapped = estimated && (cost === undefined ? amount > 0n : cost > amount)
+    const charged = isCapped ? amount : (cost ?? null)
     await keep(this.#rowOf({ ...part, estimated }, charged), this.#hold, true, this.#services)
     const { provider, model } = labelsOf(mapping)
     for (const [kind, count] of Object.entries(part.usage)) metrics.tokens(provider, model, kind, count)
