@@ -8,7 +8,7 @@ import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import type { CachedReply } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { exceeds, hashInSteps } from '../core/stringify-steps.ts'
+import { exceeds, hashInSteps, weigh } from '../core/stringify-steps.ts'
 import { inTurns } from '../lib/in-turns.ts'
 import { isHealed } from './healing/index.ts'
 
@@ -91,8 +91,7 @@ function sorted(request: object = {}): [string, unknown][] {
 function replay(ex: Exchange, hit: CachedReply, memory: MemoryBudget): Reply {
   const { events } = hit
   const lease = memory.lease(ex.tenant)
-  if (!lease.grow(events.reduce((sum, event) => sum + BYTES_OF_CHARACTER * lengthOf(event), 0)))
-    throw errors.overloaded()
+  if (!lease.grow(BYTES_OF_CHARACTER * weigh(events))) throw errors.overloaded()
   ex.cached = hit
   ex.requestedModel = hit.requestedModel
   ex.requestedProvider = hit.requestedProvider

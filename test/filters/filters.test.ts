@@ -446,7 +446,7 @@ t.test('a replay takes memory until its client has taken it, a piece of a stream
   const lengths: number[] = []
   let said = ''
   for await (const batch of (await replay(true)).events) {
-    t.equal(budget.used, 2 * long.length)
+    t.ok(budget.used >= 2 * long.length)
     const piece = batch.flatMap(event => (event.type === 'text' ? event.text : [])).join('')
     lengths.push(piece.length)
     said += piece
