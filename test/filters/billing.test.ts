@@ -11,8 +11,10 @@ import { parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
 import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
 import type { RequestPart, Target } from '../../src/core/translator.ts'
+import type { Usage } from '../../src/core/usage.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
+import { admitSession } from '../../src/filters/billing/session-charges.ts'
 import { sourceOf } from '../../src/filters/source.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
@@ -447,6 +449,35 @@ t.test('images of a stream grow its hold, as text does', async t => {
     const { got, ex } = await bill(all, { ...given, purse: { left } })
     t.equal(got.filter(({ type }) => type === 'image').length, images)
     t.equal(ex.stoppedBy, images < 3 ? 'credit' : undefined)
+  }
+})
+
+t.test('a part of a session whose report has no price costs what was held for it', async t => {
+  const settled: [cost: bigint | null, estimated: boolean][] = []
+  const hour = flat({ input_audio_hour: '0.36' })
+  const rows: [says: string, price: typeof hour, held: Usage, used: Usage, expected: (typeof settled)[number]][] = [
+    ['its own', hour, { input_audio_hour: 1 }, { input_audio_hour: 0.5 }, [180_000_000n, false]],
+    ['tokens of one by the hour', hour, { input_audio_hour: 1 }, { prompt: 10, completion: 5 }, [360_000_000n, true]],
+    ['nothing was held for', hour, {}, { prompt: 10, completion: 5 }, [null, false]],
+  ]
+  for (const [says, price, held, used, expected] of rows) {
+    const to = target({ mapping: { price } })
+    const services = {
+      now: () => 5000,
+      realtimeSecrets: { live: async () => principal },
+      ledger: {
+        hold: async ({ amount }: HoldRequest) => ({ id: 'h', orgId: 'org-1', amount, funds: 'credits', budgets: null }),
+        void: async () => undefined,
+        settle: async (_: Hold, { cost, estimated }: RequestRow) => void settled.push([cost, estimated]),
+      },
+      metrics: { tokens: () => undefined, cost: () => undefined, unpriced: () => undefined },
+    }
+    const ex = exchange({ request, target: { ...to, price }, principal, snapshot: { realtime: { session: 1000 } } })
+    const done = async (): Promise<Reply> => ({ status: 101, headers: [], events: eventsOf() })
+    await admitSession(ex, 0n, services as unknown as Services, done)
+    const part = await ex.charges!.hold(held)
+    await part.settle({ id: 'transcript:a', usage: used, estimated: false, outcome: 'ok', at: 0 })
+    t.strictSame(settled.pop(), expected, says)
   }
 })
 
