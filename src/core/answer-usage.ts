@@ -221,8 +221,8 @@ export class AnswerUsage {
     const { prompt, completion } = usage
     const unseen = isOwed && assumed !== 'all' ? this.#unseen : 0
     // What is assumed has them already.
-    const drawn = assumed === 'nothing' ? this.#imageTokens : 0
-    const written = this.#reportedTokens + estimateTokens(this.#unreported) + drawn + unseen
+    const ofImages = assumed === 'nothing' ? this.#imageTokens : 0
+    const written = this.#reportedTokens + estimateTokens(this.#unreported) + ofImages + unseen
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
@@ -234,7 +234,7 @@ export class AnswerUsage {
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
     // Without this all of it would count as images.
     const hasImages = this.#unreportedImages > 0 && usage.completion !== completion
-    if (hasImages) usage.image_output = (usage.image_output ?? 0) + drawn
+    if (hasImages) usage.image_output = (usage.image_output ?? 0) + ofImages
     return true
   }
 
