@@ -169,7 +169,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     // Buffers of what `headers` holds, which undici would keep until the answer has ended.
     Object.assign(controller, { rawHeaders: null })
     if (status < 200) {
-      if (++this.#interim > MAX_INTERIM) this.#fail(errors.invalidAnswer('it sends too many interim answers'))
+      if (++this.#interim > MAX_INTERIM) this.#fail(errors.upstreamTimeout('it sends interim answers only'))
       return
     }
     this.status = status

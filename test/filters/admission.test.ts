@@ -101,16 +101,6 @@ t.test('OB-06 a caller that has waited long enough is refused, with seconds afte
   t.equal(typeof take('a'), 'object')
 })
 
-t.test('an organization alone leaves some of many places to others', async t => {
-  const { held, take } = places(t, { inFlight: 32, queue: 0, share: 0.25 })
-  const flood = Array.from({ length: 30 }, () => take('a') as Permit)
-  t.ok(flood.every(place => typeof place === 'object'))
-  t.equal(take('a'), 529)
-  const other = take('b') as Permit
-  t.type(other, 'object')
-  for (const place of [...flood, other]) held.leave(place)
-})
-
 t.test('OB-07 an organization alone takes all; beside others it takes its share', async t => {
   const { held, take, clock, rules } = places(t, { inFlight: 8, queue: 4, share: 0.25 })
   const flood = Array.from({ length: 8 }, () => take('a') as Permit)

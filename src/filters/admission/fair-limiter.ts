@@ -1,7 +1,6 @@
 /** Places for requests: so many at work, so many waiting for a short time, shared out among organizations. */
 import type { Cancellation } from '../../core/cancel.ts'
 import { errors, type GatewayError } from '../../core/error.ts'
-import { aloneOf } from '../../core/fair-share.ts'
 import { FairSlots } from '../../core/fair-slots.ts'
 import type { Metrics } from '../../core/ports.ts'
 import { timerMs } from '../../lib/timer.ts'
@@ -23,7 +22,7 @@ export interface Permit {
 }
 
 /**
- * An organization alone may take all there is, but for a part of many places. While another one uses them too, each has its share and no more, so that
+ * An organization alone may take all there is. While another one uses them too, each has its share and no more, so that
  * the one that floods refuses itself; and those that wait take turns by organization, not by arrival.
  */
 export class FairLimiter {
@@ -36,7 +35,7 @@ export class FairLimiter {
     metrics: Pick<Metrics, 'inFlight' | 'waiting'>,
     now: () => number = () => performance.now(),
   ) {
-    this.#slots = new FairSlots(inFlight, now, { alone: aloneOf(inFlight), contended: share })
+    this.#slots = new FairSlots(inFlight, now, { alone: 1, contended: share })
     this.#metrics = metrics
   }
 
@@ -46,7 +45,7 @@ export class FairLimiter {
    * already taken stay valid.
    */
   take(tenant: string, rules: FairLimits, signal: Cancellation): Permit | Promise<Permit> {
-    this.#slots.resize(rules.inFlight, rules.share, aloneOf(rules.inFlight))
+    this.#slots.resize(rules.inFlight, rules.share)
     return this.#slots.take(tenant) ? this.#entered(tenant) : this.#wait(tenant, rules, signal)
   }
 
