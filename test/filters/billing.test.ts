@@ -472,7 +472,12 @@ t.test('a part of a session whose report has no price costs what was held for it
       },
       metrics: { tokens: () => undefined, cost: () => undefined, unpriced: () => undefined },
     }
-    const ex = exchange({ request, target: { ...to, price }, principal, snapshot: { realtime: { session: 1000 } } })
+    const ex = exchange({
+      request,
+      target: { ...to, price },
+      principal,
+      snapshot: { realtime: { session: 1000 } as never },
+    })
     const done = async (): Promise<Reply> => ({ status: 101, headers: [], events: eventsOf() })
     await admitSession(ex, 0n, services as unknown as Services, done)
     const part = await ex.charges!.hold(held)
