@@ -1,16 +1,16 @@
 /** Replays earlier complete answers to the same request of the same project, where the project enables it. */
 import { setImmediate } from 'node:timers/promises'
-import { Upload } from '../core/body.ts'
-import { errors } from '../core/error.ts'
-import { type Event, isContent } from '../core/event.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
-import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
-import type { CachedReply } from '../core/ports.ts'
-import { type Infer, s } from '../core/schema.ts'
-import { exceeds, hashInSteps, weigh } from '../core/stringify-steps.ts'
-import { inTurns } from '../lib/in-turns.ts'
-import { isHealed } from './healing/index.ts'
+import { Upload } from '../../core/body.ts'
+import { errors } from '../../core/error.ts'
+import { type Event, isContent } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
+import type { CachedReply } from '../../core/ports.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import { exceeds, hashInSteps, weigh } from '../../core/stringify-steps.ts'
+import { inTurns } from '../../lib/in-turns.ts'
+import { isHealed } from '../healing/index.ts'
 
 const options = s.object({
   /** Larger answers are not kept. */
