@@ -1,16 +1,15 @@
 /** Replays earlier complete answers to the same request of the same project, where the project enables it. */
 import { setImmediate } from 'node:timers/promises'
 import { Upload } from '../../core/body.ts'
-import { errors } from '../../core/error.ts'
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
-import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { exceeds, hashInSteps, weigh } from '../../core/stringify-steps.ts'
+import { exceeds, hashInSteps } from '../../core/stringify-steps.ts'
 import { inTurns } from '../../lib/in-turns.ts'
 import { isHealed } from '../healing/index.ts'
+import { replay } from './replay.ts'
 
 const options = s.object({
   /** Larger answers are not kept. */
@@ -86,81 +85,6 @@ function sorted(request: object = {}): [string, unknown][] {
   const entries = Object.entries(request).filter(([name]) => name !== 'stream')
   return entries.sort(([a], [b]) => (a < b ? -1 : 1))
 }
-
-/** Throws 529 where there is no memory for the entry: the cache may drop it long before its client has taken it. */
-function replay(ex: Exchange, hit: CachedReply, memory: MemoryBudget): Reply {
-  const { events } = hit
-  const lease = memory.lease(ex.tenant)
-  if (!lease.grow(BYTES_OF_CHARACTER * weigh(events))) throw errors.overloaded()
-  ex.cached = hit
-  ex.requestedModel = hit.requestedModel
-  ex.requestedProvider = hit.requestedProvider
-  const batches = ex.streaming ? batchesOf(events) : [events]
-  return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: replayed(batches, lease) }
-}
-
-async function* replayed(batches: Iterable<readonly Event[]>, lease: MemoryLease): AsyncGenerator<readonly Event[]> {
-  try {
-    yield* batches
-  } finally {
-    lease.release()
-  }
-}
-
-const BYTES_OF_CHARACTER = 2
-/** Characters of a piece, and at least of a batch: its client takes one before the next is written. */
-const BATCH = 32 * 1024
-
-/** Characters of what may be long in an event. */
-function lengthOf(event: Event): number {
-  switch (event.type) {
-    case 'text':
-    case 'reasoning':
-    case 'refusal':
-      return event.text.length
-    case 'image':
-      return event.url.length
-    case 'tool':
-      return event.args?.length ?? 0
-    case 'result':
-      return event.bytes?.length ?? 0
-    default:
-      return 0
-  }
-}
-
-/** Long texts come in pieces, as from a provider. */
-function* batchesOf(events: readonly Event[]): Generator<readonly Event[]> {
-  let batch: Event[] = []
-  let length = 0
-  for (const event of events) {
-    for (const piece of piecesOf(event)) {
-      batch.push(piece)
-      length += lengthOf(piece)
-      if (length < BATCH) continue
-      yield batch
-      batch = []
-      length = 0
-    }
-  }
-  if (batch.length > 0) yield batch
-}
-
-function* piecesOf(event: Event): Generator<Event> {
-  if (event.type !== 'text' || event.text.length <= BATCH) {
-    yield event
-    return
-  }
-  const { text } = event
-  for (let at = 0; at < text.length; ) {
-    const end = at + BATCH - (isSplit(text, at + BATCH) ? 1 : 0)
-    yield { ...event, text: text.slice(at, end) }
-    at = end
-  }
-}
-
-/** Whether a character of two units would be cut. */
-const isSplit = (text: string, at: number): boolean => /[\ud800-\udbff]/.test(text.charAt(at - 1))
 
 /**
  * Passes an answer on. When it has ended without failure, calls `keep` with its events in a form that any store can

@@ -1,0 +1,65 @@
+/** A cached answer as its client gets it: within memory, and a piece of a stream at a time. */
+import { errors } from '../../core/error.ts'
+import type { Event } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { Reply } from '../../core/filter.ts'
+import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
+import type { CachedReply } from '../../core/ports.ts'
+import { weigh } from '../../core/stringify-steps.ts'
+
+const BYTES_OF_CHARACTER = 2
+/** Characters of a piece, and at least of a batch: its client takes one before the next is written. */
+const BATCH = 32 * 1024
+
+/** Throws 529 where there is no memory for the entry: the cache may drop it long before its client has taken it. */
+export function replay(ex: Exchange, hit: CachedReply, memory: MemoryBudget): Reply {
+  const { events } = hit
+  const lease = memory.lease(ex.tenant)
+  if (!lease.grow(BYTES_OF_CHARACTER * weigh(events))) throw errors.overloaded()
+  ex.cached = hit
+  ex.requestedModel = hit.requestedModel
+  ex.requestedProvider = hit.requestedProvider
+  const batches = ex.streaming ? batchesOf(events) : [events]
+  return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: replayed(batches, lease) }
+}
+
+async function* replayed(batches: Iterable<readonly Event[]>, lease: MemoryLease): AsyncGenerator<readonly Event[]> {
+  try {
+    yield* batches
+  } finally {
+    lease.release()
+  }
+}
+
+/** Long texts come in pieces, as from a provider. */
+function* batchesOf(events: readonly Event[]): Generator<readonly Event[]> {
+  let batch: Event[] = []
+  let length = 0
+  for (const event of events) {
+    for (const piece of piecesOf(event)) {
+      batch.push(piece)
+      length += weigh(piece)
+      if (length < BATCH) continue
+      yield batch
+      batch = []
+      length = 0
+    }
+  }
+  if (batch.length > 0) yield batch
+}
+
+function* piecesOf(event: Event): Generator<Event> {
+  if (event.type !== 'text' || event.text.length <= BATCH) {
+    yield event
+    return
+  }
+  const { text } = event
+  for (let at = 0; at < text.length; ) {
+    const end = at + BATCH - (isSplit(text, at + BATCH) ? 1 : 0)
+    yield { ...event, text: text.slice(at, end) }
+    at = end
+  }
+}
+
+/** Whether a character of two units would be cut. */
+const isSplit = (text: string, at: number): boolean => /[\ud800-\udbff]/.test(text.charAt(at - 1))
