@@ -76,7 +76,7 @@ export class ClientEvents {
     const { format } = audioOf(own).output
     const outputRate = Math.min(...possible.map(settings => settings.outputRate))
     return {
-      expected: this.#conversation.expected(limit > 0 ? limit : HELD_OUTPUT, audioOutput, own),
+      expected: this.#conversation.expected(limit > 0 ? limit : HELD_OUTPUT, audioOutput, own, this.#inputRate),
       outputRate: format === undefined ? outputRate : bytesPerSecond(format),
       reported: this.#conversation.begin(own),
     }
@@ -99,11 +99,9 @@ export class ClientEvents {
     return this.#commits.size > 0 && this.transcribing !== undefined
   }
 
-  /** The provider has taken the oldest change that waits. */
-  updated(): PendingUpdate | undefined {
-    const update = this.updates.shift()
-    this.apply(this.settings)
-    return update
+  /** Bytes of a second of the audio that the client sends, at least. */
+  get #inputRate(): number {
+    return Math.min(...this.#possible().map(({ inputRate }) => inputRate))
   }
 
   /**
@@ -140,13 +138,8 @@ export class ClientEvents {
       later.before = settings
       settings = { ...settings, ...later.change }
     }
-    this.apply(settings)
-    return update
-  }
-
-  apply(settings: Settings): void {
     this.settings = settings
-    this.#conversation.inputRate = Math.min(...this.#possible().map(({ inputRate }) => inputRate))
+    return update
   }
 
   #outcomeOf(event: RealtimeEvent): Outcome {
@@ -157,10 +150,10 @@ export class ClientEvents {
       case 'response.create':
         return this.#response(event)
       case 'conversation.item.create':
-        this.#conversation.item(event.item)
+        this.#conversation.item(event.item, this.#inputRate)
         break
       case 'input_audio_buffer.append':
-        this.#conversation.appended(event.audio)
+        this.#conversation.appended(event.audio, this.#inputRate)
         break
       case 'input_audio_buffer.clear':
         this.#conversation.clear()
@@ -186,7 +179,7 @@ export class ClientEvents {
     const { session, change } = changed(wanted, this.settings, this.#context)
     const eventId = this.#idFor(event)
     this.updates.push({ eventId, isOwn: false, change, before: this.settings })
-    this.apply({ ...this.settings, ...change })
+    this.settings = { ...this.settings, ...change }
     this.#conversation.settings(wanted)
     return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId, session }) }
   }

@@ -38,8 +38,6 @@ export class Conversation {
   readonly #clearing: number[] = []
   readonly #most: number
   readonly #tokensOfImage: number
-  /** Bytes of a second of the audio that comes. */
-  inputRate = PCM_BYTES_PER_SECOND
 
   /** `contextLength`: no prompt is longer. `imageTokens`: an image counts as the largest. */
   constructor(contextLength: number | undefined, imageTokens?: ImageTokens) {
@@ -52,7 +50,8 @@ export class Conversation {
     this.#text += settingsTokens(settings)
   }
 
-  item(item: unknown): void {
+  /** `rate`: bytes of a second of its audio. */
+  item(item: unknown, rate: number): void {
     if (!isObject(item)) return
     for (const text of [item.output, item.arguments]) {
       if (typeof text === 'string') this.#text += estimateTokens(text.length)
@@ -60,7 +59,7 @@ export class Conversation {
     for (const part of listIn(item.content)) {
       if (!isObject(part)) continue
       if (part.type === 'input_image') this.#images += this.#tokensOfImage
-      const seconds = decodedBytes(part.audio) / this.inputRate
+      const seconds = decodedBytes(part.audio) / rate
       this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
       for (const text of [part.text, part.transcript]) {
         if (typeof text === 'string') this.#text += estimateTokens(text.length)
@@ -68,8 +67,9 @@ export class Conversation {
     }
   }
 
-  appended(base64: unknown): void {
-    this.#buffered += decodedBytes(base64) / this.inputRate
+  /** `rate`: bytes of a second of it. */
+  appended(base64: unknown, rate: number): void {
+    this.#buffered += decodedBytes(base64) / rate
   }
 
   /** The client clears the buffer. */
@@ -133,12 +133,11 @@ export class Conversation {
     }
   }
 
-  /** Of a response with so many tokens, all of which may be audio where `hasAudio`, and with these settings of its own. */
-  expected(output: number, hasAudio: boolean, own: Readonly<Json>): Usage {
+  /** Of a response with so many tokens, all of which may be audio where `hasAudio`, and with these settings of its own; `rate` is of its own input. */
+  expected(output: number, hasAudio: boolean, own: Readonly<Json>, rate: number): Usage {
     const extra = new Conversation(undefined)
-    extra.inputRate = this.inputRate
     extra.settings(own)
-    for (const item of listIn(own.input)) extra.item(item)
+    for (const item of listIn(own.input)) extra.item(item, rate)
     const audio = this.#audio + extra.#audio
     const images = this.#images + extra.#images
     const prompt = Math.min(this.#most, this.#text + extra.#text + audio + images)

@@ -81,7 +81,7 @@ export class ProviderEvents {
       case 'rate_limits.updated':
         return undefined
       case 'session.updated':
-        return this.#events.updated()?.isOwn ? undefined : this.#shown(event, text)
+        return this.#events.updates.shift()?.isOwn ? undefined : this.#shown(event, text)
       case 'input_audio_buffer.committed':
         await this.#audioCommitted(event, text)
         return undefined

@@ -83,7 +83,6 @@ export class Session {
     const opened = isObject(created.session) ? created.session : {}
     const { session, settings } = first
     this.#events = new ClientEvents(context, conversation, settings)
-    this.#events.apply(settings)
     conversation.settings(opened)
     conversation.settings(session)
     this.#responses = new Responses({ charges, form: context.form, now, most: limits.spend })
