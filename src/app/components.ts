@@ -207,7 +207,7 @@ export function listenerOf({ file: { server }, services, manager }: Components):
   const { memory, load, metrics, log } = services
   return new Listener({
     listen: server.listen ?? DEFAULT_LISTEN,
-    timeouts: {
+    limits: {
       heartbeat: server.heartbeat,
       hold: server.hold,
       request: server.request_timeout,

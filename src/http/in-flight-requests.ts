@@ -5,15 +5,15 @@ import type { Exchange } from '../core/exchange.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { ServedSink } from './sink.ts'
 
-/** Milliseconds, but for `minRate`. */
-export interface StreamTimeouts {
+/** What bounds requests in flight: times in milliseconds, the rate in bytes a second. */
+export interface RequestLimits {
   /** A stream that says nothing for so long says a heartbeat; 0 for none. */
   readonly heartbeat: number
   /** A stream whose provider has sent no content for so long is begun all the same. */
   readonly hold: number
   /** For the whole of a request's body. */
   readonly request: number
-  /** Bytes a second at which a body must come. */
+  /** At which a body must come, and what waits for a client be taken. */
   readonly minRate: number
 }
 
@@ -37,15 +37,15 @@ const MAX_TICK_MS = 1000
  */
 export class InFlightRequests {
   readonly list: InFlightRequest[] = []
-  readonly timeouts: StreamTimeouts
+  readonly limits: RequestLimits
   readonly #timer: NodeJS.Timeout
   readonly #ticksOfSilence: number
 
   /** `onTick` is called with every look at the requests. */
-  constructor(timeouts: StreamTimeouts, onTick: () => void) {
-    this.timeouts = timeouts
-    const heartbeat = timeouts.heartbeat || Number.POSITIVE_INFINITY
-    const shortest = Math.min(heartbeat, timeouts.hold, timeouts.request)
+  constructor(limits: RequestLimits, onTick: () => void) {
+    this.limits = limits
+    const heartbeat = limits.heartbeat || Number.POSITIVE_INFINITY
+    const shortest = Math.min(heartbeat, limits.hold, limits.request)
     const tickMs = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS))
     this.#ticksOfSilence = Math.ceil(heartbeat / tickMs)
     this.#timer = setInterval(() => {
@@ -80,14 +80,14 @@ export class InFlightRequests {
 
   #look(): void {
     const now = performance.now()
-    const { request, minRate } = this.timeouts
+    const { request, minRate, hold } = this.limits
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, request, minRate)
       sink.check(now)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
-      else if (now - ex.timings.read >= this.timeouts.hold) {
+      else if (now - ex.timings.read >= hold) {
         ex.status = 200
         sink.begin(heartbeat.contentType, ex.replyHeaders, heartbeat.text)
       }

@@ -1,6 +1,7 @@
-/** How fast bytes come, or go: a client that is slower than this is cut off. */
-
-/** Times are in milliseconds. Bytes must move fast enough in each window (docs/contract.md#shares); a faster begin earns no rest. */
+/**
+ * How fast a body comes: enough bytes must come in each window (docs/contract.md#shares); a faster begin earns no rest.
+ * Times are in milliseconds.
+ */
 export class RateWindow {
   readonly #windowMs: number
   #since: number
@@ -15,7 +16,7 @@ export class RateWindow {
     this.#bytes += bytes
   }
 
-  /** Whether less than `minRate`, in bytes a second, has moved in the window that ends now; a new one begins where it ends. */
+  /** Whether less than `minRate`, in bytes a second, has come in the window that ends now; a new one begins where it ends. */
   isSlow(now: number, minRate: number): boolean {
     const ms = now - this.#since
     if (ms < this.#windowMs) return false

@@ -17,7 +17,7 @@ import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest } from './edge.ts'
 import { pathOf, permit, refuse } from './error-answer.ts'
-import { InFlightRequests, type StreamTimeouts } from './in-flight-requests.ts'
+import { InFlightRequests, type RequestLimits } from './in-flight-requests.ts'
 import { HttpSink, type ServedSink } from './sink.ts'
 import { ignoreUpgrade, type UpgradeRequest, UpgradeSink } from './upgrade.ts'
 import { asksForMessages, isHandshake } from './web-socket.ts'
@@ -36,7 +36,7 @@ const USUAL_METHODS = ['GET', 'HEAD', 'POST']
 interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string
-  readonly timeouts: StreamTimeouts
+  readonly limits: RequestLimits
   /** Time limit for the head of a request, in milliseconds. */
   readonly headerTimeout: number
   /** Time without progress after which a client that does not read its answer is cut off, in milliseconds. */
@@ -72,15 +72,15 @@ export class Listener {
     this.#options.log.error({ filter, err }, 'filter finish failed')
 
   constructor(options: ListenerOptions) {
-    const { headerTimeout, timeouts, maxConnections } = options
+    const { headerTimeout, limits, maxConnections } = options
     this.#options = options
-    this.#requests = new InFlightRequests(timeouts, () => this.#connections.adapt(options.load.memory()))
+    this.#requests = new InFlightRequests(limits, () => this.#connections.adapt(options.load.memory()))
     this.#connections = new Connections(maxConnections, socket => this.#closed(socket))
     this.#cors = new Cors(options.origins)
     this.#server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: headerTimeout,
-      requestTimeout: Math.max(headerTimeout, timeouts.request + SPARE_MS),
+      requestTimeout: Math.max(headerTimeout, limits.request + SPARE_MS),
       connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
       keepAliveTimeout: KEEP_ALIVE_MS,
       highWaterMark: HIGH_WATER,
@@ -209,7 +209,7 @@ export class Listener {
   /** `isLast`: the connection may carry no more requests. */
   #begin(req: IncomingMessage, res: ServerResponse, isLast: boolean): void {
     const last = isLast || this.#draining || this.#connections.areLast
-    const { current, memory, writeStall, timeouts } = this.#options
+    const { current, memory, writeStall, limits } = this.#options
     const snapshot = current()
     const path = pathOf(req)
     let match: ReturnType<Snapshot['match']>
@@ -259,7 +259,7 @@ export class Listener {
       requestId: ex.id,
       last,
       stallMs: writeStall,
-      minRate: timeouts.minRate,
+      minRate: limits.minRate,
       fixed,
       guard: unread,
     })

@@ -6,6 +6,7 @@ import type { Sink } from '../core/pump.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
+import { ResponseRate } from './response-rate.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
@@ -66,11 +67,8 @@ export class HttpSink implements ServedSink {
   readonly #fixed: readonly string[]
   readonly #stallMs: number
   readonly #minRate: number
-  /** Milliseconds by which the client may still be late. */
-  #patience: number
-  /** Since when something waits, and in how many milliseconds a client that is not too slow takes it. */
-  #waitsSince = 0
-  #takesMs = 0
+  /** Undefined until something has to wait, which most answers do not. */
+  #rate: ResponseRate | undefined
   /** Ticks since something was said. */
   #silence = 0
   #wake: (() => void) | undefined
@@ -88,7 +86,6 @@ export class HttpSink implements ServedSink {
     this.#last = last
     this.#stallMs = stallMs
     this.#minRate = minRate
-    this.#patience = stallMs
     this.#guard = guard
   }
 
@@ -145,12 +142,12 @@ export class HttpSink implements ServedSink {
     if (this.#say(chunk) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
       const unbound = this.#bound()
-      this.#waitsSince = performance.now()
-      this.#takesMs = (this.#res.writableLength / this.#minRate) * 1000
+      this.#rate ??= new ResponseRate(this.#minRate, this.#stallMs)
+      const rate = this.#rate
+      rate.begin(this.#res.writableLength, performance.now())
       const go = () => {
         this.#wake = undefined
-        const late = performance.now() - this.#waitsSince - this.#takesMs
-        this.#patience = Math.min(this.#stallMs, this.#patience - late)
+        rate.end(performance.now())
         unbound()
         this.#res.off('drain', go)
         this.#res.off('close', go)
@@ -190,8 +187,8 @@ export class HttpSink implements ServedSink {
   check(now: number): void {
     if (!this.#wake) return
     // Behind another answer it has no socket yet.
-    if (!this.#res.socket) this.#waitsSince = now
-    else if (now - this.#waitsSince > this.#patience + this.#takesMs) this.destroy()
+    if (!this.#res.socket) this.#rate?.postpone(now)
+    else if (this.#rate?.isSlow(now)) this.destroy()
   }
 
   /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */

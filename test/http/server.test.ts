@@ -14,7 +14,7 @@ import { Listener } from '../../src/http/server.ts'
 const bare = () =>
   new Listener({
     listen: '127.0.0.1:0',
-    timeouts: { heartbeat: 15_000, hold: 10_000, request: 60_000, minRate: 4096 },
+    limits: { heartbeat: 15_000, hold: 10_000, request: 60_000, minRate: 4096 },
     headerTimeout: 15_000,
     writeStall: 60_000,
     maxConnections: 10,
