@@ -5,17 +5,13 @@ import {
   errors,
   type GatewayError,
   type Json,
-  MAX_CALL_CHARACTERS,
-  MAX_CALLS,
   seal,
   type Target,
   textIn,
   textKey,
-  tooLongCalls,
   toolArguments,
-  tooManyCalls,
 } from '../../src/plugin.ts'
-import { type CallCount, PartialArgs } from './partial-args.ts'
+import { PartialArgs, type PathCount } from './partial-args.ts'
 import { fromWireName } from './tool-name.ts'
 
 interface OpenCall {
@@ -30,11 +26,11 @@ export class Calls {
   readonly #choice: number
   readonly #target: Target
   readonly #ids = new Set<string>()
-  readonly #ofAnswer: CallCount
+  readonly #ofAnswer: PathCount
   #count = 0
   #open: OpenCall | undefined
 
-  constructor(choice: number, target: Target, ofAnswer: CallCount) {
+  constructor(choice: number, target: Target, ofAnswer: PathCount) {
     this.#choice = choice
     this.#target = target
     this.#ofAnswer = ofAnswer
@@ -75,10 +71,8 @@ export class Calls {
   }
 
   #emit(call: Omit<OpenCall, 'args'>, args: string, answerId: string, out: Event[]): void {
-    // One frame may hold all calls of an answer, whose parts are counted together when it is decoded.
-    if (++this.#ofAnswer.calls > MAX_CALLS) throw tooManyCalls()
-    this.#ofAnswer.characters += args.length
-    if (this.#ofAnswer.characters > MAX_CALL_CHARACTERS) throw tooLongCalls()
+    this.#ofAnswer.begin()
+    this.#ofAnswer.wrote(args)
     const index = this.#count++
     // Ids are usually absent; an id already used by another call would join the two.
     const known = call.id !== undefined && !this.#ids.has(textKey(call.id))

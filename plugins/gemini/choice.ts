@@ -14,7 +14,7 @@ import {
 } from '../../src/plugin.ts'
 import { Calls } from './calls.ts'
 import { Grounding, type TextRoom } from './grounding.ts'
-import type { CallCount } from './partial-args.ts'
+import type { PathCount } from './partial-args.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
 import { studio } from './surface.ts'
 
@@ -65,8 +65,11 @@ export class Choice {
   #kind: Kind | undefined
   #block = -1
 
-  /** `count`: of the answer's calls. `room`: where citations need their places in the text. `native`: the client uses this wire. */
-  constructor(index: number, target: Target, count: CallCount, room: TextRoom | undefined, native: boolean) {
+  /**
+   * `count`: of the answer's calls. `room`: where citations need their places in the text. `native`: the client uses
+   * this wire.
+   */
+  constructor(index: number, target: Target, count: PathCount, room: TextRoom | undefined, native: boolean) {
     this.#said = native ? {} : undefined
     this.#index = index
     this.#target = target

@@ -21,7 +21,7 @@ import { idSuffix } from '../shared/id-suffix.ts'
 import { Choice } from './choice.ts'
 import { errorOf } from './error.ts'
 import type { TextRoom } from './grounding.ts'
-import { CallCount } from './partial-args.ts'
+import { PathCount } from './partial-args.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
@@ -48,7 +48,7 @@ export class GenerateDecoder implements Decoder {
   /** By the provider's index. */
   readonly #choices = new Map<number, Choice>()
   readonly #usage = new UsageMeter()
-  readonly #count = new CallCount()
+  readonly #count = new PathCount()
   #failed = false
   #started = false
   #blocked = false

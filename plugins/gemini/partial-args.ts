@@ -1,14 +1,12 @@
 /** Function call arguments that arrive as values at JSON paths: `$.recipe.items[0].name`. */
 import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
+import { CallCount } from '../shared/call-count.ts'
 
 /** Maximum total length of all lists of an answer; a path beyond it is invalid. */
 const MAX_ITEMS = 65_536
 
-/** What the calls of one answer have come to, of all its candidates. */
-export class CallCount {
-  calls = 0
-  /** Of arguments. */
-  characters = 0
+/** What is counted of the calls of one answer, of all its candidates. */
+export class PathCount extends CallCount {
   /** In lists, including empty ones. */
   places = 0
 }
@@ -19,9 +17,9 @@ type PathSegment = string | number
 export class PartialArgs {
   /** Without a prototype, so that any name is safe. */
   readonly #root: Json = Object.create(null)
-  readonly #count: CallCount
+  readonly #count: PathCount
 
-  constructor(count: CallCount) {
+  constructor(count: PathCount) {
     this.#count = count
   }
 

@@ -43,8 +43,6 @@ type Excess = 'levels' | 'values' | 'names' | 'nameLength'
 export class Count {
   values: number
   names = 0
-  /** Tool calls that have begun. */
-  calls = 0
 
   constructor(values = 0) {
     this.values = values

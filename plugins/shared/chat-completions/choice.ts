@@ -1,6 +1,5 @@
 /** One choice of a growing answer: deltas and whole messages in, events out. */
 import {
-  Count,
   type Event,
   entriesIn,
   type FinishReason,
@@ -10,6 +9,7 @@ import {
   type Target,
   textIn,
 } from '../../../src/plugin.ts'
+import { CallCount } from '../call-count.ts'
 import { ThinkTags } from '../think-tags.ts'
 import { Cited } from './cited.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
@@ -45,7 +45,7 @@ export class Choice {
   #touched = false
 
   /** `count`: counts the values in all calls of the answer. */
-  constructor(index: number, target: Target, count = new Count()) {
+  constructor(index: number, target: Target, count = new CallCount()) {
     this.#index = index
     this.#details = new ReasoningDetails(index, target)
     this.#tools = new ToolCalls(index, count)

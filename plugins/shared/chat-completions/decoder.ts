@@ -1,6 +1,5 @@
 /** Reads answers of the chat completions wire (docs/edge-cases.md#chat-chunks, whose ids stand in comments). */
 import {
-  Count,
   checkEvents,
   type Decoder,
   type Event,
@@ -21,6 +20,7 @@ import {
   upstreamError,
   weigh,
 } from '../../../src/plugin.ts'
+import { CallCount } from '../call-count.ts'
 import { EventTemplate } from '../event-template.ts'
 import { Choice } from './choice.ts'
 import { usageIn } from './usage.ts'
@@ -47,8 +47,7 @@ export class ChatDecoder implements Decoder {
   readonly #target: Target
   /** By the provider's index; sparse. */
   readonly #choices: (Choice | undefined)[] = []
-  /** Counts the values in all calls. */
-  readonly #count = new Count()
+  readonly #count = new CallCount()
   #done = false
   #failed = false
   #started = false

@@ -1,6 +1,5 @@
 /** The tool calls of one choice, assembled from deltas whose numbers, names and quoting vary between providers. */
 import {
-  type Count,
   type Event,
   entriesIn,
   errors,
@@ -8,13 +7,12 @@ import {
   indexIn,
   isObject,
   type Json,
-  MAX_CALLS,
   type ToolEvent,
   textIn,
   textKey,
   toolArguments,
-  tooManyCalls,
 } from '../../../src/plugin.ts'
+import type { CallCount } from '../call-count.ts'
 import { idSuffix } from '../id-suffix.ts'
 import { Arguments } from './arguments.ts'
 
@@ -34,7 +32,7 @@ interface StreamedCall {
   isEmitted: boolean
 }
 
-/** Of a call, in characters. */
+/** What a call takes beside its texts, in characters. */
 const CALL = 128
 
 /** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */
@@ -46,7 +44,7 @@ export class ToolCalls {
   readonly #copies = new Map<string, number>()
   readonly #bySlot = new Map<number, StreamedCall>()
   /** Counts all calls of the answer, and the values in them. */
-  readonly #count: Count
+  readonly #count: CallCount
   /** Calls before this one have been opened. */
   #next = 0
   #opened = 0
@@ -58,7 +56,7 @@ export class ToolCalls {
   #current: StreamedCall | undefined
   #answerId = ''
 
-  constructor(choice: number, count: Count) {
+  constructor(choice: number, count: CallCount) {
     this.#choice = choice
     this.#count = count
   }
@@ -132,8 +130,7 @@ export class ToolCalls {
     const slot = index ?? position ?? this.#calls.at(-1)?.slot ?? 0
     const last = this.#bySlot.get(slot)
     if (last && continues(last, id, part, index !== undefined)) return last
-    // Those of all choices, with or without a name: one frame may begin them all.
-    if (++this.#count.calls > MAX_CALLS) throw tooManyCalls()
+    this.#count.begin()
     this.kept += CALL
     const custom = isCustom(delta)
     const args = new Arguments(custom, this.#count)
