@@ -5,8 +5,8 @@ import { errors } from '../core/error.ts'
 import type { CallbackPoster } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
-import { interimBound } from './fetch-options.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { interimBound } from './interim.ts'
 import { plainConnector } from './paused-answers.ts'
 
 const CONNECT_MS = 5_000

@@ -7,8 +7,9 @@ import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
-import { fetchOptions, interimBound } from './fetch-options.ts'
+import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
+import { interimBound } from './interim.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
 
 /** `server.fetch` of gateway.yaml: sizes in bytes, times in milliseconds. */

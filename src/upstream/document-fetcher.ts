@@ -4,8 +4,9 @@ import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import type { DocumentSource } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
-import { fetchOptions, interimBound } from './fetch-options.ts'
+import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
+import { interimBound } from './interim.ts'
 
 const TOTAL_MS = 5_000
 const MAX_BYTES = 5 * 1024

@@ -24,14 +24,3 @@ export function fetchOptions(
     bodyTimeout: timeoutMs,
   }
 }
-
-/** Interim answers (1xx) before one that is read: undici bounds the head of each, and not how many there are. */
-export const MAX_INTERIM = 16
-
-/** The `onInfo` of one request; throws, which ends the request, beyond `MAX_INTERIM`. */
-export function interimBound(): () => void {
-  let count = 0
-  return () => {
-    if (++count > MAX_INTERIM) throw new Error('the server sends too many interim answers')
-  }
-}

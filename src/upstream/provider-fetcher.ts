@@ -3,8 +3,9 @@ import { Client } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import { Deadline } from '../lib/timer.ts'
-import { fetchOptions, interimBound } from './fetch-options.ts'
+import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
+import { interimBound } from './interim.ts'
 
 /** What an address gave. */
 export interface Fetched {

@@ -315,61 +315,61 @@ t.test('a client that does not read has left when its total time is over, or its
   }
 })
 
-t.test(
-  'a provider that answers before it has read its request loses its socket, which would keep the request',
-  async t => {
-    const sockets: Socket[] = []
-    const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
-    const server = createTcpServer(socket => {
-      sockets.push(socket.pause())
-      socket.write(answer)
-    })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    t.teardown(() => {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-    })
-    const transport = new Transport()
-    t.teardown(() => transport.close())
-    const { port } = server.address() as AddressInfo
-    const body = Buffer.alloc(16 * 1024 * 1024)
-    for (const given of [body, [body.subarray(0, 1024), body]]) {
-      const incoming = await transport.send({ ...callTo(`http://127.0.0.1:${port}/v1`), body: given })
-      const { socket } = incoming.line!
-      const closed = once(socket!, 'close')
-      await readAll(incoming)
-      await closed
-      t.equal(incoming.status, 200)
-    }
-    t.equal(sockets.length, 2)
-  },
-)
-
-t.test('a provider that sends interim answers without end has failed', async t => {
+/** A server of raw sockets, whose address is returned. */
+async function rawProvider(t: Test, serve: (socket: Socket) => void): Promise<string> {
   const sockets: Socket[] = []
-  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n'
-  const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
-  let count = 0
   const server = createTcpServer(socket => {
     sockets.push(socket)
-    socket.on('error', () => undefined)
-    socket.on('data', () => socket.write(interim.repeat(count) + final))
+    serve(socket)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+}
+
+t.test(
+  'a provider that answers before it has read its request loses its socket, which would keep the request',
+  async t => {
+    let sockets = 0
+    const address = await rawProvider(t, socket => {
+      sockets++
+      socket.pause().write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}')
+    })
+    const transport = new Transport()
+    t.teardown(() => transport.close())
+    const body = Buffer.alloc(16 * 1024 * 1024)
+    for (const given of [body, [body.subarray(0, 1024), body]]) {
+      const incoming = await transport.send({ ...callTo(address), body: given })
+      const { socket } = incoming.line!
+      const closed = once(socket!, 'close')
+      await readAll(incoming)
+      await closed
+      t.equal(incoming.status, 200)
+    }
+    t.equal(sockets, 2)
+  },
+)
+
+t.test('a provider that sends interim answers without end has failed', async t => {
+  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n'
+  const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
+  let count = 0
+  const address = await rawProvider(t, socket => {
+    socket.on('error', () => undefined)
+    socket.on('data', () => socket.write(interim.repeat(count) + final))
+  })
   const transport = new Transport()
   t.teardown(() => transport.close())
-  const { port } = server.address() as AddressInfo
   for (const [interims, expected] of [
     [16, 200],
     [17, 'timeout'],
     [10_000, 'timeout'],
   ] as const) {
     count = interims
-    const sent = transport.send(callTo(`http://127.0.0.1:${port}/v1`))
+    const sent = transport.send(callTo(address))
     t.equal(await outcome(sent), expected, `${interims} of them`)
     await sent.then(readAll).catch(() => undefined)
   }
