@@ -4,7 +4,7 @@ import { type Infer, s } from '../../core/schema.ts'
 import { imageType } from '../../lib/image-type.ts'
 import { type Block, type Tool, type ToolContext, type ToolResult, textBlock, toolError } from '../tool.ts'
 import { generate } from './generate.ts'
-import { type Names, namesFor, save } from './upload.ts'
+import { MAX_FILES, type Names, namesFor, save } from './upload.ts'
 
 const PATH = '/v1/images/generations'
 /** Characters of base64 that hold the first bytes. */
@@ -80,8 +80,8 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
 }
 
 const noRoom = (most: number): string =>
-  `The image is not saved: the folder for images holds at most ${most} bytes in 10,000 files; of what others leave, half is ` +
-  'for one organization. The operator can remove files from it, or raise mcp.max_saved.'
+  `The image is not saved: the folder for images holds at most ${most} bytes in ${MAX_FILES.toLocaleString('en')} files; ` +
+  'of what others leave, half is for one organization. The operator can remove files from it, or raise mcp.max_saved.'
 
 /** The fields of an images answer that the tools read. */
 interface Answer {

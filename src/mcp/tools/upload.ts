@@ -26,8 +26,8 @@ export interface Names {
 
 /** Of what others leave, what one organization may take. */
 const SHARE = 1 / 2
-/** Of the whole folder, those of the operator as well. */
-const MAX_FILES = 10_000
+/** Files of the whole folder. */
+export const MAX_FILES = 10_000
 /** How long the sum of all files is taken as it was read: the operator may remove some. */
 const READ_EVERY_MS = 60_000
 
@@ -61,18 +61,19 @@ class Folder implements UploadFolder {
       this.#all = await this.#read()
     }
     const all = this.#all
-    const own = this.#saved.get(org) ?? NOTHING
-    const fits = (of: keyof FolderUse) => {
-      const ours = Math.min(all[of], own[of])
-      return all[of] + added[of] <= most[of] && ours + added[of] <= SHARE * (most[of] - (all[of] - ours))
-    }
+    const saved = this.#saved.get(org) ?? NOTHING
+    // The operator may have removed files since.
+    const own = { bytes: Math.min(all.bytes, saved.bytes), files: Math.min(all.files, saved.files) }
+    const fits = (of: keyof FolderUse) =>
+      all[of] + added[of] <= most[of] && own[of] + added[of] <= SHARE * (most[of] - (all[of] - own[of]))
     if (!fits('bytes') || !fits('files')) return false
     await write()
     this.#all = sumOf(all, added)
-    this.#saved.set(org, sumOf({ bytes: Math.min(all.bytes, own.bytes), files: Math.min(all.files, own.files) }, added))
+    this.#saved.set(org, sumOf(own, added))
     return true
   }
 
+  /** All files, those of the operator as well. */
   async #read(): Promise<FolderUse> {
     let all = NOTHING
     for (const name of await readdir(this.path)) {
@@ -86,7 +87,10 @@ class Folder implements UploadFolder {
 const NOTHING: FolderUse = { bytes: 0, files: 0 }
 const sumOf = (a: FolderUse, b: FolderUse): FolderUse => ({ bytes: a.bytes + b.bytes, files: a.files + b.files })
 
-/** The folder that the environment names; undefined for none. `now` is a monotonic clock in milliseconds. Rejects with an Error that names the variable. */
+/**
+ * The folder that the environment names; undefined for none. Rejects with an Error that names the variable. `now` is a
+ * monotonic clock in milliseconds.
+ */
 export async function uploadFolder(
   given: string | undefined,
   now: () => number = () => performance.now(),
