@@ -232,7 +232,7 @@ export class AnswerUsage {
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
-    // Without this all of it would count as images.
+    // A completion that is not split counts as images alone.
     const hasImages = this.#unreportedImages > 0 && usage.completion !== completion
     if (hasImages) usage.image_output = (usage.image_output ?? 0) + ofImages
     return true

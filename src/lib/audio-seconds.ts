@@ -23,6 +23,8 @@ export interface AudioBudget {
 /** Of one request: an hour and more, counted within some tens of milliseconds. */
 export const AUDIO_BUDGET: Readonly<AudioBudget> = { steps: 250_000 }
 
+/** Of silence, in the files that take least for it. */
+export const LEAST_BYTES_PER_SECOND = 25
 /** Of the largest files that are likely: 192,000 samples a second, of 32 bits, in stereo. */
 const MOST_BYTES_PER_SECOND = 1_536_000
 /** Of WAV and FLAC, what holds their formats. */

@@ -71,9 +71,7 @@ export const billing: FilterFactory<Options> = {
           throw refused.with({ failover: true })
         }
         const streamed = ex.streaming && mapping.supports.has('streaming')
-        // One that nothing ends early is held for as a whole answer is, and what is made whole at once.
-        const isWhole = ex.outboundParts !== undefined || target.translator.bridged === true
-        const isEndable = streamed && !isWhole && mapping.cancellable !== false && !isUnmeasured(ex)
+        const isEndable = streamed && comesInPieces(ex) && mapping.cancellable !== false && !isUnmeasured(ex)
         const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
         const wanted = holdFor(ex, amount, least, spare, now())
@@ -128,6 +126,10 @@ export const billing: FilterFactory<Options> = {
 async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
   yield batch
 }
+
+/** False where a provider makes the answer whole, though its client gets a stream. */
+const comesInPieces = ({ outboundParts, target }: Exchange): boolean =>
+  outboundParts === undefined && !target!.translator.bridged
 
 /**
  * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can

@@ -2,7 +2,13 @@
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, type Media, PAGE_TOKENS } from '../../core/media.ts'
 import { withoutSpace } from '../../core/wire.ts'
-import { AUDIO_BUDGET, type AudioBudget, type AudioFile, audioLength } from '../../lib/audio-seconds.ts'
+import {
+  AUDIO_BUDGET,
+  type AudioBudget,
+  type AudioFile,
+  audioLength,
+  LEAST_BYTES_PER_SECOND,
+} from '../../lib/audio-seconds.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
 import { DIMENSIONS_HEADS, type Dimensions, imageDimensions } from '../../lib/image-dimensions.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
@@ -15,8 +21,6 @@ const AUDIO_TOKENS_PER_SECOND = 32
 /** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
 const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
-/** Of silence. */
-const LEAST_BYTES_PER_SECOND = 25
 const FILE_BYTES_PER_TOKEN = 16
 const TEXT_BYTES_PER_TOKEN = 4
 /** Of audio, and of a video, at an address: a quarter of an hour. */

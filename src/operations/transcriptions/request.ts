@@ -1,6 +1,7 @@
 /** The canonical request and answer of transcriptions and translations (docs/contract.md#transcriptions). */
 import type { Upload } from '../../core/body.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { LEAST_BYTES_PER_SECOND } from '../../lib/audio-seconds.ts'
 
 /** The values of `response_format`. */
 export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
@@ -108,8 +109,6 @@ export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_form
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600
-/** Of silence. */
-const LEAST_BYTES_PER_SECOND = 25
 /** Of the longest that providers take. */
 const MOST_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
