@@ -9,8 +9,8 @@ export interface Shares {
 /** Alone, a tenant leaves room for a newcomer. */
 const USUAL: Shares = { alone: 3 / 4, contended: 1 / 2 }
 /**
- * Of so many a part is kept for newcomers, as what a lone tenant has taken may last for an hour; all of a few is for
- * anyone.
+ * What a lone tenant may hold of a `limit`, where what it has taken may last for an hour: all of a small one, and of a
+ * large one all but a part for newcomers.
  */
 export const aloneOf = (limit: number): number => (limit >= LARGE ? 15 / 16 : 1)
 const LARGE = 16
