@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { watchConfig } from '../../src/config/watch.ts'
 
-/** What stood in a folder whenever its watcher told of a change. */
+/** An empty folder that goes with its test. */
+function temporary(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'watched-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** What stood in a folder whenever its watcher saw a change. */
 async function watched(t: Test, folder: string) {
   let seen: string[] = []
   let told = () => {}
@@ -47,7 +54,7 @@ const ways: Record<string, (folder: string, spare: string, until: Awaited<Return
 }
 for (const [way, swap] of Object.entries(ways)) {
   t.test(`CF-03 a folder that is ${way} is watched on`, async t => {
-    const folder = join(mkdtempSync(join(tmpdir(), 'swap-')), 'config', 'providers.d')
+    const folder = join(temporary(t), 'config', 'providers.d')
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'a.yaml'), 'a')
     cpSync(folder, `${folder}.spare`, { recursive: true })
@@ -65,7 +72,7 @@ for (const [way, swap] of Object.entries(ways)) {
 }
 
 t.test('changes that go on do not put off others', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'busy-'))
+  const folder = temporary(t)
   const until = await watched(t, folder)
   let writes = 0
   const busy = setInterval(() => writeFileSync(join(folder, 'a.yaml'), `${writes++}`), 20)
