@@ -17,6 +17,7 @@ const scheme = s.string({
   pattern: '^(?!(?:https?|javascript|data|file|blob|about|vbscript|ws|wss|ftp)$)[a-z][a-z0-9+.-]{0,40}$',
   description: 'the scheme of a program, such as "cursor"',
 })
+const count = s.integer({ minimum: 1, maximum: 1_000_000 })
 const attempts = s.integer({ minimum: 1 })
 
 /** The section; lifetimes are milliseconds once parsed. */
@@ -47,6 +48,15 @@ export const mcpEntry = s.default(
     nano_banana: s.default(s.string({ minLength: 1, maxLength: 256 }), 'gemini-3-pro-image'),
     /** Bytes of all files in the folder that generated images are saved to. */
     max_saved: s.default(s.size(), '10GiB'),
+    /** Streams of the transport of 2024-11-05 that are open at once. */
+    streams: s.default(
+      s.object({
+        per_key: s.default(count, 16),
+        per_organization: s.default(count, 250),
+        per_process: s.default(count, 1000),
+      }),
+      {},
+    ),
   }),
   {},
 )
@@ -65,6 +75,11 @@ export function linkMcp({ value: { mcp, server }, source }: ConfigFile<GatewayFi
     },
     nanoBanana: mcp.nano_banana,
     maxSaved: mcp.max_saved,
+    streams: {
+      perKey: mcp.streams.per_key,
+      perOrganization: mcp.streams.per_organization,
+      perProcess: mcp.streams.per_process,
+    },
     oauth: {
       readsDocuments: mcp.client_metadata === 'auto' ? isHttps(url) : mcp.client_metadata === 'on',
       redirectSchemes: new Set(mcp.redirect_schemes),

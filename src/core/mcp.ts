@@ -8,7 +8,15 @@ export interface McpOptions {
   readonly nanoBanana: string
   /** Bytes that the files of `UPLOAD_DIR` may have together. */
   readonly maxSaved: number
+  readonly streams: StreamLimits
   readonly oauth: OAuthOptions
+}
+
+/** How many streams of the transport of 2024-11-05 may be open at once. */
+export interface StreamLimits {
+  readonly perKey: number
+  readonly perOrganization: number
+  readonly perProcess: number
 }
 
 /** Of the authorization server. Times are milliseconds. */

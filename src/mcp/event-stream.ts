@@ -20,7 +20,7 @@ export function openStream(ex: Exchange, { streams }: Services, path: string): R
     const message = 'A gateway with workers does not serve the HTTP+SSE transport. Use Streamable HTTP.'
     throw rpcError(405, message, { code: codes.server, id: null }, { allow: 'POST' })
   }
-  const stream = streams.open(ownerOf(ex.principal))
+  const stream = streams.open(ownerOf(ex.principal), ex.snapshot.mcp.streams)
   ex.endsOnDrain = true
   ex.signal.listen(() => stream.end())
   return { status: 200, headers: ['mcp-session-id', stream.id], events: eventsOf(stream, path) }

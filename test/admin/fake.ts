@@ -243,6 +243,7 @@ export function fakeContext(): Fake {
         site: { publicUrl: undefined, hosts: new Set(), origins: new Set() },
         nanoBanana: '',
         maxSaved: 1,
+        streams: { perKey: 1, perOrganization: 1, perProcess: 1 },
         oauth: oauthOptions,
       },
       realtime: {

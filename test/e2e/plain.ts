@@ -42,7 +42,8 @@ export const plainGateway = shared(async t => {
         sessions: { ratelimit: { rpm: 40 } },
         oauth: { ratelimit: { rpm } },
       },
-      mcp: { limits: { register: rpm } },
+      // Three streams of a key, for test/e2e/mcp-stream.test.ts.
+      mcp: { limits: { register: rpm }, streams: { per_key: 3 } },
     },
   })
   return { upstream, gateway }

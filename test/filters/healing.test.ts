@@ -5,7 +5,7 @@ import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { heal } from '../../src/filters/healing/heal.ts'
-import { HealThreads, type HealThreadsOptions } from '../../src/filters/healing/heal-threads.ts'
+import { type HealLimits, HealThreads } from '../../src/filters/healing/heal-threads.ts'
 import { type HealingServices, healed, healing } from '../../src/filters/healing/index.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 
@@ -58,6 +58,7 @@ t.test('a fence inside of the JSON is a piece of it, and one around it may name 
   for (const [text, json] of cases) t.doesNotThrow(() => t.strictSame(JSON.parse(heal(text)), json, text), text)
 })
 
+const usual: HealLimits = { threads: 2, queue: 64, wait: 5000, work: 2000 }
 const asked = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }
 const ended = (choice = 0): Event => ({ type: 'finish', choice, reason: 'stop' })
 
@@ -74,7 +75,7 @@ function services(bytes = 1024 * 1024 * 1024) {
 
 async function passed(request: object, ...batches: Event[][]): Promise<Event[][]> {
   const ex = exchange({ request: { model: 'm', messages: [], ...request } })
-  const filter = healing.create({}, services().given as Services)
+  const filter = healing.create(usual, services().given as Services)
   const reply = await filter.handle!(ex, async () => ({ status: 200, headers: [], events: eventsOf(...batches) }))
   const out: Event[][] = []
   for await (const batch of reply.events) out.push([...batch])
@@ -156,7 +157,7 @@ t.test('text before calls, or of another phase, is no answer: it passes unchange
 })
 
 /** Threads that heal only when the test says so. */
-function threads(options: HealThreadsOptions = {}) {
+function threads() {
   const running: {
     texts: readonly string[]
     done: (texts: readonly string[]) => void
@@ -171,7 +172,7 @@ function threads(options: HealThreadsOptions = {}) {
       stop: () => void counts.stopped++,
     }
   }
-  const aside = new HealThreads({ start, ...options })
+  const aside = new HealThreads(start)
   /** Lets a thread end its work. */
   const finish = async (at = 0) => {
     const [job] = running.splice(at, 1)
@@ -189,7 +190,7 @@ t.test(
     const { given, memory } = services()
     const all = Array.from({ length: 100 }, (_, choice) => text(broken(8000), choice))
     const ends = all.map((_, choice) => ended(choice))
-    const events = healed(exchange({ principal }), eventsOf(all, ends), given, aside)
+    const events = healed(exchange({ principal }), eventsOf(all, ends), given, usual, aside)
     const next = events.next()
     await new Promise(resolve => setImmediate(resolve))
     t.strictSame(
@@ -208,6 +209,7 @@ t.test(
       exchange({ principal }),
       eventsOf(...small.map((one, choice) => [one, ended(choice)])),
       given,
+      usual,
       aside,
     )
     for (let choice = 0; choice < 4; choice++) {
@@ -225,7 +227,9 @@ t.test('three large answers of one organization do not keep those of another one
   const { aside, running, finish } = threads()
   const results: string[] = []
   const ask = (org: string) =>
-    void aside.heal(org, [broken(9000)]).then(got => results.push(`${org} ${typeof got === 'string' ? got : 'healed'}`))
+    void aside
+      .heal(org, [broken(9000)], usual)
+      .then(got => results.push(`${org} ${typeof got === 'string' ? got : 'healed'}`))
   for (let count = 0; count < 3; count++) ask('a')
   ask('b')
   await new Promise(resolve => setImmediate(resolve))
@@ -236,21 +240,37 @@ t.test('three large answers of one organization do not keep those of another one
   t.strictSame(results, ['b healed', 'a healed', 'a healed', 'a healed'], 'and the others wait')
 })
 
+t.test('a change of the limits holds for the next answer, whatever runs', async t => {
+  const { aside, running, finish } = threads()
+  const ask = (org: string, threads: number) => aside.heal(org, [broken(9000)], { ...usual, threads })
+  const first = ask('a', 1)
+  const waits = ask('b', 1)
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(running.length, 1)
+  const more = ask('c', 3)
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(running.length, 2, 'a raised number has a thread for it')
+  await finish()
+  t.equal(running.length, 2, 'and for what waited')
+  for (let count = 0; count < 2; count++) await finish()
+  for (const healed of await Promise.all([first, waits, more])) t.type(healed, Array)
+})
+
 t.test('the answer, the log and a metric report what could not be healed', async t => {
-  const rows: [reason: string, options: HealThreadsOptions, bytes: number, length: number, fail?: true][] = [
-    ['timeout', { workMs: 1 }, 1e9, 9000],
+  const rows: [reason: string, limits: Partial<HealLimits>, bytes: number, length: number, fail?: true][] = [
+    ['timeout', { work: 1 }, 1e9, 9000],
     ['busy', { queue: 0, threads: 0 }, 1e9, 9000],
-    ['busy', { waitMs: 1, threads: 0 }, 1e9, 9000],
+    ['busy', { wait: 1, threads: 0 }, 1e9, 9000],
     ['busy', {}, 1024, 100_000],
     ['failed', {}, 1e9, 9000, true],
     ['too_long', {}, 1e9, 1024 * 1024],
   ]
-  for (const [reason, options, bytes, length, fails] of rows) {
-    const { aside, running, counts } = threads(options)
+  for (const [reason, limits, bytes, length, fails] of rows) {
+    const { aside, running, counts } = threads()
     const { given, unhealed, logged } = services(bytes)
     const ex = exchange({ principal })
     const out: Event[] = []
-    const events = healed(ex, eventsOf([text(broken(length))], [ended()]), given, aside)
+    const events = healed(ex, eventsOf([text(broken(length))], [ended()]), given, { ...usual, ...limits }, aside)
     const reading = (async () => {
       for await (const batch of events) out.push(...batch)
     })()
@@ -277,7 +297,7 @@ t.test('JSON of very many names is passed on as it came, and not parsed', async 
     const ex = exchange({ principal })
     const batch = texts.map((one, choice) => text(one, choice))
     const out: Event[] = []
-    for await (const some of healed(ex, eventsOf(batch), given, threads().aside)) out.push(...some)
+    for await (const some of healed(ex, eventsOf(batch), given, usual, threads().aside)) out.push(...some)
     t.strictSame(out, batch, says)
     t.equal(ex.healingSkipped, reason, says)
     t.strictSame(unhealed, reason === undefined ? [] : [reason], says)

@@ -2,6 +2,7 @@
 import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
 import type { Exchange } from '../exchange.ts'
+import type { StreamLimits } from '../mcp.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
 import type { MessageSocket } from '../message-socket.ts'
 import type { Policies } from '../policy.ts'
@@ -235,7 +236,7 @@ export interface MessageStream {
 /** Those that are open now. A stream lasts an hour at most. */
 export interface MessageStreams {
   /** Throws 429 where a key or a tenant has too many, 529 where the process has. */
-  open(owner: StreamOwner): MessageStream
+  open(owner: StreamOwner, limits: StreamLimits): MessageStream
   find(id: string): MessageStream | undefined
 }
 

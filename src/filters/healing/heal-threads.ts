@@ -11,18 +11,18 @@ interface HealThread {
   stop(): void
 }
 
-/** Tests replace `start`; the defaults of the rest are those of the constructor. */
-export interface HealThreadsOptions {
-  /** Undefined where there is no thread to start. */
-  readonly start?: (() => HealThread) | undefined
-  readonly threads?: number
+/** What healing may take of the process; times are milliseconds. */
+export interface HealLimits {
+  readonly threads: number
   /** Answers that may wait for a thread, and how long. */
-  readonly queue?: number
-  readonly waitMs?: number
+  readonly queue: number
+  readonly wait: number
   /** How long a thread may take for one answer. */
-  readonly workMs?: number
+  readonly work: number
 }
 
+/** Share of the threads that an organization may have while another one is active. */
+const CONTENDED = 1 / 2
 /** Beside the bundle; absent when the code runs from its sources, where everything is healed on the event loop. */
 const FILE = new URL('./heal-thread.js', import.meta.url)
 const startHere = existsSync(FILE) ? () => new FileThread() : undefined
@@ -32,41 +32,40 @@ const startHere = existsSync(FILE) ? () => new FileThread() : undefined
  */
 export class HealThreads {
   readonly #start: (() => HealThread) | undefined
-  readonly #slots: FairSlots
-  readonly #queue: number
-  readonly #waitMs: number
-  readonly #workMs: number
+  readonly #slots = new FairSlots(0)
   readonly #idle: HealThread[] = []
 
-  constructor({ start, threads = 2, queue = 64, waitMs = 5000, workMs = 2000 }: HealThreadsOptions = {}) {
-    this.#start = start ?? startHere
-    this.#slots = new FairSlots(threads)
-    this.#queue = queue
-    this.#waitMs = waitMs
-    this.#workMs = workMs
+  /** `start` is undefined where there is no thread to start. */
+  constructor(start: (() => HealThread) | undefined = startHere) {
+    this.#start = start
   }
 
   get available(): boolean {
     return this.#start !== undefined
   }
 
-  /** The texts in their order, or why they could not be healed. Never rejects. */
-  async heal(tenant: string, texts: readonly string[]): Promise<readonly string[] | HealingSkipped> {
-    if (!(await this.#enter(tenant))) return 'busy'
+  /** The texts in their order, or why they could not be healed. The limits hold from now on. Never rejects. */
+  async heal(
+    tenant: string,
+    texts: readonly string[],
+    limits: HealLimits,
+  ): Promise<readonly string[] | HealingSkipped> {
+    this.#slots.resize(limits.threads, CONTENDED)
+    if (!(await this.#enter(tenant, limits))) return 'busy'
     try {
-      return await this.#work(texts)
+      return await this.#work(texts, limits.work)
     } finally {
       this.#slots.leave(tenant)
     }
   }
 
-  async #work(texts: readonly string[]): Promise<readonly string[] | HealingSkipped> {
+  async #work(texts: readonly string[], workMs: number): Promise<readonly string[] | HealingSkipped> {
     let timer: NodeJS.Timeout | undefined
     let thread: HealThread | undefined
     try {
       thread = this.#idle.pop() ?? this.#start!()
       const late = new Promise<'timeout'>(resolve => {
-        timer = setTimeout(resolve, this.#workMs, 'timeout')
+        timer = setTimeout(resolve, workMs, 'timeout')
       })
       const result = await Promise.race([thread.run(texts), late])
       if (result === 'timeout') thread.stop()
@@ -82,7 +81,7 @@ export class HealThreads {
   }
 
   /** False when too many wait already, or there is no thread in time. */
-  #enter(tenant: string): true | Promise<boolean> {
+  #enter(tenant: string, { queue, wait }: HealLimits): true | Promise<boolean> {
     if (this.#slots.take(tenant)) return true
     return new Promise(resolve => {
       const go = () => {
@@ -93,8 +92,8 @@ export class HealThreads {
         this.#slots.ignore(tenant, go)
         resolve(false)
       }
-      const timer = setTimeout(leave, this.#waitMs)
-      if (!this.#slots.wait(tenant, go, this.#queue)) {
+      const timer = setTimeout(leave, wait)
+      if (!this.#slots.wait(tenant, go, queue)) {
         clearTimeout(timer)
         resolve(false)
       }

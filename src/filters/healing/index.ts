@@ -4,10 +4,10 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { HealingSkipped, Log, Metrics } from '../../core/ports.ts'
-import { s } from '../../core/schema.ts'
+import { type Schema, s } from '../../core/schema.ts'
 import { CALL_BOUNDS, Count, Shape } from '../../core/shape.ts'
 import { heal, isJson } from './heal.ts'
-import { HealThreads } from './heal-threads.ts'
+import { type HealLimits, HealThreads } from './heal-threads.ts'
 
 /** Characters of one answer, all choices together, that are healed on the event loop: some milliseconds at most. */
 const SMALL = 4 * 1024
@@ -21,15 +21,22 @@ const CHARACTER = 2
 /** Of the process, whichever filters use them. */
 const threads = new HealThreads()
 
+const options: Schema<HealLimits> = s.object({
+  threads: s.default(s.integer({ minimum: 1, maximum: 64 }), 2),
+  queue: s.default(s.integer({ minimum: 0, maximum: 100_000 }), 64),
+  wait: s.default(s.duration(), '5s'),
+  work: s.default(s.duration(), '2s'),
+})
+
 /** Replaces the text of answers that `isHealed` is true for. */
-export const healing: FilterFactory<object> = {
+export const healing: FilterFactory<HealLimits> = {
   name: 'healing',
-  options: s.object({}),
-  create(_, services) {
+  options,
+  create(limits, services) {
     return {
       handle(ex, next) {
         return next().then(reply => {
-          if (isHealed(ex)) reply.events = healed(ex, reply.events, services)
+          if (isHealed(ex)) reply.events = healed(ex, reply.events, services, limits)
           return reply
         })
       },
@@ -60,11 +67,12 @@ export async function* healed(
   ex: Exchange,
   events: Reply['events'],
   { memory, metrics, log }: HealingServices,
+  limits: HealLimits,
   aside: HealThreads = threads,
 ): AsyncGenerator<readonly Event[]> {
   const { tenant } = ex
   const lease = memory.lease(tenant)
-  const answer = new HeldAnswer(tenant, lease, aside)
+  const answer = new HeldAnswer(tenant, lease, aside, limits)
   try {
     for await (const batch of events) {
       const out = await answer.pass(batch)
@@ -111,6 +119,7 @@ class HeldAnswer {
   readonly #tenant: string
   readonly #lease: MemoryLease
   readonly #aside: HealThreads
+  readonly #limits: HealLimits
   readonly #texts = new Map<number, string>()
   readonly #cited = new Map<number, SourceEvent[]>()
   /** Choices that are no longer held. */
@@ -121,10 +130,11 @@ class HeldAnswer {
   #leased = STEP
   #small = SMALL
 
-  constructor(tenant: string, lease: MemoryLease, aside: HealThreads) {
+  constructor(tenant: string, lease: MemoryLease, aside: HealThreads, limits: HealLimits) {
     this.#tenant = tenant
     this.#lease = lease
     this.#aside = aside
+    this.#limits = limits
   }
 
   /** The events that can be emitted after a batch. */
@@ -211,7 +221,7 @@ class HeldAnswer {
       this.#small -= length
       return emit(texts.map(heal))
     }
-    return this.#aside.heal(this.#tenant, texts).then(healed => {
+    return this.#aside.heal(this.#tenant, texts, this.#limits).then(healed => {
       if (typeof healed !== 'string') return emit(healed)
       this.skipped ??= healed
       return emit()

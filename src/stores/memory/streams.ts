@@ -1,11 +1,10 @@
 /** Message streams to clients, within this process. */
 import { randomBytes } from 'node:crypto'
 import { errors, GatewayError } from '../../core/error.ts'
+import type { StreamLimits } from '../../core/mcp.ts'
 import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { MessageStream, MessageStreams, StreamOwner } from '../../core/ports.ts'
 
-/** Concurrent streams. */
-const LIMITS = { process: 1000, tenant: 250, key: 16 } as const
 const LIFE_MS = 3_600_000
 const SILENCE_MS = 15_000
 const ID_BYTES = 24
@@ -21,11 +20,11 @@ export class MemoryStreams implements MessageStreams {
     this.#memory = memory
   }
 
-  open(owner: StreamOwner): MessageStream {
+  open(owner: StreamOwner, limits: StreamLimits): MessageStream {
     const ofTenant = [...this.#open.values()].filter(stream => stream.owner.tenant === owner.tenant)
     const ofKey = ofTenant.filter(stream => stream.owner.key === owner.key)
-    if (ofKey.length >= LIMITS.key || ofTenant.length >= LIMITS.tenant) throw tooMany()
-    if (this.#open.size >= LIMITS.process) throw errors.overloaded()
+    if (ofKey.length >= limits.perKey || ofTenant.length >= limits.perOrganization) throw tooMany(limits)
+    if (this.#open.size >= limits.perProcess) throw errors.overloaded()
     const stream = new OpenStream(owner, this.#memory.lease(owner.tenant), () => this.#open.delete(stream.id))
     this.#open.set(stream.id, stream)
     return stream
@@ -36,12 +35,12 @@ export class MemoryStreams implements MessageStreams {
   }
 }
 
-const tooMany = () =>
+const tooMany = ({ perKey, perOrganization }: StreamLimits) =>
   new GatewayError({
     status: 429,
     type: 'rate_limit_error',
     code: 'rate_limit_exceeded',
-    message: `Too many streams are open: a key may have ${LIMITS.key}, an organization ${LIMITS.tenant}. Close one first.`,
+    message: `Too many streams are open: a key may have ${perKey}, an organization ${perOrganization}. Close one first.`,
     headers: { 'retry-after': '1' },
   })
 
