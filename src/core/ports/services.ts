@@ -2,18 +2,19 @@
 import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
 import type { Exchange } from '../exchange.ts'
-import type { StreamLimits } from '../mcp.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
 import type { MessageSocket } from '../message-socket.ts'
 import type { Policies } from '../policy.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
-import type { GrantType, OAuthStores } from './oauth.ts'
+import type { OAuthStores } from './oauth.ts'
 import type { RealtimeSecretStore } from './realtime.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
+import type { MessageStreams } from './streams.ts'
+import type { Log, Metrics } from './telemetry.ts'
 
 /**
  * A sliding-window counter, and a count of what runs. Answers that are in memory are no promises: every request waits for
@@ -83,49 +84,6 @@ export interface TurnStore {
   find(keys: readonly string[]): Promise<ReadonlyMap<string, CachedReply>> | ReadonlyMap<string, CachedReply>
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void
-}
-
-/**
- * Too long or too deep to be healed at all, or of too many names or values; no thread or no memory for it now; a thread
- * that took too long, or that broke.
- */
-export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
-
-/** Provider, model and code are open sets, which `Series` bounds; all other labels are closed. */
-export interface Metrics {
-  request(
-    labels: { endpoint: string; provider: string; model: string; outcome: string },
-    at: {
-      seconds: number
-      firstTokenSeconds?: number | undefined
-      overheadSeconds?: number | undefined
-    },
-  ): void
-  tokens(provider: string, model: string, kind: string, count: number): void
-  cost(provider: string, model: string, usd: number): void
-  attempt(provider: string, model: string, outcome: string): void
-  refusal(filter: string, code: string): void
-  inFlight(delta: 1 | -1): void
-  /** Requests that wait for a place. */
-  waiting(delta: 1 | -1): void
-  unpriced(provider: string, model: string): void
-  /** An answer was passed on as it came, though the request wanted its JSON repaired. */
-  unhealed(reason: HealingSkipped): void
-  /** A tool of the MCP server was called. */
-  mcpCall(tool: string, outcome: 'ok' | 'error'): void
-  /** A step of an OAuth client was taken, or was not. */
-  oauth(step: OAuthStep, outcome: 'ok' | 'refused' | 'denied'): void
-}
-
-/** What metrics count of the authorization server. */
-export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
-
-/** Structured log lines. Secrets in fields and texts are redacted. */
-export interface Log {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
 }
 
 /** How loaded the process is. */
@@ -214,30 +172,6 @@ export interface JobRunner {
   remove(job: Job): Promise<void>
   /** Throws a GatewayError for a job that has no result. */
   content(job: Job, request: ContentRequest): Promise<ContentAnswer>
-}
-
-/** Whose a stream is. */
-export interface StreamOwner {
-  readonly tenant: string
-  /** The id of the key that opened it, or of its session. */
-  readonly key: string
-}
-/** A stream on which messages go to one client that come of its other requests. */
-export interface MessageStream {
-  /** Cannot be guessed. */
-  readonly id: string
-  readonly owner: StreamOwner
-  /** False when it has ended, as it does where there is no memory for the message. */
-  send(message: string): boolean
-  /** The messages that wait, none after a while of silence; undefined at the end. Called again when they are written. */
-  next(): Promise<readonly string[] | undefined>
-  end(): void
-}
-/** Those that are open now. A stream lasts an hour at most. */
-export interface MessageStreams {
-  /** Throws 429 where a key or a tenant has too many, 529 where the process has. */
-  open(owner: StreamOwner, limits: StreamLimits): MessageStream
-  find(id: string): MessageStream | undefined
 }
 
 /** A WebSocket to a provider. */

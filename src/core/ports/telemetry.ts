@@ -1,0 +1,45 @@
+/** What the gateway reports of itself: metrics and log lines. */
+import type { GrantType } from './oauth.ts'
+
+/**
+ * Too long or too deep to be healed at all, or of too many names or values; no thread or no memory for it now; a thread
+ * that took too long, or that broke.
+ */
+export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
+
+/** Provider, model and code are open sets, which `Series` bounds; all other labels are closed. */
+export interface Metrics {
+  request(
+    labels: { endpoint: string; provider: string; model: string; outcome: string },
+    at: {
+      seconds: number
+      firstTokenSeconds?: number | undefined
+      overheadSeconds?: number | undefined
+    },
+  ): void
+  tokens(provider: string, model: string, kind: string, count: number): void
+  cost(provider: string, model: string, usd: number): void
+  attempt(provider: string, model: string, outcome: string): void
+  refusal(filter: string, code: string): void
+  inFlight(delta: 1 | -1): void
+  /** Requests that wait for a place. */
+  waiting(delta: 1 | -1): void
+  unpriced(provider: string, model: string): void
+  /** An answer was passed on as it came, though the request wanted its JSON repaired. */
+  unhealed(reason: HealingSkipped): void
+  /** A tool of the MCP server was called. */
+  mcpCall(tool: string, outcome: 'ok' | 'error'): void
+  /** A step of an OAuth client was taken, or was not. */
+  oauth(step: OAuthStep, outcome: 'ok' | 'refused' | 'denied'): void
+}
+
+/** What metrics count of the authorization server. */
+export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
+
+/** Structured log lines. Secrets in fields and texts are redacted. */
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
