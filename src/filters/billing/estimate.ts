@@ -64,9 +64,11 @@ export function estimate(ex: Exchange): Estimate | null {
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
-  const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
   // Without a rate for answers, the rest must have a price by itself.
-  if (rates.completion === undefined && !costOf(written, price, terms)) return null
+  if (rates.completion === undefined) {
+    const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
+    if (!costOf(written, price, terms)) return null
+  }
   const factor = tierFactorOf(price, terms)
   // See `dearestCost`.
   const ofAnswer = perMillion(price, dearest(rates, mapping.model.output), factor < MILLION ? MILLION : factor)
