@@ -79,7 +79,7 @@ export {
   turnOf,
   withoutSpace,
 } from './core/wire.ts'
-export { atOnce } from './lib/in-turns.ts'
+export { atOnce } from './lib/turns.ts'
 export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'

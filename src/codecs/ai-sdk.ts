@@ -13,7 +13,7 @@ import { openAiChat } from './openai-chat.ts'
 export const aiSdk = {
   wire: 'ai-sdk.language-model',
   decode,
-  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex), ex.tenant),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   fieldOf,
   error: aiSdkError,

@@ -51,13 +51,17 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
   }) satisfies Codec<'chat'>
 
 /** Answers as one body. */
-export const generateContent = codec('gemini.generate', false, ex => new LargeImages(new WholeEncoder(ex)))
+export const generateContent = codec('gemini.generate', false, ex => new LargeImages(new WholeEncoder(ex), ex.tenant))
 
 const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
 
 /** Answers as server-sent events with `alt=sse`, else as a JSON array. */
 export const streamGenerateContent: Codec<'chat'> = {
-  ...codec('gemini.stream', true, ex => new LargeImages(new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST))),
+  ...codec(
+    'gemini.stream',
+    true,
+    ex => new LargeImages(new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST), ex.tenant),
+  ),
   // Not an SSE comment: clients take every non-empty line for data.
   heartbeat: { contentType: EVENT_STREAM, text: '\r\n\r\n', isFor: isEvents },
 }

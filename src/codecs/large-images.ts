@@ -7,7 +7,7 @@ import type { Event } from '../core/event.ts'
 import { hasMarks, markOf, splitAtMarks } from '../core/string-marks.ts'
 import { type ByteSteps, writeString } from '../core/stringify-steps.ts'
 import { MAX_DATA_HEAD } from '../core/wire.ts'
-import { inTurns } from '../lib/in-turns.ts'
+import { turns } from '../lib/turns.ts'
 
 /** In characters; at most two thousand smaller ones fit into an answer. */
 const LARGE = 16 * 1024
@@ -26,11 +26,14 @@ export interface TextEncoder extends Omit<Encoder, 'conclude' | 'headers'> {
 /** Keeps images of 16,384 characters and more out of `inner`'s texts. */
 export class LargeImages implements Encoder {
   readonly #inner: TextEncoder
+  readonly #tenant: string
   /** Base64; made with the first of them. */
   #images: string[] | undefined = undefined
 
-  constructor(inner: TextEncoder) {
+  /** `tenant`: in whose turns the images are inserted. */
+  constructor(inner: TextEncoder, tenant: string) {
     this.#inner = inner
+    this.#tenant = tenant
   }
 
   get contentType(): string {
@@ -66,7 +69,7 @@ export class LargeImages implements Encoder {
 
   async #restore(text: string): Promise<string> {
     const out = this.#restored(text)
-    return typeof out === 'string' ? out : Buffer.concat(await inTurns(out)).toString()
+    return typeof out === 'string' ? out : Buffer.concat(await turns.run(this.#tenant, out)).toString()
   }
 
   #restored(out: string): string | ByteSteps {

@@ -32,7 +32,7 @@ const codecFor = (compat: ChatCompat) =>
       return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },
     encoder: (ex: Exchange) =>
-      new LargeImages(ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
+      new LargeImages(ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat), ex.tenant),
     heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
     error: errorBody,
     prepare: validate.prepare,

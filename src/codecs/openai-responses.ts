@@ -31,7 +31,7 @@ export const openAiResponses = {
   stored,
   dropsReasoning: true,
   holdsAnswers: true,
-  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex), ex.tenant),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   error: errorBody,
   prepare: validate.prepare,

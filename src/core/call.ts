@@ -1,6 +1,6 @@
 /** Calls another endpoint in process, as the caller of an exchange: the same chain decides, serves and charges. */
 
-import { inTurns } from '../lib/in-turns.ts'
+import { turns } from '../lib/turns.ts'
 import { errors, type GatewayError } from './error.ts'
 import { Exchange, type Headers } from './exchange.ts'
 import { parseSteps } from './json-steps.ts'
@@ -60,7 +60,7 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
   await pump(route, ex, sink)
   await route.chain.finish(ex, report)
   if (ex.failure) return { failure: ex.failure }
-  return sink.pieces ? { ex, answer: await inTurns(read(sink.pieces)) } : { failure: errors.overloaded() }
+  return sink.pieces ? { ex, answer: await turns.run(ex.tenant, read(sink.pieces)) } : { failure: errors.overloaded() }
 }
 
 function headersOf({ headers, id }: Exchange): Headers {

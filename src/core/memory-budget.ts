@@ -15,8 +15,11 @@ const SCARCE = { from: 0.85, to: 0.8 }
 
 /** What one request keeps; grows as bytes arrive. */
 export interface MemoryLease {
-  /** Takes so many bytes more. False, and nothing is taken, when there is no room for them. */
-  grow(bytes: number): boolean
+  /**
+   * Takes so many bytes more. False, and nothing is taken, when there is no room for them. `reserved`: up to how many in
+   * all come from the reserve.
+   */
+  grow(bytes: number, reserved?: number): boolean
   /** Gives all of it back; the lease can grow again. */
   release(): void
 }
@@ -90,10 +93,10 @@ class Lease implements MemoryLease {
     this.#part = large ? 'main' : 'reserve'
   }
 
-  grow(bytes: number): boolean {
+  grow(bytes: number, reserved = SMALL): boolean {
     const wanted = this.#held + bytes
     if (this.#budget.isTooLarge(wanted)) return false
-    const stays = this.#part === 'main' || wanted <= SMALL
+    const stays = this.#part === 'main' || wanted <= reserved
     return (stays && this.#moved(wanted, this.#part)) || (this.#part === 'reserve' && this.#moved(wanted, 'main'))
   }
 

@@ -1,5 +1,5 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
-import { inTurns } from '../lib/in-turns.ts'
+import { turns } from '../lib/turns.ts'
 import type { Encoded, Encoder } from './codec.ts'
 import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
@@ -46,10 +46,10 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       ex.observe(batch)
       const events = untilError(batch)
       for (let from = 0; from === 0 || from < events.length; from += SLICE) {
-        if (from > 0) await new Promise(resolve => setImmediate(resolve))
+        if (from > 0) await turns.next(ex.tenant)
         const out = writer.write(events.length > SLICE ? events.slice(from, from + SLICE) : events)
         if (out) {
-          const bytes = isInSteps(out) ? await inTurns(out) : out
+          const bytes = isInSteps(out) ? await turns.run(ex.tenant, out) : out
           head()
           const drained = sink.write(bytes)
           if (drained) await stall(ex, drained)
@@ -64,7 +64,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       const closing = writer.conclude?.()
       if (closing) await closing
       const last = writer.end()
-      const bytes = isInSteps(last) ? await inTurns(last) : last
+      const bytes = isInSteps(last) ? await turns.run(ex.tenant, last) : last
       head()
       const ended = sink.end(bytes)
       if (ended) await stall(ex, ended)
@@ -102,7 +102,7 @@ async function fail(ex: Exchange, encoder: Encoder, error: GatewayError, sink: S
     sink.destroy()
     return
   }
-  const ended = sink.end(isInSteps(last) ? await inTurns(last) : last)
+  const ended = sink.end(isInSteps(last) ? await turns.run(ex.tenant, last) : last)
   if (ended) await stall(ex, ended)
 }
 

@@ -10,7 +10,7 @@ import { parseSteps } from '../core/json-steps.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
 import { textsOfTurn } from '../core/stored-responses.ts'
 import { stringifySteps } from '../core/stringify-steps.ts'
-import { Turns } from '../lib/turns.ts'
+import { turns } from '../lib/turns.ts'
 import { LeasedPieces, PIECE } from './leased-pieces.ts'
 import { type ListQuery, listOf, listQuery } from './list-query.ts'
 
@@ -18,7 +18,6 @@ import { type ListQuery, listOf, listQuery } from './list-query.ts'
 const COPIES = 2
 
 /** A read of a large response takes some milliseconds: of many at once, others go on in between. */
-const turns = new Turns()
 
 const unknown = (id: string): GatewayError =>
   errors.notFound(`No response "${id.slice(0, 100)}" is stored here.`).with({ param: 'id' })

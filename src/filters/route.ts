@@ -6,7 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
-import { Turns } from '../lib/turns.ts'
+import { turns } from '../lib/turns.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
@@ -34,7 +34,6 @@ export const route: FilterFactory<Settings> = {
     const selector = new TargetSelector(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
-    const turns = new Turns()
     return {
       async handle(ex, next) {
         await ex.input()

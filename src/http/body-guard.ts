@@ -3,6 +3,8 @@ import { errors, type GatewayError } from '../core/error.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { RateWindow } from './rate-window.ts'
 
+/** Of a small body with what it is parsed to, in bytes. */
+const PARSED = 256 * 1024
 /** Of the rate at which a body must come. */
 const WINDOW_MS = 10_000
 
@@ -21,6 +23,11 @@ export class BodyGuard {
   constructor(budget: MemoryBudget, tenant: () => string) {
     this.#budget = budget
     this.#tenant = tenant
+  }
+
+  /** Whose share the body takes. */
+  get tenant(): string {
+    return this.#tenant()
   }
 
   /** Throws 529 when a body of the length that the client declares has no room now. Takes none yet. */
@@ -48,10 +55,19 @@ export class BodyGuard {
     if (!this.holds(bytes)) throw errors.overloaded()
   }
 
+  /** The same for what the body is parsed to, beside its text: a body of 64 KiB stays in the reserve with it. */
+  parse(bytes: number): void {
+    if (!this.#grow(bytes, PARSED)) throw errors.overloaded()
+  }
+
   /** The same for what is here already; false, and takes nothing, where there is no room for it. */
   holds(bytes: number): boolean {
+    return this.#grow(bytes)
+  }
+
+  #grow(bytes: number, reserved?: number): boolean {
     this.#lease ??= this.#budget.lease(this.#tenant())
-    return this.#lease.grow(bytes)
+    return this.#lease.grow(bytes, reserved)
   }
 
   end(): void {

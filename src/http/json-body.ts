@@ -5,14 +5,16 @@ import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import { bodySteps, type Place, parseBody } from '../core/lossless-json.ts'
 import type { Body } from '../core/raw-strings.ts'
-import { atOnce, inTurns } from '../lib/in-turns.ts'
+import { atOnce, turns } from '../lib/turns.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
 
-/** Bytes up to which a body is read at once; a larger one in turns with others. */
+/** Bytes up to which a body is read at once, where its scan takes few steps; any other one in turns. */
 const SMALL = 128 * 1024
+/** Of such a scan: what is parsed of so many costs about as much as a small request does besides. */
+const FEW_STEPS = 4096
 /** Bytes from which its long strings are parsed in steps. */
 const LARGE = 1024 * 1024
 /** Of the scan in one turn; a step takes up to 60 ns. */
@@ -24,7 +26,10 @@ const LOCATED = 4 * LARGE
 const POSITION = / at position \d+( \(line \d+ column \d+\))?/
 /** Bytes from which a body's long strings are kept as they were written. */
 const RAW_STRINGS = 16 * 1024
-/** Values from which what is no long string is parsed in steps: names that all differ take a microsecond each. */
+/**
+ * Values from which what is no long string is parsed in steps, as it is above `LARGE` bytes: names that all differ take a
+ * microsecond each.
+ */
 const MANY_VALUES = 20_000
 
 /**
@@ -40,24 +45,43 @@ export async function readJson(
   values?: number,
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
-  const steps = parsing(body, exact, values)
-  return body.length > SMALL ? await inTurns(steps) : atOnce(steps)
+  const steps = parsing(body, guard, exact, values)
+  const { done, value } = steps.next()
+  return done ? value : await turns.run(guard.tenant, steps)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
-/** Yields wherever others may go on. */
-function* parsing(body: Buffer, exact: Place | undefined, values: number | undefined): Generator<undefined, Body> {
+/** Yields wherever others may go on: never for what is read at once. */
+function* parsing(
+  body: Buffer,
+  guard: BodyGuard,
+  exact: Place | undefined,
+  values: number | undefined,
+): Generator<undefined, Body> {
+  const isLarge = body.length > SMALL
+  if (isLarge) yield
   if (!isUtf8(body)) throw notUtf8()
   const scan = new ShapeScan(body, values)
-  while (!scan.run(SCAN_STEPS)) yield
-  yield
-  const whole = body.length < RAW_STRINGS ? parsed(body, exact) : yield* withLong(body, scan, exact)
-  yield
+  const isQuick = !isLarge && scan.run(FEW_STEPS)
+  if (!isQuick) {
+    do yield
+    while (!scan.run(SCAN_STEPS))
+  }
+  const { structure } = scan
+  if (structure > body.length) guard.parse(structure - body.length)
+  if (!isQuick) yield
+  const whole = body.length < RAW_STRINGS ? parsed(body, exact) : yield* withLong(body, scan, exact, isQuick)
+  if (!isQuick) yield
   return freed(whole, scan)
 }
 
-function* withLong(body: Buffer, { long, values }: ShapeScan, exact: Place | undefined): Generator<undefined, Body> {
+function* withLong(
+  body: Buffer,
+  { long, values }: ShapeScan,
+  exact: Place | undefined,
+  isQuick: boolean,
+): Generator<undefined, Body> {
   // What is read at once is not cut: each cut copies.
   const piece = body.length > LARGE ? STEP_BYTES : body.length
   const strings = new LongStrings(body, long, startOf(body), piece)
@@ -67,9 +91,11 @@ function* withLong(body: Buffer, { long, values }: ShapeScan, exact: Place | und
       rested = strings.at
       yield
     }
-    const rest = yield* strings.rest()
+    const rest = isQuick ? atOnce(strings.rest()) : yield* strings.rest()
+    if (isQuick) return strings.whole(parseBody(rest, exact))
     yield
-    const value = values > MANY_VALUES ? yield* bodySteps(rest, exact) : parseBody(rest, exact)
+    const inSteps = values > MANY_VALUES || rest.length > LARGE
+    const value = inSteps ? yield* bodySteps(rest, exact) : parseBody(rest, exact)
     yield
     return strings.whole(value)
   } catch (cause) {

@@ -14,6 +14,13 @@ const UNDERSCORE = 0x5f
 const LOWER_C = 0x63
 const PROTO = Buffer.from('__proto__')
 const CONSTRUCTOR = Buffer.from('constructor')
+/**
+ * What V8 takes for a list or an object, for a name of it, and for another entry. Of 200,000 values it took from 8 (numbers
+ * of a list) to 104 bytes each (names that all differ), and at most 2.4 times what these say with the text.
+ */
+const OBJECT_BYTES = 64
+const NAME_BYTES = 32
+const ENTRY_BYTES = 8
 /** Of the longer one, were each of its letters escaped (`\u0063`). */
 const MAX_SPELLED = CONSTRUCTOR.length * 6
 
@@ -31,6 +38,8 @@ export class ShapeScan {
   readonly #long: number[] = []
   #depth = 0
   #values = 1
+  #opened = 0
+  #names = 0
 
   /** `most`: of values. */
   constructor(body: Buffer, most = MAX_VALUES) {
@@ -46,6 +55,11 @@ export class ShapeScan {
   /** Values so far. */
   get values(): number {
     return this.#values
+  }
+
+  /** Bytes of what the body is parsed to, beside its texts, about. */
+  get structure(): number {
+    return this.#opened * OBJECT_BYTES + this.#names * NAME_BYTES + (this.#values - this.#opened) * ENTRY_BYTES
   }
 
   /** Where the long strings that are no names begin and end, in turn, with their quotes. */
@@ -73,9 +87,11 @@ export class ShapeScan {
       case 0x7b: // {
       case 0x5b: // [
         if (++this.#depth > MAX_LEVELS) throw errors.tooDeep(MAX_LEVELS)
+        this.#opened++
         if (++this.#values > this.#most) throw errors.tooManyElements(this.#most)
         break
       case COLON:
+        this.#names++
         // What it stands behind was a name: those are looked up, and stay what they are.
         if (this.#long.at(-2) !== this.#stringAt - 1) break
         if (this.#long.at(-1)! - this.#stringAt > MAX_NAME + 1) throw errors.nameTooLong(MAX_NAME)

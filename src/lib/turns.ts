@@ -1,41 +1,102 @@
-/** Turns of the event loop for long work that is done in steps: one step a turn, in fair shares. */
+/** Turns of the event loop for long work that is done in steps, in fair shares. */
 
-/** The queue of a process; tenants take turns. */
+/** Steps that are done in one turn of the event loop take so long, in milliseconds, but for the last one. */
+const TURN_MS = 2
+
+/** What a tenant has to do. */
+interface Waiting {
+  /** Work in the order in which it came: what it makes takes memory until its end, so that one at a time goes on. */
+  readonly works: (() => boolean)[]
+  /** Who waits for a turn. */
+  readonly callers: (() => void)[]
+  /** The last turn was one of `works`. */
+  worked: boolean
+}
+
+/** The queue of an event loop. Tenants take turns; so do the works of a tenant and its callers of `next`. */
 export class Turns {
-  /** Whose steps wait, by tenant; a tenant that had its turn comes last. */
-  readonly #waiting = new Map<string, (() => void)[]>()
+  /** In their order: a tenant that had its turn comes last. */
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #now: () => number
   #running = false
 
-  /** All steps of `work`, each in a turn of its own. */
-  async run<T>(tenant: string, work: Generator<undefined, T>): Promise<T> {
-    for (;;) {
-      await this.next(tenant)
-      const { done, value } = work.next()
-      if (done) return value
-    }
+  /** `now` is a monotonic clock in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+  }
+
+  /** All steps of `steps`. The tenant's next work begins when they are done. */
+  run<T>(tenant: string, steps: Generator<undefined, T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const work = (): boolean => {
+        try {
+          const { done, value } = steps.next()
+          if (done) resolve(value)
+          return done === true
+        } catch (thrown) {
+          reject(thrown)
+          return true
+        }
+      }
+      this.#of(tenant).works.push(work)
+      this.#start()
+    })
   }
 
   /** Waits for a turn of the tenant; what follows at once is one step. */
   next(tenant: string): Promise<void> {
     return new Promise(resolve => {
-      const queue = this.#waiting.get(tenant)
-      if (queue) queue.push(resolve)
-      else this.#waiting.set(tenant, [resolve])
-      if (!this.#running) void this.#serve()
+      this.#of(tenant).callers.push(resolve)
+      this.#start()
     })
   }
 
-  async #serve(): Promise<void> {
-    this.#running = true
-    while (this.#waiting.size > 0) {
-      await new Promise(resolve => setImmediate(resolve))
-      const [next] = this.#waiting
-      if (!next) break
-      const [tenant, queue] = next
-      this.#waiting.delete(tenant)
-      queue.shift()!()
-      if (queue.length > 0) this.#waiting.set(tenant, queue)
+  #of(tenant: string): Waiting {
+    let waiting = this.#waiting.get(tenant)
+    if (!waiting) {
+      waiting = { works: [], callers: [], worked: false }
+      this.#waiting.set(tenant, waiting)
     }
-    this.#running = false
+    return waiting
+  }
+
+  #start(): void {
+    if (this.#running) return
+    this.#running = true
+    setImmediate(this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    const began = this.#now()
+    while (this.#step() && this.#now() - began < TURN_MS) {}
+    this.#running = this.#waiting.size > 0
+    if (this.#running) setImmediate(this.#turn)
+  }
+
+  /** False when all is done that this turn has time for: what a caller does, or what goes on behind a work, comes after it. */
+  #step(): boolean {
+    const [first] = this.#waiting
+    if (!first) return false
+    const [tenant, waiting] = first
+    const { works, callers } = waiting
+    this.#waiting.delete(tenant)
+    waiting.worked = works.length > 0 && !(waiting.worked && callers.length > 0)
+    let goesOn = false
+    if (!waiting.worked) callers.shift()!()
+    else if (works[0]!()) works.shift()
+    else goesOn = true
+    if (works.length + callers.length > 0) this.#waiting.set(tenant, waiting)
+    return goesOn
   }
 }
+
+/** All steps in this turn: of work that is short. */
+export function atOnce<T>(steps: Generator<undefined, T>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** The queue of this thread: all that would keep its event loop from others is done in these turns. */
+export const turns = new Turns()

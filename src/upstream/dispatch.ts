@@ -9,9 +9,8 @@ import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { isUnmeasured } from '../core/requests.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
-import { inTurns } from '../lib/in-turns.ts'
 import type { Mask } from '../lib/mask.ts'
-import { Turns } from '../lib/turns.ts'
+import { turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
@@ -62,7 +61,6 @@ export function dispatch(
   memory: MemoryBudget,
   fetcher: ProviderFetcher = new ProviderFetcher([]),
 ): (ex: Exchange) => Promise<Reply> {
-  const turns = new Turns()
   const followUps = new FollowUps(transport, fetcher)
 
   /** `shared`: what takes the memory of several answers. */
@@ -206,6 +204,9 @@ function readingOf(
   return { kind: mode, framing, decoder }
 }
 
+/** JSON values of a request from which its body is written in a turn of its own. */
+const MANY_VALUES = 2000
+
 /** What is known once the request is signed. */
 interface Sent {
   /** Of its credential. */
@@ -246,10 +247,14 @@ function send(
       fresh,
     })
   }
-  const content = bodyOf(request, ex.rawStrings)
-  const signed = isMadeInSteps(content)
-    ? inTurns(content).then(made => sign(target, request, ex.id, made))
-    : sign(target, request, ex.id, content)
+  const prepared = () => {
+    const content = bodyOf(request, ex.rawStrings)
+    return isMadeInSteps(content)
+      ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
+      : sign(target, request, ex.id, content)
+  }
+  // Requests whose holds were written together come here together.
+  const signed = ex.values > MANY_VALUES ? turns.next(tenant).then(prepared) : prepared()
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
 

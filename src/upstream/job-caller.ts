@@ -4,7 +4,7 @@ import { isPublicHost } from '../core/address.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { inTurns } from '../lib/in-turns.ts'
+import { turns } from '../lib/turns.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { fetchOptions } from './fetch-options.ts'
@@ -34,7 +34,7 @@ export class UpstreamJobCaller implements JobCaller {
     const wired = call.headers ? { ...request, headers: { ...request.headers, ...call.headers } } : request
     const isEmpty = request.method === 'GET' || request.method === 'DELETE'
     const made = isEmpty ? { type: undefined, body: undefined } : bodyOf(wired)
-    const content = isMadeInSteps(made) ? await inTurns(made) : made
+    const content = isMadeInSteps(made) ? await turns.run(call.tenant, made) : made
     const signing = sign(target, wired, call.requestId, content)
     const signed = signing instanceof Promise ? await waitFor(signing, headMs, signal) : signing
     const { method, baseUrl, path, headers, body } = signed

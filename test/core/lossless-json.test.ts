@@ -20,7 +20,7 @@ import {
 } from '../../src/core/lossless-json.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
 import type { Translator } from '../../src/core/translator.ts'
-import { atOnce } from '../../src/lib/in-turns.ts'
+import { atOnce } from '../../src/lib/turns.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'

@@ -13,7 +13,7 @@ import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
-import { atOnce } from '../../src/lib/in-turns.ts'
+import { atOnce } from '../../src/lib/turns.ts'
 import { cpuMeter, cpuMs } from '../helpers/cpu.ts'
 
 /** The same cases on every run. */
@@ -330,6 +330,60 @@ t.test('a body takes memory as it arrives, of its own tenant, and gives it back'
   for (const body of [...drips, other]) body.release()
   t.equal(budget.used, 0)
 })
+
+t.test('what a body is parsed to takes memory beside its text, before it is parsed', async t => {
+  const many = (count: number, value: string) => `[${Array.from({ length: count }, () => value).join()}]`
+  const text = JSON.stringify({ messages: [{ role: 'user', content: 'a'.repeat(2000) }] })
+  const rows: [says: string, body: string, each: number, count: number][] = [
+    ['text', text, 0, 0],
+    ['objects', many(1000, '{}'), 64, 1000],
+    ['lists in lists', many(1000, '[[]]'), 128, 1000],
+    ['objects with names', many(1000, '{"a":0,"b":0}'), 136, 1000],
+    ['numbers', many(1000, '0'), 8, 1000],
+  ]
+  for (const [says, body, each, count] of rows) {
+    const budget = memory()
+    const guard = intake(budget)
+    const { req, res } = request([body])
+    await readJson(req, res, MIB, guard)
+    const beside = budget.used - body.length
+    t.ok(beside >= Math.max(body.length, each * count), `${says}: ${beside}`)
+    t.ok(beside <= Math.max(body.length, (each + 8) * count + 100), `${says}, and no more: ${beside}`)
+    guard.release()
+    t.equal(budget.used, 0)
+  }
+  const { req, res } = request([many(10_000, '{}')])
+  await t.rejects(readJson(req, res, MIB, intake(memory(600 * 1024))), /overloaded/)
+})
+
+t.test(
+  'of many bodies that hold much, one has a turn of the loop; those that hold little have none to wait for',
+  async t => {
+    const rows: [says: string, body: string, inTurns: boolean][] = [
+      ['objects', `[${Array.from({ length: 5000 }, () => '{}').join()}]`, true],
+      ['more than 128 KiB', JSON.stringify('a'.repeat(130 * 1024)), true],
+      ['a prompt', JSON.stringify({ messages: [{ role: 'user', content: 'a'.repeat(100_000) }] }), false],
+    ]
+    for (const [says, body, inTurns] of rows) {
+      let ended = 0
+      const all = Promise.all(
+        Array.from({ length: 20 }, async () => {
+          const { req, res } = request([body])
+          await readJson(req, res, MIB, intake())
+          ended++
+        }),
+      )
+      let most = 0
+      for (let before = 0; ended < 20; ) {
+        await setImmediate()
+        most = Math.max(most, ended - before)
+        before = ended
+      }
+      await all
+      t.equal(most === 1, inTurns, `${says}: ${most}`)
+    }
+  },
+)
 
 t.test('a client that expects 100-continue gets it once its headers are accepted', async t => {
   const waiting = { ...JSON_TYPE, expect: '100-continue' }

@@ -10,7 +10,7 @@ import { Upload } from '../../src/core/body.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Target, Translator } from '../../src/core/translator.ts'
-import { atOnce } from '../../src/lib/in-turns.ts'
+import { atOnce } from '../../src/lib/turns.ts'
 import { chatOverImages } from '../../src/operations/images/bridge.ts'
 import type {
   Base64Slice,

@@ -10,8 +10,8 @@ import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/p
 import { hashInSteps } from '../../core/stringify-steps.ts'
 import { writtenPrice } from '../../core/written-price.ts'
 import { base62, shortId } from '../../lib/id.ts'
-import { inTurns } from '../../lib/in-turns.ts'
 import { persistently } from '../../lib/persistently.ts'
+import { turns } from '../../lib/turns.ts'
 import { sourceOf } from '../source.ts'
 import { exhaustedError } from './funding.ts'
 
@@ -70,7 +70,7 @@ export class JobAdmission {
     }
     const made = this.#made.get(ex) ?? {
       id: operation.prefix + base62(ID_LENGTH),
-      requestHash: idempotency === null ? null : await hashOf(request),
+      requestHash: idempotency === null ? null : await hashOf(request, ex.tenant),
     }
     this.#made.set(ex, made)
     const createdAt = now()
@@ -142,11 +142,10 @@ function targetOf({ target }: Exchange): JobTarget {
 }
 
 /** SHA-256 of the canonical request; files count by theirs. */
-async function hashOf(request: Readonly<Ops[Op]>): Promise<string> {
-  const turn = () => new Promise<void>(resolve => setImmediate(resolve))
-  for (const upload of uploadsIn(request)) await upload.hash(turn)
+async function hashOf(request: Readonly<Ops[Op]>, tenant: string): Promise<string> {
+  for (const upload of uploadsIn(request)) await upload.hash(() => turns.next(tenant))
   const hash = hashInSteps(request)
-  return ('next' in hash ? await inTurns(hash) : hash).digest('hex')
+  return ('next' in hash ? await turns.run(tenant, hash) : hash).digest('hex')
 }
 
 function uploadsIn(value: unknown): Upload[] {

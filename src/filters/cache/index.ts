@@ -1,5 +1,4 @@
 /** Replays earlier complete answers to the same request of the same project, where the project enables it. */
-import { setImmediate } from 'node:timers/promises'
 import { Upload } from '../../core/body.ts'
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
@@ -7,7 +6,7 @@ import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { exceeds, hashInSteps } from '../../core/stringify-steps.ts'
-import { inTurns } from '../../lib/in-turns.ts'
+import { turns } from '../../lib/turns.ts'
 import { isHealed } from '../healing/index.ts'
 import { replay } from './replay.ts'
 
@@ -23,7 +22,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   needs: ['principal'],
   create({ max_entry }, services) {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
-      await hashUploads(await ex.input())
+      await hashUploads(await ex.input(), ex.tenant)
       const key = await keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
@@ -68,15 +67,15 @@ async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
     isHealed(ex),
   ]
   const hash = hashInSteps(parts)
-  return ('next' in hash ? await inTurns(hash) : hash).digest('base64')
+  return ('next' in hash ? await turns.run(ex.tenant, hash) : hash).digest('base64')
 }
 
 /** Files stand in a request by themselves, or as the `file` of an image. */
-async function hashUploads(request: object): Promise<void> {
+async function hashUploads(request: object, tenant: string): Promise<void> {
   for (const member of Object.values(request)) {
     for (const item of Array.isArray(member) ? member : [member]) {
       const file = item instanceof Upload ? item : item?.file
-      if (file instanceof Upload) await file.hash(setImmediate)
+      if (file instanceof Upload) await file.hash(() => turns.next(tenant))
     }
   }
 }

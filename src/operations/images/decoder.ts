@@ -4,7 +4,7 @@ import type { Event } from '../../core/event.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sniffImage } from '../../core/wire.ts'
-import { atOnce } from '../../lib/in-turns.ts'
+import { atOnce } from '../../lib/turns.ts'
 import { Base64Slice, type GeneratedImage, type GeneratedImages, type ImageRequest } from './request.ts'
 
 /** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */

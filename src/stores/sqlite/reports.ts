@@ -2,7 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import { appAliases } from '../../core/apps.ts'
 import type { ReportOrder, ReportQuery, ReportStore, ReportSums, UsageGroup } from '../../core/ports.ts'
-import { Turns } from '../../lib/turns.ts'
+import { turns } from '../../lib/turns.ts'
 import { Ranking, Series } from '../rules/reports.ts'
 import type { Sqlite } from './driver.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -48,7 +48,6 @@ export class SqliteReports implements ReportStore {
   readonly #groupings = new Map<UsageGroup, Grouping>()
   readonly #db: Sqlite
   readonly #atOnce: number
-  readonly #turns = new Turns()
   readonly #updatedAt: Statement<Part, number | null>
   readonly #caller: Statement<[string | null, string], { project: string; email: string | null }>
   readonly #keys: Statement<{ project: string; member: string | null }, { id: string; name: string }>
@@ -91,7 +90,7 @@ export class SqliteReports implements ReportStore {
       const rows = this.#groups(by).all(...from, ...to, scope)
       ranking.add(rows.map(row => ({ id: row.id, ...sumsOf(row) })))
     }
-    await this.#turns.next(query.projectId)
+    await turns.next(query.projectId)
     return ranking.sorted(order).slice(offset, offset + limit)
   }
 
@@ -113,7 +112,7 @@ export class SqliteReports implements ReportStore {
     const scope: Scope = { project, keys: keyIds ? JSON.stringify(keyIds) : null }
     const end = startOf(to)
     for (let start: Place | undefined = startOf(from); start; ) {
-      await this.#turns.next(project)
+      await turns.next(project)
       const next = this.#next.get(...start, ...end, { project, count: this.#atOnce })
       yield [start, next ?? end, scope]
       start = next
