@@ -3,7 +3,9 @@ import { errors, type GatewayError } from './error.ts'
 import { type ContentBounds, parseSteps, type ReadPiece } from './json-steps.ts'
 import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
 
-const MAX_ANSWER_VALUES = 500_000
+const MAX_ANSWER_VALUES = 1_000_000
+/** Lists and objects, and entries of one list: the others cost less. */
+const MAX_ANSWER_LISTS = 500_000
 /** That differ. Those of log probabilities, of which there may be more, are the same for each token. */
 const MAX_ANSWER_NAMES = 65_536
 /** Digits of all whole numbers that a double cannot hold, which are read as text. */
@@ -134,11 +136,11 @@ class AnswerContent implements ContentBounds {
   }
 
   open(): void {
-    if (++this.#opened > MAX_ANSWER_VALUES) throw tooMany(MAX_ANSWER_VALUES, 'lists and objects')
+    if (++this.#opened > MAX_ANSWER_LISTS) throw tooMany(MAX_ANSWER_LISTS, 'lists and objects')
   }
 
   entries(count: number): void {
-    if (count > MAX_ANSWER_VALUES) throw tooMany(MAX_ANSWER_VALUES, 'entries in one list')
+    if (count > MAX_ANSWER_LISTS) throw tooMany(MAX_ANSWER_LISTS, 'entries in one list')
   }
 
   name(text: string, from: number, to: number): void {

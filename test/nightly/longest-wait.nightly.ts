@@ -163,7 +163,8 @@ const contents: Record<string, () => Content> = {
   '9,900 native blocks of 20 objects': () => ({ native: Array.from({ length: 9900 }, () => members(20)) }),
   'a native block of 48,000 values': () => ({ native: [`{"a":${listed(members(200), 120)}}`] }),
   'a native block of 7 MB': () => ({ native: [`{"a":"${times('abcd', 1_750_000)}"}`] }),
-  '500,000 numbers in what is ignored': () => ({ extra: listed('1', 499_000) }),
+  'a million numbers in what is ignored': () => ({ extra: `[${listed('1', 499_000)},${listed('1', 499_000)}]` }),
+  '490,000 objects in what is ignored': () => ({ extra: `[${listed(listed('{}', 9800), 50)}]` }),
   '28 MB of short texts': () => ({ extra: listed(`"${times('a', 60)}"`, 440_000) }),
 }
 

@@ -99,8 +99,10 @@ interface Form {
   readonly thought?: (at: number) => unknown
 }
 
-/** Half a million values. */
-const ZEROS = `${'0,'.repeat(5e5)}0`
+/** Half a million values and entries, as many as a list may have. */
+const ZEROS = `${'0,'.repeat(5e5 - 1)}0`
+/** A million values with the rest of an answer. */
+const MANY = `[${ZEROS}],[${ZEROS.slice(2000)}]`
 const OBJECTS = `${'{},'.repeat(runs(10e6))}{}`
 
 const wireOf = (plugin: { readonly wires: readonly unknown[] }) => plugin.wires[0] as Translator
@@ -176,7 +178,8 @@ for (const { wire, whole, text, call, thought } of forms) {
     const refused: [says: string, body: string, expected: object][] = [
       ['129 levels', deep(128), failure(/nests deeper than 128 levels/)],
       ['300,000 levels', deep(300_000), failure(/nests deeper than 128 levels/)],
-      ['half a million values and more', wide(ZEROS), failure(/more than 500,000 JSON values/)],
+      ['a million values and more', wide(`[${ZEROS}],[${ZEROS}]`), failure(/more than 1,000,000 JSON values/)],
+      ['a list too long', wide(`0,${ZEROS}`), failure(/more than 500,000 entries in one list/)],
       ['megabytes of objects', wide(OBJECTS), failure(/JSON values/)],
       ['1,001 calls', JSON.stringify(whole(many(1001, call))), written(/more than 1,000 tool calls/)],
       ['20,000 calls', JSON.stringify(whole(many(20_000, call))), failure(/more than/)],
@@ -190,7 +193,7 @@ for (const { wire, whole, text, call, thought } of forms) {
       t.match((await outcome(wire, [body], true)).thrown, expected, `${says}, as an event`)
     }
     t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
-    t.equal(counted((await outcome(wire, wide(ZEROS.slice(2000)))).events, 'text'), 1, 'half a million values')
+    t.equal(counted((await outcome(wire, wide(MANY))).events, 'text'), 1, 'a million values')
     const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
     t.equal(calls.events.filter(event => event.type === 'tool' && event.id !== undefined).length, 1000)
     if (thoughts) t.equal(counted((await outcome(wire, thoughts(1000))).events, 'finish'), 1, '1,000 blocks')
