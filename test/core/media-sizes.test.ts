@@ -1,4 +1,5 @@
 /** What files and audio of a chat request come to before a provider has read them. */
+import { randomBytes } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 import t from 'tap'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
@@ -6,6 +7,7 @@ import type { Price } from '../../src/core/money.ts'
 import { ocr } from '../../src/endpoints/ocr.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { mediaOf } from '../../src/operations/chat/media.ts'
+import { PDF_BUDGET, pdfPages } from '../../src/operations/pdf-pages.ts'
 import { film } from '../../src/operations/videos/film.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -26,7 +28,15 @@ const packed = (text: string, dictionary = '') => [
   deflateSync(latin(text)),
   '\nendstream endobj ',
 ]
+/** Characters that hardly can be packed. */
+const noise = (length: number) => randomBytes(length).toString('latin1').replaceAll('/', ' ')
 const zeros = packed('\0'.repeat(64 * 1024 * 1024))
+
+/** Four deflated blocks with a code of their own and no data (RFC 1951 section 3.2.7). */
+const EMPTY_BLOCKS = Buffer.from(
+  '04c081000000000090ff6b100007020000000040feaf41001c080000000000f9bf060170200000000000e4ff1a',
+  'hex',
+)
 
 /** A video with one box that says its length. */
 function video(name: string, version: 0 | 1, scale: number, length: number): Buffer {
@@ -90,6 +100,28 @@ t.test('the places of all PDFs of a request are bounded together', async t => {
   t.equal(measured.unmeasuredTokens, 1_048_576, 'of the second they are not looked for')
   const streams = file(pdf(pages(3), ...Array.from({ length: 600 }, () => packed('x')).flat()))
   t.equal(mediaOf(asked(streams)).pages, 0)
+  const large = file(pdf(...packed(noise(200_000) + pages(40))))
+  t.equal(mediaOf(asked(large)).pages, 40)
+  const two = mediaOf(asked(large, large))
+  t.strictSame([two.pages, two.unmeasuredTokens], [40, 1_048_576], 'what is packed in the second is too much')
+  const outline = (n: number) => `<</Title(a)/Count ${n + 9}>>`
+  const outlines = (count: number) => file(pdf(pages(3), ...Array.from({ length: count }, (_, at) => outline(at))))
+  t.equal(mediaOf(asked(outlines(500))).pages, 3)
+  t.equal(mediaOf(asked(outlines(600))).pages, 0, 'too many outlines of more entries than there are pages')
+})
+
+t.test('a stream of objects is read once, and to its end', async t => {
+  const [head] = packed('') as [string]
+  const again = '/ObjStm '.repeat(200)
+  const rows: [says: string, bytes: Buffer, pages: number | undefined][] = [
+    ['one that says many times what it is', pdf(...packed(noise(20_000) + pages(7), again)), 7],
+    ['its dictionary and another one', pdf('<</Type/ObjStm>>endobj ', ...packed(pages(7))), 7],
+    ['several', pdf(...packed(pages(7)), ...packed(''), ...packed(pages(9)), ...packed(pages(8))), 9],
+    ['one without an end', pdf(...packed(pages(7)).slice(0, 2)), 7],
+    ['one whose end is missing', pdf(head, deflateSync(latin(pages(7))).subarray(0, -9), ...packed('x')), undefined],
+    ['one that ends too early', pdf(...packed(pages(7)), 'obj /Flate', 'Decode/ObjStm stream\nendstream'), undefined],
+  ]
+  for (const [says, bytes, found] of rows) t.equal(pdfPages(bytes, { ...PDF_BUDGET }), found, says)
 })
 
 t.test('an image is one, however its type is written', async t => {
@@ -114,9 +146,14 @@ t.test('many files are looked at within bounds, and once a request', t => {
     input_audio: { data: bytes.toString('base64'), format: 'wav' },
   })
   const times = (count: number, content: object) => Array.from({ length: count }, () => content)
+  const empty = '/FlateDecode/ObjStm '
+  const blocks = Buffer.concat([Buffer.from('7801', 'hex'), Buffer.alloc(4_000_000, EMPTY_BLOCKS)])
   const bombs = times(100, file(pdf(pages(1), ...zeros)))
   const rows: [says: string, content: object[]][] = [
     ['streams', bombs],
+    ['streams that hold nothing', times(1, file(pdf(empty.repeat(200), 'stream\n', blocks, 'endstream')))],
+    ['beginnings of names', times(1, file(pdf('/'.repeat(4_000_000))))],
+    ['outlines', times(1, file(pdf(`/Count 9999${'/Title '.repeat(150)}>>`.repeat(3800))))],
     ['trees', times(1, file(pdf('/Count '.repeat(400_000))))],
     ['streams without end', times(1, file(pdf('/ObjStm stream '.repeat(200_000))))],
     ['small PDFs', times(40_000, file(pdf('/Count 7 ')))],
