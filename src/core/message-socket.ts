@@ -4,6 +4,8 @@
 export interface MessageListener {
   /** `text` is undefined for a binary message; `bytes` is its length. */
   message(text: string | undefined, bytes: number): void
+  /** The other end has sent a ping, which is answered already. */
+  pinged(): void
   pong(): void
   /** All that was sent has been taken. */
   drained(): void

@@ -4,6 +4,11 @@
 const MAX_FRAGMENTS = 1024
 /** Reads that a message may come in. */
 const MAX_CHUNKS = 16 * 1024
+/**
+ * One message, ping or pong in a turn of the loop: of frames of a few bytes 350,000 come in one, and a pause comes too
+ * late for those that have been read.
+ */
+const SEVERAL_PER_TURN = false
 /** For the other end to close, too. */
 const CLOSE_MS = 5_000
 /** RFC 6455 section 7.4.1: the connection ended without a word. */
@@ -14,6 +19,7 @@ export const socketBounds = (limit: number) => ({
   maxPayload: limit,
   maxFragments: MAX_FRAGMENTS,
   maxBufferedChunks: MAX_CHUNKS,
+  allowSynchronousEvents: SEVERAL_PER_TURN,
   perMessageDeflate: false,
   closeTimeout: CLOSE_MS,
 })
@@ -21,7 +27,7 @@ export const socketBounds = (limit: number) => ({
 /** As the package `ws` has it. */
 interface WebSocket {
   readonly readyState: number
-  on(event: 'error' | 'pong', listener: () => void): unknown
+  on(event: 'error' | 'ping' | 'pong', listener: () => void): unknown
   on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
   once(event: 'close', listener: (code: number) => void): unknown
   send(text: string): void
@@ -43,6 +49,7 @@ interface Connection {
 
 interface Listener {
   message(text: string | undefined, bytes: number): void
+  pinged(): void
   pong(): void
   drained(): void
   closed(code: number): void
@@ -81,6 +88,7 @@ export class TextSocket {
     ws.on('message', (data: Buffer, isBinary) =>
       this.#listener!.message(isBinary ? undefined : data.toString('utf8'), data.length),
     )
+    ws.on('ping', () => this.#listener!.pinged())
     ws.on('pong', () => this.#listener!.pong())
     this.#socket.on('drain', () => this.#listener!.drained())
     ws.once('close', code => this.#closed(code))
@@ -124,5 +132,7 @@ export class TextSocket {
 
   destroy(): void {
     this.#ws.terminate()
+    // The library closes when it has gone through all that was read.
+    process.nextTick(() => this.#listener && this.#closed(ABNORMAL))
   }
 }

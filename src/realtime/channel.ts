@@ -1,6 +1,7 @@
 /** One side of a session: takes its messages one by one, and no faster than the other side takes what they become. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { MessageSocket } from '../core/message-socket.ts'
+import { BareFrames } from './bare-frames.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
@@ -24,6 +25,8 @@ interface ChannelEvents {
   closed(code: number): void
   /** The other side has taken nothing for too long. */
   stalled(): void
+  /** This side sends too many frames that carry nothing. */
+  flooded(): void
 }
 
 /** Two channels are linked: each stops reading while too many bytes wait in the other. */
@@ -34,6 +37,8 @@ export class Channel {
   #bytes = 0
   #working = false
   #ended = false
+  #bareFrames = new BareFrames()
+  #flooded = false
   #other: Channel | undefined
   /** Wait until what was sent here has been taken. */
   #waiters: (() => void)[] = []
@@ -56,7 +61,9 @@ export class Channel {
     for (const text of earlier) this.#add(text, text?.length ?? 0)
     this.socket.open({
       message: (text, bytes) => this.#add(text, bytes),
+      pinged: () => this.#bareFrame(),
       pong: () => {
+        if (!this.awaitsPong) this.#bareFrame()
         this.awaitsPong = false
       },
       drained: () => this.#drained(),
@@ -102,9 +109,21 @@ export class Channel {
     if (this.#waitingSince > 0 && now - this.#waitingSince > STALL_MS) this.#events.stalled()
   }
 
+  /** Reports too many of them once; ends the socket where too many come again, or after its end. */
+  #bareFrame(): void {
+    if (this.#bareFrames.take(performance.now())) return
+    if (this.#flooded || this.#ended) this.socket.destroy()
+    else {
+      this.#flooded = true
+      this.#bareFrames = new BareFrames()
+      this.#events.flooded()
+    }
+  }
+
   #add(text: string | undefined, bytes: number): void {
     this.lastAt = performance.now()
     this.#seen = this.socket.received
+    if (bytes === 0) this.#bareFrame()
     if (this.#ended) return
     this.#queue.push(text)
     this.#bytes += bytes

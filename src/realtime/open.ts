@@ -113,6 +113,7 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
 const listening = ({ message, closed }: Pick<MessageListener, 'message' | 'closed'>): MessageListener => ({
   message,
   closed,
+  pinged: () => undefined,
   pong: () => undefined,
   drained: () => undefined,
 })

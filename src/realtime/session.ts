@@ -97,12 +97,14 @@ export class Session {
       take: text => this.#fromClient(text),
       closed: code => this.#clientClosed(code),
       stalled: () => this.#end(POLICY, 'slow_client', 'The client takes nothing of what is sent to it.'),
+      flooded: () => this.#end(POLICY, 'too_many_frames', 'The client sends too many pings, pongs or empty messages.'),
     })
     this.#provider = new Channel(provider.socket, {
       failed,
       take: text => events.take(text).finally(() => this.#stopWaiting()),
       closed: () => this.#providerClosed(),
       stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
+      flooded: () => this.#upstreamFailed('it sends too many pings, pongs or empty messages'),
     })
     const eventId = newEventId()
     this.#events.updates.push({ eventId, isOwn: true, change: {}, before: settings })

@@ -111,6 +111,7 @@ const endpoints: Endpoint[] = [
         ex.signal.listen(() => socket.close(1001, 'draining'))
         socket.open({
           message: text => socket.send(`${text} from ${ex.principal!.orgName}`),
+          pinged: () => undefined,
           pong: () => undefined,
           drained: () => undefined,
           closed: () => resolve(),

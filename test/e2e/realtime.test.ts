@@ -533,6 +533,10 @@ t.test('M22 hostile frames end their own session alone', async t => {
     ...Array.from({ length: 2000 }, () => frame(0x00, Buffer.from(' '))),
   ]
   t.equal(codeIn(await raw(fragments)), 1008, 'fragments without end')
+  for (const head of [0x81, 0x89, 0x8a]) {
+    const many = Buffer.concat(Array.from({ length: 5000 }, () => frame(head, Buffer.alloc(0))))
+    t.equal(codeIn(await raw(many)), 1008, 'frames without content')
+  }
 
   const flood = await new Client().opened()
   for (let sent = 0; sent < 5000; sent++) flood.ws.send('{}')

@@ -15,7 +15,13 @@ t.test('of large messages that wait, few are taken in one turn of the event loop
     return text === '"first"' ? new Promise<void>(resolve => setImmediate(resolve)) : undefined
   }
   const nothing = () => undefined
-  const events = { take, failed: (cause: unknown) => t.fail(String(cause)), closed: nothing, stalled: nothing }
+  const events = {
+    take,
+    failed: (cause: unknown) => t.fail(String(cause)),
+    closed: nothing,
+    stalled: nothing,
+    flooded: nothing,
+  }
   const ends = [new End(), new End()] as const
   const [client, provider] = ends.map(end => new Channel(end, events)) as [Channel, Channel]
   client.open(provider)

@@ -56,6 +56,9 @@ export class End implements MessageSocket {
     this.received += text.length
     this.#listener?.message(text, text.length)
   }
+  pinged(): void {
+    this.#listener?.pinged()
+  }
   pong(): void {
     this.#listener?.pong()
   }

@@ -1,7 +1,8 @@
 /** One session: its money, its limits, and both of its ends in any order. */
 import fc from 'fast-check'
 import t from 'tap'
-import { done, limits, opened, settle } from './kit.ts'
+import { BareFrames } from '../../src/realtime/bare-frames.ts'
+import { done, type End, limits, opened, settle } from './kit.ts'
 
 const create = { type: 'response.create' }
 const created = (id: string) => ({ type: 'response.created', response: { id } })
@@ -63,6 +64,45 @@ t.test('a session ends by the clock: when it is too long, too quiet, or its ends
     t.strictSame([client.types().at(-1), client.closes], [`error ${error}`, [code]], says)
     t.strictSame([provider.closes, charges.held], [[1000], 0], says)
   }
+})
+
+t.test('a side that sends frames without content ends the session', async t => {
+  const rows: [says: string, send: (end: End) => void][] = [
+    ['pings', end => end.pinged()],
+    ['pongs that no ping awaits', end => end.pong()],
+    ['empty messages', end => end.message('')],
+  ]
+  const sides = [
+    ['client', 1008, 'too_many_frames'],
+    ['provider', 1011, 'upstream_unavailable'],
+  ] as const
+  for (const [side, code, error] of sides) {
+    // A provider's first empty message is its failure.
+    for (const [says, send] of side === 'client' ? rows : rows.slice(0, 2)) {
+      const { session, client, provider, charges } = await opened()
+      const end = side === 'client' ? client : provider
+      session.tick(performance.now() + 15_000)
+      end.pong()
+      for (let sent = 0; sent < 60; sent++) send(end)
+      t.strictSame(client.closes, [], `60 ${says} of the ${side}, beside the pong that is awaited`)
+      for (let sent = 0; sent < 100; sent++) send(end)
+      await session.ended
+      t.strictSame([client.types().at(-1), client.closes[0]], [`error ${error}`, code], `${says} of the ${side}`)
+      t.equal(end.closes.includes(1006), true, `${says} of the ${side} that go on cut it off`)
+      t.equal(charges.held, 0)
+    }
+  }
+})
+
+t.test('frames without content may come twice a second, and 60 at once', t => {
+  const frames = new BareFrames()
+  const taken = (count: number, now: number) =>
+    Array.from({ length: count }, () => frames.take(now)).filter(Boolean).length
+  t.equal(taken(100, 1000), 60)
+  t.equal(taken(100, 2000), 2)
+  t.equal(taken(100, 1_000_000), 60)
+  for (let now = 1_000_500; now < 1_100_000; now += 500) t.ok(frames.take(now))
+  t.end()
 })
 
 t.test('messages of either side postpone the idle end', async t => {
