@@ -1,7 +1,7 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
 import { isPaidByTokens } from './counted.ts'
-import type { Event } from './event.ts'
+import { type Event, isContent } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { addPages, IMAGE_TOKENS, tokensOfImage } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
@@ -21,6 +21,8 @@ export class AnswerUsage {
   readonly #ex: Exchange
   /** The provider charges nothing for the answer. */
   isFree = false
+  /** Something has come that a client can see. */
+  hasContent = false
   #cost: Cost | null | undefined
   /** Characters delivered since the last report. */
   #unreported = 0
@@ -45,32 +47,57 @@ export class AnswerUsage {
     this.#ex = ex
   }
 
-  begin(): void {
-    const { usage, timings } = this.#ex
+  /** No allocation: there is a batch for every piece of every stream. */
+  count(batch: readonly Event[]): void {
+    for (let at = 0; at < batch.length; at++) {
+      const event = batch[at]!
+      if (!this.hasContent && isContent(event)) this.hasContent = true
+      switch (event.type) {
+        case 'text':
+        case 'refusal':
+        case 'reasoning':
+          this.#unreported += event.text.length
+          break
+        case 'tool':
+          this.#unreported += (event.args?.length ?? 0) + (event.name?.length ?? 0)
+          break
+        case 'usage':
+          this.#reported(event)
+          break
+        case 'image':
+          this.#images++
+          this.#unreportedImages++
+          break
+        case 'bytes':
+          this.#bytes += event.bytes.length
+          if (event.contentType !== undefined) this.#contentType = event.contentType
+          break
+        case 'start':
+          this.#begin()
+          break
+        case 'finish':
+          if (event.free) this.isFree = true
+          break
+        case 'tier':
+          this.#ex.servedTier = event.tier
+          this.#reprice()
+          break
+      }
+    }
+  }
+
+  #begin(): void {
+    const { usage } = this.#ex
     // Another one before any content: the answer has begun afresh (C30).
-    if (this.#begun && timings.firstToken === 0) {
+    if (this.#begun && !this.hasContent) {
       for (const axis in usage) delete usage[axis as Axis]
       this.#dropped.clear()
     }
     this.#begun = true
   }
 
-  delivered(characters: number): void {
-    this.#unreported += characters
-  }
-
-  bytes({ bytes, contentType }: Extract<Event, { type: 'bytes' }>): void {
-    this.#bytes += bytes.length
-    if (contentType !== undefined) this.#contentType = contentType
-  }
-
-  image(): void {
-    this.#images++
-    this.#unreportedImages++
-  }
-
   /** What is not plausible of a report is estimated: at least as much as was held for it. */
-  reported({ usage: report, billed, estimated, read, requests }: Extract<Event, { type: 'usage' }>): void {
+  #reported({ usage: report, billed, estimated, read, requests }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected)
     mergeUsage(sum, usage)
@@ -88,7 +115,7 @@ export class AnswerUsage {
       this.#unreported = 0
       this.#unreportedImages = 0
     }
-    this.reprice()
+    this.#reprice()
   }
 
   /** Made once for each target: a stream may report with each of its events. */
@@ -120,7 +147,7 @@ export class AnswerUsage {
   }
 
   /** What the price depends on has changed. */
-  reprice(): void {
+  #reprice(): void {
     this.#cost = undefined
   }
 
@@ -130,7 +157,7 @@ export class AnswerUsage {
     if (!this.#complete(ex.usage, cut)) return
     this.#read = 0
     ex.estimated = true
-    this.reprice()
+    this.#reprice()
   }
 
   /** Usage and cost if the answer were cut short now. */
@@ -173,8 +200,7 @@ export class AnswerUsage {
 
   /** Whether anything had to be estimated. */
   #complete(usage: Usage, cut: boolean): boolean {
-    const { isOwed, timings } = this.#ex
-    if (cut && timings.firstToken === 0 && !isOwed) {
+    if (cut && !this.hasContent && !this.#ex.isOwed) {
       usage.prompt ??= 0
       usage.completion ??= 0
       return false
@@ -244,7 +270,7 @@ export class AnswerUsage {
    */
   #assume(usage: Usage): boolean {
     const { output_images: images = 0, web_search: searches = 0, ...tokens } = extrasOf(this.#ex)
-    const isSilent = this.#ex.timings.firstToken === 0
+    const isSilent = !this.hasContent
     const searched = searches > 0 && isSilent && usage.web_search === undefined
     if (searched) usage.web_search = 1
     const isMissing = images > (usage.output_images ?? 0) && !(usage.image_output! > 0)

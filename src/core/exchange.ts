@@ -170,6 +170,8 @@ export class Exchange {
   #input: Promise<Ops[Op]> | undefined
   readonly #prompt = new PromptEstimate(this)
   readonly #answer = new AnswerUsage(this)
+  /** `count` gets the answer. */
+  #isCounted = false
 
   constructor(init: ExchangeInit) {
     const given = init.headers['x-request-id']
@@ -272,45 +274,24 @@ export class Exchange {
     return this.request !== undefined && 'stream' in this.request && this.request.stream === true
   }
 
-  /** Records what passes to the client: usage, first token, failure. Called once per batch. */
+  /**
+   * Counts what comes of an answer where it is paid for, once per batch and before anything above gets it: what a filter
+   * there keeps or changes has its cost all the same.
+   */
+  count(batch: readonly Event[]): void {
+    this.#isCounted = true
+    this.#answer.count(batch)
+  }
+
+  /** Records what passes to the client: first token, failure; and counts it where `count` does not. Once per batch. */
   observe(batch: readonly Event[]): void {
+    if (!this.#isCounted) this.#answer.count(batch)
     for (let at = 0; at < batch.length; at++) {
       const event = batch[at]!
       if (this.timings.firstToken === 0 && isContent(event)) this.timings.firstToken = performance.now()
-      switch (event.type) {
-        case 'text':
-        case 'refusal':
-        case 'reasoning':
-          this.#answer.delivered(event.text.length)
-          break
-        case 'tool':
-          this.#answer.delivered((event.args?.length ?? 0) + (event.name?.length ?? 0))
-          break
-        case 'usage':
-          this.#answer.reported(event)
-          break
-        case 'image':
-          this.#answer.image()
-          break
-        case 'bytes':
-          this.#answer.bytes(event)
-          break
-        case 'start':
-          this.#answer.begin()
-          this.fingerprint = event.fingerprint
-          break
-        case 'finish':
-          if (event.free) this.#answer.isFree = true
-          if (event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
-          break
-        case 'tier':
-          this.servedTier = event.tier
-          this.#answer.reprice()
-          break
-        case 'error':
-          this.failure = event.error
-          break
-      }
+      if (event.type === 'start') this.fingerprint = event.fingerprint
+      else if (event.type === 'error') this.failure = event.error
+      else if (event.type === 'finish' && event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
     }
   }
 
@@ -340,6 +321,11 @@ export class Exchange {
   /** Usage and cost if the answer were cut short now. */
   get soFar(): { readonly usage: Usage; readonly cost: Cost | null } {
     return this.#answer.soFar
+  }
+
+  /** Something of the answer has come that a client can see, though a filter may keep it. */
+  get hasContent(): boolean {
+    return this.#answer.hasContent
   }
 
   /** Tokens of all choices so far: reported, delivered, and hidden reasoning. */

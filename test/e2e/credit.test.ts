@@ -86,6 +86,18 @@ t.test('fifty streams at once run on five dollars, and on one cent end in order'
   t.ok(balance > -EXTENSION_USD * served.length, `left: ${balance}`)
 })
 
+t.test('streams that are healed end with the credit, as others do', async t => {
+  await upstream.script('a', [{ chunks: Array.from({ length: 50 }, () => 'x'.repeat(800)), usage: null }])
+  const more = { response_format: { type: 'json_object' }, plugins: [{ id: 'response-healing' }] }
+  const poor = await tenant('0.05')
+  const { reason, by, text } = await stream(poor.as, more)
+  t.same([reason, by], ['length', 'credit'])
+  t.ok(text.length > 0 && text.length <= 4000, `${text.length} characters`)
+  const { balance, held } = await poor.balance()
+  t.equal(held, 0)
+  t.ok(balance >= 0, `left: ${balance}`)
+})
+
 t.test('what a prompt weighs is held before it is sent', async t => {
   await upstream.reset()
   const caller = await tenant('0.01')

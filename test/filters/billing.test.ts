@@ -101,11 +101,13 @@ interface Given {
   received?: true
   purse?: Purse
   request?: object
+  /** What a filter above makes of the events. */
+  above?: (events: Reply['events']) => Reply['events']
 }
 /** Runs an exchange through billing as the pump does. Returns what it asked of the ledger, and how it ended. */
 async function bill(
   reply: () => Promise<Reply>,
-  { fails, stream = true, mapping, gone, received, purse, request: more }: Given = {},
+  { fails, stream = true, mapping, gone, received, purse, request: more, above = events => events }: Given = {},
 ) {
   const { log, filter } = make(fails, purse)
   const signal = new Cancellation()
@@ -121,7 +123,7 @@ async function bill(
       if (gone === 0) signal.abort(errors.aborted())
       return reply()
     }
-    for await (const batch of (await filter.handle!(ex, answer)).events) {
+    for await (const batch of above((await filter.handle!(ex, answer)).events)) {
       ex.observe(batch)
       got.push(...batch)
       if (++batches === gone) signal.abort(errors.aborted())
@@ -436,6 +438,24 @@ t.test('a stream goes on as long as its hold can grow, and ends in order where i
     mapping: { maxOutput: 100_000 },
   })
   t.match([bounded.ex.stoppedBy, bounded.got.at(-1)], [undefined, finish], 'the limit of the caller needs no more')
+})
+
+t.test('what a filter above keeps of a stream grows its hold, and is cut, as what is shown', async t => {
+  const keeps = async function* (events: Reply['events']): Reply['events'] {
+    const all: Event[] = []
+    for await (const batch of events) all.push(...batch)
+    yield all
+  }
+  const tens = Array.from({ length: 50 }, () => [text('x'.repeat(40))])
+  const given = { mapping: { maxOutput: 100_000 }, received: true } as const
+  for (const left of [1_000_000_000n, 410_000n, 284_000n]) {
+    const run = (more: Given) => bill(answers(...tens, [usage, finish]), { ...given, purse: { left }, ...more })
+    const kept = await run({ above: keeps })
+    const shown = await run({})
+    t.strictSame([kept.log, kept.got, kept.ex.usage], [shown.log, shown.got, shown.ex.usage])
+  }
+  const { log } = await bill(answers(...tens), { ...given, above: keeps, gone: 1 })
+  t.ok(log.includes('settle ok 200 1010000 estimated'), 'without a report all of it is charged', { log })
 })
 
 t.test('images of a stream grow its hold, as text does', async t => {

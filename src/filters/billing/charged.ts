@@ -62,13 +62,14 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   }
 
   readonly #pass = (result: Batch): Batch | Promise<Batch> => {
-    if (this.#meter && !result.done) {
+    if (result.done) return this.#conclude(this.#ex.failure === undefined).then(() => result)
+    if (this.#meter) {
       if (this.#meter.stopped) return this.#stopped(result.value)
       const goesOn = this.#meter.mayGoOn(tokensOf(result.value, this.#tokensOfImage))
       if (goesOn !== true) return this.#decide(goesOn, result)
-      this.#passed(result.value)
     }
-    return result.done ? this.#conclude(this.#ex.failure === undefined).then(() => result) : result
+    this.#passed(result.value)
+    return result
   }
 
   readonly #fail = (thrown: unknown): Promise<Batch> =>
@@ -100,6 +101,8 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   }
 
   #passed(batch: readonly Event[]): void {
+    this.#ex.count(batch)
+    if (!this.#meter) return
     for (let at = 0; at < batch.length; at++) {
       const event = batch[at]!
       if (event.type === 'finish') this.#finished.push(event.choice)
@@ -116,7 +119,9 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
       }
       const isPaid = await this.#isPaid(value)
       // Beyond the hold a report has nothing to be paid from; an estimate costs what is held at most.
-      this.#ex.observe(isPaid ? value : value.filter(({ type }) => type !== 'usage'))
+      const counted = isPaid ? value : value.filter(({ type }) => type !== 'usage')
+      this.#ex.count(counted)
+      this.#ex.observe(counted)
       if (!isPaid) return
     }
   }
@@ -142,7 +147,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   }
 }
 
-/** As `Exchange.observe` counts them. */
+/** As `Exchange.count` counts them. */
 function tokensOf(batch: readonly Event[], ofImage: number): number {
   let characters = 0
   let images = 0

@@ -77,7 +77,7 @@ export class Meter {
   async look(): Promise<void> {
     if (this.stopped) return
     const { usage, cost } = this.#ex.soFar
-    if (this.#ex.timings.firstToken > 0 && usage.completion !== this.#noted) {
+    if (this.#ex.hasContent && usage.completion !== this.#noted) {
       this.#noted = usage.completion ?? 0
       const note = this.#services.ledger.checkpoint(this.hold, { usage, cost: cost?.total ?? null })
       note.catch(this.#warn('stream checkpoint failed'))
