@@ -356,16 +356,23 @@ t.test('AT-12 two requests share a cached answer only when they are the same req
 t.test('only a whole answer of bearable size is kept, and replayed to streams and whole answers', async t => {
   const gone = new Cancellation()
   gone.abort(errors.aborted())
+  const long: Event = { type: 'finish', choice: 0, reason: 'length' }
+  const bound = { outputLimit: { tokens: 300, by: 'credit' } }
   const rows: [says: string, kept: boolean, reply: Reply, facts: Json][] = [
     ['a whole answer', true, ok([text('a')], [finish]), {}],
     ['a broken answer', false, ok([text('a')], [{ type: 'error', error: errors.truncated() }], [finish]), {}],
     ['an answer without an end', false, ok([text('a')]), {}],
     ['an answer to nobody', false, ok([text('a'), finish]), { signal: gone }],
     ['an answer that is too large', false, ok([text('a'.repeat(1000)), finish]), {}],
+    ['an answer that the gateway cut', false, ok([text('a'), finish]), { after: { isCut: true } }],
+    ['an answer that a limit ended', false, ok([text('a'), finish]), { after: { stoppedBy: 'limit' } }],
+    ['an answer that the limit of its payer ended', false, ok([text('a'), long]), { after: bound }],
+    ['an answer that ended within it', true, ok([text('a'), finish]), { after: bound }],
+    ["an answer that its caller's limit ended", true, ok([text('a'), long]), {}],
     ['a project that does not cache', false, ok([text('a'), finish]), { principal }],
     ['a caller that does not want it', false, ok([text('a'), finish]), { headers: { 'x-no-cache': 'true' } }],
   ]
-  for (const [says, kept, reply, facts] of rows) {
+  for (const [says, kept, reply, { after = {}, ...facts }] of rows) {
     const { entries, cache: store } = memory()
     const ask = (stream: boolean, more: Json = facts) => {
       const ex = exchange({
@@ -378,7 +385,7 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
       ex.input = () => Promise.resolve(ex.chat)
       return ex
     }
-    await run(cache, { max_entry: 500 }, { cache: store }, ask(true), reply)
+    await run(cache, { max_entry: 500 }, { cache: store }, Object.assign(ask(true), after), reply)
     t.equal(entries.size, kept ? 1 : 0, says)
     const again = ask(false, {})
     const replay = await run(cache, { max_entry: 500 }, { cache: store }, again, ok())

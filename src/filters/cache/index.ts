@@ -30,7 +30,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')
       const keep = (events: readonly Event[], size: number) => {
-        if (!isWorthKeeping(events) || ex.healingSkipped) return
+        if (!isWorthKeeping(events) || isForOnePayer(ex) || ex.healingSkipped) return
         const entry = entryOf(ex, events)
         // The commas between the events are not in their own size.
         const bytes = Buffer.byteLength(JSON.stringify({ ...entry, events: [] })) + size + events.length - 1
@@ -123,6 +123,9 @@ const isWorthKeeping = (events: readonly Event[]): boolean =>
   events.some(({ type }) => type === 'finish' || type === 'result') &&
   events.some(event => isContent(event) && event.type !== 'finish') &&
   !events.some(event => event.type === 'finish' && event.reason === 'content_filter')
+
+/** Whether the money of its payer, or the gateway, ended the answer: another one's would not. */
+const isForOnePayer = ({ isCut, stoppedBy }: Exchange): boolean => isCut || stoppedBy !== undefined
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping
