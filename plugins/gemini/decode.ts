@@ -146,6 +146,15 @@ export class GenerateDecoder implements Decoder {
       this.#fail(error, out)
       return
     }
+    this.#progress(out)
+  }
+
+  /** Behind what the counts are of. */
+  #progress(out: Event[]): void {
+    if (this.#unary) return
+    for (const choice of this.#choices.values()) if (choice.finished) return
+    const usage = this.#usage.progress()
+    if (usage) out.push({ type: 'progress', usage })
   }
 
   #begin(chunk: Json, out: Event[]): void {

@@ -5,11 +5,12 @@ const count = (value: unknown): number => countIn(value) ?? 0
 
 /**
  * Counts arrive with every chunk, and a later report may lower an earlier one: the last applies. So output counts are
- * reported at the end; the prompt's do not change and are reported at once.
+ * reported at the end, and until then as progress; the prompt's do not change and are reported at once.
  */
 export class UsageMeter {
   #last: Usage | undefined
   #toldPrompt = 0
+  #toldCompletion = 0
 
   /** Adds a `usageMetadata`; returns the final part of it, if that is new. */
   add(report: unknown): Usage | undefined {
@@ -21,6 +22,19 @@ export class UsageMeter {
     this.#toldPrompt = count(usage.prompt)
     const { completion: _, internal_reasoning: _r, image_output: _i, output_audio: _o, ...asked } = usage
     return asked
+  }
+
+  /** Counts of the output so far, where they are others than the last time. */
+  progress(): Usage | undefined {
+    const { completion = 0, internal_reasoning, image_output, output_audio } = this.#last ?? {}
+    if (completion === this.#toldCompletion) return undefined
+    this.#toldCompletion = completion
+    return {
+      completion,
+      ...(internal_reasoning !== undefined && { internal_reasoning }),
+      ...(image_output !== undefined && { image_output }),
+      ...(output_audio !== undefined && { output_audio }),
+    }
   }
 
   /** All counts reported; undefined when there are none. */

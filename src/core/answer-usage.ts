@@ -7,6 +7,7 @@ import { addPages, IMAGE_TOKENS, tokensOfImage } from './media.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import { type Expected, plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './requests.ts'
+import { Thought } from './thought.ts'
 import { PARTS_AT_ONCE } from './translator.ts'
 import { type Axis, estimateTokens, MOST_OUTPUT, mergeUsage, type Usage } from './usage.ts'
 
@@ -16,6 +17,9 @@ const MAX_THINKING_SPEED = 2000
 /** Of what a provider does, apart from reading tokens: a report above 0 says that it has been done. */
 const done = ['output_images', 'request', 'web_search', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const
 
+const isEmpty = (event: Event): boolean =>
+  (event.type === 'text' || event.type === 'refusal') && event.text.length === 0
+
 /** Reports are merged into the `usage` of the exchange. */
 export class AnswerUsage {
   readonly #ex: Exchange
@@ -24,8 +28,9 @@ export class AnswerUsage {
   /** Something has come that a client can see. */
   hasContent = false
   #cost: Cost | null | undefined
-  /** Characters delivered since the last report. */
+  /** Characters delivered since the last report, but those of reasoning. */
   #unreported = 0
+  readonly #thought = new Thought()
   /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
   #reportedTokens = 0
   /** Characters that the provider's own tools have read since the last report of the prompt. */
@@ -38,6 +43,8 @@ export class AnswerUsage {
   #contentType = ''
   #begun = false
   #billed: Partial<Usage> | undefined
+  /** What a provider has counted of the answer so far, until it reports. */
+  #progress: Partial<Usage> | undefined
   #known: (Pick<Exchange, 'target' | 'request'> & { readonly expected: Expected }) | undefined
   #requests: Requests | undefined
   /** Axes of reports that were not plausible. */
@@ -49,20 +56,32 @@ export class AnswerUsage {
 
   /** No allocation: there is a batch for every piece of every stream. */
   count(batch: readonly Event[]): void {
+    let now = 0
     for (let at = 0; at < batch.length; at++) {
       const event = batch[at]!
-      if (!this.hasContent && isContent(event)) this.hasContent = true
+      if (isContent(event)) {
+        this.hasContent = true
+        now ||= performance.now()
+        if (event.type === 'reasoning' || event.type === 'native') this.#thought.goesOn()
+        else if (!isEmpty(event)) this.#thought.ends(now, this.#ex.timings.sent)
+      }
       switch (event.type) {
         case 'text':
         case 'refusal':
-        case 'reasoning':
           this.#unreported += event.text.length
+          break
+        case 'reasoning':
+          this.#thought.characters += event.text.length
           break
         case 'tool':
           this.#unreported += (event.args?.length ?? 0) + (event.name?.length ?? 0)
           break
         case 'usage':
           this.#reported(event)
+          break
+        case 'progress':
+          this.#progress = plausible(event.usage, this.#expected)
+          if (this.#progress.completion) this.#reset(this.#progress)
           break
         case 'image':
           this.#images++
@@ -92,6 +111,8 @@ export class AnswerUsage {
     if (this.#begun && !this.hasContent) {
       for (const axis in usage) delete usage[axis as Axis]
       this.#dropped.clear()
+      this.#progress = undefined
+      this.#reportedTokens = 0
     }
     this.#begun = true
   }
@@ -109,13 +130,20 @@ export class AnswerUsage {
     if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
+    const isLast = this.#progress !== undefined && usage.completion !== undefined
+    if (isLast) this.#progress = undefined
     // Some report nothing with every event until the last one.
-    if (usage.completion && this.#unreported + this.#unreportedImages > 0) {
-      this.#reportedTokens = sum.completion ?? 0
-      this.#unreported = 0
-      this.#unreportedImages = 0
-    }
+    const delivered = this.#unreported + this.#thought.characters + this.#unreportedImages
+    if (isLast || (usage.completion && (delivered > 0 || usage.internal_reasoning))) this.#reset(sum)
     this.#reprice()
+  }
+
+  /** A report names all that has been delivered, and thought. */
+  #reset({ completion = 0, internal_reasoning: thought = 0 }: Usage): void {
+    this.#reportedTokens = completion
+    this.#unreported = 0
+    this.#unreportedImages = 0
+    this.#thought.reported(thought, performance.now())
   }
 
   /** Made once for each target: a stream may report with each of its events. */
@@ -169,10 +197,13 @@ export class AnswerUsage {
 
   /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
   get tokens(): number {
-    return Math.max(
-      this.#ex.usage.completion ?? 0,
-      this.#reportedTokens + estimateTokens(this.#unreported) + this.#imageTokens + this.#unseen,
-    )
+    return Math.max(this.#ex.usage.completion ?? 0, this.#written(this.#unseen) + this.#imageTokens)
+  }
+
+  /** Without images. A model that shows its reasoning has thought that, or what it was silent for: the larger of both. */
+  #written(unseen: number): number {
+    const shown = estimateTokens(this.#unreported + this.#thought.characters)
+    return this.#reportedTokens + Math.max(shown, estimateTokens(this.#unreported) + unseen)
   }
 
   /** Tokens of the images since the last report. */
@@ -180,14 +211,12 @@ export class AnswerUsage {
     return this.#unreportedImages * tokensOfImage(this.#ex.target?.price)
   }
 
-  /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
+  /** Tokens that a model may have thought since the last report, by its usual speed (see `Thought`). */
   get #unseen(): number {
-    const { target, usage, operation, streaming, timings, usualSpeed } = this.#ex
-    if (this.#reportedTokens > 0 || usage.internal_reasoning !== undefined) return 0
+    const { target, operation, streaming, timings, usualSpeed } = this.#ex
     if (!target || !operation.output || (streaming && !target.mapping.supports.has('reasoning'))) return 0
-    const { sent, firstToken } = timings
-    if (sent === 0) return 0
-    const seconds = ((firstToken || performance.now()) - sent) / 1000
+    if (timings.sent === 0) return 0
+    const seconds = this.#thought.time(performance.now(), timings.sent) / 1000
     return Math.floor(seconds * Math.min(usualSpeed(), MAX_THINKING_SPEED) * this.#choicesAtOnce)
   }
 
@@ -216,6 +245,8 @@ export class AnswerUsage {
 
   #fill(usage: Usage, cut: boolean): boolean {
     const { isOwed, isCut, operation, target } = this.#ex
+    const progress = usage.completion === undefined ? this.#progress : undefined
+    if (progress) mergeUsage(usage, progress)
     const isSilent = usage.completion === undefined && !done.some(axis => (usage[axis] ?? 0) > 0)
     if (this.#images > 0) usage.output_images ??= this.#images
     /** Of what the answer has cost. */
@@ -248,16 +279,20 @@ export class AnswerUsage {
     const unseen = isOwed && assumed !== 'all' ? this.#unseen : 0
     // What is assumed has them already.
     const ofImages = assumed === 'nothing' ? this.#imageTokens : 0
-    const written = this.#reportedTokens + estimateTokens(this.#unreported) + ofImages + unseen
+    const written = this.#written(unseen) + ofImages
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
-    if (complete) return assumed !== 'nothing'
+    if (complete) return assumed !== 'nothing' || progress !== undefined
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
+    if (target?.price?.rates.internal_reasoning !== undefined && usage.completion !== completion) {
+      const thought = this.#thought.tokens(unseen)
+      usage.internal_reasoning = Math.max(usage.internal_reasoning ?? 0, Math.min(thought, usage.completion))
+    }
     // A completion that is not split counts as images alone.
     const hasImages = this.#unreportedImages > 0 && usage.completion !== completion
     if (hasImages) usage.image_output = (usage.image_output ?? 0) + ofImages
@@ -279,8 +314,7 @@ export class AnswerUsage {
     else if (hasImages) {
       usage.output_images = images
       usage.image_output = images * IMAGE_TOKENS
-      usage.completion =
-        usage.image_output + (usage.completion ?? this.#reportedTokens + estimateTokens(this.#unreported))
+      usage.completion = usage.image_output + (usage.completion ?? this.#written(0))
     }
     return searched || hasImages
   }

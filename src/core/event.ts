@@ -109,6 +109,8 @@ export type Event =
       read?: number
       requests?: Requests
     }
+  /** What the provider has counted so far, where a later count may be lower: the `usage` at the end stands for it. */
+  | { type: 'progress'; usage: Partial<Usage> }
   /** The tier that the provider really served. */
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */
@@ -134,6 +136,7 @@ export type ChoiceEvent = Extract<Event, { choice: number }>
 export const isContent = (event: Event): boolean =>
   event.type !== 'start' &&
   event.type !== 'usage' &&
+  event.type !== 'progress' &&
   event.type !== 'tier' &&
   event.type !== 'phase' &&
   event.type !== 'passage' &&

@@ -113,6 +113,7 @@ export class Tally {
           else if (characters > ENVELOPE) passed += weigh(event.tokens)
           break
         case 'usage':
+        case 'progress':
           break
         case 'bytes':
         case 'partial_image':

@@ -458,6 +458,20 @@ t.test('what a filter above keeps of a stream grows its hold, and is cut, as wha
   t.ok(log.includes('settle ok 200 1010000 estimated'), 'without a report all of it is charged', { log })
 })
 
+t.test('what a provider counts while it answers grows the hold, and is charged when the client leaves', async t => {
+  const counted = (completion: number): Event => ({ type: 'progress', usage: { completion } })
+  const given = { mapping: { maxOutput: 100_000 }, received: true } as const
+  const thinks = answers([text('a'), counted(90)], [text('b'), counted(700)], [text('c'), counted(800)])
+  const left = await bill(thinks, { ...given, gone: 2 })
+  t.match(left.log.at(-2), 'settle aborted 499 1610000 estimated', 'what is read on is counted, too')
+  const poor = await bill(thinks, { ...given, gone: 2, purse: { left: 410_000n } })
+  t.match(poor.log.at(-2), 'settle aborted 499 410000 estimated', 'and costs no more than there is')
+  const cut = await bill(thinks, { ...given, purse: { left: 410_000n } })
+  t.strictSame([cut.ex.stoppedBy, cut.got.at(-1)?.type], ['credit', 'finish'], 'an answer beyond the hold is cut')
+  const whole = await bill(answers([text('a'), counted(900)], [usage, finish]), given)
+  t.ok(whole.log.includes('settle ok 200 20000'), 'its report stands for what was counted', { log: whole.log })
+})
+
 t.test('images of a stream grow its hold, as text does', async t => {
   const image: Event = { type: 'image', choice: 0, url: 'data:image/png;base64,AAAA' }
   const given = { mapping: { price: flat({ prompt: '1', completion: '2', image_output: '2' }), maxOutput: 100_000 } }

@@ -119,7 +119,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
       }
       const isPaid = await this.#isPaid(value)
       // Beyond the hold a report has nothing to be paid from; an estimate costs what is held at most.
-      const counted = isPaid ? value : value.filter(({ type }) => type !== 'usage')
+      const counted = isPaid ? value : value.filter(({ type }) => type !== 'usage' && type !== 'progress')
       this.#ex.count(counted)
       this.#ex.observe(counted)
       if (!isPaid) return

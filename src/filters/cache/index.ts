@@ -100,6 +100,7 @@ async function* record(
   for await (const batch of events) {
     for (const event of batch) {
       if (size > maxBytes) break
+      if (event.type === 'progress') continue
       const form = storable(event, maxBytes)
       size += form ? Buffer.byteLength(JSON.stringify(form)) : Infinity
       if (form) kept.push(form)

@@ -1,0 +1,134 @@
+/** What is thought out of sight, and what a provider counts before its report (docs/contract.md#holds). */
+import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
+import { errors } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Thought } from '../../src/core/thought.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { exchange, text } from './kit.ts'
+import { flat } from './prices.ts'
+
+const request = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(40) }], stream: true }
+const reasoning = (said: string): Event => ({ type: 'reasoning', choice: 0, text: said })
+const native: Event = { type: 'native', choice: 0, provider: 'acme', block: {} }
+const call: Event = { type: 'tool', choice: 0, index: 0, id: 'c', name: 'abcd', args: '' }
+const refusal: Event = { type: 'refusal', choice: 0, text: 'abcd' }
+const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
+const usage = (completion: number, thought?: number): Event => ({
+  type: 'usage',
+  usage: { prompt: 10, completion, ...(thought !== undefined && { internal_reasoning: thought }) },
+})
+const progress = (completion: number, thought: number): Event => ({
+  type: 'progress',
+  usage: { completion, internal_reasoning: thought },
+})
+
+/** A stream that was sent a minute ago to a model that writes 1000 tokens a second. */
+function begun(supports: string[] = ['streaming', 'reasoning'], rates: Parameters<typeof flat>[0] = {}) {
+  const signal = new Cancellation()
+  const price = flat({ prompt: '1', completion: '2', ...rates })
+  const to = target({ mapping: { price, supports: new Set(supports) as never, maxOutput: 1_000_000 } })
+  const ex = exchange({ request, target: to, signal })
+  ex.usualSpeed = () => 1000
+  ex.atProvider = true
+  const at = performance.now()
+  ex.timings.sent = at - 60_000
+  /** Tokens that have been thought since. */
+  const since = () => performance.now() - at
+  const leave = () => {
+    signal.abort(errors.aborted())
+    ex.completeUsage(true)
+    return ex.usage
+  }
+  return { ex, leave, since }
+}
+
+t.test('a model thinks until the first of its answer stands behind the last of its reasoning', t => {
+  const minute = 60_000
+  const rows: [says: string, events: Event[], tokens: number, isOpen: boolean][] = [
+    ['nothing yet', [], minute, true],
+    ['a start', [{ type: 'start' }], minute, true],
+    ['a word of a summary', [reasoning('Well')], minute, true],
+    ['a block of the provider', [native], minute, true],
+    ['an empty text', [text('')], minute, true],
+    ['a text', [text('abcd')], minute + 1, false],
+    ['a call', [call], minute + 1, false],
+    ['a refusal', [refusal], minute + 1, false],
+    ['an end', [finish], minute, false],
+    ['a text behind a summary', [reasoning('Well'), native, text('abcd')], minute + 1, false],
+    ['reasoning behind a text', [text('abcd'), reasoning('Well')], minute + 1, false],
+    ['more reasoning than it had time for', [reasoning('x'.repeat(400_000)), text('abcd')], 100_001, false],
+    ['a report of what was shown', [reasoning('Well'), usage(500)], 500, false],
+    ['a report of thoughts alone', [usage(500, 500)], 500, false],
+    ['a report that says nothing yet', [usage(1)], minute, true],
+    ['a count', [reasoning('Well'), progress(20_000, 19_000)], 20_000, false],
+    ['a count that a report takes the place of', [reasoning('a'), progress(20_000, 9), usage(12_000)], 12_000, false],
+    ['a count of an answer that began afresh', [{ type: 'start' }, progress(99_000, 9), { type: 'start' }], 0, false],
+  ]
+  for (const [says, events, tokens, isOpen] of rows) {
+    const { ex, since } = begun()
+    for (const event of events) ex.observe([event])
+    const found = ex.answerTokens
+    t.ok(found >= tokens && found <= tokens + since(), `${says}: ${found}`)
+    // As if it had been sent a minute earlier.
+    ex.timings.sent -= minute
+    const later = ex.answerTokens
+    t.equal(later >= found + minute, isOpen, `${says}, later: ${later}`)
+  }
+  const plain = begun(['streaming'])
+  plain.ex.observe([text('abcd')])
+  t.equal(plain.ex.answerTokens, 1, 'a model that does not think')
+  t.end()
+})
+
+t.test('what is thought between two pieces of an answer counts from the first of them on', t => {
+  const thought = new Thought()
+  t.equal(thought.time(1500, 1000), 500)
+  thought.ends(2000, 1000)
+  t.equal(thought.time(9000, 1000), 1000)
+  thought.ends(5000, 1000)
+  thought.goesOn()
+  t.equal(thought.time(6000, 1000), 2000)
+  thought.ends(7000, 1000)
+  t.equal(thought.time(9000, 1000), 3000)
+  thought.goesOn()
+  thought.reported(10, 8000)
+  t.equal(thought.time(8500, 1000), 500, 'what was reported counts no more')
+  thought.characters = 40
+  t.strictSame([thought.tokens(3), thought.tokens(30)], [20, 40], 'the larger of what is shown and what is not')
+  t.equal(new Thought().time(1500, 0), 0, 'nothing was sent')
+  t.end()
+})
+
+t.test('thoughts of an answer that its client leaves cost their own rate, where there is one', t => {
+  const cheap = { internal_reasoning: '8' }
+  const rows: [
+    says: string,
+    rates: Record<string, string>,
+    events: Event[],
+    hidden: number,
+    thought: number | undefined,
+  ][] = [
+    ['one rate', {}, [reasoning('Well'), text('abcd')], 60_000, undefined],
+    ['two', cheap, [reasoning('Well'), text('abcd')], 60_000, 60_000],
+    ['reasoning that was shown', cheap, [reasoning('x'.repeat(400_000)), text('abcd')], 100_000, 100_000],
+    ['a count', cheap, [reasoning('Well'), progress(20_000, 19_000), text('abcd')], 20_000, 19_000],
+    ['a count alone', {}, [reasoning('Well'), progress(20_000, 19_000)], 19_999, 19_000],
+    ['a report', cheap, [reasoning('Well'), text('abcd'), usage(500, 400)], 499, 400],
+  ]
+  for (const [says, rates, events, hidden, thought] of rows) {
+    const { ex, leave, since } = begun(undefined, rates)
+    for (const event of events) ex.observe([event])
+    const { completion = 0, internal_reasoning: own } = leave()
+    const grown = completion - hidden - 1
+    t.ok(grown >= 0 && grown <= since(), `${says}: ${completion}`)
+    t.equal(own === undefined, thought === undefined, says)
+    t.ok(thought === undefined || (own! >= thought && own! <= thought + since()), `${says}: ${own}`)
+    ex.completeUsage(true)
+    const isEstimated = events.at(-1)?.type !== 'usage'
+    t.strictSame([ex.usage.completion, ex.estimated], [completion, isEstimated], `${says}, again`)
+    const own8 = own === undefined || !('internal_reasoning' in rates) ? 0 : own
+    t.equal(ex.cost?.total, BigInt(10_000 + 2000 * (completion - own8) + 8000 * own8), says)
+  }
+  t.end()
+})
