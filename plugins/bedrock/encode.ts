@@ -61,7 +61,13 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   // A whole answer is decoded as a stream of one piece (S19).
   const streams = stream && (!tools.toolConfig || family.streamsTools)
   const path = `/model/${pathSegment(mapping.externalId)}/converse${streams ? '-stream' : ''}`
-  return { path, body: wellFormed(body) }
+  const bounds = boundsOf(reasoning, stream && !streams)
+  return { path, body: wellFormed(body), ...(bounds && { bounds }) }
+}
+
+function boundsOf({ configurable }: Reasoning, whole: boolean): WireRequest['bounds'] {
+  if (configurable && !whole) return undefined
+  return { ...(!configurable && { limit: Number.POSITIVE_INFINITY }), ...(whole && { whole }) }
 }
 
 const isEmpty = (object: Json): boolean => Object.keys(object).length === 0

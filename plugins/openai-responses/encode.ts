@@ -42,7 +42,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (request.top_logprobs !== undefined) body.top_logprobs = request.top_logprobs
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
   if (stream) body.stream = true
-  return { path: '/responses', body }
+  const isRaised = maxTokens != null && maxTokens < MIN_OUTPUT_TOKENS
+  return { path: '/responses', body, ...(isRaised && { bounds: { limit: MIN_OUTPUT_TOKENS } }) }
 }
 
 /** Fields of an answer that must be requested. */

@@ -163,8 +163,11 @@ export class AnswerUsage {
     if (request && target) mergeUsage(usage, extrasOf(this.#ex))
     const output = request && operation.output?.(request)
     const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
+    // What has no limit may go on to the end of the context, whatever is known of the model's answers.
+    const isBounded = this.#ex.answerBounds?.limit !== Number.POSITIVE_INFINITY
+    const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MOST_OUTPUT)
     const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
-    return { usage, longest, written: output ? maxOutput * output.choices : 0, loops: loops === true }
+    return { usage, longest, written: output ? most * output.choices : 0, loops: loops === true }
   }
 
   /** The requests that the usage is the sum of; undefined for one. */

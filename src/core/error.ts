@@ -112,6 +112,14 @@ export const errors = {
       `The organization has insufficient credits for this request${affordable(tokens)}. ` +
         'Add credits, lower max_tokens, or use a free model.',
     ),
+  /** An answer whose provider takes no output limit. */
+  unlimited: () =>
+    invalid(
+      402,
+      'billing_error',
+      'The organization has insufficient credits for this request: its provider takes no output limit for it, and what ' +
+        'is left does not cover the longest answer. Add credits, ask for a lower effort, or use another model.',
+    ),
   /** A used-up limit, budget or allowance. */
   spent: (message: string) => invalid(402, 'billing_error', message),
   /** A limit of the organization's own key at a provider; another credential may serve the request. */

@@ -24,7 +24,7 @@ import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
-import type { FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
+import type { AnswerBounds, FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
@@ -112,6 +112,8 @@ export class Exchange {
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined
+  /** Those of `outbound`, also once that is released. */
+  answerBounds: AnswerBounds | undefined = undefined
   /** All requests sent instead of one, `outbound` first; undefined for a single one. */
   outboundParts: readonly RequestPart[] | undefined = undefined
   /** Joins their answers. */

@@ -18,6 +18,14 @@ export interface Frame {
   readonly parsed?: Parsed
 }
 
+/** What a wire cannot carry of a request that bounds its answer: money is held for what may come. */
+export interface AnswerBounds {
+  /** The output limit of each choice, where another one is sent than the request has; Infinity where none is. */
+  readonly limit?: number
+  /** The answer comes whole, though a stream was asked for. */
+  readonly whole?: true
+}
+
 /** What is sent. */
 export interface WireRequest {
   /** Added to the provider's base address; may hold a query. */
@@ -31,6 +39,8 @@ export interface WireRequest {
   /** Sent in place of fields, with the content type that `headers` name. */
   bytes?: readonly Buffer[]
   headers?: Record<string, string>
+  /** Undefined where the answer is bounded as the request says. */
+  bounds?: AnswerBounds
 }
 
 /** One of several provider requests that serve one client request, with its canonical form. */

@@ -68,6 +68,19 @@ for (const [says, request, mapping, reported, kept] of rows) {
   })
 }
 
+t.test('an answer whose limit the wire does not carry may go on to the end of the context', async t => {
+  for (const [limit, kept] of [
+    [undefined, 10],
+    [Number.POSITIVE_INFINITY, 128_000],
+  ] as const) {
+    const ex = exchange({ request: short, target: target({ mapping: { maxOutput: 64_000, contextLength: 1e6 } }) })
+    if (limit) ex.answerBounds = { limit }
+    ex.observe([text('x'.repeat(40)), { type: 'usage', usage: { prompt: 9, completion: 128_000 } }])
+    ex.completeUsage(false)
+    t.equal(ex.usage.completion, kept)
+  }
+})
+
 const found = { ...short, tools: [{ type: 'tool_search', tool_search_type: 'tool_search_tool_regex' }] }
 const drawn = [{ type: 'image_url', image_url: { url: 'https://a.example/a.png' } }]
 const pictured = { model: 'm', messages: [{ role: 'user', content: drawn }] }

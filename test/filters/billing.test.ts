@@ -10,7 +10,7 @@ import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
 import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
-import type { RequestPart, Target } from '../../src/core/translator.ts'
+import type { AnswerBounds, RequestPart, Target } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
@@ -101,13 +101,15 @@ interface Given {
   received?: true
   purse?: Purse
   request?: object
+  /** What its wire does not carry. */
+  bounds?: AnswerBounds
   /** What a filter above makes of the events. */
   above?: (events: Reply['events']) => Reply['events']
 }
 /** Runs an exchange through billing as the pump does. Returns what it asked of the ledger, and how it ended. */
 async function bill(
   reply: () => Promise<Reply>,
-  { fails, stream = true, mapping, gone, received, purse, request: more, above = events => events }: Given = {},
+  { fails, stream = true, mapping, gone, received, purse, request: more, bounds, above = events => events }: Given = {},
 ) {
   const { log, filter } = make(fails, purse)
   const signal = new Cancellation()
@@ -115,6 +117,7 @@ async function bill(
   const to = target({ mapping: { price, supports, maxOutput: 100, ...mapping } })
   const ex = exchange({ request: { ...request, ...more, stream }, target: to, principal, signal })
   const got: Event[] = []
+  ex.answerBounds = bounds
   ex.encoding = { encode: () => log.push(`encoded for ${ex.outputLimit?.tokens}`) }
   try {
     let batches = 0
@@ -470,6 +473,44 @@ t.test('what a provider counts while it answers grows the hold, and is charged w
   t.strictSame([cut.ex.stoppedBy, cut.got.at(-1)?.type], ['credit', 'finish'], 'an answer beyond the hold is cut')
   const whole = await bill(answers([text('a'), counted(900)], [usage, finish]), given)
   t.ok(whole.log.includes('settle ok 200 20000'), 'its report stands for what was counted', { log: whole.log })
+})
+
+t.test('what the wire does not carry is held for as it may come', async t => {
+  const none = { limit: Number.POSITIVE_INFINITY }
+  const given = { mapping: { maxOutput: 1000 }, request: { max_tokens: 1 } }
+  const reply = answers([text('a')], [usage, finish])
+  const holds = (tokens: number) => `hold ${(10 + 2 * tokens) * 1000}`
+  const rows: [says: string, bounds: AnswerBounds | undefined, stream: boolean, held: number][] = [
+    ['a limit', undefined, false, 1],
+    ['no limit', none, false, 1000],
+    ['a limit that the wire raises', { limit: 16 }, false, 16],
+    ['no limit of a stream, which can be cut', none, true, 100],
+    ['no stream, but a limit', { whole: true }, true, 1],
+    ['neither', { ...none, whole: true }, true, 1000],
+  ]
+  for (const [says, bounds, stream, held] of rows) {
+    const { log, code } = await bill(reply, { ...given, stream, ...(bounds && { bounds }) })
+    t.strictSame([log[0], code], [holds(held), undefined], says)
+  }
+  const whole = await bill(reply, { mapping: { maxOutput: 1000 }, bounds: { whole: true } })
+  t.equal(whole.log[0], holds(1000), 'a stream that comes whole cannot be cut')
+
+  const poor = () => ({ ...given, stream: false, purse: { left: 1_000_000n } })
+  const refused = await bill(reply, { ...poor(), bounds: none })
+  t.match([refused.ex.failure?.status, refused.ex.failure?.failover], [402, true], 'another provider may serve it')
+  t.match(refused.message, /takes no output limit/)
+  t.notOk(
+    refused.log.some(line => line.startsWith('encoded')),
+    'no limit is sent in its place',
+  )
+  const limited = await bill(reply, { ...poor(), request: {} })
+  t.ok(limited.log.includes('encoded for 495'), 'where one can be, it is', { log: limited.log })
+
+  const grows = answers(...Array.from({ length: 150 }, () => [text('x'.repeat(40))]), [finish])
+  const { log } = await bill(grows, { mapping: { maxOutput: 1000 }, bounds: none })
+  t.ok(log.includes('settle ok 200 3010000 estimated'), 'beyond what the model is said to write its hold grows', {
+    log,
+  })
 })
 
 t.test('images of a stream grow its hold, as text does', async t => {

@@ -16,7 +16,7 @@ import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
-import type { FanOut, Translator } from '../../src/core/translator.ts'
+import type { FanOut, Target, Translator } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache/index.ts'
 import { ratelimit } from '../../src/filters/ratelimit.ts'
@@ -231,6 +231,23 @@ t.test('what only one wire can carry is not sent by another', async t => {
       '"container" can only be sent to providers that speak w, and "acme-large" at acme is called by other: ' +
       'leave it out, or choose another model.',
   })
+})
+
+t.test('what a wire does not carry of the bounds of an answer is said until the next attempt', async t => {
+  const limit = Number.POSITIVE_INFINITY
+  const encode = (_: object, to: Target) => (to.baseUrl ? { path: '/', body: {}, bounds: { limit } } : plain)
+  const plain = { path: '/', body: {} }
+  const ex = exchange({
+    request,
+    target: { ...target(), baseUrl: 'x', translator: { ...target().translator, encode } },
+  })
+  await run(translate, {}, {}, ex)
+  t.strictSame(ex.answerBounds, { limit })
+  ex.committed()
+  t.strictSame(ex.answerBounds, { limit }, 'also when the request is let go')
+  ex.target = { ...ex.target!, baseUrl: undefined }
+  await run(translate, {}, {}, ex)
+  t.equal(ex.answerBounds, undefined)
 })
 
 t.test('rate limit headers are structured fields, and never negative', async t => {

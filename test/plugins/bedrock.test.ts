@@ -75,7 +75,8 @@ t.test('golden requests are encoded without touching them, and the provider take
   for (const name of names('.request.json')) {
     const { mapping, request } = deepFreeze(read(`${name}.request.json`))
     const sent = wire.encode(request, offer(mapping), request.stream === true)
-    t.same({ ...sent, body: JSON.parse(JSON.stringify(sent.body)) }, read(`${name}.body.json`), name)
+    const { bounds: _, body, ...rest } = sent
+    t.same({ ...rest, body: JSON.parse(JSON.stringify(body)) }, read(`${name}.body.json`), name)
     t.equal(await refusalOf(sent), undefined, name)
   }
 })
@@ -130,6 +131,31 @@ t.test('histories become alternating turns', async t => {
 t.test('parameters are mapped, clamped or dropped', async t => {
   const taken = async (sent: WireRequest, name: string) => t.equal(await refusalOf(sent), undefined, name)
   await checkParameters(t, wired, taken, offer)
+})
+
+t.test('a request says which bounds of its answer the wire does not carry', async t => {
+  const nova = offer({
+    externalId: 'amazon.nova-2-lite-v1:0',
+    supports: ['reasoning'],
+    reasoningEfforts: ['low', 'high'],
+  })
+  const llama = offer({ externalId: 'us.meta.llama4-scout-17b-instruct-v1:0', supports: ['tools'] })
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const rows: [says: string, to: Target, request: Json, stream: boolean, bounds: WireRequest['bounds']][] = [
+    ['a limit that it carries', nova, { max_tokens: 1, reasoning_effort: 'low' }, true, undefined],
+    ['an effort without a limit', nova, { max_tokens: 1, reasoning_effort: 'high' }, true, { limit: Infinity }],
+    ['the same, whole', nova, { reasoning_effort: 'high' }, false, { limit: Infinity }],
+    ['a stream without tools', llama, {}, true, undefined],
+    ['a stream with tools', llama, { tools }, true, { whole: true }],
+    ['a whole answer with tools', llama, { tools }, false, undefined],
+  ]
+  for (const [says, to, request, stream, bounds] of rows) {
+    const sent = encode(request, to, stream)
+    t.strictSame(sent.bounds, bounds, says)
+    const { maxTokens } = (sent.body.inferenceConfig ?? {}) as Json
+    t.equal(maxTokens, bounds?.limit ? undefined : request.max_tokens, says)
+    t.equal(sent.path.endsWith('-stream'), stream && !bounds?.whole, says)
+  }
 })
 
 t.test('a model id is one segment of the address', async t => {

@@ -76,6 +76,17 @@ function show(event: Event): string[] {
   }
 }
 
+t.test('a limit that the wire raises is said of the request', async t => {
+  for (const [asked, limit] of [
+    [1, 16],
+    [16, undefined],
+    [undefined, undefined],
+  ]) {
+    const { bounds, body } = encode(asked === undefined ? {} : { max_tokens: asked })
+    t.strictSame([bounds?.limit, body.max_output_tokens], [limit, limit ?? asked])
+  }
+})
+
 t.test('golden requests are encoded without touching them', async t => {
   for (const name of names('.request.json')) {
     const { mapping, request } = deepFreeze(JSON.parse(read(`${name}.request.json`)))

@@ -25,6 +25,8 @@ export interface Estimate {
   readonly choices: number
   /** Tokens that each choice may have. */
   readonly most: number
+  /** A lower limit can be sent. */
+  readonly limitable: boolean
 }
 
 /** Of the best image that any model makes (docs/contract.md#media-prices). */
@@ -57,8 +59,10 @@ export function estimate(ex: Exchange): Estimate | null {
   if (base === null) return null
   const all = withUnmeasured(ex, usage)
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
-  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0 }
-  const { choices, limit } = output
+  const limitable = ex.answerBounds?.limit !== Number.POSITIVE_INFINITY
+  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, limitable }
+  const { choices } = output
+  const limit = ex.answerBounds?.limit ?? output.limit
   const images = extras.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
@@ -72,7 +76,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const factor = tierFactorOf(price, terms)
   // See `dearestCost`.
   const ofAnswer = perMillion(price, dearest(rates, mapping.model.output), factor < MILLION ? MILLION : factor)
-  return { base, unmeasured, perMillion: ofAnswer, choices, most }
+  return { base, unmeasured, perMillion: ofAnswer, choices, most, limitable }
 }
 
 /** Tokens of the prompt of each request to the target. */

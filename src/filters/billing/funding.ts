@@ -81,14 +81,14 @@ export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): 
 
 /**
  * Why nothing can be held; 402, because it is about money (docs/contract.md#plans). `tokens` is the output limit
- * that there would be room for.
+ * that there would be room for; undefined where none can be sent.
  */
-export function exhaustedError({ exhausted, period, resetsAt }: Exhausted, tokens: number): GatewayError {
+export function exhaustedError({ exhausted, period, resetsAt }: Exhausted, tokens: number | undefined): GatewayError {
   const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
-  const room = tokens > 0 ? ` There is room for max_tokens of ${tokens} at most.` : ''
+  const room = tokens ? ` There is room for max_tokens of ${tokens} at most.` : ''
   switch (exhausted) {
     case 'credits':
-      return errors.insufficientCredits(tokens)
+      return tokens === undefined ? errors.unlimited() : errors.insufficientCredits(tokens)
     case 'key':
       return errors.spent(
         `API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}${room}`,

@@ -128,17 +128,17 @@ async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
 }
 
 /** False where a provider makes the answer whole, though its client gets a stream. */
-const comesInPieces = ({ outboundParts, target }: Exchange): boolean =>
-  outboundParts === undefined && !target!.translator.bridged
+const comesInPieces = ({ outboundParts, answerBounds, target }: Exchange): boolean =>
+  outboundParts === undefined && !answerBounds?.whole && !target!.translator.bridged
 
 /**
  * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can
- * be ended at any token.
+ * be ended at any token, and a whole answer without a limit nowhere.
  */
 function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
-  const { choices, most } = expected
+  const { choices, most, limitable } = expected
   const wanted = isEndable ? Math.min(most, stream_hold) : most
-  const least = Math.min(wanted, isEndable ? 1 : least_output)
+  const least = Math.min(wanted, isEndable ? 1 : limitable ? least_output : most)
   return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
 }
 
@@ -168,7 +168,11 @@ async function reserve(
 ): Promise<Hold | undefined> {
   try {
     const hold = await ledger.hold(request)
-    if ('exhausted' in hold) throw exhaustedError(hold, expected ? affordable(hold, expected) : 0)
+    if ('exhausted' in hold) {
+      if (!expected || expected.limitable) throw exhaustedError(hold, expected ? affordable(hold, expected) : 0)
+      // Another provider may take a limit that there is money for.
+      throw exhaustedError(hold, undefined).with({ failover: true })
+    }
     return hold
   } catch (thrown) {
     const unbounded = request.byok && request.principal.budgets.length === 0

@@ -135,7 +135,8 @@ export class Meter {
     const estimate = this.#estimate
     const tokens = estimate ? tokensWithin(estimate, this.hold.amount) : Number.POSITIVE_INFINITY
     // The caller's own limit, or the model's, ends the answer before more could be used.
-    const isAll = !estimate || tokens >= estimate.most * estimate.choices
+    const isAll =
+      !estimate || tokens >= estimate.choices * (estimate.limitable ? estimate.most : Number.POSITIVE_INFINITY)
     this.#covered = isAll ? Number.POSITIVE_INFINITY : tokens
   }
 
