@@ -216,11 +216,18 @@ export class AnswerUsage {
 
   /** Tokens that a model may have thought since the last report, by its usual speed (see `Thought`). */
   get #unseen(): number {
-    const { target, operation, streaming, timings, usualSpeed } = this.#ex
-    if (!target || !operation.output || (streaming && !target.mapping.supports.has('reasoning'))) return 0
-    if (timings.sent === 0) return 0
+    const { target, operation, timings, usualSpeed } = this.#ex
+    if (!target || !operation.output || timings.sent === 0) return 0
+    // What comes whole is written out of sight, too.
+    if (this.#comesInPieces && !target.mapping.supports.has('reasoning')) return 0
     const seconds = this.#thought.time(performance.now(), timings.sent) / 1000
     return Math.floor(seconds * Math.min(usualSpeed(), MAX_THINKING_SPEED) * this.#choicesAtOnce)
+  }
+
+  get #comesInPieces(): boolean {
+    const { streaming, target, outboundParts, answerBounds } = this.#ex
+    const isWhole = outboundParts !== undefined || answerBounds?.whole
+    return streaming && !isWhole && target!.mapping.supports.has('streaming')
   }
 
   get #choicesAtOnce(): number {

@@ -4,6 +4,7 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Thought } from '../../src/core/thought.ts'
+import type { AnswerBounds } from '../../src/core/translator.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
 import { flat } from './prices.ts'
@@ -78,6 +79,15 @@ t.test('a model thinks until the first of its answer stands behind the last of i
   const plain = begun(['streaming'])
   plain.ex.observe([text('abcd')])
   t.equal(plain.ex.answerTokens, 1, 'a model that does not think')
+  const whole: [says: string, supports: string[], bounds: AnswerBounds | undefined][] = [
+    ['a stream of a model that streams nothing', [], undefined],
+    ['a stream that its wire cannot carry', ['streaming'], { whole: true }],
+  ]
+  for (const [says, supports, bounds] of whole) {
+    const { ex, leave } = begun(supports)
+    ex.answerBounds = bounds
+    t.ok((leave().completion ?? 0) >= minute, says)
+  }
   t.end()
 })
 
