@@ -61,8 +61,10 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   // A whole answer is decoded as a stream of one piece (S19).
   const streams = stream && (!tools.toolConfig || family.streamsTools)
   const path = `/model/${pathSegment(mapping.externalId)}/converse${streams ? '-stream' : ''}`
+  const sent: WireRequest = { path, body: wellFormed(body) }
   const bounds = boundsOf(reasoning, stream && !streams)
-  return { path, body: wellFormed(body), ...(bounds && { bounds }) }
+  if (bounds) sent.bounds = bounds
+  return sent
 }
 
 function boundsOf({ configurable }: Reasoning, whole: boolean): WireRequest['bounds'] {

@@ -43,7 +43,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
   if (stream) body.stream = true
   const isRaised = maxTokens != null && maxTokens < MIN_OUTPUT_TOKENS
-  return { path: '/responses', body, ...(isRaised && { bounds: { limit: MIN_OUTPUT_TOKENS } }) }
+  const sent: WireRequest = { path: '/responses', body }
+  if (isRaised) sent.bounds = { limit: MIN_OUTPUT_TOKENS }
+  return sent
 }
 
 /** Fields of an answer that must be requested. */
