@@ -16,7 +16,7 @@ export interface AudioLength {
   readonly counted: boolean
 }
 
-/** Frames and packets that are counted. */
+/** Frames and packets that are counted, and boxes and bytes that are searched. */
 export interface AudioBudget {
   steps: number
 }
@@ -53,7 +53,7 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
   if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(head, left))
   if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
   if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), left, budget))
-  if (isVideo(head)) return found(false, movieSeconds(reader()))
+  if (isVideo(head)) return found(false, movieSeconds(reader(), budget))
   return found(true, frameSeconds(reader(), left, budget))
 }
 

@@ -1,42 +1,34 @@
 /** The length of an ISO base media file (ISO 14496-12 sections 8.2.2 and 8.4.2), such as MP4, M4A and QuickTime. */
 import type { ByteReader } from './byte-reader.ts'
+import { LetterNames } from './letter-names.ts'
 
-/** Boxes that say how long the video, or one of its tracks, is. */
-const HEADS = ['mvhd', 'mdhd']
-const MAX_PLACES = 256
+/** What may still be looked at in the files of a request. */
+interface Budget {
+  steps: number
+}
+/** Of what is searched; a box and a name take a step each. */
+const BYTES_PER_STEP = 64
 
 /** True for a file that begins with the type of such a file. */
 export const isVideo = (head: Buffer): boolean => head.toString('latin1', 4, 8) === 'ftyp'
 
-/** Seconds of what lasts longest; 0 where nothing says it. */
-export function videoSeconds(bytes: Buffer): number {
-  let most = 0
-  for (const head of HEADS) {
-    let at = bytes.indexOf(head)
-    for (let places = 0; at >= 0 && places < MAX_PLACES; places++) {
-      most = Math.max(most, secondsAt(bytes, at + head.length))
-      at = bytes.indexOf(head, at + head.length)
-    }
-  }
-  return most
-}
+/** Seconds of what lasts longest; 0 where nothing says it, and beyond the budget. */
+export const videoSeconds = (bytes: Buffer, budget: Budget): number => tracksIn(bytes, budget)?.seconds ?? 0
 
 const BOX_HEAD = 8
 /** Sizes of a box that goes to the end of the file, and of one whose size stands behind its name. */
 const TO_END = 0
 const LARGE = 1
-const MAX_BOXES = 4096
-/** Of the box that describes the tracks: ten hours of the smallest frames. */
-const MAX_MOVIE = 16 * 1024 * 1024
 /** Of a frame of AAC at the highest rate; those of other codecs last longer. */
 const LEAST_FRAME = 1024 / 96_000
 
 /**
  * The same of a file of any size, by its box `moov` alone; at least as long as the frames of its sound. Undefined where
- * there is none, or it says no length, and for files of fragments and of compact tables, which may have more.
+ * there is none, or it says no length, for files of fragments and of compact tables, which may have more, and beyond the
+ * budget.
  */
-export function movieSeconds(reader: ByteReader): number | undefined {
-  for (let boxes = 0; boxes < MAX_BOXES; boxes++) {
+export function movieSeconds(reader: ByteReader, budget: Budget): number | undefined {
+  while (budget.steps-- > 0) {
     const head = reader.take(BOX_HEAD)
     if (head.length < BOX_HEAD) return undefined
     const short = head.readUInt32BE(0)
@@ -44,31 +36,55 @@ export function movieSeconds(reader: ByteReader): number | undefined {
     if (large && large.length < BOX_HEAD) return undefined
     const size = large ? Number(large.readBigUInt64BE(0)) - 2 * BOX_HEAD : short - BOX_HEAD
     if (head.toString('latin1', 4, 8) === 'moov') {
-      const movie = reader.take(short === TO_END ? MAX_MOVIE : Math.min(Math.max(size, 0), MAX_MOVIE))
-      if (movie.includes('mvex') || movie.includes('stz2')) return undefined
-      return Math.max(videoSeconds(movie), framesIn(movie) * LEAST_FRAME) || undefined
+      const most = budget.steps * BYTES_PER_STEP
+      if (size > most) return undefined
+      const tracks = tracksIn(reader.take(short === TO_END ? most + 1 : Math.max(size, 0)), budget)
+      return tracks && !tracks.isPart ? Math.max(tracks.seconds, tracks.frames * LEAST_FRAME) || undefined : undefined
     }
     if (size < 0 || !reader.skip(size)) return undefined
   }
   return undefined
 }
 
-/**
- * Of the longest track of sound (ISO 14496-12 sections 8.4.3 and 8.7.3.2): behind the name stand version and flags, one size
- * of all frames, and their count. Samples of one size are not compressed, and short.
- */
-function framesIn(movie: Buffer): number {
-  let most = 0
-  for (let at = movie.indexOf('stsz'), places = 0; at >= 0 && places < MAX_PLACES; places++) {
-    const handler = movie.lastIndexOf('hdlr', at)
-    const isSound = handler >= 0 && movie.toString('latin1', handler + 12, handler + 16) === 'soun'
-    if (isSound && at + 16 <= movie.length && movie.readUInt32BE(at + 8) === 0) {
-      most = Math.max(most, movie.readUInt32BE(at + 12))
-    }
-    at = movie.indexOf('stsz', at + 4)
-  }
-  return most
+/** What boxes say of the longest track. */
+interface Tracks {
+  readonly seconds: number
+  /** Of sound. */
+  readonly frames: number
+  /** Frames may stand elsewhere, or in another form. */
+  readonly isPart: boolean
 }
+
+/** Boxes that say how long the video, or one of its tracks, is; of its handler; of frames; and of fragments. */
+const NAMES = new LetterNames('mvhd', 'mdhd', 'hdlr', 'stsz', 'stz2', 'mvex')
+
+/** Undefined beyond the budget. */
+function tracksIn(bytes: Buffer, budget: Budget): Tracks | undefined {
+  const cost = Math.ceil(bytes.length / BYTES_PER_STEP)
+  if (cost > budget.steps) return undefined
+  budget.steps -= cost
+  let seconds = 0
+  let frames = 0
+  let isPart = false
+  let isSound = false
+  // A name may begin in what looks like another: the size of its box.
+  for (let at = NAMES.next(bytes); at >= 0; at = NAMES.next(bytes, at + 1)) {
+    if (budget.steps-- <= 0) return undefined
+    const name = bytes.toString('latin1', at, at + 4)
+    if (name === 'hdlr') isSound = bytes.toString('latin1', at + 12, at + 16) === 'soun'
+    else if (name === 'stsz') frames = Math.max(frames, isSound ? framesAt(bytes, at + 4) : 0)
+    else if (name === 'stz2' || name === 'mvex') isPart = true
+    else seconds = Math.max(seconds, secondsAt(bytes, at + 4))
+  }
+  return { seconds, frames, isPart }
+}
+
+/**
+ * ISO 14496-12 sections 8.4.3 and 8.7.3.2: behind the name stand version and flags, one size of all frames, and their count.
+ * Samples of one size are not compressed, and short.
+ */
+const framesAt = (bytes: Buffer, at: number): number =>
+  at + 12 <= bytes.length && bytes.readUInt32BE(at + 4) === 0 ? bytes.readUInt32BE(at + 8) : 0
 
 /** Behind the name of a box: its version, flags and two times, and then what is read here. */
 function secondsAt(bytes: Buffer, at: number): number {

@@ -203,7 +203,7 @@ const likely = (tokens: number): ContentTokens => ({ tokens, unmeasured: UNMEASU
 
 function videoTokens(bytes: Buffer, budget: Budget): number {
   budget.read -= bytes.length
-  return Math.ceil(Math.min(videoSeconds(bytes), MOST_SECONDS) * VIDEO_TOKENS_PER_SECOND)
+  return Math.ceil(Math.min(videoSeconds(bytes, budget), MOST_SECONDS) * VIDEO_TOKENS_PER_SECOND)
 }
 
 /** The first bytes of base64. */
