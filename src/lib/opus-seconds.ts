@@ -7,8 +7,11 @@ const FULL = 255
 /** The first packets of a stream, which are no audio. */
 const HEADERS = 2
 const CONTINUED = 1
-/** Steps of a page, of a stream, and of a segment. */
-const STEPS = { page: 4, stream: 64, segment: 1 / 4 }
+/** Steps of a page, of a stream, of a segment, of a byte, and of a byte at which another page may begin. */
+const STEPS = { page: 4, stream: 64, segment: 1 / 4, byte: 1 / 1024, begin: 1 / 4 }
+/** `OggS`. */
+const PAGE = 0x4f67_6753
+const PAGE_BEGIN = PAGE >>> 24
 
 /** One logical stream. */
 interface Stream {
@@ -32,11 +35,11 @@ export function opusSeconds(reader: ByteReader, size: number, budget: { steps: n
       const seconds = [...streams.values()].reduce((sum, stream) => sum + stream.seconds, 0)
       return left === 0 ? seconds : undefined
     }
-    if (head.length < PAGE_HEAD || head.toString('latin1', 0, 4) !== 'OggS') return undefined
+    if (head.length < PAGE_HEAD || head.readUInt32BE(0) !== PAGE) return undefined
     const lacing = reader.take(head[26]!)
     const body = reader.take(lacing.reduce((sum, length) => sum + length, 0))
     left -= PAGE_HEAD + lacing.length + body.length
-    if (Buffer.concat([head.subarray(1), lacing, body]).includes('OggS')) return undefined
+    if (holdsPage(Buffer.concat([head.subarray(1), lacing, body]), budget)) return undefined
     const serial = head.readUInt32LE(14)
     let stream = streams.get(serial)
     if (!stream) {
@@ -51,6 +54,16 @@ export function opusSeconds(reader: ByteReader, size: number, budget: { steps: n
     count(stream, lacing, body)
   }
   return undefined
+}
+
+/** Each place at which a page may begin costs: `indexOf` is slow where there are many. */
+function holdsPage(bytes: Buffer, budget: { steps: number }): boolean {
+  budget.steps -= bytes.length * STEPS.byte
+  for (let at = bytes.indexOf(PAGE_BEGIN); at >= 0; at = bytes.indexOf(PAGE_BEGIN, at + 1)) {
+    budget.steps -= STEPS.begin
+    if (at + 4 <= bytes.length && bytes.readUInt32BE(at) === PAGE) return true
+  }
+  return false
 }
 
 /** Adds the packets that begin in a page. */

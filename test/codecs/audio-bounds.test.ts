@@ -76,3 +76,24 @@ t.test('movies of a request share what is looked at', async t => {
   t.equal(videoSeconds(file, budget), 0, 'nor for films')
   t.equal(lengthOf(movie(17 * MIB, '\0', 0)), undefined, 'a movie that is larger than all of it')
 })
+
+t.test('bytes of Opus take steps, and more where pages may begin', async t => {
+  const first = Buffer.concat([Buffer.from('OggS'.padEnd(26, '\0')), Buffer.from([1, 8]), Buffer.from('OpusHead')])
+  const lacing = Buffer.alloc(255, 255)
+  const page = (fill: string) =>
+    Buffer.concat([Buffer.from('OggS'.padEnd(26, '\0')), Buffer.from([255]), lacing, Buffer.alloc(255 * 255, fill)])
+  const stepsOf = (pages: number, fill: string) => {
+    const budget = { steps: 1_000_000 }
+    lengthOf(Buffer.concat([first, ...Array.from({ length: pages }, () => page(fill))]), budget)
+    return 1_000_000 - budget.steps
+  }
+  for (const [fill, least] of [
+    ['\0', 65],
+    ['O', 16_000],
+  ] as const) {
+    const one = stepsOf(10, fill) - stepsOf(9, fill)
+    t.ok(one >= least, `${fill}: ${one} steps of a page`)
+  }
+  t.equal(lengthOf(Buffer.concat([first, ...Array.from({ length: 40 }, () => page('O'))])), undefined)
+  t.ok(lengthOf(Buffer.concat([first, ...Array.from({ length: 40 }, () => page('\0'))])))
+})
