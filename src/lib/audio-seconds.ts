@@ -1,6 +1,6 @@
 /** How long the audio of a file lasts. */
 import { ByteReader } from './byte-reader.ts'
-import { frameSeconds } from './frame-seconds.ts'
+import { frameSeconds, holdsFrames } from './frame-seconds.ts'
 import { opusSeconds } from './opus-seconds.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
 
@@ -50,7 +50,7 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
   const text = head.toString('latin1', 0, 12)
   const found = (counted: boolean, seconds: number | undefined): AudioLength | undefined =>
     seconds === undefined ? undefined : { counted, seconds: Math.max(seconds, left / MOST_BYTES_PER_SECOND) }
-  if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(head, left))
+  if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(head, left, reader, budget))
   if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
   if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), left, budget))
   if (isVideo(head)) return found(false, movieSeconds(reader(), budget))
@@ -80,31 +80,54 @@ const isTag = (head: Buffer): boolean =>
   head[4] !== 0xff &&
   head.subarray(6).every(byte => byte < 0x80)
 
-/** All behind the head of the first data: its length is unknown in a streamed file, and other data may follow it. */
-function wavSeconds(head: Buffer, size: number): number | undefined {
+/**
+ * All behind the head of the first data: its length is unknown in a streamed file, and other data may follow it. Undefined where
+ * the data begin with frames, which some decoders play as such, whatever the format is.
+ */
+function wavSeconds(head: Buffer, size: number, reader: () => ByteReader, budget: AudioBudget): number | undefined {
   let slowest: number | undefined
   for (let at = 12; at + 8 <= head.length; ) {
     const name = head.toString('latin1', at, at + 4)
     const length = head.readUInt32LE(at + 4)
-    if (name === 'fmt ' && at + 24 <= head.length) slowest = Math.min(slowest ?? Infinity, plainRate(head, at + 8))
-    if (name === 'data') return slowest ? (size - at - 8) / slowest : undefined
-    at += 8 + length + (length % 2)
+    at += 8
+    if (name === 'fmt ' && at + 16 <= head.length) slowest = Math.min(slowest ?? Infinity, plainRate(head, at))
+    if (name === 'data') {
+      const data = reader()
+      data.skip(at)
+      budget.steps -= FRAMES_STEPS
+      return slowest && !holdsFrames(data.take(FRAMES_READ), FRAMES_WITHIN) ? (size - at) / slowest : undefined
+    }
+    at += length + (length % 2)
   }
   return undefined
 }
 
+/** Of the data of WAV, where a frame may begin; what is read of them, with the largest frame of MPEG; and what that costs. */
+const FRAMES_WITHIN = 1024
+const FRAMES_READ = FRAMES_WITHIN + 2048
+const FRAMES_STEPS = FRAMES_READ / 64
+
 /** Tags of samples that are not compressed: whole numbers, floats, A-law and mu-law. */
 const PLAIN_FORMATS = new Set([1, 3, 6, 7])
-/** The tag stands at the end of the format. */
+/** Those of a byte, whatever the format says. */
+const LAW_FORMATS = new Set([6, 7])
+/** The tag stands at the end of the format, behind the bits of a sample that are used. */
 const EXTENSIBLE = 0xfffe
+/** Of samples that decoders play. */
+const SAMPLE_BITS = new Set([8, 16, 24, 32, 64])
 
-/** Bytes a second of the samples of a WAVEFORMATEX; 0 for compressed ones. Decoders do not read its own byte rate. */
+/**
+ * Bytes a second of the samples of a WAVEFORMATEX; 0 for compressed ones, and for odd ones. Decoders do not read its own byte
+ * rate, and some take the bits that are used for all that a sample has.
+ */
 function plainRate(head: Buffer, at: number): number {
-  let tag = head.readUInt16LE(at)
-  if (tag === EXTENSIBLE && at + 26 <= head.length) tag = head.readUInt16LE(at + 24)
-  if (!PLAIN_FORMATS.has(tag)) return 0
-  const [channels, rate, bits] = [head.readUInt16LE(at + 2), head.readUInt32LE(at + 4), head.readUInt16LE(at + 14)]
-  return rate * channels * Math.ceil(bits / 8)
+  const isExtensible = head.readUInt16LE(at) === EXTENSIBLE && at + 26 <= head.length
+  const tag = head.readUInt16LE(isExtensible ? at + 24 : at)
+  const all = LAW_FORMATS.has(tag) ? 8 : head.readUInt16LE(at + 14)
+  if (!PLAIN_FORMATS.has(tag) || !SAMPLE_BITS.has(all)) return 0
+  const used = isExtensible ? head.readUInt16LE(at + 18) : 0
+  const bits = used > 0 ? Math.min(all, used) : all
+  return head.readUInt32LE(at + 4) * head.readUInt16LE(at + 2) * Math.ceil(bits / 8)
 }
 
 /** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of sample rate, 36 bits of sample count. */

@@ -19,13 +19,17 @@ interface Frame {
 }
 
 /**
- * Seconds of `size` bytes, the first of which begin a frame; undefined where they do not. Bytes that no frame covers, and
- * what is beyond the steps of `budget`, count as the slowest frames would: the result is no less than what is played.
+ * Seconds of `size` bytes, the first of which begin a frame; undefined where they do not, and where frames of the first one's
+ * mark follow one another behind a gap: decoders may have begun elsewhere. What is behind a gap, and beyond the steps of
+ * `budget`, counts as the slowest frames would, with those that stand there alone: the result is no less than what is played.
  */
 export function frameSeconds(reader: ByteReader, size: number, budget: { steps: number }): number | undefined {
   let first: Frame | undefined
   let samples = 0
   let uncovered = size
+  let at = 0
+  let isGap = false
+  const endsBehindGap = new Set<number>()
   // The four bytes at which a frame may begin, and the three behind them.
   let head = 0
   let rest = 0
@@ -41,21 +45,43 @@ export function frameSeconds(reader: ByteReader, size: number, budget: { steps: 
     const frame = frameOf(head, rest)
     first ??= frame
     if (!first) return undefined
+    if (frame?.mark === first.mark) {
+      samples += frame.samples
+      if (!isGap) {
+        uncovered -= frame.bytes
+        at += frame.bytes
+        if (!reader.skip(frame.bytes - HEAD)) break
+        missing = HEAD
+        continue
+      }
+      if (endsBehindGap.has(at)) return undefined
+      endsBehindGap.add(at + frame.bytes)
+    }
+    isGap = true
+    at++
     missing = 1
-    if (frame?.mark !== first.mark) continue
-    samples += frame.samples
-    uncovered -= frame.bytes
-    if (!reader.skip(frame.bytes - HEAD)) break
-    missing = HEAD
   }
   return first && samples / first.rate + Math.max(0, uncovered) / first.slowest
 }
+
+/** Whether a frame that begins in the first `within` bytes has another of its mark right behind it. */
+export function holdsFrames(bytes: Buffer, within: number): boolean {
+  for (let at = bytes.indexOf(SYNC_BYTE); at >= 0 && at < within; at = bytes.indexOf(SYNC_BYTE, at + 1)) {
+    const frame = frameAt(bytes, at)
+    if (frame && frameAt(bytes, at + frame.bytes)?.mark === frame.mark) return true
+  }
+  return false
+}
+
+const frameAt = (bytes: Buffer, at: number): Frame | undefined =>
+  at + HEAD <= bytes.length ? frameOf(bytes.readUInt32BE(at), bytes.readUIntBE(at + 4, HEAD - 4)) : undefined
 
 /** Undefined for what is no frame, and for one of free format, which says no length. */
 const frameOf = (head: number, rest: number): Frame | undefined =>
   (head & ADTS_MASK) >>> 0 === ADTS ? adtsFrame(head, rest) : head >>> 21 === SYNC ? mpegFrame(head) : undefined
 
 const SYNC = 0x7ff
+const SYNC_BYTE = 0xff
 const MPEG_MARK = 0xfffe_0c00
 /** By version: 2.5, a reserved one, 2 and 1. Samples a second. */
 const MPEG_RATES = [[11_025, 12_000, 8_000], [], [22_050, 24_000, 16_000], [44_100, 48_000, 32_000]] as const
