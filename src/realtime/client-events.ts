@@ -2,10 +2,11 @@
 import type { Mapping } from '../core/catalog.ts'
 import { isObject, type Json } from '../core/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
-import { bytesPerSecond, type Conversation } from './conversation.ts'
+import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
+import { InputBuffer } from './input-buffer.ts'
 import { HELD_OUTPUT, type PlannedResponse } from './responses.ts'
-import { audioOf, changed, checkSettings, type Settings, type SettingsContext } from './settings.ts'
+import { audioOf, changed, checkSettings, dearest, type Settings, type SettingsContext } from './settings.ts'
 
 /** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
 interface PendingUpdate {
@@ -37,10 +38,11 @@ export class ClientEvents {
   /** With all changes that were sent, answered or not. */
   settings: Settings
   readonly updates: PendingUpdate[] = []
+  /** Those that the provider may have kept when it refused a change without saying which; the dearest of them. */
+  #kept: Settings | undefined
   /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
   readonly #clientIds = new Map<string, string | null>()
-  /** Our ids of commits by the client, which ask for no response, with their seconds of audio, in the order of their answers. */
-  readonly #commits = new Map<string, number>()
+  readonly #input = new InputBuffer()
 
   constructor(context: SettingsContext, conversation: Conversation, settings: Settings) {
     this.#context = context
@@ -84,7 +86,7 @@ export class ClientEvents {
 
   /** The settings that the provider may have: it has yet to answer some changes, and may refuse them. */
   #possible(): Settings[] {
-    return [...this.updates.map(({ before }) => before), this.settings]
+    return [...this.updates.map(({ before }) => before), this.settings, ...(this.#kept ? [this.#kept] : [])]
   }
 
   /** What transcribes the audio that the provider has committed; undefined where nothing can. `prompt`: tokens read with it. */
@@ -96,7 +98,7 @@ export class ClientEvents {
 
   /** Audio was committed of which a transcript will come. */
   get awaitsTranscript(): boolean {
-    return this.#commits.size > 0 && this.transcribing !== undefined
+    return this.#input.commits > 0 && this.transcribing !== undefined
   }
 
   /** Bytes of a second of the audio that the client sends, at least. */
@@ -104,32 +106,36 @@ export class ClientEvents {
     return Math.min(...this.#possible().map(({ inputRate }) => inputRate))
   }
 
-  /**
-   * The provider has committed audio: takes the oldest commit of the client as answered, where one waits; else the provider
-   * has done it by itself, with what is in the buffer.
-   */
+  /** The provider has committed audio; a commit by the client asks for no response. */
   committed(): { readonly isByClient: boolean; readonly seconds: number } {
-    const [oldest] = this.#commits
-    if (oldest === undefined) return { isByClient: false, seconds: this.#conversation.committedByProvider() }
-    this.#commits.delete(oldest[0])
-    return { isByClient: true, seconds: oldest[1] }
+    const committed = this.#input.committed()
+    if (committed.more > 0) this.#conversation.addAudio(committed.more)
+    return committed
   }
 
   /** The provider has cleared its buffer. */
   cleared(): void {
-    this.#conversation.cleared()
+    this.#input.cleared()
   }
 
-  /** Takes a commit that the provider refused, by default the oldest, as answered: its audio is in the buffer again. */
-  commitRefused(eventId: unknown = this.#commits.keys().next().value): void {
-    const seconds = typeof eventId === 'string' ? this.#commits.get(eventId) : undefined
-    if (seconds === undefined) return
-    this.#commits.delete(eventId as string)
-    this.#conversation.uncommitted(seconds)
+  /**
+   * Takes a commit or a clearing that the provider refused as answered: its audio is in the buffer again. An error without an
+   * id is of the oldest commit where its code says so; else it may be of a clearing, so that more is held for.
+   */
+  inputRefused(eventId: string | undefined, code: unknown): void {
+    const refused = eventId ?? this.#input.oldest(code === 'input_audio_buffer_commit_empty')
+    this.#conversation.removeAudio(this.#input.refused(refused))
   }
 
-  /** Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. */
-  refused(eventId: unknown): PendingUpdate | undefined {
+  /**
+   * Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. An error
+   * without an id may be of any change: what stood before it is possible from then on.
+   */
+  refused(eventId: string | undefined): PendingUpdate | undefined {
+    if (eventId === undefined) {
+      for (const { before } of this.updates) this.#kept = this.#kept ? dearest(before, this.#kept) : before
+      return undefined
+    }
     const at = this.updates.findIndex(update => update.eventId === eventId)
     if (at < 0) return undefined
     const [update] = this.updates.splice(at, 1)
@@ -153,11 +159,10 @@ export class ClientEvents {
         this.#conversation.item(event.item, this.#inputRate)
         break
       case 'input_audio_buffer.append':
-        this.#conversation.appended(event.audio, this.#inputRate)
+        this.#input.append(secondsOf(event.audio, this.#inputRate))
         break
       case 'input_audio_buffer.clear':
-        this.#conversation.clear()
-        break
+        return this.#clear(event)
       case 'input_audio_buffer.commit':
         return this.#commit(event)
       default:
@@ -185,11 +190,17 @@ export class ClientEvents {
   }
 
   #commit(event: RealtimeEvent): Outcome {
-    if (this.#commits.size >= MAX_PENDING) {
+    if (this.#input.commits >= MAX_PENDING) {
       throw new EventError('rate_limit_exceeded', 'Too many commits wait for their answers.')
     }
     const eventId = this.#idFor(event)
-    this.#commits.set(eventId, this.#conversation.committed())
+    this.#conversation.addAudio(this.#input.commit(eventId))
+    return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId }) }
+  }
+
+  #clear(event: RealtimeEvent): Outcome {
+    const eventId = this.#idFor(event)
+    this.#input.clear(eventId)
     return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId }) }
   }
 

@@ -10,11 +10,11 @@ const OUTPUT_TOKENS_PER_SECOND = 21
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
 
-/** Clearings that wait for their answers; later ones count with the last. */
-const MAX_CLEARING = 256
+/** Of audio in base64; `rate`: bytes of a second of it. */
+export const secondsOf = (base64: unknown, rate: number): number =>
+  typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) / rate : 0
 
-/** Bytes of a text in base64. */
-const decodedBytes = (base64: unknown): number => (typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) : 0)
+const tokensOf = (seconds: number): number => Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
 
 /** Tokens of instructions and tools, as a session or a response sets them. */
 const settingsTokens = ({ instructions, tools }: Readonly<Json>): number =>
@@ -32,10 +32,6 @@ export class Conversation {
   #text = 0
   #audio = 0
   #images = 0
-  /** Seconds of audio in the input buffer. */
-  #buffered = 0
-  /** The same of what was cleared, each until its provider has done so: it may commit it before. */
-  readonly #clearing: number[] = []
   readonly #most: number
   readonly #tokensOfImage: number
 
@@ -59,55 +55,21 @@ export class Conversation {
     for (const part of listIn(item.content)) {
       if (!isObject(part)) continue
       if (part.type === 'input_image') this.#images += this.#tokensOfImage
-      const seconds = decodedBytes(part.audio) / rate
-      this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
+      this.addAudio(secondsOf(part.audio, rate))
       for (const text of [part.text, part.transcript]) {
         if (typeof text === 'string') this.#text += estimateTokens(text.length)
       }
     }
   }
 
-  /** `rate`: bytes of a second of it. */
-  appended(base64: unknown, rate: number): void {
-    this.#buffered += decodedBytes(base64) / rate
+  /** An item of so many seconds of audio. */
+  addAudio(seconds: number): void {
+    this.#audio += tokensOf(seconds)
   }
 
-  /** The client clears the buffer. */
-  clear(): void {
-    if (this.#clearing.length < MAX_CLEARING) this.#clearing.push(this.#buffered)
-    else this.#clearing[MAX_CLEARING - 1]! += this.#buffered
-    this.#buffered = 0
-  }
-
-  /** Its provider has done so. */
-  cleared(): void {
-    this.#clearing.shift()
-  }
-
-  /** Makes one item of the audio in the buffer; returns its seconds. */
-  committed(): number {
-    const seconds = this.#buffered
-    this.#buffered = 0
-    return this.#item(seconds)
-  }
-
-  /** The same of a commit by the provider, which comes before a clearing that it has not answered. */
-  committedByProvider(): number {
-    const [first] = this.#clearing
-    if (first === undefined) return this.committed()
-    this.#clearing[0] = 0
-    return this.#item(first)
-  }
-
-  #item(seconds: number): number {
-    this.#audio += Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
-    return seconds
-  }
-
-  /** Puts the audio of an item back into the buffer. */
-  uncommitted(seconds: number): void {
-    this.#buffered += seconds
-    this.#audio = Math.max(0, this.#audio - Math.ceil(seconds * INPUT_TOKENS_PER_SECOND))
+  /** The same was refused. */
+  removeAudio(seconds: number): void {
+    this.#audio = Math.max(0, this.#audio - tokensOf(seconds))
   }
 
   /**
@@ -193,8 +155,8 @@ export const speechUsage = (seconds: number, isByHour: boolean, prompt: number):
   isByHour
     ? { input_audio_hour: seconds / 3600 }
     : {
-        prompt: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND) + prompt,
-        input_audio: Math.ceil(seconds * INPUT_TOKENS_PER_SECOND),
+        prompt: tokensOf(seconds) + prompt,
+        input_audio: tokensOf(seconds),
         completion: Math.ceil(seconds * TRANSCRIPT_TOKENS_PER_SECOND),
       }
 const TRANSCRIPT_TOKENS_PER_SECOND = 4

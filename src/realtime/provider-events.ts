@@ -181,11 +181,11 @@ export class ProviderEvents {
 
   #providerError(event: RealtimeEvent): string | undefined {
     const error: Json = isObject(event.error) ? event.error : {}
-    const { event_id: of, code } = error
+    const { event_id: id, code } = error
+    const of = typeof id === 'string' && id !== '' ? id : undefined
     const update = this.#events.refused(of)
-    this.#responses.refused(of)
-    if (typeof of === 'string') this.#events.commitRefused(of)
-    else if (code === 'input_audio_buffer_commit_empty') this.#events.commitRefused()
+    if (of !== undefined || code === 'conversation_already_has_active_response') this.#responses.refused(of)
+    this.#events.inputRefused(of, code)
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.

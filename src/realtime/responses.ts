@@ -108,8 +108,8 @@ export class Responses {
     }
   }
 
-  /** Releases the response that the provider refused; false where the event requested none. */
-  refused(eventId: unknown): boolean {
+  /** Releases the response that the provider refused, by default the only one that waits; false where the event requested none. */
+  refused(eventId = this.#running?.eventId): boolean {
     const running = this.#running
     if (!running || running.id !== undefined || running.eventId !== eventId) return false
     running.hold.release()

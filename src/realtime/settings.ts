@@ -7,6 +7,7 @@ import type { Target } from '../core/translator.ts'
 import { estimateTokens } from '../core/usage.ts'
 import { bytesPerSecond } from './conversation.ts'
 import { EventError } from './events.ts'
+import { HELD_OUTPUT } from './responses.ts'
 
 /** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
 export interface Settings {
@@ -23,6 +24,17 @@ export interface Settings {
   /** Tokens of the text that it reads with each item. */
   readonly transcriptionPrompt: number
 }
+
+/** What may cost most of both; the rest of the first. */
+export const dearest = (one: Settings, other: Settings): Settings => ({
+  ...one,
+  maxOutput: Math.max(one.maxOutput ?? HELD_OUTPUT, other.maxOutput ?? HELD_OUTPUT),
+  hasAudio: one.hasAudio || other.hasAudio,
+  inputRate: Math.min(one.inputRate, other.inputRate),
+  outputRate: Math.min(one.outputRate, other.outputRate),
+  transcription: one.transcription ?? other.transcription,
+  transcriptionPrompt: Math.max(one.transcriptionPrompt, other.transcriptionPrompt),
+})
 
 /** What the settings of a session are checked against. */
 export interface SettingsContext {

@@ -311,7 +311,7 @@ t.test('what a provider commits before it clears the buffer is what was in it', 
     return charges.held - before
   }
   t.equal(await held('i1'), 14)
-  t.equal(await held('i2'), 0, 'once')
+  t.equal(await held('i2'), 14, 'or what came behind: it may have cleared it already')
   provider.message({ type: 'input_audio_buffer.cleared' })
   await settle()
   t.equal(client.types().at(-1), 'input_audio_buffer.cleared')
