@@ -15,7 +15,7 @@ export const plainName = (name: string): string => name.replace(/\p{Cf}/gu, '')
 
 /** What the consent page shows. */
 interface ConsentPage {
-  readonly client: Pick<KnownClient, 'name' | 'verified' | 'redirectUris'>
+  readonly client: Pick<KnownClient, 'name' | 'verified'>
   readonly request: ConsentRequest
   /** `request`, signed, for the hidden field. */
   readonly signed: string
@@ -33,7 +33,8 @@ export function consentPage({ client, request, signed, ticked, error }: ConsentP
       `<p><label><input type="checkbox" name="scope" value="${scope}"${ticked.includes(scope) ? ' checked' : ''}> ` +
       `${escaped(MEANING[scope])}</label></p>`,
   )
-  const isLocal = client.redirectUris.every(isLoopback)
+  // A client may also have addresses of its own: what counts is where this answer goes.
+  const isLocal = isLoopback(request.redirectUri)
   const warning =
     client.verified !== undefined && isLocal
       ? '<p>Any program on this computer could use this name. Go on only if you have just started it yourself.</p>'

@@ -164,6 +164,14 @@ t.test('a document describes the client that it names by its own address', async
   t.match(html, /verified: app\.example/)
   t.match(html, /Any program on this computer could use this name/)
   t.notMatch(html, / checked/)
+  const redirects = [...good.redirect_uris, 'https://app.example/cb']
+  const both = (await described(JSON.stringify({ ...good, redirect_uris: redirects })))!
+  const warns = redirects.map(redirectUri => {
+    const asked = { ...request, redirectUri, scopes: ['usage:read'] as const }
+    const { html } = consentPage({ client: both, request: asked, signed: 'x', ticked: [] })
+    return /Any program on this computer/.test(html)
+  })
+  t.strictSame(warns, [true, false], 'the page warns of a program on this computer where this answer goes to one')
   t.equal(await described(JSON.stringify(good), false), undefined, 'where documents are not read')
   const wrong: [document: string, status: number][] = [
     ['{', 400],
