@@ -3,6 +3,7 @@ import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { isSecretName } from '../lib/redact.ts'
 import { urlOf } from '../lib/url.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
@@ -26,6 +27,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     baseUrl: baseUrl(file),
     auth: linkAuth(file),
     headers: headers(file),
+    sentSecrets: sentSecrets(file),
     passHeaders: passHeaders(file, registries),
     ...(value.native_fields && { nativeFields: value.native_fields }),
     ...(value.native_tools && { nativeTools: value.native_tools }),
@@ -86,6 +88,22 @@ function headers({ source, value }: ConfigFile<ProviderFile>): Record<string, st
   }
   return fixed
 }
+
+/**
+ * Headers and defaults that come from references, whatever they are called, and headers whose names say that they are
+ * secret; each behind a space.
+ */
+function sentSecrets({ value, secrets }: ConfigFile<ProviderFile>): string | undefined {
+  const referred = secrets.filter(
+    ([section, name]) => section === 'headers' || (section === 'quirks' && name === 'default'),
+  )
+  const named = Object.keys(value.headers).filter(isSecretName)
+  const texts = [...referred, ...named.map(name => ['headers', name])].map(path => String(valueAt(value, path)))
+  return texts.length === 0 ? undefined : [...new Set(texts)].map(text => ` ${text}`).join('')
+}
+
+const valueAt = (value: unknown, path: Path): unknown =>
+  path.reduce((holder, step) => (holder as Record<string, unknown> | undefined)?.[String(step)], value)
 
 /** Accepts only headers that one of the wires passes on. */
 function passHeaders({ source, value }: ConfigFile<ProviderFile>, { wires }: WireRegistries): Provider['passHeaders'] {

@@ -14,9 +14,12 @@ const LOOKS: readonly (readonly [RegExp, string])[] = [
 
 /** Matched in lower case without `-` and `_`, so that `x-api-key`, `apiKey` and `API_KEY` are one name. */
 const SECRET_NAME = /^(?:(?:proxy)?authorization|(?:set)?cookie|key|.*(?:apikey|secret|token|password|privatekey))$/
+/** Last words of such names, as those of `ocp-apim-subscription-key` and `helicone-auth`. */
+const SECRET_WORD = /[-_](?:key|auth|authorization)$/i
 
 /** Whether a field or header of this name holds a secret. */
-export const isSecretName = (name: string): boolean => SECRET_NAME.test(name.toLowerCase().replace(/[-_]/g, ''))
+export const isSecretName = (name: string): boolean =>
+  SECRET_WORD.test(name) || SECRET_NAME.test(name.toLowerCase().replace(/[-_]/g, ''))
 
 /** `text` with everything masked that looks like a credential or is a part of `secret` in any usual encoding. */
 export function redactText(text: string, secret = ''): string {

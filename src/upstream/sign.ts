@@ -3,7 +3,6 @@ import type { Auth, Credential, Provider } from '../core/catalog.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { maskOf } from '../lib/masks.ts'
-import { isSecretName } from '../lib/redact.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
 import { foundBy, processSources } from './auth/credential-sources.ts'
@@ -55,21 +54,9 @@ function withoutContentType(provider: Provider): string[] {
   return headers.toSpliced(at, 2)
 }
 
-/** Secrets in the fixed headers of a provider, each behind a space. */
-const fixed = new WeakMap<Provider, string>()
-function fixedSecrets(provider: Provider): string {
-  let secrets = fixed.get(provider)
-  if (secrets === undefined) {
-    const named = Object.entries(provider.headers).filter(([name]) => isSecretName(name))
-    secrets = named.map(([, secret]) => ` ${secret}`).join('')
-    fixed.set(provider, secrets)
-  }
-  return secrets
-}
-
 /** What must not be shown of the answer to a signed request; undefined when nothing secret was sent. */
 export const maskOfSent = ({ secret = '' }: SignedRequest, provider: Provider): Mask | undefined =>
-  maskOf(secret + fixedSecrets(provider))
+  maskOf(secret + (provider.sentSecrets ?? ''))
 
 const NO_CREDENTIAL: Credential = Object.freeze({ id: '', source: 'platform', secret: '', fingerprint: '' })
 

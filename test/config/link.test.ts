@@ -23,6 +23,7 @@ import {
   providerYaml,
   ref,
   refusal,
+  TEAM,
 } from './kit.ts'
 
 const root = t.testdir({})
@@ -60,6 +61,28 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
   const plain = mapping(await load(edited(PROVIDER, '    id: acme-large-2026-01\n', '')))
   t.equal(plain.externalId, 'acme-large')
   t.throws(() => (snapshot.files.providers[0]!.value.models as unknown[]).push(1), 'what was read is frozen')
+})
+
+t.test('what a manifest sends is secret where it comes from a reference, or is named like a secret', async t => {
+  const rows: [manifest: string, secrets: string | undefined][] = [
+    ['headers: { X-Plain: plain, sec-monkey: a, x-author: b }', undefined],
+    [`headers: { helicone: ${TEAM} }`, ' team-secret'],
+    [`headers: { x-team: "of ${ref('TEAM')}", x-other: ${TEAM} }`, ' of team-secret team-secret'],
+    [
+      'headers: { Ocp-Apim-Subscription-Key: a, helicone-auth: b, cf-aig-authorization: c, x-functions-key: d }',
+      ' a b c d',
+    ],
+    ['headers: { x-auth-key: a, x-api-key: b, apikey: c, x-goog-token: d, x-session_key: e }', ' a b c d e'],
+    [`headers: { x-api-key: ${TEAM} }`, ' team-secret'],
+    [
+      `quirks: { default: { tenant: ${TEAM}, list: [{ deep: ${KEY} }], plain: x } }`,
+      ' team-secret sk-acme-one, sk-acme-two',
+    ],
+  ]
+  for (const [manifest, secrets] of rows) {
+    const { sentSecrets } = acme(await load(edited(PROVIDER, `headers: { X-Team: ${TEAM} }`, manifest)))
+    t.equal(sentSecrets, secrets, manifest)
+  }
 })
 
 t.test('a manifest names what more of a client’s headers is passed on', async t => {

@@ -65,7 +65,10 @@ t.test('an answer about a job shows neither the credential that was sent nor one
   const incoming = { status: 200, header: () => undefined, committed: () => undefined }
   const transport = { send: async () => incoming } as unknown as Transport
   const secret = 'fixed-9f8e7d6c5b4a3928'
-  const to = target({ provider: { headers: { 'x-api-key': secret } }, secret: 'own-1a2b3c4d5e6f7a8b' })
+  const to = target({
+    provider: { headers: { 'x-api-key': secret }, sentSecrets: ` ${secret}` },
+    secret: 'own-1a2b3c4d5e6f7a8b',
+  })
   const call = { requestId: 'r', tenant: 'o', signal: new Cancellation(), headMs: 1000, idleMs: 1000 }
   const answer = await new UpstreamJobCaller(transport, []).own(to, { method: 'GET', path: '/', body: {} }, call)
   t.equal(answer.masked?.(`${secret} and own-1a2b3c4d5e6f7a8b`), '*** and ***')
