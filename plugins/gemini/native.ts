@@ -184,7 +184,7 @@ function isPlain(contents: unknown, surface: Surface): boolean {
     content => isObject(content) && content.role !== 'system' && listIn(content.parts).every(isHeld),
   )
 }
-const HELD = /^https:\/\/(?:generativelanguage\.googleapis\.com\/|(?:www\.)?youtu)/i
+const HELD = /^https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\//i
 
 /**
  * The parts as they came, with this provider's signatures, and calls without ids where the surface has none. Joins

@@ -61,13 +61,23 @@ function bare(part: ContentPart): Json {
       return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
     }
     case 'input_audio':
-      return { type: 'input_audio', input_audio: part.input_audio }
+      return { type: 'input_audio', input_audio: { data: part.input_audio.data, format: part.input_audio.format } }
     case 'file':
-      return { type: 'file', file: part.file }
+      return { type: 'file', file: fileOf(part.file) }
     case 'refusal':
       return { type: 'refusal', refusal: part.refusal }
   }
 }
+
+/** Its known fields: a provider may read an address in another one. */
+function fileOf({ filename, file_data: data, file_id: id }: FilePart['file']): Json {
+  const file: Json = {}
+  if (filename !== undefined) file.filename = filename
+  if (data !== undefined) file.file_data = data
+  if (id !== undefined) file.file_id = id
+  return file
+}
+type FilePart = Extract<ContentPart, { type: 'file' }>
 
 /** Earlier reasoning is sent only in the field that the provider names; most reject it, or must not see it. */
 function addReasoning(out: Json, message: Message, target: Target, calling: boolean): void {

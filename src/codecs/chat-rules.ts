@@ -3,10 +3,12 @@
 import type { ChatRequest, ContentPart } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
 import { isAddress } from '../lib/url.ts'
+import { assertOneSource } from './one-source.ts'
 import { assertFile, assertImageUrl } from './url.ts'
 
 /** Images, files and audio of a request that stand at addresses: to look at many thousands takes long. */
 const MAX_ADDRESSES = 1_000
+const FILE_SOURCES = ['file_data', 'file_id']
 
 /** Throws the documented 400 for the first broken rule. */
 export function checkChat(request: ChatRequest): void {
@@ -45,8 +47,10 @@ export function checkChat(request: ChatRequest): void {
         throw errors.invalidParameters(`${where}: a request may have ${MAX_ADDRESSES} addresses of media`, where)
       }
       if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${where}.image_url.url`)
-      else if (part.type === 'file') assertFile(part.file.file_data ?? '', `${where}.file.file_data`)
-      else if (part.type === 'input_audio') assertFile(part.input_audio.data, `${where}.input_audio.data`)
+      else if (part.type === 'file') {
+        assertOneSource(part.file, `${where}.file`, FILE_SOURCES)
+        assertFile(part.file.file_data ?? '', `${where}.file.file_data`)
+      } else if (part.type === 'input_audio') assertFile(part.input_audio.data, `${where}.input_audio.data`)
     }
   }
 }

@@ -1,12 +1,16 @@
-/** Bodies of images, speech and transcriptions: forms and JSON become one request, and what is wrong is named. */
+/** Bodies of images, speech and transcriptions: forms and JSON become one request, and what is wrong is named; files of messages. */
 import t from 'tap'
+import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
+import { generateContent } from '../../src/codecs/gemini-generate.ts'
 import { imageEdits, images } from '../../src/codecs/images.ts'
+import { openAiChat } from '../../src/codecs/openai-chat.ts'
+import { openAiResponses } from '../../src/codecs/openai-responses.ts'
 import { speech } from '../../src/codecs/speech.ts'
 import { transcriptions, translations } from '../../src/codecs/transcriptions.ts'
 import { Form, Upload } from '../../src/core/body.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
-import { thrown } from '../core/kit.ts'
+import { exchange, thrown } from '../core/kit.ts'
 
 const ex = { principal: { orgId: 'org-1' } } as Exchange
 type Parts = readonly (readonly [name: string, value: string | Upload])[]
@@ -237,4 +241,86 @@ t.test('what a transcription may say', async t => {
       { status: 400, param },
       JSON.stringify(parts),
     )
+})
+
+t.test('a part of a message says once where its file is, so that what is checked is all that is sent', async t => {
+  const data = 'data:application/pdf;base64,JVBERi0xLjQK'
+  const inside = 'http://169.254.169.254/latest'
+  const user = (part: object) => ({ role: 'user', content: [part] })
+  const chat = (part: object) => openAiChat.decode({ model: 'm', messages: [user(part)] }, exchange({}))
+  const responses = (part: object) => openAiResponses.decode({ model: 'm', input: [user(part)] }, exchange({}))
+  const messages = (part: object) =>
+    anthropicMessages.decode({ model: 'm', max_tokens: 9, messages: [user(part)] }, exchange({}))
+  const gemini = (part: object, role = 'user') => {
+    const ex = Object.assign(exchange({}), { params: { model: 'm' } })
+    return generateContent.decode({ contents: [{ role, parts: [part] }] }, ex)
+  }
+  const blob = { inlineData: { mimeType: 'application/pdf', data: 'JVBERi0xLjQK' } }
+  const source = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0xLjQK' }
+  const part = 'contents[0].parts[0]'
+  const rows: [decoding: () => unknown, kept: string, other: string][] = [
+    [
+      () => chat({ type: 'file', file: { file_data: data, file_id: 'f' } }),
+      'file_data',
+      'messages[0].content[0].file.file_id',
+    ],
+    [
+      () => responses({ type: 'input_file', file_data: data, file_url: inside }),
+      'file_data',
+      'input[0].content[0].file_url',
+    ],
+    [
+      () => responses({ type: 'input_file', file_url: 'https://a.example/b', file_id: 'f' }),
+      'file_url',
+      'input[0].content[0].file_id',
+    ],
+    [
+      () => responses({ type: 'input_file', file_id: 'f', file_url: { a: inside } }),
+      'file_url',
+      'input[0].content[0].file_id',
+    ],
+    [
+      () => responses({ type: 'input_image', image_url: 'https://a.example/b', file_id: 'f' }),
+      'image_url',
+      'input[0].content[0].file_id',
+    ],
+    [
+      () => messages({ type: 'document', source: { ...source, url: inside } }),
+      'data',
+      'messages[0].content[0].source.url',
+    ],
+    [
+      () => messages({ type: 'image', source: { type: 'file', file_id: 'f', url: inside } }),
+      'url',
+      'messages[0].content[0].source.file_id',
+    ],
+    [() => gemini({ ...blob, fileData: { fileUri: inside } }), 'inlineData', `${part}.fileData`],
+    [
+      () => gemini({ functionResponse: { name: 'f' }, fileData: { fileUri: inside } }),
+      'functionResponse',
+      `${part}.fileData`,
+    ],
+    [
+      () => gemini({ functionCall: { name: 'f' }, fileData: { fileUri: inside } }, 'model'),
+      'functionCall',
+      `${part}.fileData`,
+    ],
+  ]
+  for (const [decoding, kept, other] of rows) {
+    const refused = thrown(decoding) as GatewayError
+    t.match(refused, { status: 400, code: 'invalid_parameters', param: other }, other)
+    t.match(refused.message, `keep "${kept}" and leave out "${other.split('.').at(-1)}"`)
+  }
+  t.match(
+    thrown(() => gemini({ thought: true, fileData: { fileUri: inside } }, 'model')),
+    { code: 'url_not_allowed' },
+  )
+  t.match(
+    thrown(() => gemini({ fileData: { fileUri: 'https://youtube.127-0-0-1.nip.io/x' } })),
+    { code: 'url_not_allowed' },
+  )
+  for (const none of [null, undefined, '']) {
+    t.doesNotThrow(() => responses({ type: 'input_file', file_data: data, file_url: none, file_id: none }))
+    t.doesNotThrow(() => messages({ type: 'document', source: { ...source, url: none } }))
+  }
 })

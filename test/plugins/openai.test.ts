@@ -111,6 +111,21 @@ t.test('a conversation without a message is refused before a provider sees it', 
   t.throws(() => encode({ messages: [] }), { status: 400, param: 'messages', message: /hold nothing/ })
 })
 
+t.test('a file and audio are sent with their known fields alone', async t => {
+  const url = 'http://169.254.169.254/latest'
+  const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERg==' }
+  const audio = { data: 'UklGRg==', format: 'wav' }
+  const sent = (given: Json) => {
+    const content = [
+      { type: 'file', file: { ...file, ...given } },
+      { type: 'input_audio', input_audio: { ...audio, ...given } },
+    ]
+    return encode({ model: 'm', messages: [{ role: 'user', content }] })
+  }
+  t.strictSame(sent({ url, file_url: url }), sent({}))
+  t.match(sent({}), { messages: [{ content: [{ file }, { input_audio: audio }] }] })
+})
+
 t.test('what a mapping does not support is left out', async t => {
   const search = { web_search: true, tools: [{ type: 'web_search' }], tool_choice: { type: 'web_search' } }
   t.strictSame(Object.keys(encode({ ...search, effort: 'low', reasoning_effort: 'none' })), ['model', 'messages'])

@@ -7,7 +7,7 @@ import type { Count } from '../../core/shape.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact } from '../chat-parts.ts'
 import { ToolJson } from '../tool-json.ts'
-import { partOf } from './parts.ts'
+import { assertOneThing, partOf } from './parts.ts'
 import type { Content, GenerateRequest, Part } from './schema.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
 
@@ -56,15 +56,20 @@ class History {
     let thoughts = ''
     for (const [j, part] of parts.entries()) {
       const { thought, thoughtSignature: signature, functionCall: called } = part
+      const at = `contents[${turn}].parts[${j}]`
       const kept = signature ? carried(signature, this.#count) : undefined
       if (kept) restore(message, kept)
       if (called) {
+        assertOneThing(part, at)
         message.tool_calls ??= []
         if (message.tool_calls.length === 0 && this.#said.length > 0) message.content_before_tool_calls = true
         message.tool_calls.push(this.#call(called, turn, j, kept?.signature))
-      } else if (thought) thoughts += part.text ?? ''
-      else {
-        const own = partOf(part, `contents[${turn}].parts[${j}]`)
+      } else if (thought) {
+        // Its file is not read, but is sent to providers of this wire.
+        if (part.fileData) partOf(part, at)
+        thoughts += part.text ?? ''
+      } else {
+        const own = partOf(part, at)
         if (own) say(this.#said, own)
       }
     }
@@ -77,9 +82,10 @@ class History {
     this.#close()
     const own: ContentPart[] = []
     for (const [j, part] of parts.entries()) {
-      if (part.functionResponse)
+      if (part.functionResponse) {
+        assertOneThing(part, `${at}[${j}]`)
         this.#messages.push(this.#result(part.functionResponse, `${at}[${j}].functionResponse`))
-      else {
+      } else {
         const said = partOf(part, `${at}[${j}]`)
         if (said) own.push(said)
       }

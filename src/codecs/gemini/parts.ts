@@ -4,14 +4,21 @@ import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { plainBase64 } from '../../core/wire.ts'
 import { audioFormatOf, audioSubtypes } from '../chat-parts.ts'
+import { assertOneSource } from '../one-source.ts'
 import { assertImageUrl } from '../url.ts'
 import type { Part } from './schema.ts'
+
+const THINGS = ['functionCall', 'functionResponse', 'inlineData', 'fileData']
 
 type Blob = NonNullable<Part['inlineData']>
 type File = NonNullable<Part['fileData']>
 
+/** Throws a 400 for a part of which only one thing would be read. */
+export const assertOneThing = (part: Part, at: string): void => assertOneSource(part, at, THINGS)
+
 /** `at`: path of the part. Undefined for parts that only their own provider can read. */
 export function partOf(part: Part, at: string): ContentPart | undefined {
+  assertOneThing(part, at)
   if (part.inlineData) return blobPart(part.inlineData, `${at}.inlineData`)
   if (part.fileData) return filePart(part.fileData, `${at}.fileData`)
   return part.text ? { type: 'text', text: part.text } : undefined
@@ -40,7 +47,7 @@ const audioTypes = audioSubtypes.map(name => `"audio/${name}"`).join(', ')
 const nameOf = (mime: string): string => (mime === 'application/pdf' ? 'document.pdf' : 'file')
 
 /** Addresses of files stored at the provider, or public ones. */
-const HELD = /^(?:gs:\/\/|files\/|https:\/\/generativelanguage\.googleapis\.com\/|https:\/\/(?:www\.)?youtu)/
+const HELD = /^(?:gs:\/\/|files\/|https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\/)/
 
 function filePart({ mimeType, fileUri }: File, at: string): ContentPart {
   if (HELD.test(fileUri)) return { type: 'file', file: { file_id: fileUri } }

@@ -1,6 +1,7 @@
 /** Converts content blocks of a Messages body to chat content parts. */
 import type { ContentPart } from '../../core/chat-request.ts'
 import { textPart } from '../chat-parts.ts'
+import { assertOneSource } from '../one-source.ts'
 import { assertImageUrl } from '../url.ts'
 import type { Block, CacheControl, ImageSource } from './schema.ts'
 
@@ -44,7 +45,10 @@ function plainPartsOf(block: Block, at: string): ContentPart[] {
   }
 }
 
+const SOURCES = ['data', 'url', 'file_id', 'content']
+
 function imagePart(source: ImageSource, at: string): ContentPart {
+  assertOneSource(source, at, SOURCES)
   if (source.type === 'file') return { type: 'file', file: { file_id: source.file_id } }
   const url = source.type === 'url' ? source.url : dataUrl(source)
   assertImageUrl(url, source.type === 'url' ? `${at}.url` : `${at}.media_type`)
@@ -54,6 +58,7 @@ function imagePart(source: ImageSource, at: string): ContentPart {
 const dataUrl = ({ media_type: mime, data }: { media_type: string; data: string }) => `data:${mime};base64,${data}`
 
 function documentParts({ source, title, context }: Extract<Block, { type: 'document' }>, at: string): ContentPart[] {
+  assertOneSource(source, at, SOURCES)
   const heading = [title, context].filter(Boolean).join('\n')
   const head = heading === '' ? [] : [textPart(heading)]
   switch (source.type) {

@@ -3,6 +3,7 @@
 import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
+import { assertOneSource } from '../one-source.ts'
 
 const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
 
@@ -40,7 +41,12 @@ export function partsOf(part: Json, at: string): ContentPart[] {
 const breakpointOf = ({ prompt_cache_breakpoint: mark }: Json) =>
   isObject(mark) && mark.mode === 'explicit' ? { prompt_cache_breakpoint: { mode: 'explicit' as const } } : {}
 
-function imageOf({ image_url: url, file_id: id, detail }: Json, at: string): ContentPart[] {
+const IMAGE_SOURCES = ['image_url', 'file_id']
+const FILE_SOURCES = ['file_data', 'file_url', 'file_id']
+
+function imageOf(part: Json, at: string): ContentPart[] {
+  assertOneSource(part, at, IMAGE_SOURCES)
+  const { image_url: url, file_id: id, detail } = part
   const address = textIn(url)
   if (address === undefined) {
     if (textIn(id) !== undefined) return []
@@ -50,7 +56,9 @@ function imageOf({ image_url: url, file_id: id, detail }: Json, at: string): Con
   return [{ type: 'image_url', image_url: isKnown ? { url: address, detail } : { url: address } }]
 }
 
-function fileOf({ file_data, file_url: url, file_id: id, filename }: Json, at: string): ContentPart[] {
+function fileOf(part: Json, at: string): ContentPart[] {
+  assertOneSource(part, at, FILE_SOURCES)
+  const { file_data, file_url: url, file_id: id, filename } = part
   const data = textIn(file_data) ?? textIn(url)
   if (data === undefined) {
     if (textIn(id) !== undefined) return []

@@ -1,0 +1,16 @@
+/** A part of a message holds one file, or says where it is, in one of several fields. */
+import { errors } from '../core/error.ts'
+
+/**
+ * Throws a 400 where more than one of `fields` says something: each is sent to providers of the client's wire, and the
+ * others would be read by none of our checks. `fields` begins with the one to keep.
+ */
+export function assertOneSource(part: object, at: string, fields: readonly string[]): void {
+  const [kept, other] = fields.filter(name => saysAnything(Reflect.get(part, name)))
+  if (other === undefined) return
+  const where = `${at}.${other}`
+  const advice = `cannot stand beside ${at}.${kept}; keep "${kept}" and leave out "${other}", for a part has one file`
+  throw errors.invalidParameters(`${where}: ${advice}`, where)
+}
+
+const saysAnything = (value: unknown): boolean => value != null && value !== ''
