@@ -4,14 +4,19 @@ import type { Plugin, Translator } from '../src/plugin.ts'
 import { ResponsesDecoder } from './openai-responses/decode.ts'
 import { encode } from './openai-responses/encode.ts'
 import { error } from './openai-responses/error.ts'
-import { NATIVE_WIRE, native } from './openai-responses/native.ts'
+import { NATIVE_WIRE, native, refersElsewhere } from './openai-responses/native.ts'
 
 const responses: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.responses',
   customTools: true,
   encode,
-  native: { wire: NATIVE_WIRE, encode: native, decoder: (mode, target) => new ResponsesDecoder(mode, target, true) },
+  native: {
+    wire: NATIVE_WIRE,
+    refers: refersElsewhere,
+    encode: native,
+    decoder: (mode, target) => new ResponsesDecoder(mode, target, true),
+  },
   decoder: (mode, target) => new ResponsesDecoder(mode, target),
   error,
 }

@@ -147,7 +147,7 @@ export interface Provider {
   readonly ownerConcurrency?: number
   readonly priority: number
   readonly dataPolicy: DataPolicy
-  /** It takes images as data only, although its wire has addresses, too. */
+  /** It gets media as data alone, although its wire has addresses, too. */
   readonly inlineMedia?: boolean
   /** Field that carries earlier reasoning back to this provider, for providers that require it. */
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined

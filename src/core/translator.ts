@@ -112,6 +112,8 @@ interface NativeForm<O extends Op = Op> {
   readonly wire: string
   /** Headers of clients, in lower case, whose tokens it passes on: those of a list of its own, and of the manifest's. */
   readonly headers?: readonly string[]
+  /** Whether a body names what its provider would fetch. Without this, each may. */
+  refers?(body: Readonly<Record<string, unknown>>): boolean
   /** `input` is the canonical reading of the same body; `headers` are the client's. Mutates none of them. */
   encode(
     body: Readonly<Record<string, unknown>>,

@@ -1,12 +1,24 @@
 /** What becomes of files and audio that chat requests name by their addresses. */
 import t from 'tap'
+import { Registry } from '../../src/app/registry.ts'
 import type { ChatRequest, ContentPart } from '../../src/core/chat-request.ts'
-import { errors, type GatewayError } from '../../src/core/error.ts'
+import type { Endpoint } from '../../src/core/endpoint.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
-import type { FetchedFile, MediaFetcher } from '../../src/core/ports.ts'
-import type { Target } from '../../src/core/translator.ts'
+import type { FetchedFile, MediaFetcher, Services } from '../../src/core/ports.ts'
+import type { Target, Translator } from '../../src/core/translator.ts'
+import { chat } from '../../src/endpoints/chat.ts'
+import { gemini } from '../../src/endpoints/gemini.ts'
+import { images } from '../../src/endpoints/images.ts'
+import { messages } from '../../src/endpoints/messages.ts'
+import { moderations } from '../../src/endpoints/moderations.ts'
+import { ocr } from '../../src/endpoints/ocr.ts'
+import { responses } from '../../src/endpoints/responses.ts'
+import { transcriptions } from '../../src/endpoints/transcriptions.ts'
+import { videos } from '../../src/endpoints/videos.ts'
 import { Files } from '../../src/filters/translate/files.ts'
 import { Images } from '../../src/filters/translate/images.ts'
+import { translate } from '../../src/filters/translate/index.ts'
 import { exchange } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -164,4 +176,149 @@ t.test("what cannot be had is the request's own fault, and keeps nothing", async
     t.equal(memory.used, 0, says)
     files.release(ex)
   }
+})
+
+/** What clients send, by operation: each names one address, or several. */
+const AT = 'https://a.example/'
+const talk = (...parts: object[]) => ({ role: 'user', content: [{ type: 'text', text: 'Look' }, ...parts] })
+const bodies: readonly (readonly [says: string, endpoint: Endpoint, body: object])[] = [
+  ['an image of chat', chat, { model: 'm', messages: [talk({ type: 'image_url', image_url: { url: `${AT}a.png` } })] }],
+  ['a file of chat', chat, { model: 'm', messages: [talk({ type: 'file', file: { file_data: `${AT}a.pdf` } })] }],
+  [
+    'images and a file of Responses',
+    responses,
+    {
+      model: 'm',
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'Look' },
+            { type: 'input_image', image_url: `${AT}a.png` },
+            { type: 'input_file', file_url: `${AT}a.pdf` },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'a result of a tool of Responses',
+    responses,
+    {
+      model: 'm',
+      input: [
+        { role: 'user', content: 'Look' },
+        { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_image', image_url: `${AT}a.png` }] },
+      ],
+    },
+  ],
+  [
+    'blocks of Messages',
+    messages,
+    {
+      model: 'm',
+      max_tokens: 9,
+      messages: [
+        talk(
+          { type: 'image', source: { type: 'url', url: `${AT}a.png` } },
+          { type: 'document', source: { type: 'url', url: `${AT}a.pdf` } },
+        ),
+      ],
+    },
+  ],
+  [
+    'parts of Gemini',
+    gemini[0]!,
+    {
+      contents: [
+        {
+          role: 'user',
+          parts: [
+            { text: 'Look' },
+            { fileData: { mimeType: 'image/png', fileUri: `${AT}a.png` } },
+            { fileData: { mimeType: 'application/pdf', fileUri: `${AT}a.pdf` } },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'parts to judge',
+    moderations,
+    {
+      input: [
+        { type: 'text', text: 'a' },
+        { type: 'image_url', image_url: { url: `${AT}a.png` } },
+      ],
+    },
+  ],
+  ['a document', ocr, { model: 'm', document: { type: 'document_url', document_url: `${AT}a.pdf` } }],
+  ['an image to read', ocr, { model: 'm', document: { type: 'image_url', image_url: { url: `${AT}a.png` } } }],
+  ['a recording', transcriptions[0]!, { model: 'm', url: `${AT}a.mp3` }],
+  [
+    'a film to go by',
+    videos[0]!,
+    { model: 'm', prompt: 'p', reference_videos: [`${AT}a.mp4`], reference_images: [`${AT}a.png`] },
+  ],
+  ['the frames of a film', videos[0]!, { model: 'm', prompt: 'p', image: `${AT}a.png`, last_frame: `${AT}a.png` }],
+  ['an edit', images[1]!, { model: 'm', prompt: 'p', images: [{ image_url: `${AT}a.png` }] }],
+]
+const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk', 'base64')
+const kinds: Record<string, Buffer> = { png: PNG, pdf: Buffer.from('%PDF-1.4\n'), mp3: Buffer.from('ID3aaaaaaaaaaaaa') }
+const media: MediaFetcher = {
+  image: async () => `data:image/png;base64,${PNG.toString('base64')}`,
+  audio: async ({ url }) => ({ pieces: [kinds[url.slice(-3)]!], contentType: '' }),
+}
+
+/** What is sent of a body by a wire; the code of the refusal where nothing is. */
+async function sentBy(wire: Translator, endpoint: Endpoint, body: object, inlineMedia: boolean): Promise<string> {
+  const ex = Object.assign(exchange({ endpoint }), { params: { model: 'm' } })
+  ex.request = endpoint.codec!.decode(body, ex)
+  const supports = new Set(['vision', 'file_input', 'tools'])
+  const to = target({ translator: wire, provider: { inlineMedia }, mapping: { supports } as object })
+  ex.target = to
+  const services = { memory: new MemoryBudget(64 * MIB, { memory: () => 0 }), media, now: () => 0 }
+  const filter = translate.create({}, services as unknown as Services)
+  try {
+    await filter.handle!(ex, async () => ({ status: 200, headers: [], events: (async function* () {})() }))
+    return JSON.stringify([ex.outbound, ex.outboundParts])
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError) || thrown.status !== 400) throw thrown
+    return String(thrown.code)
+  } finally {
+    filter.finish?.(ex, 'ok' as never)
+  }
+}
+
+t.test('no wire sends an address to a provider that gets data alone, in whatever form it came', async t => {
+  const passedOn = new Set<string>()
+  const sent = new Set<string>()
+  for (const wire of new Registry().wires.values()) {
+    for (const [says, endpoint, body] of bodies) {
+      if (endpoint.operation?.name !== wire.op) continue
+      if ((await sentBy(wire, endpoint, body, false)).includes(AT)) passedOn.add(`${wire.wire}: ${says}`)
+      const inside = await sentBy(wire, endpoint, body, true)
+      t.notOk(inside.includes(AT), `${wire.wire}: ${says}`)
+      if (inside.startsWith('[')) sent.add(`${wire.wire}: ${says}`)
+    }
+  }
+  // Elsewhere they pass, and so this looks in the right places.
+  for (const one of [
+    'openai.chat: an image of chat',
+    'openai.responses: images and a file of Responses',
+    'openai.responses: a result of a tool of Responses',
+    'anthropic.messages: blocks of Messages',
+    'openai.moderations: parts to judge',
+    'mistral.ocr: a document',
+    'mistral.ocr: an image to read',
+    'deepgram.transcriptions: a recording',
+    'bytedance.videos: a film to go by',
+    'bytedance.videos: the frames of a film',
+  ]) {
+    t.ok(passedOn.has(one), one)
+    const isRefused = /a film to/.test(one)
+    t.equal(sent.has(one), !isRefused, one)
+  }
+  t.ok(sent.has('gemini.vertex: parts of Gemini'))
 })

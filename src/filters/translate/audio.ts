@@ -33,7 +33,8 @@ export class Audio {
       if (this.#leases.has(ex)) assertFits(request, target)
       return undefined
     }
-    if (target.translator.takesUrls && /^https:/i.test(request.url)) return undefined
+    const takesUrls = target.translator.takesUrls && !target.provider.inlineMedia
+    if (takesUrls && /^https:/i.test(request.url)) return undefined
     return this.#fetch(ex, request, target)
   }
 

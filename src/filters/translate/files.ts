@@ -1,8 +1,9 @@
-/** Files and audio of a chat request that stand at addresses: no provider is sent one (docs/contract.md#fetched-addresses). */
+/** Files and audio of a chat request, and documents to read, that stand at addresses (docs/contract.md#fetched-addresses). */
 
-import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
+import type { ContentPart, Message } from '../../core/chat-request.ts'
 import { errors, GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import type { Op, Ops } from '../../core/ops.ts'
 import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { nativeFormOf, type Target } from '../../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
@@ -34,12 +35,17 @@ export class Files {
    * Undefined where nothing is to be fetched. Else the exchange's request gets data in the place of its addresses, and
    * is held for by its size. Rejects with the 400, 413 or 529 that names the first part which cannot be had.
    */
-  fetched(ex: Exchange, { translator }: Target): Promise<void> | undefined {
+  fetched(ex: Exchange, { translator, provider }: Target): Promise<void> | undefined {
     const request = ex.request!
+    if ('document' in request) {
+      const addresses = provider.inlineMedia ? addressOfDocument(request) : undefined
+      return addresses && this.#fetch(ex, addresses, files => withDocument(request, files))
+    }
     if (!('messages' in request) || !request.messages.some(isRemoteMessage)) return undefined
     // Of a body that goes as it came the provider fetches by itself.
     if (ex.native && nativeFormOf(translator, ex.native)) return undefined
-    return this.#fetch(ex, request)
+    const inMessages = (files: LoadedFiles) => request.messages.map(message => inlined(message, files))
+    return this.#fetch(ex, addressesOf(request, addressOf), files => ({ ...request, messages: inMessages(files) }))
   }
 
   /** The request has ended. */
@@ -47,13 +53,16 @@ export class Files {
     this.#leases.get(ex)?.release()
   }
 
-  async #fetch(ex: Exchange, request: ChatRequest): Promise<void> {
+  async #fetch(
+    ex: Exchange,
+    addresses: ReadonlyMap<string, Addressed>,
+    replaced: (files: LoadedFiles) => Ops[Op],
+  ): Promise<void> {
     const { media, memory } = this.#services
     const lease = new MediaLease(ex, memory)
     this.#leases.set(ex, lease)
     try {
-      const files = await lease.during(ex, () => all(addressesOf(request, addressOf), media, lease))
-      ex.request = { ...request, messages: request.messages.map(message => inlined(message, files)) }
+      ex.request = replaced(await lease.during(ex, () => all(addresses, media, lease)))
     } catch (thrown) {
       lease.release()
       // No other target changes what stands there, and nothing is fetched twice.
@@ -91,7 +100,7 @@ function addressOf(part: ContentPart): string | undefined {
 const isRemote = (part: ContentPart): boolean => addressOf(part) !== undefined
 const isRemoteMessage = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
 
-function inlined(message: Message, files: ReadonlyMap<string, LoadedFile>): Message {
+function inlined(message: Message, files: LoadedFiles): Message {
   if (!isRemoteMessage(message)) return message
   const content = (message.content as ContentPart[]).map(part => {
     const url = addressOf(part)
@@ -109,6 +118,8 @@ interface LoadedFile {
   readonly contentType: string
 }
 
+type LoadedFiles = ReadonlyMap<string, LoadedFile>
+
 function loaded({ pieces, contentType }: FetchedFile): LoadedFile {
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
   return { bytes, base64: bytes.toString('base64'), contentType }
@@ -118,6 +129,31 @@ function filePart(part: FilePart, { bytes, base64, contentType }: LoadedFile, ur
   const file_data = `data:${typeOf(bytes, contentType)};base64,${base64}`
   const filename = part.file.filename ?? nameIn(url)
   return { ...part, file: filename === undefined ? { file_data } : { filename, file_data } }
+}
+
+type Document = Ops['ocr']['document']
+const urlOf = (document: Document): string =>
+  document.type === 'document_url'
+    ? document.document_url
+    : typeof document.image_url === 'string'
+      ? document.image_url
+      : document.image_url.url
+
+/** Of a document to read; undefined where the request holds it. */
+function addressOfDocument({ document }: Ops['ocr']): Map<string, Addressed> | undefined {
+  const url = urlOf(document)
+  return isAddress(url) ? new Map([[url, { param: `document.${document.type}`, count: 1 }]]) : undefined
+}
+
+function withDocument(request: Ops['ocr'], files: LoadedFiles): Ops['ocr'] {
+  const { document } = request
+  const url = urlOf(document)
+  const { bytes, base64, contentType } = files.get(url)!
+  const data = `data:${typeOf(bytes, contentType)};base64,${base64}`
+  if (document.type === 'image_url') return { ...request, document: { type: 'image_url', image_url: data } }
+  const document_name = document.document_name ?? nameIn(url)
+  const held = { type: 'document_url' as const, document_url: data }
+  return { ...request, document: document_name === undefined ? held : { ...held, document_name } }
 }
 
 /** What the bytes prove, else what its server says. */

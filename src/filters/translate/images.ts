@@ -3,6 +3,7 @@
 import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import { isObject } from '../../core/json.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
 import { isAddress } from '../../lib/url.ts'
@@ -42,16 +43,14 @@ export class Images {
    * names the first part whose image cannot be had.
    */
   inlined(ex: Exchange, request: Ops[Op]): Ops[Op] | Promise<Ops[Op]> {
-    const addresses = 'messages' in request ? addressesOf(request, addressOf) : addressesOfInputs(request as WithInputs)
+    const addresses = addressesIn(request)
     if (addresses.size === 0) return request
     let fetched = this.#fetched.get(ex)
     if (!fetched) {
       fetched = new Fetched(ex, addresses, this.#services)
       this.#fetched.set(ex, fetched)
     }
-    return fetched.images.then(images =>
-      'messages' in request ? replaced(request, images) : replacedInputs(request, images),
-    )
+    return fetched.images.then(images => withImages(request, images))
   }
 
   /** The request has ended. */
@@ -97,7 +96,20 @@ class Fetched {
   }
 }
 
+const NONE: ReadonlyMap<string, Addressed> = new Map()
+
+function addressesIn(request: Ops[Op]): ReadonlyMap<string, Addressed> {
+  if ('messages' in request) return request.messages.some(isRemoteMessage) ? addressesOf(request, addressOf) : NONE
+  return isJudged(request) ? addressesOfParts(request) : addressesOfInputs(request as WithInputs)
+}
+
+function withImages(request: Ops[Op], images: ReadonlyMap<string, string>): Ops[Op] {
+  if ('messages' in request) return replaced(request, images)
+  return isJudged(request) ? replacedParts(request, images) : replacedInputs(request, images)
+}
+
 const isRemote = (part: ContentPart): part is ImagePart => part.type === 'image_url' && isAddress(part.image_url.url)
+const isRemoteMessage = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
 const addressOf = (part: ContentPart): string | undefined => (isRemote(part) ? part.image_url.url : undefined)
 
 function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): ChatRequest {
@@ -136,3 +148,32 @@ function replacedInputs<T extends Ops[Op]>(request: T, images: ReadonlyMap<strin
 }
 
 const isList = (field: Input | readonly Input[] | undefined): field is readonly Input[] => Array.isArray(field)
+
+type Judged = Ops['moderations']
+type JudgedPart = Extract<Judged['input'][number], object>
+
+/** Of moderations, whose parts may be images. */
+const isJudged = (request: Ops[Op]): request is Judged =>
+  'input' in request && Array.isArray(request.input) && isObject(request.input[0])
+const isImagePart = (part: unknown): part is Extract<JudgedPart, { type: 'image_url' }> =>
+  isObject(part) && part.type === 'image_url'
+
+function addressesOfParts({ input }: Judged): Map<string, Addressed> {
+  const addresses = new Map<string, Addressed>()
+  for (const [index, part] of (input as readonly JudgedPart[]).entries()) {
+    if (isImagePart(part) && isAddress(part.image_url.url)) {
+      addPlace(addresses, part.image_url.url, `input[${index}].image_url.url`)
+    }
+  }
+  return addresses
+}
+
+const replacedParts = (request: Judged, images: ReadonlyMap<string, string>): Judged => ({
+  ...request,
+  input: (request.input as readonly JudgedPart[]).map(
+    (part): JudgedPart =>
+      isImagePart(part) && isAddress(part.image_url.url)
+        ? { type: 'image_url', image_url: { url: images.get(part.image_url.url)! } }
+        : part,
+  ),
+})

@@ -7,6 +7,7 @@ import { s } from '../../core/schema.ts'
 import { weigh } from '../../core/stringify-steps.ts'
 import { type FanOut, nativeFormOf, type RequestPart, type Target, type WireRequest } from '../../core/translator.ts'
 import { Audio } from './audio.ts'
+import { forBody } from './client-form.ts'
 import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
@@ -26,8 +27,11 @@ export const translate: FilterFactory<object> = {
     const files = new Files(services)
     return {
       handle(ex, next) {
-        const target = ex.target!
-        refuseForeign(ex, target)
+        const given = ex.target!
+        const target = forBody(given, ex.native)
+        ex.target = target
+        refuseForeign(ex, target, given)
+        refuseReferences(ex.request!, target)
         ex.encoding = undefined
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
         return fetched ? fetchedFirst(fetched, ex, target, images, next) : translated(ex, target, images, next)
@@ -65,12 +69,30 @@ async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Tar
 }
 
 /** Refuses a target that would drop a field of the client's wire; a target with that wire can carry it. */
-function refuseForeign({ native }: Exchange, { translator, mapping, provider }: Target): void {
+function refuseForeign({ native }: Exchange, target: Target, given: Target): void {
+  const { translator, mapping, provider } = target
   if (native?.only === undefined || nativeFormOf(translator, native)) return
+  if (target !== given) {
+    const why = `${provider.id} gets files as data, and never their addresses`
+    throw errors
+      .unsupported(`"${native.only}" cannot stand beside an address here: ${why}; send the data instead.`, native.only)
+      .with({ failover: true })
+  }
   const only = `"${native.only}" can only be sent to providers that speak ${native.wire}`
   const chosen = `"${mapping.model.id}" at ${provider.id} is called by ${translator.wire}`
   throw errors
     .unsupported(`${only}, and ${chosen}: leave it out, or choose another model.`, native.only)
+    .with({ failover: true })
+}
+
+/** Films and sounds to go by are not fetched: a target that takes data alone gets none. */
+function refuseReferences(request: Ops[Op], { provider }: Target): void {
+  if (!provider.inlineMedia || !('reference_videos' in request)) return
+  const { reference_videos: films, reference_audios: sounds } = request
+  if (films.length + sounds.length === 0) return
+  const param = films.length > 0 ? 'reference_videos' : 'reference_audios'
+  throw errors
+    .unsupported(`${param}: ${provider.id} takes no addresses; send images, or choose another model.`, param)
     .with({ failover: true })
 }
 
