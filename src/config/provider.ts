@@ -1,4 +1,5 @@
 /** A provider's file → the provider as requests use it: address, credentials, wires. */
+import { isPublicHost } from '../core/address.ts'
 import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
@@ -44,10 +45,16 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     concurrency: value.concurrency,
     priority: value.priority,
     dataPolicy: dataPolicy(value),
-    inlineMedia: value.inline_media,
+    inlineMedia: value.inline_media ?? isInside(value.base_url),
     reasoningReplay: value.reasoning_replay,
     errorCodes: value.error_codes && new Map(Object.entries(value.error_codes)),
   })
+}
+
+/** Whether a provider may be in the operator's own network, where addresses mean other places than outside. */
+function isInside(address: string): boolean {
+  const url = urlOf(address)
+  return url === undefined || url.protocol !== 'https:' || !isPublicHost(url.hostname)
 }
 
 const dataPolicy = ({ data_policy: said }: ProviderFile): DataPolicy => ({

@@ -85,6 +85,25 @@ t.test('what a manifest sends is secret where it comes from a reference, or is n
   }
 })
 
+t.test('a provider that may be within the network gets media as data, unless its manifest says otherwise', async t => {
+  const rows: [address: string, said: string, inlined: boolean][] = [
+    ['https://api.acme.example/v1', '', false],
+    ['https://api.acme.example/v1', 'inline_media: true', true],
+    ['http://127.0.0.1:8000/v1', '', true],
+    ['http://gpu:8000/v1', 'allow_http: true', true],
+    ['http://api.acme.example/v1', 'allow_http: true', true],
+    ['https://gpu/v1', '', true],
+    ['https://10.0.0.7/v1', '', true],
+    ['https://vllm.internal/v1', '', true],
+    ['http://127.0.0.1:8000/v1', 'inline_media: false', false],
+  ]
+  for (const [address, said, inlined] of rows) {
+    const [file] = Object.values(edited(PROVIDER, 'https://api.acme.example/v1/', address))
+    const { inlineMedia } = acme(await load({ [PROVIDER]: `${said}\n${file}` }))
+    t.equal(inlineMedia, inlined, `${address} ${said}`)
+  }
+})
+
 t.test('a manifest names what more of a client’s headers is passed on', async t => {
   const passed = 'pass_headers: { anthropic-beta: [context-1m-2025-08-07, mcp-*, "*"] }\n'
   const snapshot = await load(edited(PROVIDER, 'timeouts:', `${passed}timeouts:`))

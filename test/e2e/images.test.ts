@@ -59,6 +59,15 @@ const gateway = await startGateway(t, {
       models: [{ ...testMapping, model: 'rock', id: 'anthropic.claude-sonnet-4-6' }],
     },
     plain: { base_url: upstream.url('plain'), models: [{ ...testMapping, model: 'address' }] },
+    engine: {
+      base_url: upstream.url('engine'),
+      inline_media: undefined,
+      models: [
+        { ...testMapping, model: 'engine' },
+        { ...testMapping, model: 'engine-responses', wires: { chat: 'openai.responses' } },
+        { ...testMapping, model: 'engine-messages', wires: { chat: 'anthropic.messages' } },
+      ],
+    },
     bytes: { base_url: upstream.url('bytes'), inline_media: true, models: [{ ...testMapping, model: 'bytes' }] },
   },
   config: { server: { fetch_from: [origin] }, endpoints: { chat: { admission: { lag: '60s' } } } },
@@ -140,6 +149,31 @@ group('a provider that takes addresses gets the address, and nothing is fetched'
   const [entry] = await upstream.record('plain')
   t.match(entry!.body, { messages: [{ content: [{}, { image_url: { url: `${origin}/cat.png` } }] }] })
   t.strictSame(asked, [])
+})
+
+group('an engine within the network gets data alone, also of bodies of its own wire', async t => {
+  const url = `${origin}/cat.png`
+  const source = { type: 'url', url }
+  const rows: [path: string, body: Json][] = [
+    ['/v1/chat/completions', { model: 'engine', messages: [{ role: 'user', content: [image(url)] }] }],
+    [
+      '/v1/responses',
+      { model: 'engine-responses', input: [{ role: 'user', content: [{ type: 'input_image', image_url: url }] }] },
+    ],
+    [
+      '/v1/messages',
+      { model: 'engine-messages', max_tokens: 9, messages: [{ role: 'user', content: [{ type: 'image', source }] }] },
+    ],
+  ]
+  for (const [path, body] of rows) {
+    const response = await gateway.post(path, body)
+    t.equal(response.status, 200, `${path}: ${await response.text()}`)
+    const [entry] = await upstream.record('engine')
+    const sent = JSON.stringify(entry!.body)
+    t.ok(sent.includes(cat[1]!), path)
+    t.notOk(sent.includes(origin), path)
+    t.strictSame(asked.splice(0), ['/cat.png'], path)
+  }
 })
 
 group('what is no image, or too large, is a 400 that says so, and costs nothing', async t => {

@@ -95,6 +95,8 @@ export const manifest = (id: string, given: Tree): Tree => ({
   auth: { scheme: 'bearer', secret: upstreamSecret },
   wires: { chat: 'openai.chat' },
   models: [testMapping],
+  // These stand for providers in the public. `undefined` is the default of this machine's: data alone.
+  inline_media: false,
   ...given,
 })
 

@@ -74,8 +74,11 @@ export const providerFile = s.object({
     {},
   ),
   concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
-  /** Fetches images at addresses for a provider that accepts only data. */
-  inline_media: s.default(s.boolean(), false),
+  /**
+   * Fetches media at addresses, for a provider that is to get data alone. By default true for plain http and for hosts
+   * within the operator's network, which would fetch what only they can reach.
+   */
+  inline_media: s.optional(s.boolean()),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
   /** What error codes of its own mean, such as `{ "1113": insufficient_quota }`. */
   error_codes: s.optional(s.record(s.enum('insufficient_quota', 'context_length_exceeded', 'content_filter'))),
