@@ -1,10 +1,11 @@
 /** Events of clients: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/catalog.ts'
-import { isObject, type Json } from '../core/json.ts'
+import { isObject, type Json, listIn } from '../core/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { InputBuffer } from './input-buffer.ts'
+import { checkImages } from './item-images.ts'
 import { HELD_OUTPUT, type PlannedResponse } from './responses.ts'
 import { audioOf, changed, checkSettings, dearest, type Settings, type SettingsContext } from './settings.ts'
 
@@ -156,6 +157,7 @@ export class ClientEvents {
       case 'response.create':
         return this.#response(event)
       case 'conversation.item.create':
+        checkImages(event.item, 'item')
         this.#conversation.item(event.item, this.#inputRate)
         break
       case 'input_audio_buffer.append':
@@ -212,6 +214,7 @@ export class ClientEvents {
     let own = response
     if (isObject(response)) {
       checkSettings(response, this.#context, 'response')
+      for (const [at, item] of listIn(response.input).entries()) checkImages(item, `response.input[${at}]`)
       if (response.model !== undefined) own = { ...response, model: this.#context.target.mapping.externalId }
     } else if (response != null) throw new EventError('invalid_request', 'response: expected an object', 'response')
     const eventId = this.#idFor(event)

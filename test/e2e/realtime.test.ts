@@ -244,6 +244,7 @@ t.test('a client secret is refused for what its sessions could not do', async t 
 t.test('events that would cost past our prices, or change what is fixed, never reach the provider', async t => {
   const client = await new Client().opened()
   const update = (session: object) => ({ type: 'session.update', event_id: 'u', session })
+  const picture = { content: [{ type: 'input_image', image_url: 'http://169.254.169.254/latest' }] }
   const rows: [code: string, event: object | string][] = [
     ['model_locked', update({ type: 'realtime', model: 'scribe' })],
     ['tool_type_not_supported', update({ tools: [{ type: 'mcp', server_label: 'x', connector_id: 'c' }] })],
@@ -259,6 +260,12 @@ t.test('events that would cost past our prices, or change what is fixed, never r
     ['invalid_request', { type: 'session.update', session: 3 }],
     ['model_locked', { type: 'response.create', response: { model: 'scribe' } }],
     ['tool_type_not_supported', { type: 'response.create', response: { tools: [{ type: 'mcp' }] } }],
+    ['invalid_request', { type: 'conversation.item.create', item: picture }],
+    [
+      'invalid_request',
+      { type: 'conversation.item.create', item: { type: 'function_call_output', output: picture.content } },
+    ],
+    ['invalid_request', { type: 'response.create', response: { input: [picture] } }],
     ['unsupported_event', { type: 'transcription_session.update', session: {} }],
     ['invalid_json', '[1]'],
     ['invalid_json', '{"type":'],
