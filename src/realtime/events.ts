@@ -1,8 +1,9 @@
 /** Events of sessions: reading them within bounds, and the errors that clients get. */
-import { setImmediate as turn } from 'node:timers/promises'
 import { isObject, type Json } from '../core/json.ts'
+import { parseSteps } from '../core/json-steps.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
+import { turns } from '../lib/turns.ts'
 
 /** Why an event of a client is not passed on. */
 export class EventError extends Error {
@@ -21,8 +22,10 @@ export interface RealtimeEvent extends Json {
   readonly type: string
 }
 
-/** Characters from which an event is read in steps, and of a step. */
-const LARGE = 1024 * 1024
+/** Characters from which an event is read in turns. */
+const LARGE = 64 * 1024
+/** Characters that are measured in one step. */
+const STEP = 256 * 1024
 
 /** Undefined for what is no event, or is more than one may hold. */
 export function readEvent(text: string): RealtimeEvent | undefined {
@@ -31,26 +34,35 @@ export function readEvent(text: string): RealtimeEvent | undefined {
   return shape.excess === undefined ? parsed(text) : undefined
 }
 
-/** The same; others go on between the steps of a large event, and before what is done with it. */
-export const readInTurns = (text: string): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> =>
-  text.length < LARGE ? readEvent(text) : readLarge(text)
+/** The same; a large event is read in steps, in the turns of its tenant, and so is done what follows at once. */
+export const readInTurns = (
+  text: string,
+  tenant: string,
+): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> =>
+  text.length < LARGE ? readEvent(text) : turns.run(tenant, readSteps(text))
 
-async function readLarge(text: string): Promise<RealtimeEvent | undefined> {
+function* readSteps(text: string): Generator<undefined, RealtimeEvent | undefined> {
   const shape = new Shape(CALL_BOUNDS)
-  for (let at = 0; at < text.length; at += LARGE) {
-    shape.add(text.slice(at, at + LARGE))
+  for (let at = 0; at < text.length; at += STEP) {
+    shape.add(text.slice(at, at + STEP))
     if (shape.excess !== undefined) return undefined
-    await turn()
+    yield
   }
-  const event = parsed(text)
-  await turn()
-  return event
+  try {
+    const event = eventIn(yield* parseSteps(text, json => JSON.parse(json)))
+    yield
+    return event
+  } catch {
+    return undefined
+  }
 }
+
+const eventIn = (value: unknown): RealtimeEvent | undefined =>
+  isObject(value) && typeof value.type === 'string' ? (value as RealtimeEvent) : undefined
 
 function parsed(text: string): RealtimeEvent | undefined {
   try {
-    const event: unknown = JSON.parse(text)
-    return isObject(event) && typeof event.type === 'string' ? (event as RealtimeEvent) : undefined
+    return eventIn(JSON.parse(text))
   } catch {
     return undefined
   }

@@ -65,7 +65,8 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
     return new Session({
       ...{ client, provider, created, earlier, context, first, limits, charges: ex.charges! },
-      lease: services.memory.lease(ex.principal!.orgId),
+      tenant: ex.tenant,
+      lease: services.memory.lease(ex.tenant),
       now: services.now,
       log: services.log,
     })

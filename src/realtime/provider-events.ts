@@ -32,6 +32,8 @@ interface ProviderEventsOptions {
   readonly events: ClientEvents
   readonly responses: Responses
   readonly session: SessionActions
+  /** In whose turns large events are read. */
+  readonly tenant: string
   /** A message without the provider's credential. */
   readonly masked: (text: string) => string
   /** Makes what masks a text that comes in pieces. */
@@ -48,10 +50,12 @@ export class ProviderEvents {
   readonly #session: SessionActions
   readonly #masked: (text: string) => string
   readonly #deltas: DeltaMasks
+  readonly #tenant: string
   /** Audio was committed while a response ran: the next response answers it. */
   #isResponseDue = false
 
-  constructor({ context, events, responses, session, masked, piecewise }: ProviderEventsOptions) {
+  constructor({ context, events, responses, session, tenant, masked, piecewise }: ProviderEventsOptions) {
+    this.#tenant = tenant
     this.#context = context
     this.#events = events
     this.#responses = responses
@@ -63,7 +67,7 @@ export class ProviderEvents {
   /** `text` is undefined for a binary message. Rejects when the ledger fails. */
   async take(text: string | undefined): Promise<void> {
     const masked = text === undefined ? undefined : this.#masked(text)
-    const read = masked === undefined ? undefined : readInTurns(masked)
+    const read = masked === undefined ? undefined : readInTurns(masked, this.#tenant)
     const event = read instanceof Promise ? await read : read
     // It may have ended while a large event was read: what that would begin is never settled.
     if (this.#session.isOver()) return

@@ -40,6 +40,8 @@ interface SessionOptions {
   readonly first: ReturnType<typeof firstUpdate>
   readonly charges: SessionCharges
   readonly limits: RealtimeOptions
+  /** In whose turns large events are read. */
+  readonly tenant: string
   readonly lease: MemoryLease
   readonly now: () => number
   readonly log: { warn(fields: object, message: string): void }
@@ -88,6 +90,7 @@ export class Session {
     this.#responses = new Responses({ charges, form: context.form, now, most: limits.spend })
     const failed = (cause: unknown) => this.#fail(asError(cause))
     const events = new ProviderEvents({
+      tenant: options.tenant,
       ...{ context, events: this.#events, responses: this.#responses, masked: provider.masked },
       piecewise: provider.piecewise,
       session: this.#actions(),
@@ -166,7 +169,7 @@ export class Session {
 
   async #fromClient(text: string | undefined): Promise<void> {
     if (text === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
-    const read = readInTurns(text)
+    const read = readInTurns(text, this.#options.tenant)
     const event = read instanceof Promise ? await read : read
     if (this.#ending) return
     const taken = this.#events.take(event)

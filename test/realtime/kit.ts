@@ -185,6 +185,7 @@ export async function opened({ balance = 1_000_000, transcribes = false, byok = 
     provider: { socket: provider, masked: text => text, piecewise: () => text => text },
     ...{ created, earlier: [], context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
+    tenant: 'org-1',
     lease: { grow: () => true, release: () => undefined },
     log: { warn: (fields, message) => console.error(message, fields) },
   })
