@@ -7,7 +7,7 @@ interface Budget {
   steps: number
 }
 /** Of what is searched; a box and a name take a step each. */
-const BYTES_PER_STEP = 64
+const BYTES_PER_STEP = 32
 
 /** True for a file that begins with the type of such a file. */
 export const isVideo = (head: Buffer): boolean => head.toString('latin1', 4, 8) === 'ftyp'
