@@ -4,6 +4,7 @@
  */
 import { errors } from '../core/error.ts'
 import { MAX_LEVELS, MAX_NAME, MAX_VALUES } from '../core/shape.ts'
+import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from '../core/structure.ts'
 
 /** Bytes from which a string counts as long. */
 const LONG = 4096
@@ -14,13 +15,6 @@ const UNDERSCORE = 0x5f
 const LOWER_C = 0x63
 const PROTO = Buffer.from('__proto__')
 const CONSTRUCTOR = Buffer.from('constructor')
-/**
- * What V8 takes for a list or an object, for a name of it, and for another entry. Of 200,000 values it took from 8 (numbers
- * of a list) to 104 bytes each (names that all differ), and at most 2.4 times what these say with the text.
- */
-const OBJECT_BYTES = 64
-const NAME_BYTES = 32
-const ENTRY_BYTES = 8
 /** Of the longer one, were each of its letters escaped (`\u0063`). */
 const MAX_SPELLED = CONSTRUCTOR.length * 6
 
@@ -57,7 +51,7 @@ export class ShapeScan {
     return this.#values
   }
 
-  /** Bytes of what the body is parsed to, beside its texts, about. */
+  /** Bytes of what the body is parsed to, beside its texts. */
   get structure(): number {
     return this.#opened * OBJECT_BYTES + this.#names * NAME_BYTES + (this.#values - this.#opened) * ENTRY_BYTES
   }

@@ -1,8 +1,5 @@
 /** Turns of the event loop for long work that is done in steps, in fair shares. */
 
-/** Steps that are done in one turn of the event loop take so long, in milliseconds, but for the last one. */
-const TURN_MS = 2
-
 /** What a tenant has to do. */
 interface Waiting {
   /** Work in the order in which it came: what it makes takes memory until its end, so that one at a time goes on. */
@@ -17,13 +14,7 @@ interface Waiting {
 export class Turns {
   /** In their order: a tenant that had its turn comes last. */
   readonly #waiting = new Map<string, Waiting>()
-  readonly #now: () => number
   #running = false
-
-  /** `now` is a monotonic clock in milliseconds. */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now
-  }
 
   /** All steps of `steps`. The tenant's next work begins when they are done. */
   run<T>(tenant: string, steps: Generator<undefined, T>): Promise<T> {
@@ -67,26 +58,21 @@ export class Turns {
   }
 
   readonly #turn = (): void => {
-    const began = this.#now()
-    while (this.#step() && this.#now() - began < TURN_MS) {}
+    this.#step()
     this.#running = this.#waiting.size > 0
     if (this.#running) setImmediate(this.#turn)
   }
 
-  /** False when all is done that this turn has time for: what a caller does, or what goes on behind a work, comes after it. */
-  #step(): boolean {
+  #step(): void {
     const [first] = this.#waiting
-    if (!first) return false
+    if (!first) return
     const [tenant, waiting] = first
     const { works, callers } = waiting
     this.#waiting.delete(tenant)
     waiting.worked = works.length > 0 && !(waiting.worked && callers.length > 0)
-    let goesOn = false
     if (!waiting.worked) callers.shift()!()
     else if (works[0]!()) works.shift()
-    else goesOn = true
     if (works.length + callers.length > 0) this.#waiting.set(tenant, waiting)
-    return goesOn
   }
 }
 

@@ -45,24 +45,7 @@ t.test('callers get turns between the steps of their tenant', async t => {
   t.strictSame(log, ['a', 'caller', 'a', 'caller', 'a', 'a'])
 })
 
-t.test('long steps get a turn of the loop each, short ones share one', async t => {
-  const rows: [ms: number, most: number][] = [
-    [0, 6],
-    [3, 1],
-  ]
-  for (const [ms, most] of rows) {
-    let now = 0
-    const turns = new Turns(() => {
-      now += ms
-      return now
-    })
-    const log: string[] = []
-    const ended = Promise.all([turns.run('a', work(log, 'a')), turns.run('b', work(log, 'b'))])
-    t.equal(await mostInTurn(log, ended), most)
-  }
-})
-
-t.test('what goes on behind a work, or is done by a caller, has a turn of the loop for itself', async t => {
+t.test('a step has a turn of the loop for itself, with what goes on behind it', async t => {
   const turns = new Turns()
   const log: string[] = []
   const goesOn = async (waited: Promise<unknown>, name: string) => {
@@ -70,7 +53,7 @@ t.test('what goes on behind a work, or is done by a caller, has a turn of the lo
     log.push(name)
   }
   const some = Array.from({ length: 5 }, (_, at) => [
-    goesOn(turns.run(`${at}`, work([], 'w', 1)), 'work'),
+    goesOn(turns.run(`${at}`, work(log, 'step', 3)), 'work'),
     goesOn(turns.next('caller'), 'caller'),
   ])
   t.equal(await mostInTurn(log, Promise.all(some.flat())), 1)

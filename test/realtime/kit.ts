@@ -13,7 +13,7 @@ import { target } from '../plugins/wire-kit.ts'
 
 /** Lets everything run that needs no clock and no network. */
 export async function settle(): Promise<void> {
-  for (let turns = 0; turns < 20; turns++) await setImmediate()
+  for (let turns = 0; turns < 100; turns++) await setImmediate()
 }
 
 /** One end of a WebSocket: keeps what is sent to it, and closes at once. */

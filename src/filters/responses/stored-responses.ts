@@ -13,6 +13,7 @@ import {
   turnText,
 } from '../../core/stored-responses.ts'
 import { weigh } from '../../core/stringify-steps.ts'
+import { structureOf } from '../../core/structure.ts'
 import type { Turns } from '../../lib/turns.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
@@ -29,8 +30,6 @@ interface Needs extends Pick<Services, 'responses' | 'memory' | 'log' | 'now'> {
 
 /** Copies of a text while it is in use: the text, and its parsed or sealed form. */
 const COPIES = 2
-/** What a value is parsed to, where that is more than its text: an object, or a name with its value. */
-const VALUE_BYTES = 64
 /** Characters parsed before the event loop takes a turn. */
 const REST = 512 * 1024
 /** Characters of a response that is parsed, or stored, in steps. */
@@ -142,8 +141,9 @@ export class ExchangeResponses implements StoredResponses {
     if (!this.#lease.grow(length * COPIES)) throw errors.overloaded()
     const parse = (json: string): unknown => JSON.parse(json)
     const parsed = length > LARGE ? turns.run(orgId, parseSteps(found.turn, parse)) : parse(found.turn)
-    const { values, input, output } = (await parsed) as TurnText
-    if (!this.#lease.grow(Math.max(0, values * VALUE_BYTES - length))) throw errors.overloaded()
+    const turn = (await parsed) as TurnText
+    const { values, input, output } = turn
+    if (!this.#lease.grow(Math.max(0, structureOf(turn) - length))) throw errors.overloaded()
     this.#values += values
     if (this.#ex.values + this.#values > MAX_VALUES) throw this.#tooLong(`more than ${MAX_VALUES} JSON values`)
     return { turn: { id, input, output }, previousId: found.previousId }

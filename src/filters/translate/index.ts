@@ -27,10 +27,10 @@ export const translate: FilterFactory<object> = {
     const files = new Files(services)
     return {
       handle(ex, next) {
-        const given = ex.target!
-        const target = forBody(given, ex.native)
+        const chosen = ex.target!
+        const target = forBody(chosen, ex.native)
         ex.target = target
-        refuseForeign(ex, target, given)
+        refuseForeign(ex, target, chosen)
         refuseReferences(ex.request!, target)
         ex.encoding = undefined
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
@@ -69,10 +69,10 @@ async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Tar
 }
 
 /** Refuses a target that would drop a field of the client's wire; a target with that wire can carry it. */
-function refuseForeign({ native }: Exchange, target: Target, given: Target): void {
+function refuseForeign({ native }: Exchange, target: Target, wired: Target): void {
   const { translator, mapping, provider } = target
   if (native?.only === undefined || nativeFormOf(translator, native)) return
-  if (target !== given) {
+  if (target !== wired) {
     const why = `${provider.id} gets files as data, and never their addresses`
     throw errors
       .unsupported(`"${native.only}" cannot stand beside an address here: ${why}; send the data instead.`, native.only)
