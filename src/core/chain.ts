@@ -70,7 +70,8 @@ export function compile(
       return run(ex, () => {
         if (called && !repeats) throw new Error(`filter "${name}" called next() twice`)
         called = true
-        return inner(ex)
+        const turn = ex.turn()
+        return turn ? inTurn(turn, ex, inner) : inner(ex)
       })
     }
     if (repeats && instead) handle = rescued(handle, instead)
@@ -90,6 +91,12 @@ export function compile(
       }
     },
   }
+}
+
+async function inTurn(turn: Promise<void>, ex: Exchange, inner: Chain['handle']): Promise<Reply> {
+  await turn
+  if (ex.signal.reason) throw ex.signal.reason
+  return inner(ex)
 }
 
 const rescued =

@@ -1,6 +1,8 @@
 /** One request's life, pinned to one snapshot. */
 
 import { requestId, shortId } from '../lib/id.ts'
+import { lateTurns } from '../lib/late-turns.ts'
+import { turns } from '../lib/turns.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
 import { AnswerUsage } from './answer-usage.ts'
 import type { Attempt } from './attempt.ts'
@@ -26,6 +28,9 @@ import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
 import type { AnswerBounds, FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
+
+/** JSON values of a request from which each part of the work on it takes long. */
+const MANY_VALUES = 2000
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
 interface OutputLimit {
@@ -213,6 +218,14 @@ export class Exchange {
     return this.#body().then(({ value }) => value)
   }
 
+  /**
+   * What the next part of the work waits for: each part has a turn of the loop for itself where the request holds much, and
+   * any other one where this turn is full. Undefined where it need not wait.
+   */
+  turn(): Promise<void> | undefined {
+    return this.values > MANY_VALUES ? turns.next(this.tenant) : lateTurns.next(this.tenant)
+  }
+
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
     this.#input ??= this.#body().then(({ value, rawStrings, values = 0, release }) => {
@@ -220,9 +233,17 @@ export class Exchange {
       this.timings.read = performance.now()
       this.rawStrings = rawStrings
       this.values = values
-      return this.stored ? this.stored.read(value).then(body => this.#decode(body)) : this.#decode(value)
+      const body = this.stored ? this.stored.read(value) : value
+      const turn = this.turn()
+      return body instanceof Promise || turn ? this.#decodeInTurn(body, turn) : this.#decode(body)
     })
     return this.#input
+  }
+
+  async #decodeInTurn(body: unknown, turn: Promise<void> | undefined): Promise<Ops[Op]> {
+    const read = await body
+    await turn
+    return this.#decode(read)
   }
 
   #decode(body: unknown): Ops[Op] {

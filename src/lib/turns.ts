@@ -1,5 +1,12 @@
 /** Turns of the event loop for long work that is done in steps, in fair shares. */
 
+/**
+ * A step that took so long, in milliseconds, is followed by a pause as long as itself, up to the longest one: half of the
+ * loop is for others.
+ */
+const LONG_MS = 4
+const LONGEST_PAUSE_MS = 100
+
 /** What a tenant has to do. */
 interface Waiting {
   /** Work in the order in which it came: what it makes takes memory until its end, so that one at a time goes on. */
@@ -15,6 +22,9 @@ export class Turns {
   /** In their order: a tenant that had its turn comes last. */
   readonly #waiting = new Map<string, Waiting>()
   #running = false
+  /** When the last step began, and when the next one may. */
+  #began = 0
+  #free = 0
 
   /** All steps of `steps`. The tenant's next work begins when they are done. */
   run<T>(tenant: string, steps: Generator<undefined, T>): Promise<T> {
@@ -54,13 +64,28 @@ export class Turns {
   #start(): void {
     if (this.#running) return
     this.#running = true
+    const pause = Math.min(this.#free - performance.now(), LONGEST_PAUSE_MS)
+    if (pause > 0) setTimeout(this.#schedule, pause)
+    else this.#schedule()
+  }
+
+  readonly #schedule = (): void => {
     setImmediate(this.#turn)
+    // Behind it in the same turn of the loop, when all has been done that goes on behind the step.
+    setImmediate(this.#rest)
   }
 
   readonly #turn = (): void => {
+    this.#began = performance.now()
     this.#step()
-    this.#running = this.#waiting.size > 0
-    if (this.#running) setImmediate(this.#turn)
+  }
+
+  readonly #rest = (): void => {
+    const now = performance.now()
+    const took = now - this.#began
+    if (took >= LONG_MS) this.#free = now + took
+    this.#running = false
+    if (this.#waiting.size > 0) this.#start()
   }
 
   #step(): void {

@@ -3,6 +3,7 @@ import { isObject, type Json } from '../core/json.ts'
 import { parseSteps } from '../core/json-steps.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
+import { lateTurns } from '../lib/late-turns.ts'
 import { turns } from '../lib/turns.ts'
 
 /** Why an event of a client is not passed on. */
@@ -34,12 +35,15 @@ export function readEvent(text: string): RealtimeEvent | undefined {
   return shape.excess === undefined ? parsed(text) : undefined
 }
 
-/** The same; a large event is read in steps, in the turns of its tenant, and so is done what follows at once. */
-export const readInTurns = (
+/** The same; a large event is read in steps, in the turns of its tenant, and any other one in a turn that has room. */
+export function readInTurns(
   text: string,
   tenant: string,
-): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> =>
-  text.length < LARGE ? readEvent(text) : turns.run(tenant, readSteps(text))
+): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> {
+  if (text.length >= LARGE) return turns.run(tenant, readSteps(text))
+  const turn = lateTurns.next(tenant)
+  return turn ? turn.then(() => readEvent(text)) : readEvent(text)
+}
 
 function* readSteps(text: string): Generator<undefined, RealtimeEvent | undefined> {
   const shape = new Shape(CALL_BOUNDS)

@@ -5,6 +5,7 @@ import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
+import { lateTurns } from '../lib/late-turns.ts'
 import type { Mask } from '../lib/mask.ts'
 import type { Turns } from '../lib/turns.ts'
 import type { PlainSource } from './encoding.ts'
@@ -119,7 +120,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
       for (const { length } of chunks ?? []) held += length
       if (held > MAX_HELD_BYTES) throw tooLarge()
       this.#hold(held)
-      const decoded = this.#decode(chunks)
+      const decoded = this.#decodeInTime(chunks)
       for (const event of decoded instanceof Promise ? await decoded : decoded) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
         if (isContent(event)) seen = true
@@ -156,7 +157,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   }
 
   readonly #read = (chunks: readonly Buffer[] | undefined): BatchResult => {
-    const decoded = this.#decode(chunks)
+    const decoded = this.#decodeInTime(chunks)
     return decoded instanceof Promise ? decoded.then(this.#step) : this.#step(decoded)
   }
   readonly #break = (thrown: unknown): BatchResult => this.#step(this.#broken(thrown, []))
@@ -179,6 +180,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #destroy(): void {
     this.#source.free?.()
     this.#incoming.destroy()
+  }
+
+  /** The same in a later turn of the loop where this one is full: many answers may come in it. */
+  #decodeInTime(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
+    const turn = this.#inTurn && lateTurns.next(this.#inTurn.tenant)
+    return turn ? turn.then(() => this.#decode(chunks)) : this.#decode(chunks)
   }
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */

@@ -204,9 +204,6 @@ function readingOf(
   return { kind: mode, framing, decoder }
 }
 
-/** JSON values of a request from which its body is written in a turn of its own. */
-const MANY_VALUES = 2000
-
 /** What is known once the request is signed. */
 interface Sent {
   /** Of its credential. */
@@ -247,14 +244,10 @@ function send(
       fresh,
     })
   }
-  const prepared = () => {
-    const content = bodyOf(request, ex.rawStrings)
-    return isMadeInSteps(content)
-      ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
-      : sign(target, request, ex.id, content)
-  }
-  // Requests whose holds were written together come here together.
-  const signed = ex.values > MANY_VALUES ? turns.next(tenant).then(prepared) : prepared()
+  const content = bodyOf(request, ex.rawStrings)
+  const signed = isMadeInSteps(content)
+    ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
+    : sign(target, request, ex.id, content)
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
 

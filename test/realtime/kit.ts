@@ -6,6 +6,7 @@ import { errors } from '../../src/core/error.ts'
 import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import { turns } from '../../src/lib/turns.ts'
 import type { RealtimeEvent } from '../../src/realtime/events.ts'
 import { Session } from '../../src/realtime/session.ts'
 import { firstUpdate, type SettingsContext } from '../../src/realtime/settings.ts'
@@ -13,7 +14,10 @@ import { target } from '../plugins/wire-kit.ts'
 
 /** Lets everything run that needs no clock and no network. */
 export async function settle(): Promise<void> {
-  for (let turns = 0; turns < 100; turns++) await setImmediate()
+  for (let steps = 0; steps < 200; steps++) {
+    await turns.next('settle')
+    await setImmediate()
+  }
 }
 
 /** One end of a WebSocket: keeps what is sent to it, and closes at once. */
