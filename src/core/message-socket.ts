@@ -7,6 +7,8 @@ export interface MessageListener {
   /** The other end has sent a ping, which is answered already. */
   pinged(): void
   pong(): void
+  /** So many bytes have come, of a message that need not be whole. */
+  read(bytes: number): void
   /** All that was sent has been taken. */
   drained(): void
   /** Called once, whichever end closed it; 1006 where the connection just ended. */

@@ -20,6 +20,8 @@ export interface RealtimeOptions {
   readonly perProcess: number
   /** Bytes of a message. */
   readonly message: number
+  /** Bytes a second that are read of the clients of an organization's sessions in one process, and of their providers. */
+  readonly rate: number
 }
 
 /** A wire's reading of its providers' sessions. */

@@ -45,12 +45,14 @@ interface Connection {
   readonly writableLength: number
   readonly bytesRead: number
   on(event: 'drain', listener: () => void): unknown
+  on(event: 'data', listener: (chunk: Buffer) => void): unknown
 }
 
 interface Listener {
   message(text: string | undefined, bytes: number): void
   pinged(): void
   pong(): void
+  read(bytes: number): void
   drained(): void
   closed(code: number): void
 }
@@ -90,6 +92,7 @@ export class TextSocket {
     )
     ws.on('ping', () => this.#listener!.pinged())
     ws.on('pong', () => this.#listener!.pong())
+    this.#socket.on('data', (chunk: Buffer) => this.#listener!.read(chunk.length))
     this.#socket.on('drain', () => this.#listener!.drained())
     ws.once('close', code => this.#closed(code))
   }

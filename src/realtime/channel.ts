@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { BareFrames } from './bare-frames.ts'
+import type { Intake } from './intake.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
@@ -33,6 +34,11 @@ interface ChannelEvents {
 export class Channel {
   readonly socket: MessageSocket
   readonly #events: ChannelEvents
+  readonly #intake: Intake
+  /** More has come than may; undefined while it is read. */
+  #rest: NodeJS.Timeout | undefined
+  /** Not read, since others must catch up. */
+  #paused = false
   #queue: (string | undefined)[] = []
   #bytes = 0
   #working = false
@@ -50,9 +56,11 @@ export class Channel {
   /** A ping has not been answered. */
   awaitsPong = false
 
-  constructor(socket: MessageSocket, events: ChannelEvents) {
+  /** `intake`: what bounds how fast it is read, with others. */
+  constructor(socket: MessageSocket, events: ChannelEvents, intake: Intake) {
     this.socket = socket
     this.#events = events
+    this.#intake = intake
   }
 
   /** Begins to read; what it becomes is sent to `other`. `earlier`: messages that have come already. */
@@ -66,8 +74,10 @@ export class Channel {
         if (!this.awaitsPong) this.#bareFrame()
         this.awaitsPong = false
       },
+      read: bytes => this.#read(bytes),
       drained: () => this.#drained(),
       closed: code => {
+        clearTimeout(this.#rest)
         this.#ended = true
         this.#drained()
         this.#events.closed(code)
@@ -96,6 +106,7 @@ export class Channel {
 
   /** No message is taken any more. */
   stop(): void {
+    clearTimeout(this.#rest)
     this.#ended = true
     this.#queue = []
     this.#bytes = 0
@@ -127,7 +138,7 @@ export class Channel {
     if (this.#ended) return
     this.#queue.push(text)
     this.#bytes += bytes
-    if (this.#queue.length >= MAX_QUEUED || this.#bytes > MAX_WAITING) this.socket.pause()
+    if (this.#queue.length >= MAX_QUEUED || this.#bytes > MAX_WAITING) this.#pause()
     if (!this.#working) void this.#work()
   }
 
@@ -143,7 +154,7 @@ export class Channel {
         const text = this.#queue.shift()
         const pending = this.#events.take(text)
         if (pending) {
-          this.socket.pause()
+          this.#pause()
           await pending
         }
         this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
@@ -156,7 +167,28 @@ export class Channel {
       this.#events.failed(thrown)
     }
     this.#working = false
-    if (!this.#ended) this.socket.resume()
+    this.#resume()
+  }
+
+  #pause(): void {
+    this.#paused = true
+    this.socket.pause()
+  }
+
+  #resume(): void {
+    this.#paused = false
+    if (!this.#ended && !this.#rest) this.socket.resume()
+  }
+
+  #read(bytes: number): void {
+    if (this.#ended || this.#rest) return void this.#intake.took(bytes, performance.now())
+    const restMs = this.#intake.took(bytes, performance.now())
+    if (restMs < 1) return
+    this.socket.pause()
+    this.#rest = setTimeout(() => {
+      this.#rest = undefined
+      if (!this.#paused && !this.#ended) this.socket.resume()
+    }, restMs)
   }
 
   /** More waits here than may. What waits for an end that has left is never taken. */
@@ -166,7 +198,7 @@ export class Channel {
 
   /** Resolves when `side` has taken what waits for it, or has ended. */
   async #room(side: Channel): Promise<void> {
-    this.socket.pause()
+    this.#pause()
     if (side.#waiters.length === 0) side.#waitingSince = performance.now()
     await new Promise<void>(resolve => {
       side.#waiters.push(resolve)

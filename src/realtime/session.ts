@@ -9,6 +9,7 @@ import { Channel } from './channel.ts'
 import { ClientEvents } from './client-events.ts'
 import { Conversation } from './conversation.ts'
 import { errorEvent, newEventId, type RealtimeEvent, readInTurns } from './events.ts'
+import type { Intakes } from './intake.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
 import { Responses } from './responses.ts'
 import type { firstUpdate, SettingsContext } from './settings.ts'
@@ -42,6 +43,8 @@ interface SessionOptions {
   readonly limits: RealtimeOptions
   /** In whose turns large events are read. */
   readonly tenant: string
+  /** How fast both sides are read, with those of the organization's other sessions. */
+  readonly intakes: Intakes
   readonly lease: MemoryLease
   readonly now: () => number
   readonly log: { warn(fields: object, message: string): void }
@@ -95,20 +98,29 @@ export class Session {
       piecewise: provider.piecewise,
       session: this.#actions(),
     })
-    this.#client = new Channel(client, {
-      failed,
-      take: text => this.#fromClient(text),
-      closed: code => this.#clientClosed(code),
-      stalled: () => this.#end(POLICY, 'slow_client', 'The client takes nothing of what is sent to it.'),
-      flooded: () => this.#end(POLICY, 'too_many_frames', 'The client sends too many pings, pongs or empty messages.'),
-    })
-    this.#provider = new Channel(provider.socket, {
-      failed,
-      take: text => events.take(text).finally(() => this.#stopWaiting()),
-      closed: () => this.#providerClosed(),
-      stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
-      flooded: () => this.#upstreamFailed('it sends too many pings, pongs or empty messages'),
-    })
+    this.#client = new Channel(
+      client,
+      {
+        failed,
+        take: text => this.#fromClient(text),
+        closed: code => this.#clientClosed(code),
+        stalled: () => this.#end(POLICY, 'slow_client', 'The client takes nothing of what is sent to it.'),
+        flooded: () =>
+          this.#end(POLICY, 'too_many_frames', 'The client sends too many pings, pongs or empty messages.'),
+      },
+      options.intakes.client,
+    )
+    this.#provider = new Channel(
+      provider.socket,
+      {
+        failed,
+        take: text => events.take(text).finally(() => this.#stopWaiting()),
+        closed: () => this.#providerClosed(),
+        stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
+        flooded: () => this.#upstreamFailed('it sends too many pings, pongs or empty messages'),
+      },
+      options.intakes.provider,
+    )
     const eventId = newEventId()
     this.#events.updates.push({ eventId, isOwn: true, change: {}, before: settings })
     this.#provider.send(JSON.stringify({ type: 'session.update', event_id: eventId, session }))

@@ -113,6 +113,7 @@ const endpoints: Endpoint[] = [
           message: text => socket.send(`${text} from ${ex.principal!.orgName}`),
           pinged: () => undefined,
           pong: () => undefined,
+          read: () => undefined,
           drained: () => undefined,
           closed: () => resolve(),
         })

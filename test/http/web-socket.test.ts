@@ -15,7 +15,14 @@ const pong = frame(0x8a)
 const text = frame(0x81, '1')
 const fragments = [frame(0x01), ...Array.from({ length: 500 }, () => frame(0x00)), frame(0x80, '1')]
 
-const nothing = { message: () => {}, pinged: () => {}, pong: () => {}, drained: () => {}, closed: () => {} }
+const nothing = {
+  message: () => {},
+  pinged: () => {},
+  pong: () => {},
+  read: () => {},
+  drained: () => {},
+  closed: () => {},
+}
 
 /** A server's end whose client has sent `bytes` in one write. */
 async function flooded(t: Test, bytes: Buffer): Promise<MessageSocket> {

@@ -1,6 +1,7 @@
 /** One side of a session, as its messages are taken. */
 import t from 'tap'
 import { Channel } from '../../src/realtime/channel.ts'
+import { Intake } from '../../src/realtime/intake.ts'
 import { End, settle } from './kit.ts'
 
 t.test('of large messages that wait, few are taken in one turn of the event loop', async t => {
@@ -23,7 +24,7 @@ t.test('of large messages that wait, few are taken in one turn of the event loop
     flooded: nothing,
   }
   const ends = [new End(), new End()] as const
-  const [client, provider] = ends.map(end => new Channel(end, events)) as [Channel, Channel]
+  const [client, provider] = ends.map(end => new Channel(end, events, new Intake(1e9))) as [Channel, Channel]
   client.open(provider)
   provider.open(client)
   const [end] = ends
@@ -33,4 +34,25 @@ t.test('of large messages that wait, few are taken in one turn of the event loop
   clearImmediate(ticking)
   t.equal(taken.length, 20)
   t.ok(new Set(taken).size >= 10, `${new Set(taken).size} turns`)
+})
+
+t.test('a side that sends faster than its organization may is not read for a while', async t => {
+  const nothing = () => undefined
+  const events = { take: nothing, failed: nothing, closed: nothing, stalled: nothing, flooded: nothing }
+  const ends = [new End(), new End()] as const
+  const [client, provider] = ends.map(end => new Channel(end, events, new Intake(100_000))) as [Channel, Channel]
+  client.open(provider)
+  provider.open(client)
+  const [end] = ends
+  end.come(100_000)
+  t.notOk(end.paused)
+  end.come(2000)
+  t.ok(end.paused)
+  end.message('"a"')
+  t.ok(end.paused, 'also when its messages have been taken')
+  while (end.paused) await new Promise(resolve => setTimeout(resolve, 1))
+  end.come(5000)
+  t.ok(end.paused)
+  client.stop()
+  t.notOk(end.paused, 'what comes of a side that has ended is dropped')
 })

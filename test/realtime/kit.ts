@@ -8,6 +8,7 @@ import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realt
 import type { Usage } from '../../src/core/usage.ts'
 import { turns } from '../../src/lib/turns.ts'
 import type { RealtimeEvent } from '../../src/realtime/events.ts'
+import { Intake } from '../../src/realtime/intake.ts'
 import { Session } from '../../src/realtime/session.ts'
 import { firstUpdate, type SettingsContext } from '../../src/realtime/settings.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -59,6 +60,10 @@ export class End implements MessageSocket {
     const text = typeof event === 'string' ? event : JSON.stringify(event)
     this.received += text.length
     this.#listener?.message(text, text.length)
+  }
+  /** Bytes of a message that is not whole yet. */
+  come(bytes: number): void {
+    this.#listener?.read(bytes)
   }
   pinged(): void {
     this.#listener?.pinged()
@@ -154,7 +159,7 @@ export interface Opening {
 const MINUTE = 60_000
 export const limits = {
   ...{ enabled: true, session: 60 * MINUTE, idle: 5 * MINUTE, spend: 10n ** 12n },
-  ...{ perOrganization: 20, perKey: 10, perProcess: 2000, message: 1024 * 1024 },
+  ...{ perOrganization: 20, perKey: 10, perProcess: 2000, message: 1024 * 1024, rate: 1e9 },
 }
 
 /** An open session whose own first update its provider has accepted. */
@@ -190,6 +195,7 @@ export async function opened({ balance = 1_000_000, transcribes = false, byok = 
     ...{ created, earlier: [], context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     tenant: 'org-1',
+    intakes: { client: new Intake(1e9), provider: new Intake(1e9) },
     lease: { grow: () => true, release: () => undefined },
     log: { warn: (fields, message) => console.error(message, fields) },
   })

@@ -34,7 +34,14 @@ const ignore = () => undefined
 /** Resolves when the socket is closed on both sides. */
 function closed({ socket }: ProviderSocket, close = () => socket.close(1000, '')): Promise<void> {
   return new Promise(resolve => {
-    socket.open({ message: ignore, pinged: ignore, pong: ignore, drained: ignore, closed: () => resolve() })
+    socket.open({
+      message: ignore,
+      pinged: ignore,
+      pong: ignore,
+      read: ignore,
+      drained: ignore,
+      closed: () => resolve(),
+    })
     close()
   })
 }

@@ -20,6 +20,8 @@ export const realtimeEntry = s.default(
     per_process: s.default(count, 2000),
     /** Bytes of a message. */
     message: s.default(s.size(), '8MiB'),
+    /** Bytes a second that are read of all clients of an organization in one process, and of all their providers. */
+    rate: s.default(s.size(), '4MiB'),
   }),
   {},
 )
@@ -34,4 +36,5 @@ export const realtimeOptions = (entry: Infer<typeof realtimeEntry>): RealtimeOpt
   perKey: entry.per_key,
   perProcess: entry.per_process,
   message: entry.message,
+  rate: entry.rate,
 })
