@@ -121,6 +121,7 @@ export class AnswerUsage {
   #reported({ usage: report, billed, estimated, read, requests }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected)
+    const { completion: before = 0 } = sum
     mergeUsage(sum, usage)
     if (usage !== report) {
       for (const axis in report) if (usage[axis as Axis] === undefined) this.#dropped.add(axis as Axis)
@@ -132,9 +133,10 @@ export class AnswerUsage {
     else if (usage.prompt !== undefined) this.#read = 0
     const isLast = this.#progress !== undefined && usage.completion !== undefined
     if (isLast) this.#progress = undefined
-    // Some report nothing with every event until the last one.
+    // Some repeat an early count with other events until the last one: it says nothing of what came since.
+    const hasRisen = (usage.completion ?? 0) > before
     const delivered = this.#unreported + this.#thought.characters + this.#unreportedImages
-    if (isLast || (usage.completion && (delivered > 0 || usage.internal_reasoning))) this.#reset(sum)
+    if (isLast || (hasRisen && (delivered > 0 || usage.internal_reasoning))) this.#reset(sum)
     this.#reprice()
   }
 

@@ -1,10 +1,12 @@
 /** What is thought out of sight, and what a provider counts before its report (docs/contract.md#holds). */
+import fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Thought } from '../../src/core/thought.ts'
 import type { AnswerBounds } from '../../src/core/translator.ts'
+import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
 import { flat } from './prices.ts'
@@ -62,6 +64,8 @@ t.test('a model thinks until the first of its answer stands behind the last of i
     ['a report of what was shown', [reasoning('Well'), usage(500)], 500, false],
     ['a report of thoughts alone', [usage(500, 500)], 500, false],
     ['a report that says nothing yet', [usage(1)], minute, true],
+    ['a report, again', [text('abcd'), usage(500), reasoning('Well'), usage(500)], 501, false],
+    ['a report before any text, again', [usage(8), text('x'.repeat(4000)), usage(8)], minute + 1000, false],
     ['a count', [reasoning('Well'), progress(20_000, 19_000)], 20_000, false],
     ['a count that a report takes the place of', [reasoning('a'), progress(20_000, 9), usage(12_000)], 12_000, false],
     ['a count of an answer that began afresh', [{ type: 'start' }, progress(99_000, 9), { type: 'start' }], 0, false],
@@ -88,6 +92,31 @@ t.test('a model thinks until the first of its answer stands behind the last of i
     ex.answerBounds = bounds
     t.ok((leave().completion ?? 0) >= minute, says)
   }
+  t.end()
+})
+
+t.test('a report that says no more than the one before takes nothing from what came since', t => {
+  const event = fc.oneof(
+    fc.nat(40).map(length => text('x'.repeat(length))),
+    fc.nat(40).map(length => reasoning('x'.repeat(length))),
+    fc.nat(40).map(completion => usage(completion)),
+  )
+  const step = fc.tuple(event, fc.boolean())
+  fc.assert(
+    fc.property(fc.array(step), steps => {
+      const once = begun(['streaming']).ex
+      const often = begun(['streaming']).ex
+      let last = usage(0)
+      for (const [event, repeats] of steps) {
+        if (event.type === 'usage') last = event
+        once.observe([event])
+        often.observe(repeats ? [event, last] : [event])
+        if (often.answerTokens !== once.answerTokens) return false
+      }
+      return true
+    }),
+    { numRuns: runs(1000) },
+  )
   t.end()
 })
 

@@ -11,6 +11,7 @@ import { fromWireName, toWireName } from '../../plugins/shared/tool-name.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Decoder, Target } from '../../src/core/translator.ts'
+import { exchange } from '../core/kit.ts'
 import {
   anyMessages,
   checkErrors,
@@ -317,6 +318,11 @@ t.test('what tools of the provider return counts as it comes, since reports coun
     { type: 'usage', usage },
     ...payloads.slice(1).map(payload => ({ type: 'usage', usage: counted, read: JSON.stringify(payload).length })),
   ])
+  const ex = exchange({ request: { model: 'm', messages: [], stream: true }, target: target() })
+  const [begin, ...read] = payloads
+  const words = { type: 'content_block_delta', index: 9, delta: { type: 'text_delta', text: 'x'.repeat(40_000) } }
+  ex.observe(decode('stream', [begin!, words, ...read]))
+  t.equal(ex.answerTokens, 10_000, 'what was written before them, no report has named')
   const whole = {
     type: 'message',
     content: results,
