@@ -223,7 +223,19 @@ export class AnswerUsage {
     // What comes whole is written out of sight, too.
     if (this.#comesInPieces && !target.mapping.supports.has('reasoning')) return 0
     const seconds = this.#thought.time(performance.now(), timings.sent) / 1000
-    return Math.floor(seconds * Math.min(usualSpeed(), MAX_THINKING_SPEED) * this.#choicesAtOnce)
+    const tokens = Math.floor(seconds * Math.min(usualSpeed(), MAX_THINKING_SPEED) * this.#choicesAtOnce)
+    const seen = this.#reportedTokens + estimateTokens(this.#unreported) + this.#imageTokens
+    return Math.max(0, Math.min(tokens, this.#most - seen))
+  }
+
+  /** Tokens of all choices together that the provider may write, by the limit that it was sent and by its model's own. */
+  get #most(): number {
+    const { operation, request, target, answerBounds, outputLimit } = this.#ex
+    const { choices, limit: asked = Number.POSITIVE_INFINITY } = operation.output!(request!)
+    const sent = answerBounds?.limit ?? outputLimit?.tokens
+    if (sent === Number.POSITIVE_INFINITY) return sent
+    const { maxOutput, contextLength } = target!.mapping
+    return choices * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
   }
 
   get #comesInPieces(): boolean {

@@ -2,8 +2,10 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
+import type { Mapping } from '../../src/core/catalog.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
 import { Thought } from '../../src/core/thought.ts'
 import type { AnswerBounds } from '../../src/core/translator.ts'
 import { runs } from '../helpers/runs.ts'
@@ -27,11 +29,16 @@ const progress = (completion: number, thought: number): Event => ({
 })
 
 /** A stream that was sent a minute ago to a model that writes 1000 tokens a second. */
-function begun(supports: string[] = ['streaming', 'reasoning'], rates: Parameters<typeof flat>[0] = {}) {
+function begun(
+  supports: string[] = ['streaming', 'reasoning'],
+  rates: Parameters<typeof flat>[0] = {},
+  more: object = {},
+  mapping: Partial<Mapping> = {},
+) {
   const signal = new Cancellation()
   const price = flat({ prompt: '1', completion: '2', ...rates })
-  const to = target({ mapping: { price, supports: new Set(supports) as never, maxOutput: 1_000_000 } })
-  const ex = exchange({ request, target: to, signal })
+  const to = target({ mapping: { price, supports: new Set(supports) as never, maxOutput: 1_000_000, ...mapping } })
+  const ex = exchange({ request: { ...request, ...more }, target: to, signal })
   ex.usualSpeed = () => 1000
   ex.atProvider = true
   const at = performance.now()
@@ -136,6 +143,41 @@ t.test('what is thought between two pieces of an answer counts from the first of
   thought.characters = 40
   t.strictSame([thought.tokens(3), thought.tokens(30)], [20, 40], 'the larger of what is shown and what is not')
   t.equal(new Thought().time(1500, 0), 0, 'nothing was sent')
+  t.end()
+})
+
+t.test('no model thinks beyond the limit that it was sent, or its own', t => {
+  const open = { limit: Number.POSITIVE_INFINITY }
+  const limit = { max_tokens: 100 }
+  const image: Event = { type: 'image', choice: 0, url: 'data:image/png;base64,AAAA' }
+  const rows: [
+    says: string,
+    given: { more?: object; mapping?: Partial<Mapping>; facts?: Partial<Exchange>; events?: Event[] },
+    tokens: number,
+  ][] = [
+    ['the caller', { more: limit }, 100],
+    ['of each choice', { more: { ...limit, n: 3 } }, 300],
+    ['the model', { mapping: { maxOutput: 1000 } }, 1000],
+    ['its context', { mapping: { maxOutput: undefined, contextLength: 2000 } }, 2000],
+    ['one that is sent in its place', { more: { max_tokens: 1 }, facts: { answerBounds: { limit: 16 } } }, 16],
+    ['what there is money for', { more: limit, facts: { outputLimit: { tokens: 50, by: 'credit' } } }, 50],
+    ['none is sent', { more: limit, facts: { answerBounds: open } }, 60_000],
+    ['with a text', { more: limit, events: [text('x'.repeat(40))] }, 100],
+    ['with a word of a summary', { more: limit, events: [reasoning('Well')] }, 100],
+    ['with an image', { more: { max_tokens: 2000 }, events: [image] }, 2000],
+    ['a text beyond it', { more: limit, events: [text('x'.repeat(800))] }, 200],
+  ]
+  for (const [says, { more, mapping, facts, events = [] }, tokens] of rows) {
+    for (const supports of [['streaming', 'reasoning'], ['reasoning'], []]) {
+      const { ex, leave } = begun(supports, {}, more, mapping)
+      Object.assign(ex, facts)
+      for (const event of events) ex.observe([event])
+      // Only what has no limit grows with the time.
+      const isRight = (found = 0) => found === tokens || (facts?.answerBounds === open && found > tokens)
+      t.ok(isRight(ex.answerTokens), `${says}: ${ex.answerTokens}`)
+      t.ok(isRight(leave().completion), `${says}, charged: ${ex.usage.completion}`)
+    }
+  }
   t.end()
 })
 

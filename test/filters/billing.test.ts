@@ -378,6 +378,27 @@ t.test('tokens that were thought out of sight cost as many as the model usually 
   // 60,000 tokens would be 0.12 USD: the hold is 10 of prompt and 100 of completion.
   t.ok(log.includes('settle aborted 499 210000 estimated'), 'and never more than is held', { log })
 
+  const own = make()
+  const asked = { ...request, stream: true, max_tokens: 100 }
+  const short = exchange({ request: asked, target: to, principal, signal: new Cancellation() })
+  short.usualSpeed = () => 1000
+  const late = async () => {
+    short.atProvider = true
+    short.timings.sent = performance.now() - 60_000
+    return answers([text('a')], [text('b')])()
+  }
+  const { events } = await own.filter.handle!(short, late)
+  for await (const batch of events) {
+    short.observe(batch)
+    short.signal.abort(errors.aborted())
+    break
+  }
+  t.strictSame(
+    own.log.slice(0, 2),
+    ['hold 210000', 'settle aborted 499 210000 estimated'],
+    'nor than the caller allows',
+  )
+
   const burst = exchange({ request: { ...request, stream: true }, target: to, principal })
   burst.usualSpeed = () => 1e6
   burst.timings.sent = performance.now() - 1000
