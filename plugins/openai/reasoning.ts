@@ -1,5 +1,5 @@
 /** Reasoning settings: an effort, or a provider's own switch. */
-import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/plugin.ts'
+import { type ChatRequest, effortOf, type Json, type Mapping, turnsReasoningOff } from '../../src/plugin.ts'
 
 /** Sets fields of `body`. Sends nothing for a model without reasoning. */
 export function addReasoning(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): void {
@@ -16,8 +16,7 @@ function turn(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): voi
   const { field, on, off, budget: budgetField } = mapping.reasoningSwitch!
   const effort = effortOf(request, mapping)
   const budget = request.reasoning?.max_tokens ?? undefined
-  const isForced = off !== undefined && forcesTool(request)
-  if (isForced || effort === 'none') {
+  if (turnsReasoningOff(request, mapping)) {
     if (off !== undefined) setAt(body, field, off)
     return
   }
@@ -27,11 +26,6 @@ function turn(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): voi
   else if (effort !== undefined && mapping.reasoningEfforts.some(known => known !== 'none'))
     body.reasoning_effort = effort
 }
-
-/** Providers with such a switch accept a forced tool only while reasoning is off. */
-const forcesTool = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
-  tools?.some(({ type }) => type === 'function') === true &&
-  (choice === 'required' || (typeof choice === 'object' && choice?.type === 'function'))
 
 /** The output limit includes the reasoning. */
 const withinLimit = (budget: number, limit: unknown): number =>

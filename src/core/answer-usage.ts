@@ -1,6 +1,7 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
 import { isPaidByTokens } from './counted.ts'
+import { mayReason } from './effort.ts'
 import { type Event, isContent } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { addPages, IMAGE_TOKENS, tokensOfImage } from './media.ts'
@@ -221,7 +222,7 @@ export class AnswerUsage {
     const { target, operation, timings, usualSpeed } = this.#ex
     if (!target || !operation.output || timings.sent === 0) return 0
     // What comes whole is written out of sight, too.
-    if (this.#comesInPieces && !target.mapping.supports.has('reasoning')) return 0
+    if (this.#comesInPieces && !mayReason(this.#ex.chat, target.mapping)) return 0
     const seconds = this.#thought.time(performance.now(), timings.sent) / 1000
     const tokens = Math.floor(seconds * Math.min(usualSpeed(), MAX_THINKING_SPEED) * this.#choicesAtOnce)
     const seen = this.#reportedTokens + estimateTokens(this.#unreported) + this.#imageTokens
@@ -314,8 +315,9 @@ export class AnswerUsage {
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
     if (target?.price?.rates.internal_reasoning !== undefined && usage.completion !== completion) {
-      const thought = this.#thought.tokens(unseen)
-      usage.internal_reasoning = Math.max(usage.internal_reasoning ?? 0, Math.min(thought, usage.completion))
+      // What is not seen of an answer that comes whole is, for all that is known, the answer itself.
+      const thought = Math.min(this.#thought.tokens(this.#comesInPieces ? unseen : 0), usage.completion)
+      if (thought > 0) usage.internal_reasoning = Math.max(usage.internal_reasoning ?? 0, thought)
     }
     // A completion that is not split counts as images alone.
     const hasImages = this.#unreportedImages > 0 && usage.completion !== completion

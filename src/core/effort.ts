@@ -35,6 +35,23 @@ export function budgetOf({ reasoning, reasoning_effort: plain }: Readonly<ChatRe
   return effort === 'none' ? undefined : effortBudgets[effort]
 }
 
+/** Providers with a switch accept a forced tool only while reasoning is off. */
+const forcesTool = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
+  tools?.some(({ type }) => type === 'function') === true &&
+  (choice === 'required' || (typeof choice === 'object' && choice?.type === 'function'))
+
+/** Whether a request asks for an answer without reasoning, which not every mapping can give. */
+export const turnsReasoningOff = (request: Readonly<ChatRequest>, mapping: Mapping): boolean =>
+  effortOf(request, mapping) === 'none' || (mapping.reasoningSwitch?.off !== undefined && forcesTool(request))
+
+/** False where the model cannot reason, or the request turns that off and the mapping has a way to. */
+export function mayReason(request: Readonly<ChatRequest>, mapping: Mapping): boolean {
+  if (!mapping.supports.has('reasoning')) return false
+  if (!turnsReasoningOff(request, mapping)) return true
+  const { reasoningSwitch, reasoningEfforts: offered } = mapping
+  return reasoningSwitch ? reasoningSwitch.off === undefined : offered.length > 0 && !offered.includes('none')
+}
+
 /** Undefined for a mapping that only lists `none`: its model reasons or not, without any effort. */
 function nearestEffort(budget: number, { reasoningEfforts }: Mapping): Effort | undefined {
   const offered = reasoningEfforts.length > 0 ? reasoningEfforts : USUAL

@@ -181,6 +181,46 @@ t.test('no model thinks beyond the limit that it was sent, or its own', t => {
   t.end()
 })
 
+t.test('a model that was sent a request without reasoning thinks nothing out of sight', t => {
+  const none = { reasoning: { effort: 'none' } }
+  const tool = { type: 'function', function: { name: 'f' } }
+  const toggle = { field: 'thinking', on: true }
+  const able = { ...toggle, off: false }
+  const rows: [says: string, more: object, mapping: Partial<Mapping>, thinks: boolean][] = [
+    ['none', none, {}, false],
+    ['none, as a name', { reasoning_effort: 'none' }, {}, false],
+    ['some', { reasoning: { effort: 'low' } }, {}, true],
+    ['a budget beside none', { reasoning: { effort: 'none', max_tokens: 2000 } }, {}, true],
+    ['none, which is offered', none, { reasoningEfforts: ['none', 'low'] }, false],
+    ['none, which is not offered', none, { reasoningEfforts: ['low', 'high'] }, true],
+    ['none, by a switch', none, { reasoningSwitch: able, reasoningEfforts: ['high'] }, false],
+    ['none, for a switch that only turns it on', none, { reasoningSwitch: toggle }, true],
+    ['a switch that is not turned', {}, { reasoningSwitch: able }, true],
+    ['a tool that the switch excludes', { tools: [tool], tool_choice: 'required' }, { reasoningSwitch: able }, false],
+    ['a tool that is left to the model', { tools: [tool], tool_choice: 'auto' }, { reasoningSwitch: able }, true],
+    ['a tool of a model without a switch', { tools: [tool], tool_choice: 'required' }, {}, true],
+  ]
+  const rates = { internal_reasoning: '8' }
+  for (const [says, more, mapping, thinks] of rows) {
+    const { ex, leave } = begun(undefined, rates, more, mapping)
+    ex.observe([text('abcd')])
+    t.equal(ex.answerTokens > 1, thinks, says)
+    const { completion, internal_reasoning: thought } = leave()
+    t.strictSame([completion! > 1, thought !== undefined], [thinks, thinks], `${says}, charged`)
+  }
+  for (const more of [none, {}]) {
+    const { ex, leave } = begun(['reasoning'], rates, more)
+    const { completion = 0, internal_reasoning: thought } = leave()
+    t.ok(completion >= 60_000, 'what comes whole is written out of sight in any case')
+    t.equal(thought, undefined, 'and is the answer itself')
+    t.equal(ex.cost?.total, BigInt(10_000 + 2000 * completion))
+    const said = begun(['reasoning'], rates, more)
+    said.ex.observe([reasoning('x'.repeat(400))])
+    t.equal(said.leave().internal_reasoning, 100, 'but what it shows of its thoughts')
+  }
+  t.end()
+})
+
 t.test('thoughts of an answer that its client leaves cost their own rate, where there is one', t => {
   const cheap = { internal_reasoning: '8' }
   const rows: [
