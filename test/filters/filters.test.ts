@@ -384,7 +384,7 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
     ['an answer that the gateway cut', false, ok([text('a'), finish]), { after: { isCut: true } }],
     ['an answer that a limit ended', false, ok([text('a'), finish]), { after: { stoppedBy: 'limit' } }],
     ['an answer that the limit of its payer ended', false, ok([text('a'), long]), { after: bound }],
-    ['an answer that ended within it', true, ok([text('a'), finish]), { after: bound }],
+    ['an answer that ended within it, but was made for it', false, ok([text('a'), finish]), { after: bound }],
     ["an answer that its caller's limit ended", true, ok([text('a'), long]), {}],
     ['a project that does not cache', false, ok([text('a'), finish]), { principal }],
     ['a caller that does not want it', false, ok([text('a'), finish]), { headers: { 'x-no-cache': 'true' } }],

@@ -125,8 +125,12 @@ const isWorthKeeping = (events: readonly Event[]): boolean =>
   events.some(event => isContent(event) && event.type !== 'finish') &&
   !events.some(event => event.type === 'finish' && event.reason === 'content_filter')
 
-/** Whether the money of its payer, or the gateway, ended the answer: another one's would not. */
-const isForOnePayer = ({ isCut, stoppedBy }: Exchange): boolean => isCut || stoppedBy !== undefined
+/**
+ * Whether the money of its payer, or the gateway, ended the answer, or had another limit sent than its caller's, which
+ * changes more than its end: another one's would not.
+ */
+const isForOnePayer = ({ isCut, stoppedBy, outputLimit }: Exchange): boolean =>
+  isCut || stoppedBy !== undefined || outputLimit !== undefined
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping
