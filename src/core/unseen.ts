@@ -1,0 +1,43 @@
+/** Tokens of an answer that a provider may have written since its last report, and that were not seen. */
+import type { Delivered } from './delivered.ts'
+import { mayReason } from './effort.ts'
+import type { Exchange } from './exchange.ts'
+import { PARTS_AT_ONCE } from './translator.ts'
+import { MOST_OUTPUT } from './usage.ts'
+
+/** Tokens per second, at most: an answer sent in one burst measures far more. */
+const MAX_SPEED = 2000
+
+/**
+ * By the usual speed of the target (see `Thought`), within the limit that was sent. What comes in pieces can hide thoughts
+ * alone; what comes whole is written out of sight, too.
+ */
+export function unseenTokens(ex: Exchange, delivered: Delivered): number {
+  const { target, operation, timings, usualSpeed } = ex
+  if (!target || !operation.output || timings.sent === 0) return 0
+  if (comesInPieces(ex) && !mayReason(ex.chat, target.mapping)) return 0
+  const seconds = delivered.thought.time(performance.now(), timings.sent) / 1000
+  const tokens = Math.floor(seconds * Math.min(usualSpeed(), MAX_SPEED) * choicesAtOnce(ex))
+  return Math.max(0, Math.min(tokens, mostTokens(ex) - delivered.seen - delivered.imageTokens(target.price)))
+}
+
+/** False for answers that their provider makes whole, though a client may get them as a stream. */
+export function comesInPieces({ streaming, target, outboundParts, answerBounds }: Exchange): boolean {
+  const isWhole = outboundParts !== undefined || answerBounds?.whole
+  return streaming && !isWhole && target!.mapping.supports.has('streaming')
+}
+
+/** Of all choices together, by the limit that the provider was sent, and by its model's own. */
+function mostTokens({ operation, request, target, answerBounds, outputLimit }: Exchange): number {
+  const { choices, limit: asked = Number.POSITIVE_INFINITY } = operation.output!(request!)
+  const sent = answerBounds?.limit ?? outputLimit?.tokens
+  if (sent === Number.POSITIVE_INFINITY) return sent
+  const { maxOutput, contextLength } = target!.mapping
+  return choices * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
+}
+
+function choicesAtOnce({ operation, request, outboundParts }: Exchange): number {
+  const { choices } = operation.output!(request!)
+  const parts = outboundParts?.length ?? 1
+  return (choices * Math.min(parts, PARTS_AT_ONCE)) / parts
+}
