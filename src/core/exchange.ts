@@ -351,6 +351,11 @@ export class Exchange {
     return this.#answer.hasContent
   }
 
+  /** Answers that the request asks for; 0 where answers count no tokens. */
+  get choices(): number {
+    return (this.request && this.operation.output?.(this.request)?.choices) ?? 0
+  }
+
   /** Tokens of all choices so far: reported, delivered, and hidden reasoning. */
   get answerTokens(): number {
     return this.#answer.tokens

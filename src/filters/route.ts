@@ -55,7 +55,7 @@ export const route: FilterFactory<Settings> = {
           const began = performance.now()
           ex.target = step.target
           const { candidate } = step
-          ex.usualSpeed = () => selector.speedOf(candidate)
+          ex.usualSpeed = () => selector.speedOf(candidate, query.tenant)
           const due = health.began(step, query)
           try {
             const reply = await next()

@@ -106,9 +106,9 @@ export class TargetSelector {
     return { ranked: own, reason: 'direct-provider-specified', failover }
   }
 
-  /** Tokens per second, as far as it was measured; over all organizations, since answers are charged by it. */
-  speedOf(candidate: Candidate): number {
-    return this.#ranking.read(candidate, null)?.throughput ?? this.#settings.thresholds.default_throughput
+  /** Tokens per second by which hidden reasoning of an organization is charged. */
+  speedOf(candidate: Candidate, tenant: string): number {
+    return this.#ranking.writingSpeed(candidate, tenant)
   }
 
   #sessions(query: RoutingQuery, ranked: Ranked[], key: string): Selection {

@@ -13,6 +13,8 @@ import {
   Series,
   SPEED,
   SPEEDS,
+  WRITING,
+  WRITINGS,
 } from './series.ts'
 
 export { MAX_MINUTES } from './series.ts'
@@ -23,6 +25,8 @@ const MAX_OFFERS = 1000
 const MAX_OWN_OFFERS = 1000
 /** Organizations measured separately per offer; all others count as one. */
 const MAX_APART = 6
+/** Other organizations whose measurements together may lower what is usual. */
+const AGREEING = 2
 /** Samples in the current minute at which a mean has a weight of one half. */
 const TRUSTED = 5
 /** Idle minutes after which an organization gives its separate place to another one. */
@@ -55,6 +59,10 @@ export class MemoryMeasurements implements Measurements {
 
   read(offer: string, history: History, org: string | null = null): Measured | undefined {
     return this.#find(offer, ownerOf(offer))?.read(this.#minute(), history, org)
+  }
+
+  writingSpeed(offer: string, history: History, org: string): number {
+    return this.#find(offer, ownerOf(offer))?.writingSpeed(this.#minute(), history, org) ?? history.usualThroughput
   }
 
   #find(offer: string, owner: string): Offer | undefined {
@@ -126,6 +134,22 @@ class Offer implements Measured {
     this.throughput = this.#count > 0 ? this.#sum / this.#count : undefined
     this.#own = own
     return this
+  }
+
+  /** The largest mean stands, so that slow answers of one organization lower no charge while another one measures. */
+  writingSpeed(minute: number, history: History, org: string): number {
+    const own = this.#apart.get(org)
+    let others = 0
+    let fastest = 0
+    for (let at = 0; at < this.#all.length; at++) {
+      const series = this.#all[at]!
+      series.look(minute, history)
+      const its = series.values[WRITINGS]!
+      if (its === 0) continue
+      if (series !== own) others++
+      fastest = Math.max(fastest, series.values[WRITING]! / its)
+    }
+    return others >= AGREEING ? fastest : Math.max(fastest, history.usualThroughput)
   }
 
   /** Judges failures only. */

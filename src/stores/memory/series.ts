@@ -16,18 +16,21 @@ export const FIRST_TOKENS = 3
 export const SPEED = 4
 /** Number of addends of `SPEED`. */
 export const SPEEDS = 5
-const FIELDS = 6
+/** The same two of answers that say how fast a model writes. */
+export const WRITING = 6
+export const WRITINGS = 7
+const FIELDS = 8
 /** Fields read without weights: judged attempts, and judged and failed attempts of the last two minutes. */
-export const ALL_REQUESTS = 6
+export const ALL_REQUESTS = 8
 /** Judged attempts of the last two minutes. */
-export const LATE_REQUESTS = 7
+export const LATE_REQUESTS = 9
 /** Failed ones of them. */
-export const LATE_ERRORS = 8
-const VALUES = 9
+export const LATE_ERRORS = 10
+const VALUES = 11
 
 /**
  * All minutes but the current one are weighted once a minute, so that a reading costs a few additions. Minute m is in
- * slot m modulo the number of slots. Takes 3 KB.
+ * slot m modulo the number of slots. Takes 4 KB.
  */
 export class Series {
   readonly #sums = new Float32Array(MAX_MINUTES * FIELDS)
@@ -43,7 +46,7 @@ export class Series {
   /** Values by field, as of the last `look`. */
   readonly values = new Float64Array(VALUES)
 
-  add(minute: number, { ok, firstTokenMs, tokensPerSecond }: Sample): void {
+  add(minute: number, { ok, firstTokenMs, tokensPerSecond, writtenPerSecond }: Sample): void {
     this.#advance(minute)
     this.sampledAt = this.#minute
     const sums = this.#sums
@@ -54,9 +57,13 @@ export class Series {
       sums[at + FIRST_TOKEN_MS]! += firstTokenMs
       sums[at + FIRST_TOKENS]! += 1
     }
-    if (tokensPerSecond !== undefined && tokensPerSecond >= 0 && Number.isFinite(tokensPerSecond)) {
+    if (isSpeed(tokensPerSecond)) {
       sums[at + SPEED]! += tokensPerSecond
       sums[at + SPEEDS]! += 1
+    }
+    if (isSpeed(writtenPerSecond)) {
+      sums[at + WRITING]! += writtenPerSecond
+      sums[at + WRITINGS]! += 1
     }
     this.#stale = true
   }
@@ -110,6 +117,9 @@ export class Series {
     this.#stale = true
   }
 }
+
+const isSpeed = (speed: number | undefined): speed is number =>
+  speed !== undefined && speed >= 0 && Number.isFinite(speed)
 
 const slotOf = (minute: number): number => (minute % MAX_MINUTES) * FIELDS
 
