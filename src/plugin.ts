@@ -46,6 +46,7 @@ export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image
 export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
 export { parseCalls, plainValue } from './core/lossless-json.ts'
+export { looseIn, withOpaque } from './core/opaque.ts'
 export type { RealtimeForm } from './core/realtime.ts'
 export { MAX_PARSED_RESULTS, resultText, resultWithErrorText, SHOWN_NEXT, shownFor } from './core/results.ts'
 export { s } from './core/schema.ts'

@@ -21,6 +21,7 @@ import { JsonAnswer, type OpenBlock, openBlock } from '../shared/claude/open-blo
 import { FORMAT } from '../shared/claude/thinking.ts'
 import { EventTemplate } from '../shared/event-template.ts'
 import { AnswerText } from './answer-text.ts'
+import { bound } from './citations.ts'
 import { endingOf, finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
 import type { Delta, Message, Payload } from './payload.ts'
@@ -278,7 +279,7 @@ export class MessagesDecoder implements Decoder {
   }
 
   #cite(block: number, citation: unknown): void {
-    if (citation != null) this.#text.cite(citation)
+    if (citation != null) this.#text.cite(bound(citation, this.#target))
     const { type, url, title } = (citation ?? {}) as Record<string, unknown>
     if (type !== 'web_search_result_location' || typeof url !== 'string') return
     this.#emitted = true

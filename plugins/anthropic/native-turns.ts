@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { append, type Json, type Target, textIn, unseal, valueKey } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { toWireName } from '../shared/tool-name.ts'
+import { replayed } from './citations.ts'
 
 interface Spoken {
   role: 'user' | 'assistant'
@@ -115,7 +116,7 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
         return [{ ...rest, type: block.type, id: idOf(String(block.id)), name: toWireName(String(block.name)) }]
       case 'text':
         // Other providers send empty text; this wire rejects it.
-        return isVisible(String(block.text)) ? [block] : []
+        return isVisible(String(block.text)) ? [replayed(block, target)] : []
       default:
         return typeof provider === 'string' || isMadeBy(made, block.tool_use_id ?? block.id) ? [] : [block]
     }

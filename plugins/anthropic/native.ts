@@ -13,6 +13,7 @@ import { toWireName } from '../shared/tool-name.ts'
 import { markPrefix } from './auto-cache.ts'
 import { betasOf } from './betas.ts'
 import { checkBreakpoints, hasBreakpoints } from './breakpoints.ts'
+import { unsourced } from './citations.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
 import { type NativeTurn, nativeTurns } from './native-turns.ts'
 import { checkTools, checkTurns, onOperator } from './operator-pays.ts'
@@ -33,18 +34,19 @@ const NOT_OF_MESSAGES = [
 export const refersElsewhere = (body: Readonly<Json>): boolean =>
   refers(body, (field, { type }) => field === 'url' && type === 'url')
 
-/** `body` has passed the endpoint's schema. The result shares unchanged parts with it. */
+/** `whole` has passed the endpoint's schema. The result shares unchanged parts with it. */
 export function native(
-  body: Readonly<Json>,
+  whole: Readonly<Json>,
   input: Readonly<ChatRequest>,
   target: Target,
   stream: boolean,
   clientHeaders?: Readonly<Record<string, string>>,
 ): WireRequest {
-  if (body.speed === 'fast' && target.credential?.source !== 'byok') {
+  if (whole.speed === 'fast' && target.credential?.source !== 'byok') {
     throw errors.unpriced(target.mapping.model.id, target.provider.id, 'fast answers of ').with({ failover: true })
   }
   const operatorPays = !paysItself(target)
+  const body = operatorPays ? unsourced(whole) : whole
   if (operatorPays) {
     checkTurns(body.messages as Json[], target)
     checkTools(body, target)

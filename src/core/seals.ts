@@ -6,6 +6,7 @@ import { createHmac, type Hmac, type KeyObject, timingSafeEqual } from 'node:cry
 import { WorkBudget, writeCanonical } from './canonical-json.ts'
 import type { Event } from './event.ts'
 import type { Json } from './json.ts'
+import { withOpaque } from './opaque.ts'
 import { textKey } from './text-key.ts'
 
 /** `version` identifies a key and reveals nothing of it. */
@@ -25,6 +26,10 @@ export interface SealKeys {
 /** `mgs1.<version>.<128 bits in base64url>.<value>` */
 const SEALED = /^mgs1\.([0-9a-f]{8})\.([\w-]{22})\.(.*)$/s
 const MAC_BYTES = 16
+
+/** Whether the gateway made the value, as its form says. */
+export const looksSealed = (value: string): boolean => SEALED.test(value)
+
 /** Of one request, or made of one answer; more than the longest conversations hold. */
 const MAX_SEALS = 4096
 /** JSON values in the native blocks of an answer: a hundred tools of an MCP server have 10,000. */
@@ -79,6 +84,9 @@ export class AnswerSeals {
       case 'tool':
         if (event.signature !== undefined) event.signature = this.#value(event.signature)
         return
+      case 'passage':
+        event.citations = event.citations.map(citation => withOpaque(citation, this.#opaque))
+        return
       case 'native': {
         const { provider, block } = event
         const mac = this.#takes('') && blockMac(this.#keys.newest, this.#organization, provider, block, this.#work!)
@@ -86,6 +94,8 @@ export class AnswerSeals {
       }
     }
   }
+
+  readonly #opaque = (value: unknown): unknown => (typeof value === 'string' ? this.#value(value) : value)
 
   #value(value: string): string {
     if (!this.#takes(value)) return value

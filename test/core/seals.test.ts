@@ -54,6 +54,21 @@ t.test('blocks of an answer are sealed up to 50,000 values, 16 Mi characters and
   t.equal(signatureOf('acme:x', many), 'acme:x')
 })
 
+t.test('what citations hold for their provider alone is sealed, each by itself', async t => {
+  const plain = { type: 'char_location', encrypted_index: null, url: 'u' }
+  const citations = [{ encrypted_index: 'acme:i', encrypted_other: 'acme:o', title: 'T' }, plain, 'odd', null]
+  const event: Event = { type: 'passage', wire: 'w', citations }
+  seals.answer().apply(event)
+  const [sealed, ...others] = event.citations as [Json, ...unknown[]]
+  t.strictSame(others, citations.slice(1))
+  t.equal(sealed.title, 'T')
+  const check = seals.check()
+  t.equal(check.value(String(sealed.encrypted_index)), 'acme:i')
+  t.equal(check.value(String(sealed.encrypted_other)), 'acme:o')
+  const other = new Seals({ newest: KEY, find: () => KEY }, 'other').check()
+  t.equal(other.value(String(sealed.encrypted_index)), undefined, 'another organization')
+})
+
 t.test('blocks of a request count as sealed up to 100,000 values', async t => {
   const sealed = blockOf(holding(40_000))
   const copies = Array.from({ length: 3 }, () => ({ ...sealed }))

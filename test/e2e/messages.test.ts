@@ -315,12 +315,14 @@ t.test('what a provider’s own tools did comes back to it as it was, and only t
       content: [{ type: 'web_search_result', url: 'https://a.example', title: 'A', encrypted_content: 'e==' }],
     },
   ]
-  const content = [...searched, { type: 'text', text: 'Cold.' }]
+  const place = { type: 'web_search_result_location', url: 'https://a.example', title: 'A', cited_text: 'It is cold.' }
+  const cold = { type: 'text', text: 'Cold.', citations: [{ ...place, encrypted_index: 'Eo8B==' }] }
+  const content = [...searched, cold]
   const body = { id: 'msg_1', type: 'message', role: 'assistant', content, stop_reason: 'end_turn', usage: {} }
   for (const ask of [create, stream]) {
     await play('b', { status: 200, body }, { text: 'ok' }, { text: 'ok' })
     const { content: held } = await ask({})
-    t.match(held, content)
+    t.match(held, [...searched, { ...cold, citations: [{ ...place, encrypted_index: /^mgs1.*Eo8B==$/ }] }])
     const messages = [say('Hi'), { role: 'assistant' as const, content: held }, say('And now?')]
     await create({ messages })
     t.match((await upstream.record('b')).at(-1)!.body, { messages: [{}, { content }, {}] })

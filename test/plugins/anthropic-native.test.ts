@@ -15,6 +15,7 @@ import type { Json } from '../../src/core/json.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { exchange } from '../core/kit.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
+import { policyOf } from '../policy/kit.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
 
 const [wire, vertex] = plugin.wires
@@ -341,6 +342,89 @@ t.test('what an answer cites comes to a client of the wire as it was', async t =
     stream.map(event => JSON.stringify(event)),
   )
   t.strictSame(contentOf(events), blocks)
+})
+
+/** What a provider gets of a body by a client of an organization. */
+function sentOf(body: Json, at: Target): Json {
+  const ex = exchange()
+  ex.policy = policyOf()
+  const request = anthropicMessages.decode(structuredClone(body), ex)
+  return wire!.native!.encode(deepFreeze(ex.native!.body as Json), request, at, false).body as Json
+}
+
+t.test('citations come back to the provider that made them as they were, and to no other one', async t => {
+  const place = { type: 'web_search_result_location', url: 'https://a', title: 'A', encrypted_index: 'Eo8:=|é' }
+  const blocks: Json[] = [
+    { type: 'text', text: 'It is ' },
+    { type: 'text', text: 'cold', citations: [place, { type: 'char_location', document_index: 0 }, place] },
+    { type: 'text', text: 'wet', citations: [{ ...place, encrypted_index: 'other', encrypted_came_later: 'x' }] },
+  ]
+  const answer = JSON.stringify({ type: 'message', content: blocks, stop_reason: 'end_turn' })
+  const events = decodeAll(wire!.decoder('unary', target()), [answer])
+  const seals = policyOf().seals.answer()
+  for (const event of events) seals.apply(event)
+  const content = contentOf(events)
+  t.notMatch(JSON.stringify(content), '"Eo8', 'the client sees them sealed')
+  const ask = (held: Json[], at = to()) =>
+    (sentOf(bodyOf({ messages: [hi, { role: 'assistant', content: held }, hi] }), at).messages as Json[])[1]!.content
+  t.strictSame(ask(content), blocks)
+  t.strictSame(ask(content, own), blocks)
+
+  const [said, cold] = blocks as [Json, Json]
+  const without = [said, { ...cold, citations: [(cold.citations as Json[])[1]] }, { type: 'text', text: 'wet' }]
+  const changed = (change: (text: string) => string): Json[] => JSON.parse(change(JSON.stringify(content)))
+  const rows: [says: string, held: Json[], at?: Target][] = [
+    ['made up', blocks],
+    ['without its mark', changed(text => text.replace(/mgs1\.\w{8}\.[\w-]{22}\./g, ''))],
+    ['with a false mark', changed(text => text.replace(/(mgs1\.\w{8}\.)..../g, '$1AAAA'))],
+    ['of another provider', content, target({ provider: { id: 'other' } })],
+    ['of no known form', changed(text => text.replace(/"mgs1[^"]*"/g, '{"encrypted_index":["x"]}'))],
+  ]
+  for (const [says, held, at] of rows) t.strictSame(ask(held, at), without, says)
+  t.strictSame(ask(blocks, own), blocks, 'who pays the provider itself sends what it has')
+  t.strictSame(ask(rows[2]![1], own), without, 'but no false marks')
+})
+
+t.test('what a client wrote itself cites nothing that is encrypted, unless it pays the provider', async t => {
+  const cited = { type: 'text', text: 'a', citations: [{ type: 'web_search_result_location', encrypted_index: 'i' }] }
+  const place = { type: 'text', text: 'b', citations: [{ type: 'char_location' }, ...cited.citations] }
+  const contents = (text: Json) => ({
+    system: [text],
+    messages: [
+      {
+        role: 'user',
+        content: [
+          text,
+          { type: 'tool_result', tool_use_id: 't', content: [text, { type: 'image' }] },
+          { type: 'document', source: { type: 'content', content: [text] }, citations: { enabled: true } },
+          { type: 'search_result', source: 's', title: 't', content: [text] },
+        ],
+      },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'u', name: 'f', input: text }] },
+      { role: 'user', content: 'Hi' },
+      { role: 'system', content: [text] },
+    ],
+  })
+  const rows: [given: Json, sent: Json][] = [
+    [cited, { type: 'text', text: 'a' }],
+    [place, { type: 'text', text: 'b', citations: [{ type: 'char_location' }] }],
+    [
+      { type: 'text', text: 'c', citations: null },
+      { type: 'text', text: 'c', citations: null },
+    ],
+    [
+      { type: 'text', text: 'd', citations: [] },
+      { type: 'text', text: 'd', citations: [] },
+    ],
+  ]
+  for (const [given, sent] of rows) {
+    const expected = contents(sent)
+    expected.messages[1] = contents(given).messages[1]!
+    t.match(native(bodyOf(contents(given))).body, expected)
+    t.strictSame(native(bodyOf(contents(given))).body.system, expected.system)
+    t.strictSame(native(bodyOf(contents(given))).body.messages, expected.messages)
+    t.strictSame(native(bodyOf(contents(given)), own).body.messages, contents(given).messages)
+  }
 })
 
 t.test('thinking survives three turns byte for byte, for the provider that signed it alone', async t => {

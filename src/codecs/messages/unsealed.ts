@@ -1,6 +1,7 @@
 /** A Messages body for providers of its wire: only values sealed by this gateway for the organization are sent. */
 import type { Json } from '../../core/json.ts'
-import type { SealCheck } from '../../core/seals.ts'
+import { loose, withOpaque } from '../../core/opaque.ts'
+import { looksSealed, type SealCheck } from '../../core/seals.ts'
 import { UNSEALED } from '../unsealed.ts'
 
 /** Content of the assistant itself; every other block comes from the provider. */
@@ -16,9 +17,18 @@ export function unsealedBody(body: Readonly<Json>, seals: SealCheck): Readonly<J
   return { ...body, messages }
 }
 
+/** Citations without a seal that holds are marked: on the operator's credentials they are left out. */
+function unsealedText(block: Json, seals: SealCheck): Json {
+  if (!Array.isArray(block.citations)) return block
+  const open = (value: unknown) =>
+    typeof value === 'string' ? (seals.value(value) ?? (looksSealed(value) ? UNSEALED : loose(value))) : value
+  return { ...block, citations: block.citations.map(citation => withOpaque(citation, open)) }
+}
+
 function unsealedBlock(block: Json, seals: SealCheck): Json | [] {
   const { type, signature, data } = block
   if (type === 'thinking') return { ...block, signature: seals.value(String(signature)) ?? UNSEALED }
   if (type === 'redacted_thinking') return { ...block, data: seals.value(String(data)) ?? UNSEALED }
+  if (type === 'text') return unsealedText(block, seals)
   return SPOKEN.has(type) ? block : (seals.block(block) ?? [])
 }
