@@ -1,6 +1,6 @@
 /** How long the audio of a file lasts. */
 import { ByteReader } from './byte-reader.ts'
-import { frameSeconds, holdsFrames } from './frame-seconds.ts'
+import { frameSeconds, holdsFrames, PROOF_BYTES } from './frame-seconds.ts'
 import { opusSeconds } from './opus-seconds.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
 
@@ -102,10 +102,10 @@ function wavSeconds(head: Buffer, size: number, reader: () => ByteReader, budget
   return undefined
 }
 
-/** Of the data of WAV, where a frame may begin; what is read of them, with the largest frame of MPEG; and what that costs. */
+/** Of the data of WAV, where frames may begin; what is read of them; and what it costs at most to look for them there. */
 const FRAMES_WITHIN = 1024
-const FRAMES_READ = FRAMES_WITHIN + 2048
-const FRAMES_STEPS = FRAMES_READ / 64
+const FRAMES_READ = FRAMES_WITHIN + PROOF_BYTES
+const FRAMES_STEPS = 96
 
 /** Tags of samples that are not compressed: whole numbers, floats, A-law and mu-law. */
 const PLAIN_FORMATS = new Set([1, 3, 6, 7])

@@ -16,6 +16,8 @@ interface Frame {
   readonly rate: number
   /** The fewest bytes of a second. */
   readonly slowest: number
+  /** Frames of its kind that are one by no accident. */
+  readonly proof: number
 }
 
 /**
@@ -64,13 +66,35 @@ export function frameSeconds(reader: ByteReader, size: number, budget: { steps: 
   return first && samples / first.rate + Math.max(0, uncovered) / first.slowest
 }
 
-/** Whether a frame that begins in the first `within` bytes has another of its mark right behind it. */
+/** Frames end to end that prove audio to be of their kind: quiet samples of 24 bits are full of heads of MPEG. */
+const PROOF_MPEG = 6
+const PROOF_AAC = 2
+/** Of layer II: 1,152 samples at 8,000 a second, of 160 kbit/s, with padding. */
+const LARGEST_MPEG = 2881
+/** Bytes from the begin of the first of them that suffice. */
+export const PROOF_BYTES = PROOF_MPEG * LARGEST_MPEG
+
+/**
+ * Whether frames of one mark follow one another from the first `within` bytes on: as many as prove it, or at least two to
+ * the end of `bytes`.
+ */
 export function holdsFrames(bytes: Buffer, within: number): boolean {
   for (let at = bytes.indexOf(SYNC_BYTE); at >= 0 && at < within; at = bytes.indexOf(SYNC_BYTE, at + 1)) {
-    const frame = frameAt(bytes, at)
-    if (frame && frameAt(bytes, at + frame.bytes)?.mark === frame.mark) return true
+    if (isProven(bytes, at)) return true
   }
   return false
+}
+
+function isProven(bytes: Buffer, begin: number): boolean {
+  const first = frameAt(bytes, begin)
+  let frames = 0
+  let at = begin
+  for (let frame = first; frame && frame.mark === first?.mark; frame = frameAt(bytes, at)) {
+    frames++
+    at += frame.bytes
+    if (frames === frame.proof) return true
+  }
+  return frames > 1 && at + HEAD > bytes.length
 }
 
 const frameAt = (bytes: Buffer, at: number): Frame | undefined =>
@@ -115,7 +139,7 @@ function mpegFrame(head: number): Frame | undefined {
   // Layer I counts in slots of four bytes.
   const slot = layer === LAYER_1 ? 4 : 1
   const bytes = (Math.floor(((samples / 8 / slot) * kilobits * 1000) / rate) + padding) * slot
-  return { mark: (head & MPEG_MARK) >>> 0, bytes, samples, rate, slowest: SLOWEST_MPEG }
+  return { mark: (head & MPEG_MARK) >>> 0, bytes, samples, rate, slowest: SLOWEST_MPEG, proof: PROOF_MPEG }
 }
 
 const ADTS = 0xfff0_0000
@@ -133,5 +157,12 @@ function adtsFrame(head: number, rest: number): Frame | undefined {
   const bytes = ((head & 3) << 11) | (rest >>> 13)
   if (rate === undefined || bytes < HEAD) return undefined
   const blocks = (rest & 3) + 1
-  return { mark: (head & ADTS_MARK) >>> 0, bytes, samples: blocks * AAC_SAMPLES, rate, slowest: SLOWEST_AAC }
+  return {
+    mark: (head & ADTS_MARK) >>> 0,
+    bytes,
+    samples: blocks * AAC_SAMPLES,
+    rate,
+    slowest: SLOWEST_AAC,
+    proof: PROOF_AAC,
+  }
 }

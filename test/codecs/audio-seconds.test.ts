@@ -17,9 +17,11 @@ const mpeg = (head: number, bytes: number) => {
   frame.writeUInt32BE(head, 0)
   return frame
 }
-/** Of 26 ms, and the slowest there is, of 72 ms. */
+/** Of 26 ms, the slowest there is, of 72 ms, and the largest, of 144 ms. */
 const usual = mpeg(0xfffb_9000, 417)
 const slow = mpeg(0xffe3_18c0, 72)
+const largest = mpeg(0xffe5_ea00, 2881)
+const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one)
 /** AAC in ADTS of `blocks` and 44,100 samples a second. */
 const adts = (bytes: number, blocks = 1, said = bytes) => {
   const frame = Buffer.alloc(bytes)
@@ -57,7 +59,7 @@ const opus = (serial: number) => [page(serial, [Buffer.from('OpusHead12345')]), 
 const silence = (head: number, length = 3) => Buffer.concat([Buffer.from([head]), Buffer.alloc(length - 1)])
 
 t.test('frames and packets are counted, whatever stands around them', async t => {
-  const of = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one)
+  const of = times
   const rows: [says: string, pieces: Buffer[], seconds: number | undefined][] = [
     ['MP3 of 128 kbit/s', of(100, usual), (100 * 1152) / 44_100],
     ['MP3 with padded frames', of(10, mpeg(0xfffb_9200, 418)), (10 * 1152) / 44_100],
@@ -282,6 +284,45 @@ t.test('the first bytes of a file give its type, and a head the length of some',
   }
 })
 
+t.test('quiet samples are no frames, but for one file in a hundred at most', t => {
+  const seconds = 2048 / 48_000
+  for (const [bytes, decibels] of [
+    [3, -96],
+    [3, -90],
+    [3, -84],
+    [3, -70],
+    [2, -80],
+    [2, -60],
+  ] as const) {
+    const loudest = 2 ** (8 * bytes - 1) * 10 ** (decibels / 20)
+    const random = numbers()
+    const head = wavHead(48_000)
+    head.writeUInt16LE(8 * bytes, 34)
+    let unknown = 0
+    for (let files = 0; files < 200; files++) {
+      const samples = Buffer.alloc(2048 * bytes)
+      for (let at = 0; at < samples.length; at += bytes) {
+        const noise = random() + random() + random() + random() - 2
+        samples.writeIntLE(Math.round(noise * 1.7 * loudest), at, bytes)
+      }
+      const length = lengthOf(head, samples)
+      if (length) t.equal(near(length.seconds), near(seconds))
+      else unknown++
+    }
+    t.ok(unknown <= 2, `${unknown} of ${8 * bytes} bits at ${decibels} dB of full scale`)
+  }
+  t.end()
+})
+
+/** From 0 to 1, the same ones each time (Numerical Recipes, section 7.1). */
+function numbers(): () => number {
+  let last = 1
+  return () => {
+    last = (Math.imul(last, 1_664_525) + 1_013_904_223) >>> 0
+    return last / 2 ** 32
+  }
+}
+
 t.test('a head that lies makes no audio shorter than its file allows', t => {
   const MB = 1e6
   /** 16,000 samples a second of two bytes each, in a file of 32,044 bytes for each second. */
@@ -347,9 +388,17 @@ t.test('a head that lies makes no audio shorter than its file allows', t => {
     ['extensible WAV of more bits than it has', extensible(1, 16, 64), (size - 68) / 32_000],
     ['extensible WAV of odd bits', extensible(1, 1536, 8), undefined],
     ['extensible WAV of mu-law', extensible(7, 1536, 64), (size - 68) / 16_000],
-    ['WAV that holds MP3', Buffer.concat([honest, slow, slow]), undefined],
-    ['WAV that holds MP3 somewhat later', Buffer.concat([honest, Buffer.alloc(1023), usual, usual]), undefined],
-    ['WAV that holds AAC', Buffer.concat([honest, adts(371), adts(371)]), undefined],
+    ['WAV that holds MP3', Buffer.concat([honest, ...times(6, slow), Buffer.alloc(100)]), undefined],
+    ['WAV that holds MP3 to its end', Buffer.concat([honest, slow, slow]), undefined],
+    ['WAV that holds MP3 somewhat later', Buffer.concat([honest, Buffer.alloc(1023), ...times(6, usual)]), undefined],
+    ['WAV that holds the largest frames', Buffer.concat([honest, Buffer.alloc(1023), ...times(6, largest)]), undefined],
+    [
+      'WAV that holds five frames and other bytes',
+      Buffer.concat([honest, ...times(5, slow), Buffer.alloc(100)]),
+      whole,
+    ],
+    ['WAV that holds AAC', Buffer.concat([honest, adts(371), adts(371), Buffer.alloc(100)]), undefined],
+    ['WAV that holds large AAC', Buffer.concat([honest, Buffer.alloc(1023), adts(8191), adts(8191)]), undefined],
     ['WAV that holds what looks like a frame', Buffer.concat([honest, usual]), whole],
     ['extensible WAV that is compressed', extensible(0x55), undefined],
     ['extensible WAV that is cut', extensible(1).subarray(0, 40), undefined],

@@ -148,6 +148,7 @@ const PLAIN = new Set(['wav', 'aiff', 'pcm'])
 class Base64File implements AudioFile {
   readonly size: number
   readonly #base64: string
+  #head: Buffer | undefined
   #whole: Buffer | undefined
 
   constructor(base64: string, size: number) {
@@ -160,14 +161,14 @@ class Base64File implements AudioFile {
   }
 
   *#read(): Generator<Buffer> {
-    const head = headOf(this.#base64, AUDIO_READ)
-    yield head
+    this.#head ??= headOf(this.#base64, AUDIO_READ)
+    yield this.#head
     this.#whole ??= Buffer.from(this.#base64, 'base64')
-    yield this.#whole.subarray(head.length)
+    yield this.#whole.subarray(this.#head.length)
   }
 }
-/** Enough for files whose head says their length. */
-const AUDIO_READ = 6144
+/** Enough for files whose head says their length, and for frames that begin behind the head of WAV. */
+const AUDIO_READ = 24 * 1024
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
 
