@@ -7,6 +7,8 @@ export interface PdfBudget {
   /** Of streams of objects, as they stand in the file: a stream that gives nothing takes longest. */
   packed: number
   inflated: number
+  /** Of these, what may be more than streams that are packed as usual become. */
+  unusual: number
   /** Numbers that may be those of trees, the dictionaries around them, and streams of objects. */
   counts: number
   dictionaries: number
@@ -18,11 +20,14 @@ export const PDF_BUDGET: Readonly<PdfBudget> = {
   read: 4 * 1024 * 1024,
   packed: 256 * 1024,
   inflated: 4 * 1024 * 1024,
+  unusual: 64 * 1024,
   counts: 4096,
   dictionaries: 512,
   streams: 256,
 }
 
+/** Bytes that a packed one becomes at most, in streams as writers make them. */
+const USUAL_RATIO = 32
 /** A header may stand behind other bytes. */
 export const PDF_HEAD = 1024
 /** Characters of a stream's dictionary before its type, and behind it. */
@@ -142,15 +147,20 @@ function isDeflated(text: string, at: number, begin: number): boolean | undefine
 
 /** The objects of a stream; undefined where it is none, or beyond the budget. */
 function inflated(packed: Buffer, budget: PdfBudget): string | undefined {
-  if (packed.length > budget.packed || budget.inflated === 0) return undefined
+  const usual = USUAL_RATIO * packed.length
+  const most = Math.min(budget.inflated, usual + budget.unusual)
+  if (packed.length > budget.packed || most === 0) return undefined
   budget.packed -= packed.length
+  // What is none may become all of it before that is found.
+  let became = most
   try {
-    const objects = inflateSync(packed, { maxOutputLength: budget.inflated })
-    budget.inflated -= objects.length
+    const objects = inflateSync(packed, { maxOutputLength: most })
+    became = objects.length
     return objects.toString('latin1')
   } catch {
-    // What it holds may have taken all of it.
-    budget.inflated = 0
     return undefined
+  } finally {
+    budget.inflated -= became
+    budget.unusual -= Math.max(0, became - usual)
   }
 }

@@ -124,6 +124,26 @@ t.test('a stream of objects is read once, and to its end', async t => {
   for (const [says, bytes, found] of rows) t.equal(pdfPages(bytes, { ...PDF_BUDGET }), found, says)
 })
 
+t.test('what streams of objects become is bounded by what they are', async t => {
+  const KIB = 1024
+  const misses = (bytes: number) => packed(pages(7) + '/Coun'.repeat(bytes / 5))
+  const stages: [says: string, bytes: Buffer, pages: number | undefined, most: number][] = [
+    ['a small one', pdf(...misses(60 * KIB)), 7, 61 * KIB],
+    ['another one of the same request', pdf(...misses(60 * KIB)), undefined, 20 * KIB],
+    ['one that is packed as writers do', pdf(...packed(noise(2 * KIB).repeat(20) + pages(9))), 9, 42 * KIB],
+    ['a large one', pdf(...misses(4096 * KIB - 50)), undefined, 256 * KIB],
+    ['several in a file', pdf(...Array.from({ length: 60 }, () => misses(60 * KIB)).flat()), undefined, 20 * KIB],
+    ['one that is none', pdf('/FlateDecode/ObjStm stream\n', noise(100), '\nendstream'), undefined, 4 * KIB],
+    ['one behind all of them', pdf(...packed(noise(2 * KIB) + pages(8))), 8, 4 * KIB],
+  ]
+  const budget = { ...PDF_BUDGET }
+  for (const [says, bytes, found, most] of stages) {
+    const { inflated } = budget
+    t.equal(pdfPages(bytes, budget), found, says)
+    t.ok(inflated - budget.inflated <= most, `${says}: ${inflated - budget.inflated} bytes`)
+  }
+})
+
 t.test('an image is one, however its type is written', async t => {
   for (const type of ['image/png', 'Image/PNG', ' image/png']) {
     const { file_data } = file(Buffer.alloc(100), type).file
