@@ -1,6 +1,7 @@
 /** How long the audio of a file lasts. */
+import { PROOF_BYTES } from './audio-frame.ts'
 import { ByteReader } from './byte-reader.ts'
-import { frameSeconds, holdsFrames, PROOF_BYTES } from './frame-seconds.ts'
+import { frameSeconds, holdsFrames } from './frame-seconds.ts'
 import { opusSeconds } from './opus-seconds.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
 
