@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { BareFrames } from './bare-frames.ts'
-import type { Intake } from './intake.ts'
+import type { ReadRate } from './read-rate.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
@@ -34,7 +34,7 @@ interface ChannelEvents {
 export class Channel {
   readonly socket: MessageSocket
   readonly #events: ChannelEvents
-  readonly #intake: Intake
+  readonly #readRate: ReadRate
   /** More has come than may; undefined while it is read. */
   #rest: NodeJS.Timeout | undefined
   /** Not read, since others must catch up. */
@@ -56,11 +56,11 @@ export class Channel {
   /** A ping has not been answered. */
   awaitsPong = false
 
-  /** `intake`: what bounds how fast it is read, with others. */
-  constructor(socket: MessageSocket, events: ChannelEvents, intake: Intake) {
+  /** `readRate`: what bounds how fast it is read, with others. */
+  constructor(socket: MessageSocket, events: ChannelEvents, readRate: ReadRate) {
     this.socket = socket
     this.#events = events
-    this.#intake = intake
+    this.#readRate = readRate
   }
 
   /** Begins to read; what it becomes is sent to `other`. `earlier`: messages that have come already. */
@@ -181,8 +181,8 @@ export class Channel {
   }
 
   #read(bytes: number): void {
-    if (this.#ended || this.#rest) return void this.#intake.took(bytes, performance.now())
-    const restMs = this.#intake.took(bytes, performance.now())
+    if (this.#ended || this.#rest) return void this.#readRate.took(bytes, performance.now())
+    const restMs = this.#readRate.took(bytes, performance.now())
     if (restMs < 1) return
     this.socket.pause()
     this.#rest = setTimeout(() => {

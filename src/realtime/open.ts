@@ -11,8 +11,8 @@ import type { ProviderSocket, Services } from '../core/ports.ts'
 import { readProviderError, upstreamError } from '../core/upstream-error.ts'
 import type { RealtimeRequest } from '../operations/realtime/request.ts'
 import { EventError, type RealtimeEvent, readEvent } from './events.ts'
-import { enterIntakes } from './intake.ts'
 import { OpenSessions } from './open-sessions.ts'
+import { enterReadRates } from './read-rate.ts'
 import { Session } from './session.ts'
 import { firstUpdate, type SettingsContext } from './settings.ts'
 
@@ -64,16 +64,16 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     const first = firstUpdate(created.session as Json, fixed, context)
     // From here on nothing is refused.
     const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
-    const intakes = enterIntakes(ex.tenant, limits.rate)
+    const readRates = enterReadRates(ex.tenant, limits.rate)
     const running = new Session({
       ...{ client, provider, created, earlier, context, first, limits, charges: ex.charges! },
       tenant: ex.tenant,
-      intakes,
+      readRates,
       lease: services.memory.lease(ex.tenant),
       now: services.now,
       log: services.log,
     })
-    void running.ended.then(intakes.leave)
+    void running.ended.then(readRates.leave)
     return running
   } catch (thrown) {
     provider.socket.destroy()

@@ -9,8 +9,8 @@ import { Channel } from './channel.ts'
 import { ClientEvents } from './client-events.ts'
 import { Conversation } from './conversation.ts'
 import { errorEvent, newEventId, type RealtimeEvent, readInTurns } from './events.ts'
-import type { Intakes } from './intake.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
+import type { ReadRates } from './read-rate.ts'
 import { Responses } from './responses.ts'
 import type { firstUpdate, SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
@@ -44,7 +44,7 @@ interface SessionOptions {
   /** In whose turns large events are read. */
   readonly tenant: string
   /** How fast both sides are read, with those of the organization's other sessions. */
-  readonly intakes: Intakes
+  readonly readRates: ReadRates
   readonly lease: MemoryLease
   readonly now: () => number
   readonly log: { warn(fields: object, message: string): void }
@@ -108,7 +108,7 @@ export class Session {
         flooded: () =>
           this.#end(POLICY, 'too_many_frames', 'The client sends too many pings, pongs or empty messages.'),
       },
-      options.intakes.client,
+      options.readRates.client,
     )
     this.#provider = new Channel(
       provider.socket,
@@ -119,7 +119,7 @@ export class Session {
         stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
         flooded: () => this.#upstreamFailed('it sends too many pings, pongs or empty messages'),
       },
-      options.intakes.provider,
+      options.readRates.provider,
     )
     const eventId = newEventId()
     this.#events.updates.push({ eventId, isOwn: true, change: {}, before: settings })

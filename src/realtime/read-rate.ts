@@ -1,7 +1,7 @@
 /** How fast the sessions of one organization are read, all together: a message costs the event loop as much as it is long. */
 
 /** What has come, at moments in milliseconds that ascend. */
-export class Intake {
+export class ReadRate {
   readonly #rate: number
   #left: number
   #at = 0
@@ -21,21 +21,21 @@ export class Intake {
 }
 
 /** Of both sides of an organization's sessions. */
-export interface Intakes {
-  readonly client: Intake
-  readonly provider: Intake
+export interface ReadRates {
+  readonly client: ReadRate
+  readonly provider: ReadRate
 }
 
 /** Of the organizations that have sessions in this process. */
-const ofTenants = new Map<string, Intakes & { sessions: number }>()
+const ofTenants = new Map<string, ReadRates & { sessions: number }>()
 
 /** Those of an organization; `leave` says that the session has ended. */
-export function enterIntakes(tenant: string, rate: number): Intakes & { readonly leave: () => void } {
-  const intakes = ofTenants.get(tenant) ?? { client: new Intake(rate), provider: new Intake(rate), sessions: 0 }
-  intakes.sessions++
-  ofTenants.set(tenant, intakes)
+export function enterReadRates(tenant: string, rate: number): ReadRates & { readonly leave: () => void } {
+  const readRates = ofTenants.get(tenant) ?? { client: new ReadRate(rate), provider: new ReadRate(rate), sessions: 0 }
+  readRates.sessions++
+  ofTenants.set(tenant, readRates)
   const leave = () => {
-    if (--intakes.sessions === 0) ofTenants.delete(tenant)
+    if (--readRates.sessions === 0) ofTenants.delete(tenant)
   }
-  return { client: intakes.client, provider: intakes.provider, leave }
+  return { client: readRates.client, provider: readRates.provider, leave }
 }
