@@ -47,11 +47,22 @@ export function assertAudioUrl(url: string, param: string, taken = PUBLIC_HTTPS)
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
 }
 
-/** The same for a file, which may also be data of any type. */
+/** The same for a file, which may also be a data URL of any type, or base64. */
 export function assertFile(data: string, param: string): void {
-  if (isAddress(data)) assertAudioUrl(data, param, `${PUBLIC_HTTPS} or data`)
-  else assertDataHead(data, param)
+  if (isAddress(data)) assertAudioUrl(data, param, FILE_SOURCES)
+  else if (/^data:/i.test(data)) assertDataHead(data, param)
+  else if (!isBase64(data)) throw errors.urlNotAllowed(param, FILE_SOURCES)
 }
+const FILE_SOURCES = `${PUBLIC_HTTPS}, a data URL or base64`
+
+/**
+ * Whether a text begins like base64, in either alphabet and in lines or not. What is none may be an address or a path
+ * to some reader: parsers of addresses skip spaces and line breaks.
+ */
+export const isBase64 = (text: string): boolean => BASE64_HEAD.test(text.slice(0, BASE64_LOOK))
+const BASE64_HEAD = /^(?:(?:[a-z0-9+/_=-](?:\r?\n)?){64}|(?:[a-z0-9+/_=-](?:\r?\n)?)*$)/i
+/** Holds 64 characters even where a line break is behind each. */
+const BASE64_LOOK = 192
 
 /** Throws unless `url` is a data URL of audio in base64: nothing is fetched in its place. */
 export function assertAudioData(url: string, param: string): void {

@@ -1,5 +1,6 @@
 /** Bodies of images, speech and transcriptions: forms and JSON become one request, and what is wrong is named; files of messages. */
 import t from 'tap'
+import { aiSdk } from '../../src/codecs/ai-sdk.ts'
 import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import { generateContent } from '../../src/codecs/gemini-generate.ts'
 import { imageEdits, images } from '../../src/codecs/images.ts'
@@ -10,8 +11,15 @@ import { transcriptions, translations } from '../../src/codecs/transcriptions.ts
 import { Form, Upload } from '../../src/core/body.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
+import { aiSdkEndpoints } from '../../src/endpoints/ai-sdk.ts'
 import { exchange, thrown } from '../core/kit.ts'
 
+/** A call of the AI SDK's protocol. */
+const calling = () =>
+  exchange({
+    endpoint: aiSdkEndpoints.find(({ path }) => path === '/v4/ai/language-model')!,
+    headers: { 'ai-language-model-id': 'acme/m' },
+  })
 const ex = { principal: { orgId: 'org-1' } } as Exchange
 type Parts = readonly (readonly [name: string, value: string | Upload])[]
 
@@ -323,4 +331,93 @@ t.test('a part of a message says once where its file is, so that what is checked
     t.doesNotThrow(() => responses({ type: 'input_file', file_data: data, file_url: none, file_id: none }))
     t.doesNotThrow(() => messages({ type: 'document', source: { ...source, url: none } }))
   }
+})
+
+t.test('a file is a data URL, a public address or base64, and no address of another kind', t => {
+  const user = (part: object) => ({ role: 'user', content: [part] })
+  const places: [says: string, decoding: (text: string) => unknown][] = [
+    [
+      'a file of chat',
+      file_data =>
+        openAiChat.decode({ model: 'm', messages: [user({ type: 'file', file: { file_data } })] }, exchange({})),
+    ],
+    [
+      'audio of chat',
+      data => {
+        const part = { type: 'input_audio', input_audio: { data, format: 'mp3' } }
+        return openAiChat.decode({ model: 'm', messages: [user(part)] }, exchange({}))
+      },
+    ],
+    [
+      'a file of Responses',
+      file_data =>
+        openAiResponses.decode({ model: 'm', input: [user({ type: 'input_file', file_data })] }, exchange({})),
+    ],
+    [
+      'audio of Responses',
+      data => {
+        const part = { type: 'input_audio', input_audio: { data, format: 'mp3' } }
+        return openAiResponses.decode({ model: 'm', input: [user(part)] }, exchange({}))
+      },
+    ],
+    [
+      'a file of the AI SDK',
+      data => aiSdk.decode({ prompt: [user({ type: 'file', mediaType: 'application/pdf', data })] }, calling()),
+    ],
+    [
+      'audio of the AI SDK',
+      data => aiSdk.decode({ prompt: [user({ type: 'file', mediaType: 'audio/mpeg', data })] }, calling()),
+    ],
+  ]
+  const addressAlone: [says: string, decoding: (text: string) => unknown][] = [
+    [
+      'an address of Responses',
+      file_url => openAiResponses.decode({ model: 'm', input: [user({ type: 'input_file', file_url })] }, exchange({})),
+    ],
+    [
+      'an image of chat',
+      url =>
+        openAiChat.decode({ model: 'm', messages: [user({ type: 'image_url', image_url: { url } })] }, exchange({})),
+    ],
+    [
+      'an image of Responses',
+      image_url =>
+        openAiResponses.decode({ model: 'm', input: [user({ type: 'input_image', image_url })] }, exchange({})),
+    ],
+    [
+      'a document of Messages',
+      url => {
+        const document = user({ type: 'document', source: { type: 'url', url } })
+        return anthropicMessages.decode({ model: 'm', max_tokens: 9, messages: [document] }, exchange({}))
+      },
+    ],
+  ]
+  const others = [
+    ...['gs://bucket/x', 's3://bucket/x', 'file:///etc/passwd', 'ftp://a.example/b', '//10.0.0.1/x', 'blob:x'],
+    ...[' http://169.254.169.254/', '\nhttp://169.254.169.254/', 'h\n\n\nttp://10.0.0.1/', 'ht\ntp://10.0.0.1/'],
+    ...[
+      `${'\n'.repeat(300)}http://10.0.0.1/`,
+      `h${'\n'.repeat(300)}ttp://10.0.0.1/`,
+      '../a b',
+      '\0AAAA',
+      'http://10.0.0.1',
+    ],
+  ]
+  for (const [says, decoding] of [...places, ...addressAlone]) {
+    for (const other of others) {
+      const refused = thrown(() => decoding(other)) as GatewayError
+      t.match(refused, { status: 400, code: 'url_not_allowed' }, `${says}: ${JSON.stringify(other.slice(0, 40))}`)
+      t.match(refused?.message, /use a public http/)
+    }
+    t.doesNotThrow(() => decoding('https://a.example/b'), says)
+  }
+  for (const [says, decoding] of places) {
+    const long = Buffer.alloc(300, 0xff).toString('base64')
+    const lines = (by: string) => long.replace(/.{64}/g, line => line + by)
+    const held = ['SUQz', 'JVBERi0xLjQK', '//uQZAAA', '/9j/4AAQ', '-_-_', 'YQ==', long, lines('\n'), lines('\r\n')]
+    for (const data of [...held, 'SUQz\n', 'data:application/pdf;base64,JVBERi0xLjQK']) {
+      t.doesNotThrow(() => decoding(data), `${says}: ${JSON.stringify(data.slice(0, 40))}`)
+    }
+  }
+  t.end()
 })

@@ -65,7 +65,11 @@ t.test('the error of an address names its field, and the addresses that the fiel
     [videos, withVideo(inside), 'reference_videos[0]: … a public https address'],
     [transcriptions, { model: 'm', url: data }, 'url: … a public https address'],
     [openAiChat, withImage(inside), 'messages[0].content[0].image_url.url: … a public http(s) address or a data URL'],
-    [openAiChat, withAudio(inside), 'messages[0].content[0].input_audio.data: … a public https address or data'],
+    [
+      openAiChat,
+      withAudio(inside),
+      'messages[0].content[0].input_audio.data: … a public https address, a data URL or base64',
+    ],
   ]
   for (const [codec, body, message] of rows) {
     const expected = { code: 'url_not_allowed', message: `${message.replace('…', 'this URL is not allowed: use')}.` }

@@ -5,6 +5,7 @@ import { isObject, type Json, textIn } from '../../core/json.ts'
 import { parseDataUrl } from '../../core/wire.ts'
 import { audioType } from '../../lib/audio-type.ts'
 import { audioFormatOf, textPart } from '../chat-parts.ts'
+import { isBase64 } from '../url.ts'
 import { cacheControlOf, optionsIn } from './options.ts'
 
 /** Where a file is: at an address, in base64, by a provider's id, or as text. */
@@ -93,7 +94,7 @@ function ofText(data: string, original?: string): Source {
   if (head) return { base64: data.slice(head[0].length), type: head[1]! }
   const inline = parseDataUrl(data)
   if (inline) return { base64: inline.base64, type: inline.mime }
-  if (!SCHEME.test(data)) return { base64: data }
+  if (isBase64(data)) return { base64: data }
   return { url: original !== undefined && !/^https?:/i.test(original) && SCHEME.test(original) ? original : data }
 }
 

@@ -4,6 +4,7 @@ import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import { assertOneSource } from '../one-source.ts'
+import { assertAudioUrl } from '../url.ts'
 
 const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
 
@@ -59,7 +60,9 @@ function imageOf(part: Json, at: string): ContentPart[] {
 function fileOf(part: Json, at: string): ContentPart[] {
   assertOneSource(part, at, FILE_SOURCES)
   const { file_data, file_url: url, file_id: id, filename } = part
-  const data = textIn(file_data) ?? textIn(url)
+  const address = textIn(url)
+  if (address !== undefined && address !== '') assertAudioUrl(address, `${at}.file_url`)
+  const data = textIn(file_data) ?? address
   if (data === undefined) {
     if (textIn(id) !== undefined) return []
     throw wrong(`${at}.file_data`, 'is required, or file_url')
