@@ -6,7 +6,8 @@ import { countIn, errorReader, type Plugin, type Target, type Translator, type W
 import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode, headerOf } from './anthropic/encode.ts'
 import { errorOf } from './anthropic/error.ts'
-import { native, refersElsewhere } from './anthropic/native.ts'
+import { native } from './anthropic/native.ts'
+import { withMedia } from './anthropic/native-media.ts'
 import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { answersByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
@@ -44,7 +45,7 @@ const messages: Translator<'chat'> = {
   native: {
     wire: 'anthropic.messages',
     headers: [BETA_HEADER],
-    refers: refersElsewhere,
+    withMedia,
     encode: (body, input, target, stream, given) => versioned(native(body, input, target, stream, given), target),
     decoder: (mode, target) => new MessagesDecoder(mode, target),
   },
@@ -58,7 +59,7 @@ const vertex: Translator<'chat'> = {
   wire: 'anthropic.vertex',
   cacheMarks: true,
   encode: encodeVertex,
-  native: { wire: 'anthropic.messages', refers: refersElsewhere, encode: nativeVertex },
+  native: { wire: 'anthropic.messages', withMedia, encode: nativeVertex },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, plainOf(target))),
   error,
 }

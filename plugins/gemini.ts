@@ -12,7 +12,8 @@ import { encode } from './gemini/encode.ts'
 import { errorOf } from './gemini/error.ts'
 import { imagen } from './gemini/imagen.ts'
 import { imagesOf } from './gemini/images.ts'
-import { native, refersElsewhere } from './gemini/native.ts'
+import { native } from './gemini/native.ts'
+import { withMedia } from './gemini/native-media.ts'
 import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
@@ -47,7 +48,7 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   encode: (request, target, stream) => encode(request, target, stream, surface),
   native: {
     wire: NATIVE_WIRE,
-    refers: refersElsewhere,
+    withMedia,
     decoder: (mode, target) => new GenerateDecoder(mode, target, true, true),
     encode: (body, input, target, stream) => native(body, input, target, stream, surface),
   },

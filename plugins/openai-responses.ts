@@ -4,7 +4,8 @@ import type { Plugin, Translator } from '../src/plugin.ts'
 import { ResponsesDecoder } from './openai-responses/decode.ts'
 import { encode } from './openai-responses/encode.ts'
 import { error } from './openai-responses/error.ts'
-import { NATIVE_WIRE, native, refersElsewhere } from './openai-responses/native.ts'
+import { NATIVE_WIRE, native } from './openai-responses/native.ts'
+import { withMedia } from './openai-responses/native-media.ts'
 
 const responses: Translator<'chat'> = {
   op: 'chat',
@@ -13,7 +14,7 @@ const responses: Translator<'chat'> = {
   encode,
   native: {
     wire: NATIVE_WIRE,
-    refers: refersElsewhere,
+    withMedia,
     encode: native,
     decoder: (mode, target) => new ResponsesDecoder(mode, target, true),
   },

@@ -54,7 +54,18 @@ export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export { weigh } from './core/stringify-steps.ts'
 export { textKey, valueKey } from './core/text-key.ts'
-export type { CountForm, Decoder, FilePart, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
+export type {
+  CountForm,
+  Decoder,
+  FilePart,
+  Frame,
+  LoadedMedia,
+  MediaByAddress,
+  Plugin,
+  Target,
+  Translator,
+  WireRequest,
+} from './core/translator.ts'
 export {
   errorReader,
   guessStatus,
@@ -68,6 +79,7 @@ export {
   append,
   endsInAnswer,
   functionCalls,
+  isBase64,
   newCallId,
   objectArguments,
   PendingToolCalls,

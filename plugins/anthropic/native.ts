@@ -3,7 +3,6 @@
  * (docs/contract.md#messages).
  */
 import { type ChatRequest, errors, type Json, type Target, toolsIn, type WireRequest } from '../../src/plugin.ts'
-import { refers } from '../shared/addresses.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
@@ -29,10 +28,6 @@ const NOT_OF_MESSAGES = [
   'reasoning',
   'user',
 ]
-
-/** Whether the provider would fetch an image or a document for the body, or call a server that it names. */
-export const refersElsewhere = (body: Readonly<Json>): boolean =>
-  refers(body, (field, { type }) => field === 'url' && type === 'url')
 
 /** `whole` has passed the endpoint's schema. The result shares unchanged parts with it. */
 export function native(

@@ -15,7 +15,6 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { refers } from '../shared/addresses.ts'
 import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { encode } from './encode.ts'
 import type { Part } from './parts.ts'
@@ -77,10 +76,6 @@ const TUNING = {
   presencePenalty: 'presence_penalty',
   frequencyPenalty: 'frequency_penalty',
 } as const
-
-/** Whether the body names a file that stands elsewhere. */
-export const refersElsewhere = (body: Readonly<Json>): boolean =>
-  refers(body, field => field === 'fileUri' || field === 'file_uri')
 
 /** `body` has passed the endpoint's schema and is in camelCase. The result shares unchanged parts with it. */
 export function native(

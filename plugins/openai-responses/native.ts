@@ -13,7 +13,6 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { refers } from '../shared/addresses.ts'
 import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
@@ -60,11 +59,6 @@ const FIELDS: ReadonlySet<string> = new Set([
 
 /** What only tunes an answer, or names a tier: it is left out where the canonical request no longer has it. */
 const TUNING = ['prompt_cache_key', 'service_tier', 'temperature', 'top_p'] as const
-
-const SOURCES: ReadonlySet<string> = new Set(['file_url', 'image_url'])
-
-/** Whether the provider would fetch a file or an image for the body. */
-export const refersElsewhere = (body: Readonly<Json>): boolean => refers(body, field => SOURCES.has(field))
 
 /** `body` has passed the endpoint's schema. Shares with it what does not change. */
 export function native(

@@ -1,32 +1,101 @@
-/** What a client's own body names for its provider to fetch. */
-import { isObject, type Json } from '../../src/plugin.ts'
+/** Data in the place of what a client's own body names for its provider to fetch. */
+import { errors, isBase64, isObject, type Json, type MediaByAddress } from '../../src/plugin.ts'
 
-/** Whether a field of `holder` may say where something is to be fetched. */
-export type NamesSource = (field: string, holder: Readonly<Json>) => boolean
+/** Where a wire's bodies hold media. */
+export interface MediaPlaces {
+  /** Fields of the body that are looked through. */
+  readonly roots: readonly string[]
+  /** Fields with what goes to tools and comes from them: no provider reads media there. */
+  readonly opaque: ReadonlySet<string>
+  /** `part` with a file in the place of its address; undefined where it names none of `media`. */
+  inlined(part: Readonly<Json>, media: MediaByAddress): Json | undefined
+  /** Whether a field of `holder` beside those of `ADDRESSES` is an address of this wire. */
+  isAddress?(field: string, holder: Readonly<Json>): boolean
+  /** Whether a provider of this wire holds the file itself. */
+  isHeld?(address: string): boolean
+}
 
-const DATA = /^data:/i
+/** Fields that hold an address on some wire, or an object with it: an engine may read those of several. */
+const ADDRESSES: ReadonlySet<string> = new Set(
+  ['image', 'file', 'video', 'audio'].flatMap(kind => [`${kind}_url`, `${kind}Url`, `${kind}_uri`, `${kind}Uri`]),
+)
+/** The same of fields that hold data or an address. */
+const DATA: ReadonlySet<string> = new Set(['file_data', 'input_audio'])
+const DATA_URL = /^data:/i
 
-/**
- * Whether the body has such a field, however deep, whose text is no data URL, or whose object has a `url` that is none.
- * Takes time by the number of its values.
- */
-export function refers(body: Readonly<Json>, names: NamesSource): boolean {
-  const left: unknown[] = [body]
-  for (let value = left.pop(); value !== undefined; value = left.pop()) {
-    if (Array.isArray(value)) for (const one of value) push(left, one)
-    else if (isObject(value)) {
-      for (const field in value) {
-        const inner = value[field]
-        if (names(field, value) && (isElsewhere(inner) || (isObject(inner) && isElsewhere(inner.url)))) return true
-        push(left, inner)
-      }
-    }
+/** The body with data alone. Throws a 400 that names an address for which there is no file. */
+export function withMedia(body: Readonly<Json>, media: MediaByAddress, places: MediaPlaces): Json {
+  const inlining = new Inlining(media, places)
+  const copy: Json = { ...body }
+  for (const root of places.roots) if (copy[root] !== undefined) copy[root] = inlining.value(copy[root], root)
+  return copy
+}
+
+/** Copies what changes. Takes time by the number of values. */
+class Inlining {
+  readonly #media: MediaByAddress
+  readonly #places: MediaPlaces
+  readonly #path: (string | number)[] = []
+
+  constructor(media: MediaByAddress, places: MediaPlaces) {
+    this.#media = media
+    this.#places = places
   }
-  return false
-}
 
-function push(left: unknown[], value: unknown): void {
-  if (typeof value === 'object' && value !== null) left.push(value)
-}
+  value(value: unknown, step: string | number): unknown {
+    if (typeof value !== 'object' || value === null) return value
+    this.#path.push(step)
+    const own = Array.isArray(value) ? this.#list(value) : this.#object(value as Json)
+    this.#path.pop()
+    return own
+  }
 
-const isElsewhere = (text: unknown): boolean => typeof text === 'string' && text !== '' && !DATA.test(text)
+  #list(list: readonly unknown[]): readonly unknown[] {
+    let copy: unknown[] | undefined
+    for (const [at, one] of list.entries()) {
+      const own = this.value(one, at)
+      if (own === one) continue
+      copy ??= [...list]
+      copy[at] = own
+    }
+    return copy ?? list
+  }
+
+  #object(given: Readonly<Json>): Readonly<Json> {
+    const part = this.#places.inlined(given, this.#media) ?? given
+    let copy: Json | undefined
+    for (const field in part) {
+      const inner = part[field]
+      if (this.#refers(field, part, inner)) throw this.#unfetched(field)
+      if (this.#places.opaque.has(field)) continue
+      const own = this.value(inner, field)
+      if (own === inner) continue
+      copy ??= { ...part }
+      copy[field] = own
+    }
+    return copy ?? part
+  }
+
+  #refers(field: string, holder: Readonly<Json>, value: unknown): boolean {
+    const { isAddress } = this.#places
+    const holdsData = DATA.has(field)
+    if (!holdsData && !ADDRESSES.has(field) && !isAddress?.(field, holder)) return false
+    const texts = isObject(value) ? [value.url, value.data] : [value]
+    return texts.some(text => typeof text === 'string' && this.#isElsewhere(text, holdsData))
+  }
+
+  #isElsewhere(text: string, holdsData: boolean): boolean {
+    if (text === '' || DATA_URL.test(text) || this.#places.isHeld?.(text)) return false
+    return !holdsData || !isBase64(text)
+  }
+
+  #unfetched(field: string) {
+    const [root, ...rest] = [...this.#path, field]
+    const at = rest.reduce<string>(
+      (path, step) => (typeof step === 'number' ? `${path}[${step}]` : `${path}.${step}`),
+      `${root}`,
+    )
+    const why = 'the chosen provider gets files as data, and none is fetched from this field'
+    return errors.unsupported(`${at}: ${why}; send the data instead.`, at)
+  }
+}

@@ -1,7 +1,7 @@
 /** Addresses that clients may pass to a provider, which would fetch them on the gateway's behalf. */
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
-import { MAX_DATA_HEAD } from '../core/wire.ts'
+import { isBase64, MAX_DATA_HEAD } from '../core/wire.ts'
 import { isAddress, urlOf } from '../lib/url.ts'
 
 const MAX_URL = 8192
@@ -54,15 +54,6 @@ export function assertFile(data: string, param: string): void {
   else if (!isBase64(data)) throw errors.urlNotAllowed(param, FILE_SOURCES)
 }
 const FILE_SOURCES = `${PUBLIC_HTTPS}, a data URL or base64`
-
-/**
- * Whether a text begins like base64, in either alphabet and in lines or not. What is none may be an address or a path
- * to some reader: parsers of addresses skip spaces and line breaks.
- */
-export const isBase64 = (text: string): boolean => BASE64_HEAD.test(text.slice(0, BASE64_LOOK))
-const BASE64_HEAD = /^(?:(?:[a-z0-9+/_=-](?:\r?\n)?){64}|(?:[a-z0-9+/_=-](?:\r?\n)?)*$)/i
-/** Holds 64 characters even where a line break is behind each. */
-const BASE64_LOOK = 192
 
 /** Throws unless `url` is a data URL of audio in base64: nothing is fetched in its place. */
 export function assertAudioData(url: string, param: string): void {

@@ -106,14 +106,31 @@ export interface NativeRequest {
   readonly characters?: number
 }
 
+/** A file that was fetched for a request. */
+export interface LoadedMedia {
+  /** The media type that its first bytes prove, else the one that its server said. */
+  readonly type: string
+  readonly base64: string
+  /** The last part of its address, where that has one. */
+  readonly name?: string | undefined
+  /** The format of audio that its bytes prove. */
+  readonly audio?: string | undefined
+}
+
+/** The files of a request, by addresses as its parts have them. */
+export type MediaByAddress = ReadonlyMap<string, LoadedMedia>
+
 /** For wires that are also client wires: forwards a client's body unchanged. */
 interface NativeForm<O extends Op = Op> {
   /** The client wire whose bodies it takes. */
   readonly wire: string
   /** Headers of clients, in lower case, whose tokens it passes on: those of a list of its own, and of the manifest's. */
   readonly headers?: readonly string[]
-  /** Whether a body names what its provider would fetch. Without this, each may. */
-  refers?(body: Readonly<Record<string, unknown>>): boolean
+  /**
+   * For a provider that gets data alone: the body with files in the place of their addresses. Shares with it what does
+   * not change. Throws a 400 for an address that is not among `media`.
+   */
+  withMedia(body: Readonly<Record<string, unknown>>, media: MediaByAddress): Readonly<Record<string, unknown>>
   /** `input` is the canonical reading of the same body; `headers` are the client's. Mutates none of them. */
   encode(
     body: Readonly<Record<string, unknown>>,

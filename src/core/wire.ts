@@ -51,6 +51,15 @@ export function plainBase64(text: string): string {
   return Buffer.from(text, 'base64').toString('base64')
 }
 
+/**
+ * Whether a text begins like base64, in either alphabet and in lines or not. What is none may be an address or a path
+ * to some reader: parsers of addresses skip spaces and line breaks.
+ */
+export const isBase64 = (text: string): boolean => BASE64_HEAD.test(text.slice(0, BASE64_LOOK))
+const BASE64_HEAD = /^(?:(?:[a-z0-9+/_=-](?:\r?\n)?){64}|(?:[a-z0-9+/_=-](?:\r?\n)?)*$)/i
+/** Holds 64 characters even where a line break is behind each. */
+const BASE64_LOOK = 192
+
 /** Characters of data that is no base64: to read 30 million of them takes 100 ms. */
 const MAX_PLAIN_DATA = 4 * 1024 * 1024
 

@@ -107,7 +107,7 @@ const unused = (): never => {
 }
 const translator = (wire: string): Translator => ({ op: 'chat', wire, encode: unused, decoder: unused, error: unused })
 /** It passes on tokens of one header of its clients. */
-const native = { wire: 'anthropic.messages', headers: ['anthropic-beta'], encode: unused }
+const native = { wire: 'anthropic.messages', headers: ['anthropic-beta'], withMedia: unused, encode: unused }
 const codec: Codec = { wire: 'fake', decode: unused, encoder: unused, error: unused }
 /** Its wire says what it was made with. */
 const choosy: Codec = {

@@ -20,7 +20,7 @@ import { Files } from '../../src/filters/translate/files.ts'
 import { Images } from '../../src/filters/translate/images.ts'
 import { translate } from '../../src/filters/translate/index.ts'
 import { exchange } from '../core/kit.ts'
-import { target } from '../plugins/wire-kit.ts'
+import { deepFreeze, target } from '../plugins/wire-kit.ts'
 
 const MIB = 1024 * 1024
 const to: Target = { ...target(), translator: {} as Target['translator'] }
@@ -202,6 +202,25 @@ const bodies: readonly (readonly [says: string, endpoint: Endpoint, body: object
     },
   ],
   [
+    'files of Responses in fields of data',
+    responses,
+    {
+      model: 'm',
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'Look' },
+            { type: 'input_file', file_data: `${AT}a.pdf` },
+            { type: 'input_audio', input_audio: { data: `${AT}a.mp3`, format: 'wav' } },
+          ],
+        },
+        { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_file', file_data: `${AT}a.pdf` }] },
+      ],
+    },
+  ],
+  [
     'a result of a tool of Responses',
     responses,
     {
@@ -265,17 +284,22 @@ const bodies: readonly (readonly [says: string, endpoint: Endpoint, body: object
   ['an edit', images[1]!, { model: 'm', prompt: 'p', images: [{ image_url: `${AT}a.png` }] }],
 ]
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk', 'base64')
-const kinds: Record<string, Buffer> = { png: PNG, pdf: Buffer.from('%PDF-1.4\n'), mp3: Buffer.from('ID3aaaaaaaaaaaaa') }
+const kinds: Record<string, Buffer> = {
+  png: PNG,
+  pdf: Buffer.from('%PDF-1.4\n'),
+  mp3: Buffer.from('ID3aaaaaaaaaaaaa'),
+  txt: Buffer.from('Ünd'),
+}
 const media: MediaFetcher = {
   image: async () => `data:image/png;base64,${PNG.toString('base64')}`,
-  audio: async ({ url }) => ({ pieces: [kinds[url.slice(-3)]!], contentType: '' }),
+  audio: async ({ url }) => ({ pieces: [kinds[url.slice(-3)]!], contentType: url.endsWith('txt') ? 'text/plain' : '' }),
 }
 
 /** What is sent of a body by a wire; the code of the refusal where nothing is. */
 async function sentBy(wire: Translator, endpoint: Endpoint, body: object, inlineMedia: boolean): Promise<string> {
   const ex = Object.assign(exchange({ endpoint }), { params: { model: 'm' } })
-  ex.request = endpoint.codec!.decode(body, ex)
-  const supports = new Set(['vision', 'file_input', 'tools'])
+  ex.request = endpoint.codec!.decode(deepFreeze(body), ex)
+  const supports = new Set(['vision', 'file_input', 'audio_input', 'tools'])
   const to = target({ translator: wire, provider: { inlineMedia }, mapping: { supports } as object })
   ex.target = to
   const services = { memory: new MemoryBudget(64 * MIB, { memory: () => 0 }), media, now: () => 0 }
@@ -307,6 +331,7 @@ t.test('no wire sends an address to a provider that gets data alone, in whatever
   for (const one of [
     'openai.chat: an image of chat',
     'openai.responses: images and a file of Responses',
+    'openai.responses: files of Responses in fields of data',
     'openai.responses: a result of a tool of Responses',
     'anthropic.messages: blocks of Messages',
     'openai.moderations: parts to judge',
@@ -321,4 +346,144 @@ t.test('no wire sends an address to a provider that gets data alone, in whatever
     t.equal(sent.has(one), !isRefused, one)
   }
   t.ok(sent.has('gemini.vertex: parts of Gemini'))
+})
+
+const data64 = (kind: string) => kinds[kind]!.toString('base64')
+const wireOf = (name: string) => [...new Registry().wires.values()].find(({ wire }) => wire === name)!
+/** What only the client's own form carries, at its wire: with these parts in it. */
+const own = {
+  responses: (content: object[]) => ({
+    model: 'm',
+    truncation: 'auto',
+    metadata: { image_url: `${AT}a.png` },
+    tools: [{ type: 'function', name: 'f', parameters: { type: 'object', properties: { file_url: { const: AT } } } }],
+    input: [{ role: 'user', content: [{ type: 'input_text', text: 'Look' }, ...content] }],
+  }),
+  messages: (content: object[]) => ({
+    model: 'm',
+    max_tokens: 9,
+    stop_sequences: ['END'],
+    messages: [
+      { role: 'user', content: 'q' },
+      {
+        role: 'assistant',
+        content: [{ type: 'tool_use', id: 't', name: 'f', input: { at: { type: 'url', url: AT } } }],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 't', content },
+          { type: 'text', text: 'go' },
+        ],
+      },
+    ],
+    tools: [{ name: 'f', input_schema: { type: 'object', examples: [{ type: 'url', url: AT }] } }],
+  }),
+  gemini: (parts: object[]) => ({
+    contents: [
+      { role: 'user', parts: [{ text: 'Look' }, ...parts] },
+      { role: 'model', parts: [{ functionCall: { name: 'f', args: { fileUri: AT } } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'f', response: { fileUri: AT } } }] },
+    ],
+    safetySettings: [{ category: 'HARM_CATEGORY_HATE_SPEECH', threshold: 'BLOCK_NONE' }],
+    generationConfig: { mediaResolution: 'MEDIA_RESOLUTION_LOW' },
+  }),
+}
+
+t.test("a client's own body keeps all of its fields where a provider gets data alone", async t => {
+  const pdf = { type: 'base64', media_type: 'application/pdf', data: data64('pdf') }
+  const png = { type: 'base64', media_type: 'image/png', data: data64('png') }
+  const rows: [wire: string, endpoint: Endpoint, body: (parts: object[]) => object, named: object, held: object][] = [
+    [
+      'openai.responses',
+      responses,
+      own.responses,
+      { type: 'input_image', image_url: `${AT}a.png`, detail: 'original' },
+      { type: 'input_image', image_url: `data:image/png;base64,${data64('png')}`, detail: 'original' },
+    ],
+    [
+      'openai.responses',
+      responses,
+      own.responses,
+      { type: 'input_file', file_url: `${AT}a.pdf`, prompt_cache_breakpoint: { mode: 'explicit' } },
+      {
+        type: 'input_file',
+        filename: 'a.pdf',
+        file_data: `data:application/pdf;base64,${data64('pdf')}`,
+        prompt_cache_breakpoint: { mode: 'explicit' },
+      },
+    ],
+    [
+      'openai.responses',
+      responses,
+      own.responses,
+      { type: 'input_audio', input_audio: { data: `${AT}a.mp3`, format: 'wav' } },
+      { type: 'input_audio', input_audio: { data: data64('mp3'), format: 'mp3' } },
+    ],
+    [
+      'anthropic.messages',
+      messages,
+      own.messages,
+      { type: 'image', source: { type: 'url', url: `${AT}a.png` }, cache_control: { type: 'ephemeral' } },
+      { type: 'image', source: png, cache_control: { type: 'ephemeral' } },
+    ],
+    [
+      'anthropic.messages',
+      messages,
+      own.messages,
+      { type: 'document', title: 't', citations: { enabled: true }, source: { type: 'url', url: `${AT}a.pdf` } },
+      { type: 'document', title: 't', citations: { enabled: true }, source: pdf },
+    ],
+    [
+      'anthropic.messages',
+      messages,
+      own.messages,
+      { type: 'document', source: { type: 'url', url: `${AT}a.txt` } },
+      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Ünd' } },
+    ],
+    [
+      'gemini.vertex',
+      gemini[0]!,
+      own.gemini,
+      { fileData: { mimeType: 'text/plain', fileUri: `${AT}a.pdf` }, partMetadata: { a: 1 } },
+      { inlineData: { mimeType: 'application/pdf', data: data64('pdf') }, partMetadata: { a: 1 } },
+    ],
+    [
+      'gemini.generate',
+      gemini[0]!,
+      own.gemini,
+      { fileData: { fileUri: `${AT}a.png` } },
+      { inlineData: { mimeType: 'image/png', data: data64('png') } },
+    ],
+  ]
+  for (const [name, endpoint, body, named, held] of rows) {
+    const says = `${name}: ${JSON.stringify(named).slice(0, 60)}`
+    const wire = wireOf(name)
+    const expected = await sentBy(wire, endpoint, body([held]), true)
+    t.strictSame(JSON.parse(await sentBy(wire, endpoint, body([named]), true)), JSON.parse(expected), says)
+    t.equal(
+      expected,
+      await sentBy(wire, endpoint, body([held]), false),
+      `${says}: and without addresses nothing changes`,
+    )
+  }
+})
+
+t.test('an address where no media is read is refused to a provider of data alone', async t => {
+  const text = { type: 'text', text: 'a' }
+  const rows: [wire: string, endpoint: Endpoint, body: object][] = [
+    ['anthropic.messages', messages, own.messages([{ ...text, image_url: { url: AT } }])],
+    ['anthropic.messages', messages, { ...own.messages([]), system: [{ type: 'image_url', image_url: { url: AT } }] }],
+    ['anthropic.messages', messages, own.messages([{ type: 'x', source: { type: 'url', url: AT } }])],
+    ['anthropic.messages', messages, own.messages([{ ...text, input_audio: { data: AT, format: 'mp3' } }])],
+    ['anthropic.messages', messages, { ...own.messages([]), mcp_servers: [{ type: 'url', name: 'a', url: AT }] }],
+    ['openai.responses', responses, own.responses([{ type: 'input_text', text: 'a', file_url: AT }])],
+    ['openai.responses', responses, own.responses([{ type: 'input_text', text: 'a', file_data: 'gs://b/c' }])],
+    ['openai.responses', responses, own.responses([{ type: 'input_text', text: 'a', video_url: { url: AT } }])],
+    ['gemini.vertex', gemini[0]!, own.gemini([{ text: 'a', image_url: AT }])],
+  ]
+  for (const [name, endpoint, body] of rows) {
+    const code = await sentBy(wireOf(name), endpoint, body, true)
+    t.equal(code, 'model_not_supported', `${name} ${JSON.stringify(body).slice(0, 300)}`)
+  }
 })

@@ -211,6 +211,7 @@ t.test('what only one wire can carry is not sent by another', async t => {
     wire: 'w',
     native: {
       wire: 'w',
+      withMedia: body => body,
       encode: (_body, _input, _to, _stream, headers) => ({ path: '/native', body: { ...headers } }),
     },
   }

@@ -2,10 +2,9 @@
 
 import type { ContentPart } from '../../core/chat-request.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
-import { parseDataUrl } from '../../core/wire.ts'
+import { isBase64, parseDataUrl } from '../../core/wire.ts'
 import { audioType } from '../../lib/audio-type.ts'
 import { audioFormatOf, textPart } from '../chat-parts.ts'
-import { isBase64 } from '../url.ts'
 import { cacheControlOf, optionsIn } from './options.ts'
 
 /** Where a file is: at an address, in base64, by a provider's id, or as text. */

@@ -5,7 +5,7 @@ import { errors, GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
-import { nativeFormOf, type Target } from '../../core/translator.ts'
+import { type LoadedMedia, type MediaByAddress, nativeFormOf, type Target } from '../../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
 import { isAddress } from '../../lib/url.ts'
@@ -26,9 +26,15 @@ type AudioPart = Extract<ContentPart, { type: 'input_audio' }>
 export class Files {
   readonly #services: Pick<Services, 'media' | 'memory'>
   readonly #leases = new WeakMap<Exchange, MediaLease>()
+  readonly #loaded = new WeakMap<Exchange, MediaByAddress>()
 
   constructor(services: Pick<Services, 'media' | 'memory'>) {
     this.#services = services
+  }
+
+  /** What was fetched for the request. */
+  loaded(ex: Exchange): MediaByAddress {
+    return this.#loaded.get(ex) ?? NONE
   }
 
   /**
@@ -43,8 +49,8 @@ export class Files {
     }
     if (!('messages' in request) || !request.messages.some(isRemoteMessage)) return undefined
     // Of a body that goes as it came the provider fetches by itself.
-    if (ex.native && nativeFormOf(translator, ex.native)) return undefined
-    const inMessages = (files: LoadedFiles) => request.messages.map(message => inlined(message, files))
+    if (!provider.inlineMedia && nativeFormOf(translator, ex.native)) return undefined
+    const inMessages = (files: MediaByAddress) => request.messages.map(message => inlined(message, files))
     return this.#fetch(ex, addressesOf(request, addressOf), files => ({ ...request, messages: inMessages(files) }))
   }
 
@@ -56,13 +62,15 @@ export class Files {
   async #fetch(
     ex: Exchange,
     addresses: ReadonlyMap<string, Addressed>,
-    replaced: (files: LoadedFiles) => Ops[Op],
+    replaced: (files: MediaByAddress) => Ops[Op],
   ): Promise<void> {
     const { media, memory } = this.#services
     const lease = new MediaLease(ex, memory)
     this.#leases.set(ex, lease)
     try {
-      ex.request = replaced(await lease.during(ex, () => all(addresses, media, lease)))
+      const files = await lease.during(ex, () => all(addresses, media, lease))
+      this.#loaded.set(ex, files)
+      ex.request = replaced(files)
     } catch (thrown) {
       lease.release()
       // No other target changes what stands there, and nothing is fetched twice.
@@ -70,6 +78,8 @@ export class Files {
     }
   }
 }
+
+const NONE: MediaByAddress = new Map()
 
 /** One that fails ends the others. */
 async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetcher, lease: MediaLease) {
@@ -85,7 +95,7 @@ async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetche
       if (size > MAX_BYTES) throw errors.fileTooLarge(MAX_BYTES, param)
       lease.take(Math.ceil(bytes * count * EXPANSION))
     }
-    return [url, loaded(await media.audio({ url, param, tenant, signal, take }))] as const
+    return [url, loaded(await media.audio({ url, param, tenant, signal, take }), url)] as const
   }
   return new Map(await Promise.all([...addresses].map(one)))
 }
@@ -100,34 +110,29 @@ function addressOf(part: ContentPart): string | undefined {
 const isRemote = (part: ContentPart): boolean => addressOf(part) !== undefined
 const isRemoteMessage = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
 
-function inlined(message: Message, files: LoadedFiles): Message {
+function inlined(message: Message, files: MediaByAddress): Message {
   if (!isRemoteMessage(message)) return message
   const content = (message.content as ContentPart[]).map(part => {
     const url = addressOf(part)
     if (url === undefined) return part
     const file = files.get(url)!
-    return part.type === 'file' ? filePart(part, file, url) : audioPart(part as AudioPart, file)
+    return part.type === 'file' ? filePart(part, file) : audioPart(part as AudioPart, file)
   })
   return { ...message, content }
 }
 
-/** A fetched file, in base64 as all of its places share it. */
-interface LoadedFile {
-  readonly bytes: Buffer
-  readonly base64: string
-  readonly contentType: string
-}
-
-type LoadedFiles = ReadonlyMap<string, LoadedFile>
-
-function loaded({ pieces, contentType }: FetchedFile): LoadedFile {
+/** In base64, as all of its places share it. */
+function loaded({ pieces, contentType }: FetchedFile, url: string): LoadedMedia {
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  return { bytes, base64: bytes.toString('base64'), contentType }
+  const audio = audioType(bytes.subarray(0, AUDIO_HEAD))?.extension
+  return { type: typeOf(bytes, contentType), base64: bytes.toString('base64'), name: nameIn(url), audio }
 }
 
-function filePart(part: FilePart, { bytes, base64, contentType }: LoadedFile, url: string): FilePart {
-  const file_data = `data:${typeOf(bytes, contentType)};base64,${base64}`
-  const filename = part.file.filename ?? nameIn(url)
+const dataUrl = ({ type, base64 }: LoadedMedia): string => `data:${type};base64,${base64}`
+
+function filePart(part: FilePart, file: LoadedMedia): FilePart {
+  const file_data = dataUrl(file)
+  const filename = part.file.filename ?? file.name
   return { ...part, file: filename === undefined ? { file_data } : { filename, file_data } }
 }
 
@@ -145,13 +150,13 @@ function addressOfDocument({ document }: Ops['ocr']): Map<string, Addressed> | u
   return isAddress(url) ? new Map([[url, { param: `document.${document.type}`, count: 1 }]]) : undefined
 }
 
-function withDocument(request: Ops['ocr'], files: LoadedFiles): Ops['ocr'] {
+function withDocument(request: Ops['ocr'], files: MediaByAddress): Ops['ocr'] {
   const { document } = request
   const url = urlOf(document)
-  const { bytes, base64, contentType } = files.get(url)!
-  const data = `data:${typeOf(bytes, contentType)};base64,${base64}`
+  const file = files.get(url)!
+  const data = dataUrl(file)
   if (document.type === 'image_url') return { ...request, document: { type: 'image_url', image_url: data } }
-  const document_name = document.document_name ?? nameIn(url)
+  const document_name = document.document_name ?? file.name
   const held = { type: 'document_url' as const, document_url: data }
   return { ...request, document: document_name === undefined ? held : { ...held, document_name } }
 }
@@ -163,8 +168,8 @@ function typeOf(bytes: Buffer, contentType: string): string {
 }
 
 /** Of the format that its bytes prove, else of the one that it came with. */
-function audioPart(part: AudioPart, { bytes, base64 }: LoadedFile): AudioPart {
-  const proven = audioType(bytes.subarray(0, AUDIO_HEAD))?.extension as AudioPart['input_audio']['format'] | undefined
+function audioPart(part: AudioPart, { audio, base64 }: LoadedMedia): AudioPart {
+  const proven = audio as AudioPart['input_audio']['format'] | undefined
   return { ...part, input_audio: { data: base64, format: proven ?? part.input_audio.format } }
 }
 

@@ -6,6 +6,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { isObject } from '../../core/json.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
+import type { LoadedMedia, MediaByAddress } from '../../core/translator.ts'
 import { isAddress } from '../../lib/url.ts'
 import { type Addressed, addPlace, addressesOf } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'
@@ -53,16 +54,25 @@ export class Images {
     return fetched.images.then(images => withImages(request, images))
   }
 
+  /** What was fetched for the request. */
+  loaded(ex: Exchange): MediaByAddress {
+    return this.#fetched.get(ex)?.loaded ?? NO_MEDIA
+  }
+
   /** The request has ended. */
   release(ex: Exchange): void {
     this.#fetched.get(ex)?.release()
   }
 }
 
+const NO_MEDIA: MediaByAddress = new Map()
+
 /** The images of one request, on their way or here. */
 class Fetched {
   /** Data URLs by address. */
   readonly images: Promise<ReadonlyMap<string, string>>
+  /** The same, once they are here. */
+  loaded: MediaByAddress | undefined
   readonly #lease: MediaLease
   #bytes = 0
 
@@ -86,7 +96,9 @@ class Fetched {
       const take = (bytes: number) => this.#take(bytes * count, param)
       return [url, await media.image({ url, param, tenant, signal, take })] as const
     }
-    return new Map(await Promise.all([...addresses].map(one)))
+    const images = await Promise.all([...addresses].map(one))
+    this.loaded = new Map(images.map(([url, image]) => [url, mediaOf(image)]))
+    return new Map(images)
   }
 
   #take(bytes: number, param: string): void {
@@ -94,6 +106,12 @@ class Fetched {
     if (this.#bytes > MAX_BYTES) throw errors.imageTooLarge(MAX_BYTES, param)
     this.#lease.take(Math.ceil(bytes * EXPANSION))
   }
+}
+
+/** Of a data URL. */
+function mediaOf(image: string): LoadedMedia {
+  const comma = image.indexOf(',')
+  return { type: image.slice('data:'.length, image.indexOf(';')), base64: image.slice(comma + 1) }
 }
 
 const NONE: ReadonlyMap<string, Addressed> = new Map()

@@ -5,9 +5,16 @@ import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import { s } from '../../core/schema.ts'
 import { weigh } from '../../core/stringify-steps.ts'
-import { type FanOut, nativeFormOf, type RequestPart, type Target, type WireRequest } from '../../core/translator.ts'
+import {
+  type FanOut,
+  type NativeRequest,
+  nativeFormOf,
+  type RequestPart,
+  type Target,
+  type Translator,
+  type WireRequest,
+} from '../../core/translator.ts'
 import { Audio } from './audio.ts'
-import { forBody } from './client-form.ts'
 import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
@@ -25,16 +32,15 @@ export const translate: FilterFactory<object> = {
     const images = new Images(services)
     const audio = new Audio(services)
     const files = new Files(services)
+    const media = { images, files }
     return {
       handle(ex, next) {
-        const chosen = ex.target!
-        const target = forBody(chosen, ex.native)
-        ex.target = target
-        refuseForeign(ex, target, chosen)
+        const target = ex.target!
+        refuseForeign(ex, target)
         refuseReferences(ex.request!, target)
         ex.encoding = undefined
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
-        return fetched ? fetchedFirst(fetched, ex, target, images, next) : translated(ex, target, images, next)
+        return fetched ? fetchedFirst(fetched, ex, target, media, next) : translated(ex, target, media, next)
       },
       finish(ex) {
         images.release(ex)
@@ -47,37 +53,37 @@ export const translate: FilterFactory<object> = {
 
 type Next = () => Promise<Reply>
 
+/** What is fetched for requests. */
+interface Media {
+  readonly images: Images
+  readonly files: Files
+}
+
 // No closures: each would cost a context of every request, which most do not need.
-async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, images: Images, next: Next) {
+async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, media: Media, next: Next) {
   await fetched
-  return translated(ex, target, images, next)
+  return translated(ex, target, media, next)
 }
 
 /** Images that stand at addresses come as data to targets that take no others. */
-function translated(ex: Exchange, target: Target, images: Images, next: Next): Promise<Reply> {
+function translated(ex: Exchange, target: Target, media: Media, next: Next): Promise<Reply> {
   const input = accepted(ex, target)
   const inlined = target.translator.inlineMedia || target.provider.inlineMedia
-  const plain = inlined ? images.inlined(ex, input) : input
-  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, next)
-  begin(ex, plain, target)
+  const plain = inlined ? media.images.inlined(ex, input) : input
+  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, media, next)
+  begin(ex, plain, target, media)
   return next()
 }
 
-async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, next: Next) {
-  begin(ex, await inlined, target)
+async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, media: Media, next: Next) {
+  begin(ex, await inlined, target, media)
   return next()
 }
 
 /** Refuses a target that would drop a field of the client's wire; a target with that wire can carry it. */
-function refuseForeign({ native }: Exchange, target: Target, wired: Target): void {
+function refuseForeign({ native }: Exchange, target: Target): void {
   const { translator, mapping, provider } = target
   if (native?.only === undefined || nativeFormOf(translator, native)) return
-  if (target !== wired) {
-    const why = `${provider.id} gets files as data, and never their addresses`
-    throw errors
-      .unsupported(`"${native.only}" cannot stand beside an address here: ${why}; send the data instead.`, native.only)
-      .with({ failover: true })
-  }
   const only = `"${native.only}" can only be sent to providers that speak ${native.wire}`
   const chosen = `"${mapping.model.id}" at ${provider.id} is called by ${translator.wire}`
   throw errors
@@ -96,8 +102,8 @@ function refuseReferences(request: Ops[Op], { provider }: Target): void {
     .with({ failover: true })
 }
 
-function begin(ex: Exchange, input: Ops[Op], target: Target): void {
-  ex.encoding = new Encoding(ex, input, target)
+function begin(ex: Exchange, input: Ops[Op], target: Target, media: Media): void {
+  ex.encoding = new Encoding(ex, input, target, media)
   ex.encoding.encode()
 }
 
@@ -109,11 +115,15 @@ class Encoding implements RequestEncoding {
   readonly #ex: Exchange
   readonly #input: Ops[Op]
   readonly #target: Target
+  readonly #media: Media
+  /** The client's own body as this target gets it. */
+  #body: NativeRequest['body'] | undefined
 
-  constructor(ex: Exchange, input: Ops[Op], target: Target) {
+  constructor(ex: Exchange, input: Ops[Op], target: Target, media: Media) {
     this.#ex = ex
     this.#input = input
     this.#target = target
+    this.#media = media
   }
 
   encode(): void {
@@ -164,11 +174,19 @@ class Encoding implements RequestEncoding {
       ex.endpoint.counts && (translator.count ?? none(`${provider.id}/${mapping.model.id} counts no tokens.`))
     const native = given && nativeFormOf(translator, given)
     const asking = native
-      ? native.encode(given!.body, input, target, stream, given!.headers)
+      ? native.encode(this.#bodyIn(native, given!), input, target, stream, given!.headers)
       : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
     const request = count ? count.encode(asking, target) : asking
     applyQuirks(provider, request.body)
     return request
+  }
+
+  /** A provider of data alone gets what was fetched for the canonical request, by address. */
+  #bodyIn(form: NonNullable<Translator['native']>, { body }: NativeRequest): NativeRequest['body'] {
+    if (!this.#target.provider.inlineMedia) return body
+    const { images, files } = this.#media
+    this.#body ??= form.withMedia(body, new Map([...files.loaded(this.#ex), ...images.loaded(this.#ex)]))
+    return this.#body
   }
 }
 

@@ -1,0 +1,24 @@
+/** Files in a client's own Messages body, for providers that get data alone. */
+import { isObject, type Json, type LoadedMedia, type MediaByAddress, textIn } from '../../src/plugin.ts'
+import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
+
+const places: MediaPlaces = {
+  // A server that the body names is an address, too.
+  roots: ['messages', 'system', 'mcp_servers'],
+  opaque: new Set(['input', 'input_schema', 'tool', 'tools']),
+  inlined(part, media) {
+    const { type, source } = part
+    if ((type !== 'image' && type !== 'document') || !isObject(source) || source.type !== 'url') return undefined
+    const file = media.get(textIn(source.url) ?? '')
+    return file && { ...part, source: sourceOf(file, type) }
+  },
+  isAddress: (field, { type }) => field === 'url' && (type === 'url' || type === 'base64'),
+}
+
+function sourceOf({ type, base64 }: LoadedMedia, part: 'image' | 'document'): Json {
+  if (part === 'image' || !type.startsWith('text/')) return { type: 'base64', media_type: type, data: base64 }
+  return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
+}
+
+/** The body with files in the place of their addresses. Throws a 400 for one without a file. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress): Json => inlined(body, media, places)

@@ -1,0 +1,23 @@
+/** Files in a client's own generateContent body, for providers that get data alone. */
+import { isObject, type Json, type MediaByAddress, textIn } from '../../src/plugin.ts'
+import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
+
+/** Files that the provider holds, and those of its maker's own sites. */
+const HELD = /^(?:gs:\/\/|files\/|https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\/)/
+
+const places: MediaPlaces = {
+  roots: ['contents', 'systemInstruction'],
+  opaque: new Set(['args', 'response']),
+  inlined(part, media) {
+    const { fileData: named, ...rest } = part
+    if (!isObject(named)) return undefined
+    const file = media.get(textIn(named.fileUri) ?? '')
+    if (!file) return undefined
+    const { fileUri: _, ...kept } = named
+    return { ...rest, inlineData: { ...kept, mimeType: file.type, data: file.base64 } }
+  },
+  isHeld: address => HELD.test(address),
+}
+
+/** The body with files in the place of their addresses. Throws a 400 for one without a file. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress): Json => inlined(body, media, places)
