@@ -68,6 +68,13 @@ const gateway = await startGateway(t, {
         { ...testMapping, model: 'engine-messages', wires: { chat: 'anthropic.messages' } },
       ],
     },
+    near: {
+      base_url: upstream.url('near'),
+      inline_media: undefined,
+      priority: 2,
+      models: [{ ...testMapping, model: 'either' }],
+    },
+    far: { base_url: upstream.url('far'), priority: 1, models: [{ ...testMapping, model: 'either' }] },
     bytes: { base_url: upstream.url('bytes'), inline_media: true, models: [{ ...testMapping, model: 'bytes' }] },
   },
   config: { server: { fetch_from: [origin] }, endpoints: { chat: { admission: { lag: '60s' } } } },
@@ -173,6 +180,25 @@ group('an engine within the network gets data alone, also of bodies of its own w
     t.ok(sent.includes(cat[1]!), path)
     t.notOk(sent.includes(origin), path)
     t.strictSame(asked.splice(0), ['/cat.png'], path)
+  }
+})
+
+group('what is not fetched for an engine goes to the next provider that takes addresses', async t => {
+  const many = Array.from({ length: 21 }, (_, i) => `${origin}/${i}.png`)
+  const rows: [says: string, urls: string[], fetched: string[]][] = [
+    ['no image', [`${origin}/page`], ['/page']],
+    ['an address that is not fetched', ['http://93.184.216.34/a.png'], []],
+    ['more than are fetched', many, []],
+  ]
+  for (const [says, urls, fetched] of rows) {
+    const response = await ask('either', urls)
+    t.equal(response.status, 200, `${says}: ${await response.text()}`)
+    t.strictSame(await upstream.record('near'), [], says)
+    const entry = (await upstream.record('far')).at(-1)
+    t.ok(JSON.stringify(entry!.body).includes(urls[0]!), says)
+    t.strictSame(asked.splice(0), fetched, says)
+    t.equal((await ask('engine', urls)).status, 400, `${says}: alone it is refused`)
+    asked.splice(0)
   }
 })
 

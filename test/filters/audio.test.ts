@@ -71,3 +71,21 @@ t.test('a fetch that fails gives its memory back, and ends the request', async t
     filter.release(ex)
   }
 })
+
+t.test('where only the provider takes no addresses another may, and what was refused is not fetched again', async t => {
+  let fetches = 0
+  const { ex, filter } = fetching({
+    async audio() {
+      fetches++
+      throw errors.urlNotFetched('url')
+    },
+  })
+  const reads: Target = { ...to, translator: { takesUrls: true } as Target['translator'] }
+  const inside: Target = { ...reads, provider: { ...to.provider, inlineMedia: true } }
+  const refused = (at: Target) => filter.fetched(ex, at)!.catch((error: unknown) => error)
+  t.match(await refused(inside), { status: 400, failover: true, param: 'url' })
+  t.match(await refused(inside), { status: 400, failover: true, param: 'url' })
+  t.equal(filter.fetched(ex, reads), undefined)
+  t.match(await refused(to), { status: 400, failover: false, param: 'url' })
+  t.equal(fetches, 1)
+})

@@ -178,6 +178,23 @@ t.test("what cannot be had is the request's own fault, and keeps nothing", async
   }
 })
 
+t.test('where only the provider takes no addresses another may, and what was refused is not fetched again', async t => {
+  const refused = () => Promise.reject(errors.urlNotFetched('x'))
+  const { ex, asked, files } = fetching([file('https://a.example/')], refused)
+  const inside: Target = { ...to, provider: { ...to.provider, inlineMedia: true } }
+  const error = (at: Target) => files.fetched(ex, at)!.catch((error: unknown) => error)
+  t.match(await error(inside), { status: 400, code: 'url_not_allowed', failover: true })
+  t.match(await error(inside), { status: 400, code: 'url_not_allowed', failover: true })
+  ex.native = { wire: 'w', body: {} }
+  const same = { ...to, translator: { native: { wire: 'w' } } as unknown as Target['translator'] }
+  t.equal(files.fetched(ex, same), undefined, 'a provider that takes addresses gets it')
+  t.match(await error(to), { status: 400, code: 'url_not_allowed', failover: false })
+  t.strictSame(asked, ['https://a.example/'])
+  const large = fetching([file('https://a.example/')], giving('a'.repeat(2000), ''), 1000)
+  const full = await large.files.fetched(large.ex, inside)!.catch((error: unknown) => error)
+  t.match(full, { status: 529, failover: false }, 'missing memory ends the request')
+})
+
 /** What clients send, by operation: each names one address, or several. */
 const AT = 'https://a.example/'
 const talk = (...parts: object[]) => ({ role: 'user', content: [{ type: 'text', text: 'Look' }, ...parts] })

@@ -1,6 +1,6 @@
 /** Fetches a request's audio for targets that take files only (docs/contract.md#fetched-addresses). */
 import { Upload } from '../../core/body.ts'
-import { errors, GatewayError } from '../../core/error.ts'
+import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Ops } from '../../core/ops.ts'
 import type { Services } from '../../core/ports.ts'
@@ -8,6 +8,7 @@ import type { Target } from '../../core/translator.ts'
 import { audioLength } from '../../lib/audio-seconds.ts'
 import { AUDIO_HEAD, fileTypeOf } from '../../lib/audio-type.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
+import { Refusals } from './refusals.ts'
 
 const PARAM = 'url'
 
@@ -16,6 +17,7 @@ type Request = Ops['transcriptions']
 /** Fetches an address once for all attempts of a request, and keeps the file until the request ends. */
 export class Audio {
   readonly #services: Pick<Services, 'media' | 'memory'>
+  readonly #refusals = new Refusals()
   readonly #leases = new WeakMap<Exchange, MediaLease>()
 
   constructor(services: Pick<Services, 'media' | 'memory'>) {
@@ -44,6 +46,7 @@ export class Audio {
   }
 
   async #fetch(ex: Exchange, request: Request, target: Target): Promise<void> {
+    this.#refusals.check(ex, target)
     const { media, memory } = this.#services
     const lease = new MediaLease(ex, memory)
     this.#leases.set(ex, lease)
@@ -56,8 +59,7 @@ export class Audio {
       ex.request = { ...request, url: undefined, file, fileType, seconds: audioLength(file)?.seconds }
     } catch (thrown) {
       lease.release()
-      // No other target changes what stands there, and nothing is fetched twice.
-      throw thrown instanceof GatewayError ? thrown.with({ failover: false }) : thrown
+      throw this.#refusals.keep(ex, thrown, target)
     }
     assertFits(ex.request as Request, target)
   }

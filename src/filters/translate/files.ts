@@ -1,7 +1,7 @@
 /** Files and audio of a chat request, and documents to read, that stand at addresses (docs/contract.md#fetched-addresses). */
 
 import type { ContentPart, Message } from '../../core/chat-request.ts'
-import { errors, GatewayError } from '../../core/error.ts'
+import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
@@ -11,6 +11,7 @@ import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
 import { isAddress } from '../../lib/url.ts'
 import { type Addressed, addressesOf } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
+import { Refusals } from './refusals.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
@@ -26,6 +27,7 @@ type AudioPart = Extract<ContentPart, { type: 'input_audio' }>
 export class Files {
   readonly #services: Pick<Services, 'media' | 'memory'>
   readonly #leases = new WeakMap<Exchange, MediaLease>()
+  readonly #refusals = new Refusals()
   readonly #loaded = new WeakMap<Exchange, MediaByAddress>()
 
   constructor(services: Pick<Services, 'media' | 'memory'>) {
@@ -41,17 +43,21 @@ export class Files {
    * Undefined where nothing is to be fetched. Else the exchange's request gets data in the place of its addresses, and
    * is held for by its size. Rejects with the 400, 413 or 529 that names the first part which cannot be had.
    */
-  fetched(ex: Exchange, { translator, provider }: Target): Promise<void> | undefined {
+  fetched(ex: Exchange, target: Target): Promise<void> | undefined {
+    const { translator, provider } = target
     const request = ex.request!
     if ('document' in request) {
       const addresses = provider.inlineMedia ? addressOfDocument(request) : undefined
-      return addresses && this.#fetch(ex, addresses, files => withDocument(request, files))
+      return addresses && this.#fetch(ex, target, addresses, files => withDocument(request, files))
     }
     if (!('messages' in request) || !request.messages.some(isRemoteMessage)) return undefined
     // Of a body that goes as it came the provider fetches by itself.
     if (!provider.inlineMedia && nativeFormOf(translator, ex.native)) return undefined
     const inMessages = (files: MediaByAddress) => request.messages.map(message => inlined(message, files))
-    return this.#fetch(ex, addressesOf(request, addressOf), files => ({ ...request, messages: inMessages(files) }))
+    return this.#fetch(ex, target, addressesOf(request, addressOf), files => ({
+      ...request,
+      messages: inMessages(files),
+    }))
   }
 
   /** The request has ended. */
@@ -61,9 +67,11 @@ export class Files {
 
   async #fetch(
     ex: Exchange,
+    target: Target,
     addresses: ReadonlyMap<string, Addressed>,
     replaced: (files: MediaByAddress) => Ops[Op],
   ): Promise<void> {
+    this.#refusals.check(ex, target)
     const { media, memory } = this.#services
     const lease = new MediaLease(ex, memory)
     this.#leases.set(ex, lease)
@@ -73,8 +81,7 @@ export class Files {
       ex.request = replaced(files)
     } catch (thrown) {
       lease.release()
-      // No other target changes what stands there, and nothing is fetched twice.
-      throw thrown instanceof GatewayError ? thrown.with({ failover: false }) : thrown
+      throw this.#refusals.keep(ex, thrown, target)
     }
   }
 }

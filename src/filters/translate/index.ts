@@ -18,6 +18,7 @@ import { Audio } from './audio.ts'
 import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
+import { forTarget } from './refusals.ts'
 
 /** Characters of all requests that stand for one: each repeats what they do not share out. */
 const MAX_OF_ALL = 128 * 1024 * 1024
@@ -76,7 +77,13 @@ function translated(ex: Exchange, target: Target, media: Media, next: Next): Pro
 }
 
 async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, media: Media, next: Next) {
-  begin(ex, await inlined, target, media)
+  let input: Ops[Op]
+  try {
+    input = await inlined
+  } catch (thrown) {
+    throw forTarget(thrown, target)
+  }
+  begin(ex, input, target, media)
   return next()
 }
 
