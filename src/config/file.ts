@@ -10,6 +10,7 @@ import { parsedAtBuild } from './parsed.ts'
 import {
   type Env,
   expand,
+  isReferred,
   referencedFiles,
   resolveReferences,
   systemErrorText,
@@ -34,6 +35,8 @@ export interface ConfigFile<T> {
   readonly value: T
   /** Paths in `value` that must not be shown. */
   readonly secrets: readonly Path[]
+  /** Paths of the values that come from the environment or from files, and not from a default. */
+  readonly referred: readonly Path[]
   /** Environment variables of its secret, and those of its address. */
   readonly variables: Readonly<Record<'secret' | 'address', readonly string[]>>
   /** Files referenced as `${file:…}`, as absolute paths. */
@@ -126,6 +129,7 @@ export class FileReader<T> {
       source,
       value: effective,
       secrets,
+      referred: expanded.filter(({ text }) => isReferred(text, references)).map(({ path }) => path),
       variables: {
         secret: this.#secret ? variablesAt(this.#secret, expanded) : [],
         address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),

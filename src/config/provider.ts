@@ -4,12 +4,12 @@ import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
-import { isSecretName } from '../lib/redact.ts'
 import { urlOf } from '../lib/url.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
 import type { ProviderFile } from './schemas/provider.ts'
+import { sentSecrets } from './sent-secrets.ts'
 import type { Path, Source } from './source.ts'
 
 /** Names that providers' files may use. */
@@ -95,22 +95,6 @@ function headers({ source, value }: ConfigFile<ProviderFile>): Record<string, st
   }
   return fixed
 }
-
-/**
- * Headers and defaults that come from references, whatever they are called, and headers whose names say that they are
- * secret; each behind a space.
- */
-function sentSecrets({ value, secrets }: ConfigFile<ProviderFile>): string | undefined {
-  const referred = secrets.filter(
-    ([section, name]) => section === 'headers' || (section === 'quirks' && name === 'default'),
-  )
-  const named = Object.keys(value.headers).filter(isSecretName)
-  const texts = [...referred, ...named.map(name => ['headers', name])].map(path => String(valueAt(value, path)))
-  return texts.length === 0 ? undefined : [...new Set(texts)].map(text => ` ${text}`).join('')
-}
-
-const valueAt = (value: unknown, path: Path): unknown =>
-  path.reduce((holder, step) => (holder as Record<string, unknown> | undefined)?.[String(step)], value)
 
 /** Accepts only headers that one of the wires passes on. */
 function passHeaders({ source, value }: ConfigFile<ProviderFile>, { wires }: WireRegistries): Provider['passHeaders'] {

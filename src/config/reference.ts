@@ -6,7 +6,9 @@ import { didYouMean } from '../lib/nearest.ts'
 /** Environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>
 /** Value of a reference, or why it has none; `unset` marks an unset variable. */
-type Resolved = { readonly value: string } | { readonly issue: () => string; readonly unset: boolean }
+type Resolved =
+  | { readonly value: string; readonly isDefault?: boolean }
+  | { readonly issue: () => string; readonly unset: boolean }
 /** References by the text between the braces. */
 export type References = ReadonlyMap<string, Resolved>
 
@@ -52,6 +54,13 @@ export const unresolved = (references: References, names: ReadonlySet<string>): 
     }),
   )
 
+/** Whether any reference of a text has its value from the environment or a file, and not from its default. */
+export const isReferred = (text: string, references: References): boolean =>
+  [...text.matchAll(REFERENCE)].some(([, name = '']) => {
+    const found = references.get(name)
+    return found !== undefined && 'value' in found && !found.isDefault
+  })
+
 /** Names of the environment variables in a text. */
 export const variablesIn = (text: string): string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
@@ -62,7 +71,7 @@ const fileOf = (name: string, folder: string): string | undefined =>
 function fromEnv(name: string, fallback: string | undefined, env: Env): Resolved {
   const set = Object.hasOwn(env, name) ? env[name] : undefined
   const value = fallback === undefined ? set : set || fallback
-  if (value !== undefined) return { value }
+  if (value !== undefined) return { value, isDefault: !set }
   const issue = () => `the environment variable "${name}" is not set${didYouMean(name, Object.keys(env))}`
   return { issue, unset: true }
 }

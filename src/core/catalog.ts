@@ -1,4 +1,5 @@
 /** What the configuration files say of models and providers, joined and immutable. */
+import type { SentSecrets } from '../lib/mask.ts'
 import type { ImageTokens } from './image-tokens.ts'
 import type { Price } from './money.ts'
 import type { Op } from './ops.ts'
@@ -127,8 +128,8 @@ export interface Provider {
   readonly baseUrl: string
   readonly auth: Auth
   readonly headers: Readonly<Record<string, string>>
-  /** What of its headers and defaults must not be shown, each behind a space; undefined for nothing. */
-  readonly sentSecrets?: string | undefined
+  /** What of its headers and defaults must not be shown; undefined for nothing. */
+  readonly sentSecrets?: SentSecrets | undefined
   /** By a client's header in lower case: tokens that are passed on besides those of its wire; `*` ends a prefix. */
   readonly passHeaders: Readonly<Record<string, readonly string[]>>
   /** Fields and blocks of clients' own bodies that are sent on the operator's credentials besides those of the wire. */

@@ -12,9 +12,21 @@ const LONGEST = 4096
 const LONGEST_KEY = 8192
 /** Short parts of one secret, such as a user and a password. */
 const MAX_SHORT = 16
+/** Values up to so many characters are found in every encoding, longer ones as they are. */
+const LONGEST_SPELT = 256
 /** Bytes of an entry beside its tables: of its objects, and of a string. */
 const OBJECTS = 1024
 const STRING = 32
+
+/** What a provider gets beside its credential. */
+export interface SentSecrets {
+  /** Each is a credential, or several behind spaces. */
+  readonly secrets: readonly string[]
+  /** Addresses, names, regions: of the operator, but no credentials. */
+  readonly values: readonly string[]
+  /** Tells these from others. */
+  readonly key: string
+}
 
 /** Splits a secret. Of a service account's JSON only the private key is secret: the other fields are public. */
 function partsOf(secret: string): string[] {
@@ -29,9 +41,14 @@ export class Mask {
   /** Parts too short for a run, matched literally. */
   readonly #short: readonly string[]
   readonly #needles: Needles
+  /** Values that are no credentials, in every spelling. */
+  readonly #whole: readonly string[]
 
-  constructor(secret: string) {
-    const parts = partsOf(secret).filter(part => part.length >= SHORTEST)
+  constructor(secret: string, sent?: SentSecrets) {
+    const parts = [secret, ...(sent?.secrets ?? [])].flatMap(partsOf).filter(part => part.length >= SHORTEST)
+    this.#whole = (sent?.values ?? []).flatMap(value =>
+      value.length > LONGEST_SPELT ? [value.slice(0, LONGEST)] : spellingsOf(value),
+    )
     this.#short = [...new Set(parts.flatMap(part => [part, ...part.split(':')]))]
       .filter(part => part.length >= SHORTEST && part.length < RUN)
       .slice(0, MAX_SHORT)
@@ -41,13 +58,19 @@ export class Mask {
 
   /** Memory that this takes, about. */
   get bytes(): number {
-    return this.#short.reduce((sum, text) => sum + STRING + text.length, OBJECTS + this.#needles.bytes)
+    const texts = [...this.#short, ...this.#whole]
+    return texts.reduce((sum, text) => sum + STRING + text.length, OBJECTS + this.#needles.bytes)
   }
 
   /** For messages and headers: masks any 12 consecutive characters, and a short credential as a whole. */
   strict(text: string): string {
     const runs = this.#needles.runsIn(text, true)
-    return this.#short.reduce((clean, part) => clean.replaceAll(part, MASK), runs ? masked(text, runs, 0) : text)
+    return without([...this.#short, ...this.#whole], runs ? masked(text, runs, 0) : text)
+  }
+
+  /** For logs: as an answer, and without values that are no credentials. */
+  log(text: string): string {
+    return without(this.#whole, this.answer(text))
   }
 
   /**
@@ -87,6 +110,9 @@ export class PiecewiseMask {
     return clean
   }
 }
+
+const without = (parts: readonly string[], text: string): string =>
+  parts.reduce((clean, part) => clean.replaceAll(part, MASK), text)
 
 /** `text` after its first `shown` characters, with the runs masked. */
 function masked(text: string, runs: readonly Run[], shown: number): string {

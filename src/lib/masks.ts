@@ -1,9 +1,9 @@
 /** The masks of the credentials in use, kept for the next answer and for the log. */
-import { Mask, SHORTEST } from './mask.ts'
+import { Mask, type SentSecrets, SHORTEST } from './mask.ts'
 
 const MAX_MASKS = 256
 const MAX_BYTES = 32 * 1024 * 1024
-/** Of a secret, which is the key of its mask. */
+/** Of the secrets, which are the key of their mask. */
 const BYTES_PER_UNIT = 2
 
 interface Bounds {
@@ -29,26 +29,27 @@ export class RecentMasks {
     return this.#bytes
   }
 
-  /** The mask of a credential, made where there is none; undefined when it is too short to be one. */
-  of(secret: string): Mask | undefined {
-    if (secret.length < SHORTEST) return undefined
-    let entry = this.#masks.get(secret)
+  /** The mask of a credential and of what goes with it, made where there is none; undefined when all is too short. */
+  of(secret: string, sent?: SentSecrets): Mask | undefined {
+    if (secret.length < SHORTEST && sent === undefined) return undefined
+    const key = sent === undefined ? secret : `${secret}\0${sent.key}`
+    let entry = this.#masks.get(key)
     if (entry) {
-      this.#masks.delete(secret)
+      this.#masks.delete(key)
     } else {
-      const mask = new Mask(secret)
-      entry = { mask, bytes: mask.bytes + secret.length * BYTES_PER_UNIT }
+      const mask = new Mask(secret, sent)
+      entry = { mask, bytes: mask.bytes + key.length * BYTES_PER_UNIT }
       this.#makeRoom(entry.bytes)
       this.#bytes += entry.bytes
     }
-    this.#masks.set(secret, entry)
+    this.#masks.set(key, entry)
     return entry.mask
   }
 
   /** `text` without any of the credentials. */
   clean(text: string): string {
     let clean = text
-    for (const { mask } of this.#masks.values()) clean = mask.answer(clean)
+    for (const { mask } of this.#masks.values()) clean = mask.log(clean)
     return clean
   }
 
@@ -71,8 +72,8 @@ export class RecentMasks {
 
 const masks = new RecentMasks({ count: MAX_MASKS, bytes: MAX_BYTES })
 
-/** The cached mask of a credential; undefined when it is too short to be one. */
-export const maskOf = (secret: string): Mask | undefined => masks.of(secret)
+/** The cached mask of a credential and of what its provider gets beside it; undefined when all is too short. */
+export const maskOf = (secret: string, sent?: SentSecrets): Mask | undefined => masks.of(secret, sent)
 
 /** `text` without any credential in use. Costs one search per cached mask: for the log only. */
 export const maskAll = (text: string): string => masks.clean(text)

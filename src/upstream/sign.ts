@@ -56,7 +56,7 @@ function withoutContentType(provider: Provider): string[] {
 
 /** What must not be shown of the answer to a signed request; undefined when nothing secret was sent. */
 export const maskOfSent = ({ secret = '' }: SignedRequest, provider: Provider): Mask | undefined =>
-  maskOf(secret + (provider.sentSecrets ?? ''))
+  maskOf(secret, provider.sentSecrets)
 
 const NO_CREDENTIAL: Credential = Object.freeze({ id: '', source: 'platform', secret: '', fingerprint: '' })
 

@@ -12,6 +12,7 @@ import {
   acme,
   base,
   edited,
+  env,
   type Files,
   fakeRegistries,
   GATEWAY,
@@ -63,27 +64,74 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
   t.throws(() => (snapshot.files.providers[0]!.value.models as unknown[]).push(1), 'what was read is frozen')
 })
 
-t.test('what a manifest sends is secret where it comes from a reference, or is named like a secret', async t => {
-  const rows: [manifest: string, secrets: string | undefined][] = [
-    ['headers: { X-Plain: plain, sec-monkey: a, x-author: b }', undefined],
-    [`headers: { helicone: ${TEAM} }`, ' team-secret'],
-    [`headers: { x-team: "of ${ref('TEAM')}", x-other: ${TEAM} }`, ' of team-secret team-secret'],
+t.test('what a manifest sends is secret by its name, or where it comes from a reference and looks like it', async t => {
+  const at = (name: string) => `"${ref(name)}"`
+  const rows: [manifest: string, secrets: string[], values: string[]][] = [
+    ['headers: { X-Plain: plain-but-1a2b3c4d5e6f7a8b, sec-monkey: a, x-author: b }', [], []],
+    [`headers: { helicone: ${TEAM} }`, [], ['team-secret']],
+    [`headers: { x-team: "of ${ref('TEAM')}", x-other: ${TEAM} }`, [], ['of team-secret', 'team-secret']],
     [
       'headers: { Ocp-Apim-Subscription-Key: a, helicone-auth: b, cf-aig-authorization: c, x-functions-key: d }',
-      ' a b c d',
+      ['a', 'b', 'c', 'd'],
+      [],
     ],
-    ['headers: { x-auth-key: a, x-api-key: b, apikey: c, x-goog-token: d, x-session_key: e }', ' a b c d e'],
-    [`headers: { x-api-key: ${TEAM} }`, ' team-secret'],
+    ['headers: { x-auth-key: a, x-api-key: b, apikey: c, x-goog-token: d, x-session_key: e }', [...'abcde'], []],
+    [`headers: { x-api-key: ${TEAM} }`, ['team-secret'], []],
     [
       `quirks: { default: { tenant: ${TEAM}, list: [{ deep: ${KEY} }], plain: x } }`,
-      ' team-secret sk-acme-one, sk-acme-two',
+      [],
+      ['team-secret', 'sk-acme-one, sk-acme-two'],
     ],
+    [
+      `headers: { a: ${at('TOKEN')}, b: "Bearer ${ref('TOKEN')}1", c: ${at('UUID')}, d: ${at('LIST')} }`,
+      ['7Qx9-b2LmZ81vT4k', '7Qx9-b2LmZ81vT4k1', '3f2a1b4c-9d8e-4f70-a1b2-c3d4e5f60718'],
+      ['7Qx9-b2LmZ81vT4k, 7Qx9-b2LmZ81vT4k, c'],
+    ],
+    [
+      `headers: { a: ${at('SITE')}, b: ${at('VERSION')}, c: ${at('REGION')}, d: ${at('TITLE')}, e: ${at('MODEL')} }`,
+      [],
+      [
+        'https://www.acme-2.com/a1b2c3d4e5f6',
+        '2024-12-01-preview',
+        'europe-west12-b',
+        'Acme International Assistant 2',
+        'gpt-4o-mini-2024-07-18',
+      ],
+    ],
+    [`headers: { a: ${at('HOST')}, b: ${at('SHORT')}, c: plain }`, [], ['gateway-2.eu-central-1.acme.com']],
+    [`headers: { a: ${at('NONE:-https://www.acme.com')}, b: ${at('NONE:-7Qx9-b2LmZ81vT4k')} }`, [], []],
+    [`headers: { a: "${ref('NONE:-https://')}${ref('HOST')}" }`, [], ['https://gateway-2.eu-central-1.acme.com']],
+    [`quirks: { default: { account: ${at('TOKEN')} } }`, ['7Qx9-b2LmZ81vT4k'], []],
   ]
-  for (const [manifest, secrets] of rows) {
-    const { sentSecrets } = acme(await load(edited(PROVIDER, `headers: { X-Team: ${TEAM} }`, manifest)))
-    t.equal(sentSecrets, secrets, manifest)
+  for (const [manifest, secrets, values] of rows) {
+    const { sentSecrets } = acme(await load(edited(PROVIDER, `headers: { X-Team: ${TEAM} }`, manifest), sending))
+    const { key: _, ...found } = sentSecrets ?? { key: '', secrets: [], values: [] }
+    t.strictSame(found, { secrets, values }, manifest)
+  }
+  const header = (at: number) => `x-${at}-key: ${'k'.repeat(200)}${at}`
+  const faults: [headers: string, message: RegExp][] = [
+    [Array.from({ length: 33 }, (_, at) => `x-${at}-key: k${at}`).join(', '), /at most 32 of 4096 characters/],
+    [Array.from({ length: 21 }, (_, at) => header(at)).join(', '), /at most 32 of 4096 characters/],
+    [Array.from({ length: 65 }, (_, at) => `x-${at}: "${ref('SITE')}${at}"`).join(', '), /at most 64 values/],
+  ]
+  for (const [headers, message] of faults) {
+    const manifest = edited(PROVIDER, `headers: { X-Team: ${TEAM} }`, `headers: { ${headers} }`)
+    await t.rejects(load(manifest, sending), { message })
   }
 })
+const sending = {
+  ...env,
+  TOKEN: '7Qx9-b2LmZ81vT4k',
+  UUID: '3f2a1b4c-9d8e-4f70-a1b2-c3d4e5f60718',
+  LIST: '7Qx9-b2LmZ81vT4k, 7Qx9-b2LmZ81vT4k, c',
+  SITE: 'https://www.acme-2.com/a1b2c3d4e5f6',
+  VERSION: '2024-12-01-preview',
+  REGION: 'europe-west12-b',
+  TITLE: 'Acme International Assistant 2',
+  MODEL: 'gpt-4o-mini-2024-07-18',
+  HOST: 'gateway-2.eu-central-1.acme.com',
+  SHORT: 'a1b2c3d',
+}
 
 t.test('a provider that may be within the network gets media as data, unless its manifest says otherwise', async t => {
   const rows: [address: string, said: string, inlined: boolean][] = [

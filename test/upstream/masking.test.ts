@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
-import { Mask } from '../../src/lib/mask.ts'
+import { Mask, PiecewiseMask, type SentSecrets } from '../../src/lib/mask.ts'
 import { RecentMasks } from '../../src/lib/masks.ts'
 import { UpstreamJobCaller } from '../../src/upstream/job-caller.ts'
 import { AnswerMask } from '../../src/upstream/masking.ts'
@@ -61,12 +61,58 @@ t.test('what holds no credential, and files, are the same values', async t => {
   t.strictSame(masked({ text: `${file} x` }), { text: `${'A'.repeat(40_000)}*** x` }, 'a long text is no file')
 })
 
+const sentOf = (secrets: string[], values: string[] = []): SentSecrets => ({
+  secrets,
+  values,
+  key: JSON.stringify([secrets, values]),
+})
+
+t.test('values that are no credentials stand in answers, and as wholes in no error and no log', t => {
+  const sent = sentOf(
+    ['fn-Q8x2Zp71Lm4Rt9Vb'],
+    ['https://www.acme.com', 'Acme International Documentation Assistant', 'eu-central-1', '2024-12-01-preview'],
+  )
+  const mask = new Mask('own-1a2b3c4d5e6f7a8b', sent)
+  const answer = 'https://www.wikipedia.org, International law of Documentation, eu-central-1, 2024-12-01-preview'
+  t.equal(mask.answer(answer), answer)
+  t.equal(new PiecewiseMask(mask).next(answer), answer)
+  t.equal(mask.answer('https://www.acme.com and x2Zp71Lm4Rt9'), 'https://www.acme.com and ***')
+  const error = 'https://www.wikipedia.org is not https://www.acme.com/x in eu-central-1, International law'
+  t.equal(mask.strict(error), 'https://www.wikipedia.org is not ***/x in ***, International law')
+  t.equal(mask.strict('of https%3A%2F%2Fwww.acme.com'), 'of ***', 'in every encoding')
+  t.equal(mask.log('see https://www.acme.com'), 'see ***')
+  t.ok(mask.bytes > new Mask('own-1a2b3c4d5e6f7a8b', sentOf(['fn-Q8x2Zp71Lm4Rt9Vb'])).bytes)
+  t.end()
+})
+
+t.test('no secret pushes another one out of the mask, however long it is', t => {
+  const [own, other, last] = ['own-1a2b3c4d5e6f7a8b', 'fn-Q8x2Zp71Lm4Rt9Vb', 'k-Zw81Vb52Nq73Md64']
+  const words = Array.from({ length: 700 }, (_, at) => `instructions${at}`).join(' ')
+  const long = drawn(WORD, 4000)
+  const masks = [
+    new Mask(own, sentOf([other, last], [words])),
+    new Mask(`${own} ${long}`, sentOf([other, last])),
+    new Mask(own, sentOf([long, other, last])),
+    new Mask(`{"private_key":"${long}"}`, sentOf([other, last])),
+  ]
+  for (const [at, mask] of masks.entries()) {
+    t.equal(mask.answer(`${other} ${last}`), '*** ***', String(at))
+    t.equal(mask.answer('instructions for your conversation'), 'instructions for your conversation')
+  }
+  const masked = new RecentMasks({ count: 3, bytes: 32 * MIB })
+  t.equal(masked.of(own, sentOf([other]))?.answer(other), '***')
+  t.equal(masked.of(own, sentOf([last]))?.answer(`${other} ${last}`), `${other} ***`, 'each has its own')
+  t.equal(masked.of('', sentOf([last]))?.answer(last), '***')
+  t.equal(masked.of(''), undefined)
+  t.end()
+})
+
 t.test('an answer about a job shows neither the credential that was sent nor one of fixed headers', async t => {
   const incoming = { status: 200, header: () => undefined, committed: () => undefined }
   const transport = { send: async () => incoming } as unknown as Transport
   const secret = 'fixed-9f8e7d6c5b4a3928'
   const to = target({
-    provider: { headers: { 'x-api-key': secret }, sentSecrets: ` ${secret}` },
+    provider: { headers: { 'x-api-key': secret }, sentSecrets: sentOf([secret]) },
     secret: 'own-1a2b3c4d5e6f7a8b',
   })
   const call = { requestId: 'r', tenant: 'o', signal: new Cancellation(), headMs: 1000, idleMs: 1000 }
