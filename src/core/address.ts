@@ -74,7 +74,8 @@ const SPECIAL =
 /** All of IPv6 that is routed; the rest holds other families' addresses, `::127.0.0.1` too. */
 const ROUTED_IPV6 = parseRange('2000::/3')!
 
-const LOCAL_NAMES = /(^|\.)(localhost|local|internal|home\.arpa)\.?$/i
+/** Last labels that no public registry gives out: of RFC 6762 and 8375, and of what runs within networks. */
+const LOCAL_NAMES = /(^|\.)(localhost|localdomain|local|internal|intranet|lan|corp|svc|consul|home\.arpa)\.?$/i
 /** Public names that may resolve to any address. */
 const WILDCARD_NAMES = /(^|\.)((nip|sslip|xip)\.io|lvh\.me|localtest\.me)\.?$/i
 

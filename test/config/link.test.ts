@@ -143,6 +143,7 @@ t.test('a provider that may be within the network gets media as data, unless its
     ['https://gpu/v1', '', true],
     ['https://10.0.0.7/v1', '', true],
     ['https://vllm.internal/v1', '', true],
+    ['https://vllm.models.svc/v1', '', true],
     ['http://127.0.0.1:8000/v1', 'inline_media: false', false],
   ]
   for (const [address, said, inlined] of rows) {

@@ -104,7 +104,8 @@ t.test('hosts of this machine and its network are not public in any spelling', a
     127.0.0.1. localhost localhost. LOCALHOST api.localhost %31%32%37.0.0.1 [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1]
     [::127.0.0.1] [64:ff9b::7f00:1] [2002:7f00:1::] [fe80::1] [fd00:ec2::254] [fc00::1] [ff02::1] [2001:db8::1] [2001::1]
     168.63.129.16 [::ffff:168.63.129.16] [64:ff9b::a83f:8110] [2002:a83f:8110::] [2001:0:4136:e378:8000:63bf:57c0:7eef] 100.64.0.1 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254 224.0.0.1 255.255.255.255 198.18.0.1 192.0.2.1
-    metadata.google.internal printer.local router.home.arpa intranet 127.0.0.1.nip.io 7f000001.nip.io app.localtest.me`
+    metadata.google.internal printer.local router.home.arpa intranet 127.0.0.1.nip.io 7f000001.nip.io app.localtest.me
+    llm.prod.svc vllm.service.consul gpu1.lan gpu1.LAN. gpu1.corp wiki.intranet vllm.localdomain`
   for (const host of hosts.split(/\s+/)) {
     t.notOk(isPublicHost(new URL(`https://${host}/`).hostname), host)
   }
@@ -115,6 +116,10 @@ t.test('hosts of this machine and its network are not public in any spelling', a
     'xn--bcher-kva.example',
     '8.8.8.8',
     '168.63.129.17',
+    'lan.example',
+    'corp.example',
+    'a.plan',
+    'svc-a.example',
   ]) {
     t.ok(isPublicHost(new URL(`https://${host}/`).hostname), host)
   }
