@@ -12,7 +12,7 @@ const places: MediaPlaces = {
     const file = media.get(textIn(source.url) ?? '')
     return file && { ...part, source: sourceOf(file, type) }
   },
-  isAddress: (field, { type }) => field === 'url' && (type === 'url' || type === 'base64'),
+  isAddress: (field, { type }, at) => field === 'url' && (type === 'url' || at === 'source'),
 }
 
 function sourceOf({ type, base64 }: LoadedMedia, part: 'image' | 'document'): Json {

@@ -9,8 +9,8 @@ export interface MediaPlaces {
   readonly opaque: ReadonlySet<string>
   /** `part` with a file in the place of its address; undefined where it names none of `media`. */
   inlined(part: Readonly<Json>, media: MediaByAddress): Json | undefined
-  /** Whether a field of `holder` beside those of `ADDRESSES` is an address of this wire. */
-  isAddress?(field: string, holder: Readonly<Json>): boolean
+  /** Whether a field of `holder`, which is `at` in its own one, is an address of this wire beside `ADDRESSES`. */
+  isAddress?(field: string, holder: Readonly<Json>, at: string | number | undefined): boolean
   /** Whether a provider of this wire holds the file itself. */
   isHeld?(address: string): boolean
 }
@@ -79,7 +79,7 @@ class Inlining {
   #refers(field: string, holder: Readonly<Json>, value: unknown): boolean {
     const { isAddress } = this.#places
     const holdsData = DATA.has(field)
-    if (!holdsData && !ADDRESSES.has(field) && !isAddress?.(field, holder)) return false
+    if (!holdsData && !ADDRESSES.has(field) && !isAddress?.(field, holder, this.#path.at(-1))) return false
     const texts = isObject(value) ? [value.url, value.data] : [value]
     return texts.some(text => typeof text === 'string' && this.#isElsewhere(text, holdsData))
   }

@@ -407,6 +407,9 @@ const own = {
   }),
 }
 
+/** A document of blocks. */
+const within = (block: object) => ({ type: 'document', source: { type: 'content', content: [block] } })
+
 t.test("a client's own body keeps all of its fields where a provider gets data alone", async t => {
   const pdf = { type: 'base64', media_type: 'application/pdf', data: data64('pdf') }
   const png = { type: 'base64', media_type: 'image/png', data: data64('png') }
@@ -459,6 +462,20 @@ t.test("a client's own body keeps all of its fields where a provider gets data a
       { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'Ünd' } },
     ],
     [
+      'anthropic.messages',
+      messages,
+      own.messages,
+      within({ type: 'image', source: { type: 'url', url: `${AT}a.png` } }),
+      within({ type: 'image', source: png }),
+    ],
+    [
+      'anthropic.vertex',
+      messages,
+      own.messages,
+      { type: 'image', source: { type: 'url', url: `${AT}a.png` } },
+      { type: 'image', source: png },
+    ],
+    [
       'gemini.vertex',
       gemini[0]!,
       own.gemini,
@@ -492,6 +509,7 @@ t.test('an address where no media is read is refused to a provider of data alone
     ['anthropic.messages', messages, own.messages([{ ...text, image_url: { url: AT } }])],
     ['anthropic.messages', messages, { ...own.messages([]), system: [{ type: 'image_url', image_url: { url: AT } }] }],
     ['anthropic.messages', messages, own.messages([{ type: 'x', source: { type: 'url', url: AT } }])],
+    ['anthropic.messages', messages, own.messages([{ type: 'x', source: { url: AT } }])],
     ['anthropic.messages', messages, own.messages([{ ...text, input_audio: { data: AT, format: 'mp3' } }])],
     ['anthropic.messages', messages, { ...own.messages([]), mcp_servers: [{ type: 'url', name: 'a', url: AT }] }],
     ['openai.responses', responses, own.responses([{ type: 'input_text', text: 'a', file_url: AT }])],
