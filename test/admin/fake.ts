@@ -247,7 +247,17 @@ export function fakeContext(): Fake {
         oauth: oauthOptions,
       },
       realtime: {
-        ...{ enabled: true, session: 1, idle: 1, spend: 0n, perOrganization: 1, perKey: 1, perProcess: 1, message: 1, rate: 1 },
+        ...{
+          enabled: true,
+          session: 1,
+          idle: 1,
+          spend: 0n,
+          perOrganization: 1,
+          perKey: 1,
+          perProcess: 1,
+          message: 1,
+          rate: 1,
+        },
       },
       match: () => undefined,
       routes: () => routes,

@@ -135,7 +135,11 @@ for (const [says, codec, body] of rows) {
       const made = target({ mapping: { contextLength } })
       ex.target = {
         ...made,
-        translator: { ...made.translator, native: { wire, withMedia: body => body, encode: () => ({ path: '', body: {} }) }, ...native },
+        translator: {
+          ...made.translator,
+          native: { wire, withMedia: body => body, encode: () => ({ path: '', body: {} }) },
+          ...native,
+        },
       }
       return ex.promptUsage.prompt!
     }
