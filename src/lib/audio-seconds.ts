@@ -2,6 +2,7 @@
 import { PROOF_BYTES } from './audio-frame.ts'
 import { ByteReader } from './byte-reader.ts'
 import { frameSeconds, holdsFrames } from './frame-seconds.ts'
+import { id3Bytes, isId3 } from './frame-tags.ts'
 import { opusSeconds } from './opus-seconds.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
 
@@ -33,7 +34,6 @@ const HEAD = 4096
 /** Tags that may stand before the audio. */
 const MAX_TAGS = 16
 const TAG_HEAD = 10
-const FOOTER = 0x10
 
 /**
  * Undefined for other types than WAV, FLAC, MP3, AAC, Opus in Ogg and MP4, and for heads without a length. Whatever stands
@@ -58,28 +58,20 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
   return found(true, frameSeconds(reader(), left, budget))
 }
 
-/** Bytes of the ID3v2 tags at the begin (ID3v2.4 section 3.1), behind which decoders look for audio of any type. */
+/** Bytes of the ID3v2 tags at the begin, behind which decoders look for audio of any type. */
 function behindTags(pieces: Iterable<Buffer>): number {
   const reader = new ByteReader(pieces)
   let at = 0
   for (let tags = 0; tags < MAX_TAGS; tags++) {
     const head = reader.take(TAG_HEAD)
-    if (!isTag(head)) break
-    const length = [6, 7, 8, 9].reduce((sum, byte) => (sum << 7) | (head[byte]! & 0x7f), 0)
-    const footer = head[5]! & FOOTER ? TAG_HEAD : 0
-    at += TAG_HEAD + length + footer
-    if (!reader.skip(length + footer)) break
+    const isTag = head.length === TAG_HEAD && isId3(head.readUInt32BE(0))
+    const bytes = isTag ? id3Bytes(head.readUInt16BE(3), head[5]!, head.readUInt32BE(6)) : undefined
+    if (bytes === undefined) break
+    at += bytes
+    if (!reader.skip(bytes - TAG_HEAD)) break
   }
   return at
 }
-
-/** Decoders take others for audio: the version is no 255, and the bytes of the size have seven bits. */
-const isTag = (head: Buffer): boolean =>
-  head.length === TAG_HEAD &&
-  head.toString('latin1', 0, 3) === 'ID3' &&
-  head[3] !== 0xff &&
-  head[4] !== 0xff &&
-  head.subarray(6).every(byte => byte < 0x80)
 
 /**
  * All behind the head of the first data: its length is unknown in a streamed file, and other data may follow it. Undefined where

@@ -31,6 +31,21 @@ export class ByteReader {
     return left === 0
   }
 
+  /** Passes over bytes before the next one that is `byte`, at most `most`; returns how many. */
+  passTo(byte: number, most: number): number {
+    let passed = 0
+    while (passed < most && (this.#at < this.#piece.length || this.#advance())) {
+      const within = this.#within(most - passed)
+      const found = within.indexOf(byte)
+      if (found < 0) passed += within.length
+      else {
+        this.#at -= within.length - found
+        return passed + found
+      }
+    }
+    return passed
+  }
+
   #within(count: number): Buffer {
     const from = this.#at
     this.#at = Math.min(from + count, this.#piece.length)
