@@ -25,7 +25,7 @@ export const anthropicMessages = {
     const request = decode(body)
     checkCounts(request, ex.values)
     // Arguments of calls are objects here, counted with the body.
-    checkResults(request, ex.values)
+    checkResults(request, ex)
     const characters = nativeCharacters(body as Record<string, unknown>, request)
     const native = nativeOf(body as Record<string, unknown>, ex, characters)
     const seals = ex.policy?.seals.check()

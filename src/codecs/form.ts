@@ -1,6 +1,7 @@
 /** Converts a form's parts to the equivalent JSON body, by the schema of that body (docs/contract.md#forms). */
 import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { CALL_BOUNDS, Count } from '../core/shape.ts'
 import { measure } from './inner-json.ts'
@@ -21,9 +22,10 @@ interface FormBody {
  * `invalid_form_data` for a repeated scalar, for a field that is an object and also a list or a value, and for too much
  * JSON; it counts as that of a body.
  */
-export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
+export function formBody(form: Form, { json }: Schema<unknown>, ex?: Pick<Exchange, 'holds'>): FormBody {
   const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>
-  const read = objects()
+  const count = new Count()
+  const read = objects(count)
   for (const [name, texts] of form.texts) {
     const [, field = name, key] = /^([^[\]]+)\[([^[\]]*)\]$/.exec(name) ?? []
     const schema = propertyOf(json, field)
@@ -36,6 +38,7 @@ export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
       throw errors.invalidFormData(`"${field}" takes one value, and ${how}`)
     }
   }
+  ex?.holds(count)
   const files = new Map<string, Upload[]>()
   for (const [name, uploads] of form.files) {
     const field = name.replace(/\[\]$/, '')
@@ -102,8 +105,7 @@ const plain = (text: string): unknown =>
 type ReadObject = (text: string) => unknown
 
 /** Reads the objects of one form. A text that is not JSON stays a text: the validator explains what is required. */
-function objects(): ReadObject {
-  const count = new Count()
+function objects(count: Count): ReadObject {
   let characters = 0
   return text => {
     characters += text.length

@@ -30,7 +30,7 @@ function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.values)
   checkCounts(request, ex.values)
   // Arguments of calls are objects here, counted with the body.
-  checkResults(request, ex.values)
+  checkResults(request, ex)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
   ex.native = nativeOf(given, seals, ex.values, nativeCharacters(given, request))

@@ -1,6 +1,7 @@
 /** The images of an edit, in a JSON body or in a form, as official clients send them (docs/contract.md#images). */
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
 import { withoutSpace } from '../core/wire.ts'
 import { DIMENSIONS_HEAD, pngHeader } from '../lib/image-dimensions.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
@@ -22,8 +23,8 @@ interface Edit {
 }
 
 /** Throws a GatewayError that names the field. */
-export function editFrom(given: unknown, validate: Validator<ImageEditBody>): Edit {
-  const edit = given instanceof Form ? ofForm(given) : ofJson(validate(given))
+export function editFrom(given: unknown, validate: Validator<ImageEditBody>, ex?: Exchange): Edit {
+  const edit = given instanceof Form ? ofForm(given, ex) : ofJson(validate(given))
   checkMask(edit)
   return edit
 }
@@ -33,8 +34,8 @@ function ofJson(body: ImageEditBody): Edit {
   return { body, images, mask: body.mask ? imageFromUrl(body.mask.image_url, 'mask.image_url') : undefined }
 }
 
-function ofForm(form: Form): Edit {
-  const { fields, files } = formBody(form, imageEditForm)
+function ofForm(form: Form, ex?: Exchange): Edit {
+  const { fields, files } = formBody(form, imageEditForm, ex)
   const body = validateForm(fields)
   const images = ['image', 'images'].flatMap(name => [
     ...(files.get(name) ?? []).map(file => imageFromFile(file, name)),

@@ -60,7 +60,7 @@ function canonical(body: ImageBody | Omit<ImageEditBody, 'images'>, { principal 
 }
 
 function canonicalEdit(given: unknown, ex: Exchange): ImageEditRequest {
-  const { body, images, mask } = editFrom(given, validateEdit)
+  const { body, images, mask } = editFrom(given, validateEdit, ex)
   return {
     ...canonical(body, ex),
     images,

@@ -28,7 +28,7 @@ const codecFor = (compat: ChatCompat) =>
     decode(body: unknown, ex?: Exchange): ChatRequest {
       const request = canonical(validate(body), ex?.principal?.passesParameters)
       checkCounts(request, ex?.values ?? 0)
-      checkTexts(request, ex?.values)
+      checkTexts(request, ex)
       return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },
     encoder: (ex: Exchange) =>

@@ -22,7 +22,7 @@ export const openAiResponses = {
     const { request, names, only } = decode(body, ex.values)
     noteToolNames(ex, names)
     checkCounts(request, ex.values)
-    checkTexts(request, ex.values)
+    checkTexts(request, ex)
     const seals = ex.policy?.seals.check()
     ex.native = nativeOf(body as Json, seals, ex.values, only, nativeCharacters(body as Json, request))
     ex.showsReasoning = true

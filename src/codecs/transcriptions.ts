@@ -40,9 +40,9 @@ const codec = (
   prepare: () => void,
 ) => ({
   wire,
-  decode(body: unknown): TranscriptionRequest {
+  decode(body: unknown, ex?: Exchange): TranscriptionRequest {
     if (!(body instanceof Form)) return canonical(checked(body), undefined)
-    const { fields, files } = formBody(body, transcriptionBody)
+    const { fields, files } = formBody(body, transcriptionBody, ex)
     const [file, ...others] = files.get('file') ?? []
     if (others.length > 0) throw errors.invalidFormData('"file" takes one file, and stands twice')
     return canonical(checked(fields), file)

@@ -16,9 +16,9 @@ const MAX_REFERENCES = 9
 /** Answers the job. `callback_url` and `callback_secret` go together. */
 export const videos: Codec<'videos'> = {
   wire: 'openai.videos',
-  decode(body): VideoRequest {
+  decode(body, ex): VideoRequest {
     if (!(body instanceof Form)) return canonical(validate(body), new Map())
-    const { fields, files } = formBody(body, videoBody)
+    const { fields, files } = formBody(body, videoBody, ex)
     const images = new Map([...files].map(([name, uploads]) => [name, uploads.map(file => imageFromFile(file, name))]))
     return canonical(validate(fields), images)
   },

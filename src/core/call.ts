@@ -52,6 +52,7 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
     peer: parent.peer,
     port: parent.port,
     body: async () => ({ value: body }),
+    memory: parent.memory,
   })
   ex.principal = parent.principal
   ex.policy = parent.policy

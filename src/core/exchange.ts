@@ -23,6 +23,7 @@ import { PromptEstimate } from './prompt-estimate.ts'
 import type { Body, RawStrings } from './raw-strings.ts'
 import type { SessionCharges } from './realtime.ts'
 import type { Params } from './router.ts'
+import type { Count } from './shape.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
@@ -69,6 +70,8 @@ interface ExchangeInit {
   port?: number
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<Body>
+  /** Takes memory for what texts of the body are parsed to, until the exchange ends. Throws 529 where there is none. */
+  memory?: { parse(bytes: number): void } | undefined
   /** See `Exchange.upgrade`. */
   upgrade?: Upgrade
 }
@@ -93,6 +96,7 @@ export class Exchange {
   readonly peer: string
   readonly port: number
   /** For a WebSocket request at an endpoint that accepts them; called at most once. */
+  readonly memory: ExchangeInit['memory']
   readonly upgrade: Upgrade | undefined
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
@@ -177,6 +181,8 @@ export class Exchange {
   #input: Promise<Ops[Op]> | undefined
   readonly #prompt = new PromptEstimate(this)
   readonly #answer = new AnswerUsage(this)
+  /** Values of `holds`. */
+  #inner = 0
   /** `count` gets the answer. */
   #isCounted = false
 
@@ -193,6 +199,7 @@ export class Exchange {
     this.peer = init.peer ?? ''
     this.port = init.port ?? 0
     this.upgrade = init.upgrade
+    this.memory = init.memory
     this.#body = init.body
     const start = performance.now()
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
@@ -218,12 +225,18 @@ export class Exchange {
     return this.#body().then(({ value }) => value)
   }
 
+  /** Texts of the request that are JSON themselves hold so much, which is parsed for some wires. Throws 529 without memory. */
+  holds({ own, structure }: Count): void {
+    this.#inner += own
+    if (structure > 0) this.memory?.parse(structure)
+  }
+
   /**
    * What the next part of the work waits for: each part has a turn of the loop for itself where the request holds much, and
    * any other one where this turn is full. Undefined where it need not wait.
    */
   turn(): Promise<void> | undefined {
-    return this.values > MANY_VALUES ? turns.next(this.tenant) : lateTurns.next(this.tenant)
+    return this.values + this.#inner > MANY_VALUES ? turns.next(this.tenant) : lateTurns.next(this.tenant)
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */

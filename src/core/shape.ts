@@ -1,4 +1,5 @@
 /** Bounds the shape of JSON text before it is parsed: `JSON.parse` has no limit of levels or of values. */
+import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from './structure.ts'
 
 /** Of anything that is parsed: bodies, text in them that is JSON itself, answers. */
 export const MAX_LEVELS = 128
@@ -43,9 +44,23 @@ type Excess = 'levels' | 'values' | 'names' | 'nameLength'
 export class Count {
   values: number
   names = 0
+  /** Lists and objects. */
+  lists = 0
+  readonly #first: number
 
   constructor(values = 0) {
     this.values = values
+    this.#first = values
+  }
+
+  /** Values of the texts alone. */
+  get own(): number {
+    return this.values - this.#first
+  }
+
+  /** Bytes of what the texts are parsed to, beside their own texts. */
+  get structure(): number {
+    return this.lists * OBJECT_BYTES + this.names * NAME_BYTES + Math.max(0, this.own - this.lists) * ENTRY_BYTES
   }
 }
 
@@ -90,7 +105,7 @@ export class Shape {
     const { length } = piece
     let depth = this.#depth
     const { values: most, names: mostNames = Number.POSITIVE_INFINITY, nameLength: longest = MAX_NAME } = this.bounds
-    let { values, names } = this.#count
+    let { values, names, lists } = this.#count
     let at = this.#quoted ? this.#afterString(piece, 0) : 0
     while (at < length) {
       const code = piece.charCodeAt(at++)
@@ -105,6 +120,7 @@ export class Shape {
       } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
         this.#begun = true
         values++
+        lists++
         if (++depth > MAX_LEVELS) this.#excess = 'levels'
       } else if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth--
       else continue
@@ -115,6 +131,7 @@ export class Shape {
     this.#depth = depth
     this.#count.values = values
     this.#count.names = names
+    this.#count.lists = lists
   }
 
   #afterString(piece: string, from: number): number {

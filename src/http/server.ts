@@ -244,6 +244,7 @@ export class Listener {
       peer: req.socket.remoteAddress ?? '',
       port: req.socket.localPort ?? 0,
       body: () => readBody(req, res, endpoint, guard),
+      memory: guard,
     })
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())
