@@ -3,7 +3,7 @@ import type { Event } from './event.ts'
 import { tokensOfImage } from './media.ts'
 import type { Price } from './money.ts'
 import { Thought } from './thought.ts'
-import { estimateTokens, type Usage } from './usage.ts'
+import { estimateTokens, textSize, type Usage } from './usage.ts'
 
 /** A report names all that came before it; the first of them, before any content, names nothing. */
 export class Delivered {
@@ -11,7 +11,7 @@ export class Delivered {
   /** Since the last report. */
   images = 0
   /** But those of reasoning. */
-  #characters = 0
+  #bytes = 0
   /** Completion tokens of the last report. */
   #reported = 0
 
@@ -19,7 +19,7 @@ export class Delivered {
   add(event: Event, now: number, sent: number): void {
     switch (event.type) {
       case 'reasoning':
-        this.thought.characters += event.text.length
+        this.thought.bytes += textSize(event.text)
         this.thought.goesOn()
         return
       case 'native':
@@ -28,10 +28,10 @@ export class Delivered {
       case 'text':
       case 'refusal':
         if (event.text.length === 0) return
-        this.#characters += event.text.length
+        this.#bytes += textSize(event.text)
         break
       case 'tool':
-        this.#characters += (event.args?.length ?? 0) + (event.name?.length ?? 0)
+        this.#bytes += textSize(event.args ?? '') + textSize(event.name ?? '')
         break
       case 'image':
         this.images++
@@ -43,7 +43,7 @@ export class Delivered {
   /** All of it was reported, and thought. */
   reported({ completion = 0, internal_reasoning: thought = 0 }: Usage, now: number): void {
     this.#reported = completion
-    this.#characters = 0
+    this.#bytes = 0
     this.images = 0
     this.thought.reported(thought, now)
   }
@@ -54,12 +54,12 @@ export class Delivered {
   }
 
   get isEmpty(): boolean {
-    return this.#characters === 0 && this.thought.characters === 0 && this.images === 0
+    return this.#bytes === 0 && this.thought.bytes === 0 && this.images === 0
   }
 
   /** Tokens that are not thoughts, or were reported; without images. */
   get seen(): number {
-    return this.#reported + estimateTokens(this.#characters)
+    return this.#reported + estimateTokens(this.#bytes)
   }
 
   /**
@@ -67,7 +67,7 @@ export class Delivered {
    * what it was silent for: the larger of both.
    */
   written(unseen: number): number {
-    return Math.max(this.#reported + estimateTokens(this.#characters + this.thought.characters), this.seen + unseen)
+    return Math.max(this.#reported + estimateTokens(this.#bytes + this.thought.bytes), this.seen + unseen)
   }
 
   imageTokens(price: Price | undefined): number {

@@ -19,11 +19,11 @@ export interface Operation<O extends Op = Op> {
   /** What a request needs of a mapping, in the order in which refusals name it. */
   readonly requirements: readonly Requirement<Ops[O]>[]
   /** Characters of a request that a model reads; media counts as nothing here. */
-  promptCharacters(request: Readonly<Ops[O]>): number
+  promptSize(request: Readonly<Ops[O]>): number
   /** Characters of earlier reasoning, which a provider with `reasoningReplay` reads as well. */
-  reasoningCharacters?(request: Readonly<Ops[O]>): number
+  reasoningSize?(request: Readonly<Ops[O]>): number
   /** Characters that are data of the provider with this id, which reads them and no other one. */
-  sealedCharacters?(request: Readonly<Ops[O]>, provider: string): number
+  sealedSize?(request: Readonly<Ops[O]>, provider: string): number
   /** How many prompts of a request are read apart, each within the model's context; one where it is left out. */
   prompts?(request: Readonly<Ops[O]>): number
   /** Number of answers, and the caller's token limit of each. Absent when answers count no tokens. */

@@ -9,7 +9,7 @@ import { estimateTokens, type Usage } from './usage.ts'
 export class PromptEstimate {
   readonly #ex: Exchange
   #characters: number | undefined = undefined
-  #reasoningCharacters: number | undefined = undefined
+  #reasoningSize: number | undefined = undefined
   #sealed: { readonly provider: string; readonly tokens: number } | undefined = undefined
 
   constructor(ex: Exchange) {
@@ -20,11 +20,11 @@ export class PromptEstimate {
   get tokens(): number {
     const { request, operation, target, isCountedAhead } = this.#ex
     if (!request) return 0
-    this.#characters ??= operation.promptCharacters(request)
+    this.#characters ??= operation.promptSize(request)
     let characters = this.#characters
     if (target?.provider.reasoningReplay) {
-      this.#reasoningCharacters ??= operation.reasoningCharacters?.(request) ?? 0
-      characters += this.#reasoningCharacters
+      this.#reasoningSize ??= operation.reasoningSize?.(request) ?? 0
+      characters += this.#reasoningSize
     }
     return isCountedAhead ? characters : estimateTokens(characters)
   }
@@ -44,9 +44,9 @@ export class PromptEstimate {
 
   #sealedTokens({ provider: { id } }: Target): number {
     const { request, operation } = this.#ex
-    if (!request || !operation.sealedCharacters) return 0
+    if (!request || !operation.sealedSize) return 0
     if (this.#sealed?.provider !== id) {
-      this.#sealed = { provider: id, tokens: estimateTokens(operation.sealedCharacters(request, id)) }
+      this.#sealed = { provider: id, tokens: estimateTokens(operation.sealedSize(request, id)) }
     }
     return this.#sealed!.tokens
   }

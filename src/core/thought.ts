@@ -8,7 +8,7 @@ import { estimateTokens } from './usage.ts'
  */
 export class Thought {
   /** Of the reasoning that was shown. */
-  characters = 0
+  bytes = 0
   /** Nothing else has come since the last reasoning, or the beginning. */
   #isOpen = true
   /** When something else came last, or a report; 0 where that is when the request was sent. */
@@ -31,7 +31,7 @@ export class Thought {
 
   /** All so far was reported, as so many tokens. */
   reported(tokens: number, now: number): void {
-    this.characters = 0
+    this.bytes = 0
     this.#ended = 0
     this.#from = now
     this.#reported = tokens
@@ -44,7 +44,7 @@ export class Thought {
 
   /** As reported, and since then as shown or as `unseen`, whichever is more. */
   tokens(unseen: number): number {
-    return this.#reported + Math.max(unseen, estimateTokens(this.characters))
+    return this.#reported + Math.max(unseen, estimateTokens(this.bytes))
   }
 
   #since(now: number, sent: number): number {

@@ -54,7 +54,9 @@ export function mergeUsage(into: Usage, report: Partial<Usage>): void {
 export const MOST_OUTPUT = 1_000_000
 /** The tokenizer of models whose prompt is counted and charged in code points (docs/contract.md#media-prices). */
 export const CHARACTERS = 'characters'
-/** As many as a token has on average. */
-export const TOKEN_CHARACTERS = 4
-/** Tokens of a text whose tokenizer is unknown; at least one for any text. */
-export const estimateTokens = (characters: number): number => Math.ceil(characters / TOKEN_CHARACTERS)
+/** Bytes that a token has on average. */
+export const TOKEN_BYTES = 4
+/** The bytes of a text in UTF-8: where a character has three, most tokens have one character or two. */
+export const textSize = (text: string): number => Buffer.byteLength(text)
+/** Tokens of so many bytes of text whose tokenizer is unknown; at least one for any text. */
+export const estimateTokens = (bytes: number): number => Math.ceil(bytes / TOKEN_BYTES)

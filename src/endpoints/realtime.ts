@@ -6,7 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import { estimateTokens } from '../core/usage.ts'
+import { estimateTokens, textSize } from '../core/usage.ts'
 import { realtime as operation } from '../operations/realtime/index.ts'
 import type { RealtimeRequest, SessionSettings } from '../operations/realtime/request.ts'
 import { openSession } from '../realtime/open.ts'
@@ -117,7 +117,7 @@ function checkSession(session: SessionSettings): void {
   if (session.tracing != null) {
     throw errors.unsupported('session.tracing: only null is supported.', 'session.tracing', 'invalid_request')
   }
-  if (estimateTokens(session.instructions?.length ?? 0) > MAX_INSTRUCTION_TOKENS) {
+  if (estimateTokens(textSize(session.instructions ?? '')) > MAX_INSTRUCTION_TOKENS) {
     const message = `session.instructions: more than ${MAX_INSTRUCTION_TOKENS} tokens.`
     throw errors.unsupported(message, 'session.instructions', 'instructions_too_large')
   }

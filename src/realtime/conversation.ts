@@ -1,7 +1,7 @@
 /** Tokens of a conversation so far: as its provider last reported them, and our estimate of what came since. */
 import { type ImageTokens, imageTokensOf } from '../core/image-tokens.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
-import { estimateTokens, type Usage } from '../core/usage.ts'
+import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
 
 /** docs/contract.md#media-prices. */
 const INPUT_TOKENS_PER_SECOND = 10
@@ -18,8 +18,8 @@ const tokensOf = (seconds: number): number => Math.ceil(seconds * INPUT_TOKENS_P
 
 /** Tokens of instructions and tools, as a session or a response sets them. */
 const settingsTokens = ({ instructions, tools }: Readonly<Json>): number =>
-  (typeof instructions === 'string' ? estimateTokens(instructions.length) : 0) +
-  (tools == null ? 0 : estimateTokens(JSON.stringify(tools).length))
+  (typeof instructions === 'string' ? estimateTokens(textSize(instructions)) : 0) +
+  (tools == null ? 0 : estimateTokens(textSize(JSON.stringify(tools))))
 
 /** Of an audio format as sessions name it. */
 export const bytesPerSecond = (format: unknown): number =>
@@ -50,14 +50,14 @@ export class Conversation {
   item(item: unknown, rate: number): void {
     if (!isObject(item)) return
     for (const text of [item.output, item.arguments]) {
-      if (typeof text === 'string') this.#text += estimateTokens(text.length)
+      if (typeof text === 'string') this.#text += estimateTokens(textSize(text))
     }
     for (const part of listIn(item.content)) {
       if (!isObject(part)) continue
       if (part.type === 'input_image') this.#images += this.#tokensOfImage
       this.addAudio(secondsOf(part.audio, rate))
       for (const text of [part.text, part.transcript]) {
-        if (typeof text === 'string') this.#text += estimateTokens(text.length)
+        if (typeof text === 'string') this.#text += estimateTokens(textSize(text))
       }
     }
   }

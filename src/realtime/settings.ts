@@ -4,7 +4,7 @@ import { isObject, type Json, listIn } from '../core/json.ts'
 import { namesOf } from '../core/offer.ts'
 import type { RealtimeForm } from '../core/realtime.ts'
 import type { Target } from '../core/translator.ts'
-import { estimateTokens } from '../core/usage.ts'
+import { estimateTokens, textSize } from '../core/usage.ts'
 import { bytesPerSecond } from './conversation.ts'
 import { EventError } from './events.ts'
 import { HELD_OUTPUT } from './responses.ts'
@@ -135,7 +135,7 @@ export function changed(
     change.transcriber = change.transcription
     const { prompt } = transcriptionWanted
     if (prompt !== undefined)
-      change.transcriptionPrompt = typeof prompt === 'string' ? estimateTokens(prompt.length) : 0
+      change.transcriptionPrompt = typeof prompt === 'string' ? estimateTokens(textSize(prompt)) : 0
     audio.input.transcription = { ...transcriptionWanted, model: change.transcription.externalId }
   }
   const { voice } = output

@@ -14,9 +14,9 @@ interface Circumstances {
 /** The mappings that can serve the request, or the 400 that says which need no mapping meets. */
 export function capable(
   mappings: readonly Mapping[],
-  { requirements: rows, promptCharacters }: Operation,
+  { requirements: rows, promptSize }: Operation,
   request: Ops[Op],
-  { promptTokens = () => estimateTokens(promptCharacters(request)), reachable = () => true }: Circumstances = {},
+  { promptTokens = () => estimateTokens(promptSize(request)), reachable = () => true }: Circumstances = {},
 ): { mappings: readonly Mapping[]; error?: GatewayError } {
   let left = mappings
   for (let place = 0; place < rows.length; place++) {

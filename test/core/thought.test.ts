@@ -140,7 +140,7 @@ t.test('what is thought between two pieces of an answer counts from the first of
   thought.goesOn()
   thought.reported(10, 8000)
   t.equal(thought.time(8500, 1000), 500, 'what was reported counts no more')
-  thought.characters = 40
+  thought.bytes = 40
   t.strictSame([thought.tokens(3), thought.tokens(30)], [20, 40], 'the larger of what is shown and what is not')
   t.equal(new Thought().time(1500, 0), 0, 'nothing was sent')
   t.end()

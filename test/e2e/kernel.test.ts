@@ -45,7 +45,7 @@ const operation = {
       met: () => false,
     },
   ],
-  promptCharacters: ({ text }: EchoRequest) => text.length,
+  promptSize: ({ text }: EchoRequest) => text.length,
   tuning: {},
 } as unknown as Operation
 

@@ -124,7 +124,7 @@ t.test('an embeddings request reads its inputs, and answers with no tokens', asy
     [[[1, 2], [3]], 12],
   ]
   for (const [input, characters] of rows) {
-    t.equal(operation.promptCharacters({ model: 'm', input } as never), characters, JSON.stringify(input))
+    t.equal(operation.promptSize({ model: 'm', input } as never), characters, JSON.stringify(input))
   }
   t.equal(operation.output, undefined)
 })

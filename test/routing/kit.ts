@@ -113,7 +113,7 @@ export function queryOf(catalog: Catalog, fields: object = {}, facts: Partial<Ro
     operation,
     request,
     streaming: 'stream' in request && request.stream === true,
-    promptTokens: estimateTokens(operation.promptCharacters(request)),
+    promptTokens: estimateTokens(operation.promptSize(request)),
     terms: operation.terms?.(request) ?? {},
     catalog,
     snapshot: { routes: () => [] },
@@ -129,10 +129,13 @@ export function queryOf(catalog: Catalog, fields: object = {}, facts: Partial<Ro
 }
 
 /** A chat exchange that has been read. */
-export const asking = (catalog: Catalog, request: object = {}, facts: ExchangeFacts = {}): Exchange =>
-  exchange({
+/** However busy the machine is, the turns of its loop have room. */
+export const asking = (catalog: Catalog, request: object = {}, facts: ExchangeFacts = {}): Exchange => {
+  const ex = exchange({
     request: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...request },
     snapshot: { catalog },
     principal,
     ...facts,
   })
+  return Object.assign(ex, { turn: () => undefined })
+}

@@ -198,7 +198,7 @@ t.test('a prompt is counted once, and only when a plan depends on its length', a
   let counts = 0
   const operation = {
     ...chat.operation!,
-    promptCharacters: () => {
+    promptSize: () => {
       counts++
       return 4
     },

@@ -3,7 +3,7 @@ import type { Event } from '../../core/event.ts'
 import type { Exchange, Outcome } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
 import { tokensOfImage } from '../../core/media.ts'
-import { TOKEN_CHARACTERS } from '../../core/usage.ts'
+import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import type { Meter } from './meter.ts'
 
 type Batch = IteratorResult<readonly Event[]>
@@ -149,16 +149,16 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
 
 /** As `Exchange.count` counts them. */
 function tokensOf(batch: readonly Event[], ofImage: number): number {
-  let characters = 0
+  let bytes = 0
   let images = 0
   // By index: an iterator for every piece of every stream adds up.
   for (let at = 0; at < batch.length; at++) {
     const event = batch[at]!
-    if (event.type === 'text' || event.type === 'reasoning' || event.type === 'refusal') characters += event.text.length
-    else if (event.type === 'tool') characters += event.args?.length ?? 0
+    if (event.type === 'text' || event.type === 'reasoning' || event.type === 'refusal') bytes += textSize(event.text)
+    else if (event.type === 'tool') bytes += textSize(event.args ?? '')
     else if (event.type === 'image') images++
   }
-  return characters / TOKEN_CHARACTERS + images * ofImage
+  return bytes / TOKEN_BYTES + images * ofImage
 }
 
 /** The events that come before so many tokens are used up. */

@@ -3,7 +3,7 @@ import type { Mapping } from '../../core/catalog.ts'
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-request.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
 import { estimateTokens } from '../../core/usage.ts'
-import { jsonCharacters } from './characters.ts'
+import { jsonSize } from './prompt-size.ts'
 
 /** Shortest cacheable prefix when the mapping names none (docs/wire-sources.md#anthropic). */
 const LEAST_TOKENS = 1024
@@ -52,7 +52,7 @@ function isMarked({ messages, tools }: Readonly<ChatRequest>): boolean {
 
 /** Characters up to the end of the tools, and up to the end of each message. */
 function sizesOf({ tools, messages }: Readonly<ChatRequest>): number[] {
-  let sum = tools?.length ? jsonCharacters(tools) : 0
+  let sum = tools?.length ? jsonSize(tools) : 0
   const sizes = [sum]
   for (const { content, tool_calls: calls } of messages) {
     if (typeof content === 'string') sum += content.length

@@ -9,10 +9,10 @@ import { imageTerms, imageUsage } from '../images/index.ts'
 import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
-import { promptCharacters, reasoningCharacters, sealedCharacters } from './characters.ts'
 import { demo } from './demo.ts'
 import { refuseHeldFiles } from './held-files.ts'
 import { mediaOf } from './media.ts'
+import { promptSize, reasoningSize, sealedSize } from './prompt-size.ts'
 import { promptFanOut } from './prompts.ts'
 import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'
@@ -24,9 +24,9 @@ export const chat: Operation<'chat'> = {
   impliedBy: ({ output }) => output.includes('text') && !output.includes('embedding'),
   isPriced: (price, { output }) => hasTokenRates(price, output.includes('text')),
   requirements,
-  promptCharacters,
-  reasoningCharacters,
-  sealedCharacters,
+  promptSize,
+  reasoningSize,
+  sealedSize,
   prompts,
   output: request => ({ choices: (request.n ?? 1) * prompts(request), limit: request.max_tokens ?? undefined }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),

@@ -1,5 +1,6 @@
 /** Typed decisions: `POST /v1/systemone` (docs/contract.md#typed-decisions). */
 import type { Operation } from '../../core/operation.ts'
+import { textSize } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 
 /** Priced by prompt tokens. */
@@ -8,7 +9,7 @@ export const decisions: Operation<'decisions'> = {
   impliedBy: ({ output }) => output.includes('decision'),
   isPriced: ({ rates }) => rates.prompt !== undefined,
   requirements: [],
-  promptCharacters: ({ state, questions }) => JSON.stringify(state).length + JSON.stringify(questions).length,
+  promptSize: ({ state, questions }) => textSize(JSON.stringify(state)) + textSize(JSON.stringify(questions)),
   tuning: {},
   demo,
 }

@@ -1,6 +1,6 @@
 /** Embeddings: `POST /v1/embeddings`. */
 import type { Operation } from '../../core/operation.ts'
-import { TOKEN_CHARACTERS } from '../../core/usage.ts'
+import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import { hasTokenRates } from '../rates.ts'
 import { demo } from './demo.ts'
 import type { EmbeddingRequest } from './request.ts'
@@ -13,17 +13,17 @@ export const embeddings: Operation<'embeddings'> = {
   isPriced: price => hasTokenRates(price, false),
   requirements,
   /** Each input is read with the title. */
-  promptCharacters({ input, title = '' }) {
-    if (!Array.isArray(input)) return input.length + title.length
-    let sum = title.length * inputsIn({ input })
-    for (const one of input) sum += charactersOf(one)
+  promptSize({ input, title = '' }) {
+    if (!Array.isArray(input)) return textSize(input) + textSize(title)
+    let sum = textSize(title) * inputsIn({ input })
+    for (const one of input) sum += sizeOf(one)
     return sum
   },
   demo,
   tuning: { user: 'user' },
 }
 
-function charactersOf(input: Exclude<EmbeddingRequest['input'], string>[number]): number {
-  if (typeof input === 'string') return input.length
-  return TOKEN_CHARACTERS * (typeof input === 'number' ? 1 : input.length)
+function sizeOf(input: Exclude<EmbeddingRequest['input'], string>[number]): number {
+  if (typeof input === 'string') return textSize(input)
+  return TOKEN_BYTES * (typeof input === 'number' ? 1 : input.length)
 }

@@ -4,7 +4,7 @@ import { imageClassOf } from '../../core/image-size.ts'
 import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { Price, Terms } from '../../core/money.ts'
 import { type Operation, takes } from '../../core/operation.ts'
-import type { Usage } from '../../core/usage.ts'
+import { textSize, type Usage } from '../../core/usage.ts'
 import { imagesOverChat } from './bridge.ts'
 import { demo } from './demo.ts'
 import { type ImageEditRequest, type ImageRequest, levelOf } from './request.ts'
@@ -71,7 +71,7 @@ export const images: Operation<'images'> = {
   isPriced,
   autoOption: 'auto_images',
   requirements: imageRequirements,
-  promptCharacters: ({ prompt }) => prompt.length,
+  promptSize: ({ prompt }) => textSize(prompt),
   extras: imageUsage,
   terms: imageTerms,
   bridge: (wires, model) => bridge('images', wires, model),
@@ -86,7 +86,7 @@ export const imageEdits: Operation<'image_edits'> = {
   isPriced,
   autoOption: 'auto_images',
   requirements: imageEditRequirements,
-  promptCharacters: ({ prompt }) => prompt.length,
+  promptSize: ({ prompt }) => textSize(prompt),
   media: request => ({ images: new Array(imagesIn(request)).fill(undefined), audioTokens: 0, fileTokens: 0 }),
   extras: (request, mapping) => ({
     ...imageUsage(request, mapping),

@@ -1,5 +1,6 @@
 /** Moderations: `POST /v1/moderations` (docs/contract.md#moderations). */
 import type { Operation, Requirement } from '../../core/operation.ts'
+import { textSize } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import { isParts, type ModerationRequest, resultsWanted } from './request.ts'
 
@@ -18,12 +19,12 @@ export const moderations: Operation<'moderations'> = {
   impliedBy: ({ output }) => output.includes('moderation'),
   isPriced: ({ rates }) => rates.prompt !== undefined || rates.request !== undefined,
   requirements,
-  promptCharacters({ input }) {
-    if (typeof input === 'string') return input.length
+  promptSize({ input }) {
+    if (typeof input === 'string') return textSize(input)
     let sum = 0
     for (const one of input) {
-      if (typeof one === 'string') sum += one.length
-      else if (one.type === 'text') sum += one.text.length
+      if (typeof one === 'string') sum += textSize(one)
+      else if (one.type === 'text') sum += textSize(one.text)
     }
     return sum
   },

@@ -15,7 +15,7 @@ export const ocr: Operation<'ocr'> = {
   impliedBy: () => false,
   isPriced: ({ rates }) => rates.ocr_page !== undefined,
   requirements: [],
-  promptCharacters: () => 0,
+  promptSize: () => 0,
   extras: request => ({ [axisOf(request)]: pagesOf(request) }),
   unmeasured(request) {
     const { document, pages } = request

@@ -26,7 +26,7 @@ export const realtime: Operation<'realtime'> = {
       met: ({ voices }: Mapping, request) => !voices || Object.hasOwn(voices, voiceOf(request)!),
     },
   ],
-  promptCharacters: () => 0,
+  promptSize: () => 0,
   tuning: {},
   isSession: true,
   neverReplayed: true,

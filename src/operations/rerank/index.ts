@@ -1,5 +1,6 @@
 /** Rerank: `POST /v1/rerank` and `/v2/rerank` (docs/contract.md#rerank). */
 import type { Operation } from '../../core/operation.ts'
+import { textSize } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import { searchUnits } from './search-units.ts'
 
@@ -10,9 +11,9 @@ export const rerank: Operation<'rerank'> = {
   isPriced: ({ rates }) => rates.prompt !== undefined || rates.request !== undefined,
   requirements: [],
   /** The model reads the query with each document. */
-  promptCharacters({ query, documents }) {
-    let sum = documents.length * query.length
-    for (const { length } of documents) sum += length
+  promptSize({ query, documents }) {
+    let sum = documents.length * textSize(query)
+    for (const text of documents) sum += textSize(text)
     return sum
   },
   extras: request => ({ request: searchUnits(request) }),

@@ -1,10 +1,10 @@
 /** What rerank providers charge by (docs/contract.md#rerank). */
-import { TOKEN_CHARACTERS } from '../../core/usage.ts'
+import { TOKEN_BYTES } from '../../core/usage.ts'
 import type { RerankRequest } from './request.ts'
 
 const UNIT_DOCUMENTS = 100
 /** Providers count each piece of a long document as one, which they cut with the query at 500 tokens. */
-const PIECE = 500 * TOKEN_CHARACTERS
+const PIECE = 500 * TOKEN_BYTES
 /** Of a piece a long query leaves so much at least. */
 const LEAST = PIECE / 10
 /** Of a document so many tokens are read where the request names no limit. */
@@ -12,7 +12,7 @@ const USUAL_TOKENS = 4096
 
 /** Search units of a request: one for each 100 documents, or pieces of long ones. */
 export function searchUnits({ query, documents, max_tokens_per_doc: tokens }: Readonly<RerankRequest>): number {
-  const most = (tokens ?? USUAL_TOKENS) * TOKEN_CHARACTERS
+  const most = (tokens ?? USUAL_TOKENS) * TOKEN_BYTES
   const piece = Math.max(LEAST, PIECE - query.length)
   let pieces = 0
   for (const { length } of documents) pieces += Math.max(1, Math.ceil(Math.min(length, most) / piece))

@@ -47,7 +47,7 @@ export const speech: Operation<'speech'> = {
   isPriced: ({ rates: { prompt, completion, output_audio } }, { tokenizer }) =>
     prompt !== undefined && (tokenizer === CHARACTERS || (output_audio ?? completion) !== undefined),
   requirements,
-  promptCharacters: ({ characters }) => characters,
+  promptSize: ({ characters }) => characters,
   extras({ characters, instructions = '', speed = 1 }, { model }) {
     if (model.tokenizer === CHARACTERS) return {}
     const most = Math.ceil((characters * HELD_PER_CHARACTER) / Math.min(speed, 1))

@@ -1,7 +1,7 @@
 /** `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
-import { estimateTokens, TOKEN_CHARACTERS, type Usage } from '../../core/usage.ts'
+import { estimateTokens, TOKEN_BYTES, textSize, type Usage } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, unmeasuredSeconds } from './request.ts'
 
@@ -56,10 +56,10 @@ const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
   impliedBy: () => false,
   isPriced: ({ rates: { prompt, completion, input_audio_hour } }) =>
     input_audio_hour !== undefined || (prompt !== undefined && completion !== undefined),
-  promptCharacters: ({ prompt = '' }) => prompt.length,
+  promptSize: ({ prompt = '' }) => textSize(prompt),
   extras(request) {
     const usage = usageOf(likelySeconds(request))
-    usage.prompt! += estimateTokens((request.prompt?.length ?? 0) + TOKEN_CHARACTERS)
+    usage.prompt! += estimateTokens(textSize(request.prompt ?? '') + TOKEN_BYTES)
     return usage
   },
   unmeasured(request) {

@@ -13,7 +13,7 @@ export const videos: Operation<'videos'> = {
   autoOption: 'auto_videos',
   requirements: videoRequirements,
   // Nothing of a prompt is charged for.
-  promptCharacters: () => 0,
+  promptSize: () => 0,
   extras(request, { model }) {
     return expectedUsage(request, Math.max(request.seconds ?? 0, ...lengthsOf(request, model.mappings)))
   },

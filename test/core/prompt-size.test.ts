@@ -36,7 +36,7 @@ const rows: readonly (readonly [says: string, request: object])[] = [
 for (const [says, fields] of rows) {
   t.test(`${says} counts, and a stream that is cut before its usage is charged for it`, async t => {
     const request = { model: 'm', stream: true, ...fields }
-    const counted = chat.promptCharacters(request as ChatRequest)
+    const counted = chat.promptSize(request as ChatRequest)
     t.ok(counted >= LONG.length && counted < LONG.length + 200, String(counted))
     const ex = exchange({ request, target: target() })
     ex.observe([text('a')])
@@ -64,7 +64,7 @@ for (const [says, messages, tokens] of envelopes) {
 
 t.test('a message whose items repeat its content counts once', async t => {
   const request = message({ content: LONG, message_items: [{ text: LONG }] })
-  t.equal(chat.promptCharacters(request as ChatRequest), LONG.length)
+  t.equal(chat.promptSize(request as ChatRequest), LONG.length)
 })
 
 const details = [{ text: LONG.slice(1) }, { text: 'x', signature: 's' }]
@@ -157,21 +157,34 @@ t.test('prompts that are read apart each have the context of the model', async t
   }
 })
 
-t.test('tools count as many characters as their JSON, and texts of any kind take no longer to be counted', t => {
+t.test('tools count as many bytes as their JSON, and texts of any kind take no longer to be counted', t => {
   const tool = (description: string) => ({ type: 'function', function: { name: 'f', description, parameters: shape } })
   const shape = {
     type: 'object',
     properties: { a: { enum: [1, -2.5, null, true, 'é\n"'] }, b: {}, c: undefined },
     required: [],
   }
-  const counted = (tools: object[]) =>
-    chat.promptCharacters({ model: 'm', messages: [], tools } as unknown as ChatRequest)
+  const counted = (tools: object[]) => chat.promptSize({ model: 'm', messages: [], tools } as unknown as ChatRequest)
   const short = [tool('a "quoted"\tline'), tool('')]
-  t.equal(counted(short), JSON.stringify(short).length)
+  t.equal(counted(short), Buffer.byteLength(JSON.stringify(short)))
   const long = [tool('x'.repeat(300_000)), ...short]
-  t.equal(counted(long), JSON.stringify(long).length)
+  t.equal(counted(long), Buffer.byteLength(JSON.stringify(long)))
   const halves = [tool('\ud800'.repeat(4_000_000)), ...Array.from({ length: 1000 }, () => tool('\udc00'.repeat(1000)))]
   const [took = 0] = leastOf([() => cpuMs(() => void counted(halves))], ms => ms < 200)
   t.ok(took < 200, `${took} ms of CPU for five million halves of characters`)
+  t.end()
+})
+
+t.test('a prompt costs by the bytes of its texts, in whatever script they are', t => {
+  const rows: [says: string, text: string, size: number][] = [
+    ['Latin', 'abcd', 4],
+    ['with accents', 'é', 2],
+    ['Chinese', '中文', 6],
+    ['an emoji', '👋', 4],
+  ]
+  for (const [says, text, size] of rows) {
+    const messages = [{ role: 'user', content: text }]
+    t.equal(chat.promptSize({ model: 'm', messages } as ChatRequest), size, says)
+  }
   t.end()
 })

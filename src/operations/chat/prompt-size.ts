@@ -1,7 +1,8 @@
-/** The length of a chat prompt, from the lengths of all texts that a wire may send. */
+/** The size of a chat prompt, in bytes of UTF-8, from all texts that a wire may send. */
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
 import { isWellFormed } from '../../core/json.ts'
 import { weigh } from '../../core/stringify-steps.ts'
+import { textSize } from '../../core/usage.ts'
 
 /** Of what tells a message, or a call, from the next one: who speaks, and where it ends. */
 const ENVELOPE = 16
@@ -9,23 +10,24 @@ const ENVELOPE = 16
 const FREE = 64 * ENVELOPE
 
 /** Without earlier reasoning, which most providers never get. */
-export function promptCharacters({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {
+export function promptSize({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {
   let sum = 0
   let around = -FREE
   for (const message of messages) {
     around += ENVELOPE + (message.tool_call_id?.length ?? 0)
-    sum += Math.max(contentOf(message), itemsOf(message)) + (message.refusal?.length ?? 0) + (message.name?.length ?? 0)
+    sum +=
+      Math.max(contentOf(message), itemsOf(message)) + textSize(message.refusal ?? '') + textSize(message.name ?? '')
     for (const call of message.tool_calls ?? []) {
       around += ENVELOPE + call.id.length
       sum +=
         call.type === 'function'
-          ? call.function.name.length + call.function.arguments.length
-          : call.custom.name.length + call.custom.input.length
+          ? textSize(call.function.name) + textSize(call.function.arguments)
+          : textSize(call.custom.name) + textSize(call.custom.input)
     }
   }
   if (around > 0) sum += around
-  if (tools?.length) sum += jsonCharacters(tools)
-  if (format?.type === 'json_schema') sum += jsonCharacters(format.json_schema)
+  if (tools?.length) sum += jsonSize(tools)
+  if (format?.type === 'json_schema') sum += jsonSize(format.json_schema)
   return sum
 }
 
@@ -35,32 +37,32 @@ const LONG = 4096
 /** What is lighter is written at once, which is faster for usual tools. */
 const LIGHT = 256 * 1024
 
-/** The length of the JSON of what JSON can say; of what is not light, long strings without their escapes. */
-export const jsonCharacters = (value: object): number =>
-  weigh(value) < LIGHT ? JSON.stringify(value).length : lengthOf(value)
+/** The size of the JSON of what JSON can say; of what is not light, long strings without their escapes. */
+export const jsonSize = (value: object): number =>
+  weigh(value) < LIGHT ? textSize(JSON.stringify(value)) : sizeOf(value)
 
-function lengthOf(value: unknown): number {
+function sizeOf(value: unknown): number {
   if (typeof value === 'string')
-    return value.length < LONG && isWellFormed(value) ? JSON.stringify(value).length : value.length + 2
+    return value.length < LONG && isWellFormed(value) ? textSize(JSON.stringify(value)) : textSize(value) + 2
   if (typeof value !== 'object' || value === null) return String(value ?? null).length
   let sum = 1
-  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += lengthOf(value[at]) + 1
+  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += sizeOf(value[at]) + 1
   else {
     for (const name in value) {
       const member = (value as Record<string, unknown>)[name]
-      if (member !== undefined) sum += lengthOf(name) + lengthOf(member) + 2
+      if (member !== undefined) sum += sizeOf(name) + sizeOf(member) + 2
     }
   }
   return Math.max(2, sum)
 }
 
 function contentOf({ content }: Message): number {
-  if (typeof content === 'string') return content.length
+  if (typeof content === 'string') return textSize(content)
   let sum = 0
   for (const part of content ?? []) {
-    if (part.type === 'text') sum += part.text.length
-    else if (part.type === 'refusal') sum += part.refusal.length
-    else if (part.type === 'file') sum += part.file.filename?.length ?? 0
+    if (part.type === 'text') sum += textSize(part.text)
+    else if (part.type === 'refusal') sum += textSize(part.refusal)
+    else if (part.type === 'file') sum += textSize(part.file.filename ?? '')
   }
   return sum
 }
@@ -68,18 +70,18 @@ function contentOf({ content }: Message): number {
 /** Some wires send these in the place of the content. */
 function itemsOf({ message_items: items }: Message): number {
   let sum = 0
-  for (const { text } of items ?? []) sum += text.length
+  for (const { text } of items ?? []) sum += textSize(text)
   return sum
 }
 
 /** Earlier reasoning: one of the fields is sent, which usually hold the same. */
-export function reasoningCharacters({ messages }: Readonly<ChatRequest>): number {
+export function reasoningSize({ messages }: Readonly<ChatRequest>): number {
   let sum = 0
   for (const { role, reasoning, reasoning_content: content, reasoning_details: details } of messages) {
     if (role !== 'assistant') continue
     let detailed = 0
-    for (const { text } of details ?? []) detailed += text?.length ?? 0
-    sum += Math.max(reasoning?.length ?? 0, content?.length ?? 0, detailed)
+    for (const { text } of details ?? []) detailed += textSize(text ?? '')
+    sum += Math.max(textSize(reasoning ?? ''), textSize(content ?? ''), detailed)
   }
   return sum
 }
@@ -88,7 +90,7 @@ export function reasoningCharacters({ messages }: Readonly<ChatRequest>): number
  * What only the provider of this id reads of earlier answers: reasoning that it has sealed, and blocks of its own tools.
  * Of a thought with its seal the longer one counts: they hold the same.
  */
-export function sealedCharacters({ messages }: Readonly<ChatRequest>, provider: string): number {
+export function sealedSize({ messages }: Readonly<ChatRequest>, provider: string): number {
   const start = `${provider}:`
   const own = (value: string | null | undefined) => (value?.startsWith(start) ? value.length : 0)
   let sum = 0
@@ -96,7 +98,7 @@ export function sealedCharacters({ messages }: Readonly<ChatRequest>, provider: 
     if (role !== 'assistant') continue
     for (const { text, signature, data } of details ?? []) {
       const sealed = Math.max(own(signature), own(data))
-      if (sealed > 0) sum += Math.max(sealed, text?.length ?? 0)
+      if (sealed > 0) sum += Math.max(sealed, textSize(text ?? ''))
     }
     for (const block of blocks ?? []) if ('provider' in block && block.provider === provider) sum += weigh(block)
     for (const call of calls ?? []) sum += own(call.extra_content?.vendor?.thought_signature)
