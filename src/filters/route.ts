@@ -8,7 +8,7 @@ import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 import { turns } from '../lib/turns.ts'
 import { RetryBudget } from '../routing/budget.ts'
-import type { CandidateTarget } from '../routing/candidate.ts'
+import type { Candidate, CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { namedModels, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
@@ -55,7 +55,7 @@ export const route: FilterFactory<Settings> = {
           const began = performance.now()
           ex.target = step.target
           const { candidate } = step
-          ex.usualSpeed = () => selector.speedOf(candidate, query.tenant)
+          ex.usualSpeed = usualSpeed(selector, candidate, query.tenant)
           const due = health.began(step, query)
           try {
             const reply = await next()
@@ -164,3 +164,7 @@ class Answered implements Attempt {
     return failure?.upstreamStatus === undefined ? 'none' : errorType(failure)
   }
 }
+
+/** Made apart, so that it keeps nothing else of the attempt that it is made in. */
+const usualSpeed = (selector: TargetSelector, candidate: Candidate, tenant: string) => (): number =>
+  selector.speedOf(candidate, tenant)
