@@ -56,7 +56,9 @@ export function compile(
 ): Chain {
   let handle = (ex: Exchange) => {
     ex.currentFilter = 'upstream'
-    return terminal(ex)
+    // Requests whose holds were written together come here together; what holds much has waited.
+    const turn = ex.holdsMuch ? undefined : ex.turn()
+    return turn ? inTurn(turn, ex, terminal) : terminal(ex)
   }
   for (const [index, { factory, filter }] of [...links.entries()].reverse()) {
     const inner = handle
@@ -70,8 +72,7 @@ export function compile(
       return run(ex, () => {
         if (called && !repeats) throw new Error(`filter "${name}" called next() twice`)
         called = true
-        const turn = ex.turn()
-        return turn ? inTurn(turn, ex, inner) : inner(ex)
+        return ex.holdsMuch ? inTurn(ex.turn(), ex, inner) : inner(ex)
       })
     }
     if (repeats && instead) handle = rescued(handle, instead)
@@ -93,7 +94,7 @@ export function compile(
   }
 }
 
-async function inTurn(turn: Promise<void>, ex: Exchange, inner: Chain['handle']): Promise<Reply> {
+async function inTurn(turn: Promise<void> | undefined, ex: Exchange, inner: Chain['handle']): Promise<Reply> {
   await turn
   if (ex.signal.reason) throw ex.signal.reason
   return inner(ex)

@@ -231,12 +231,17 @@ export class Exchange {
     if (structure > 0) this.memory?.parse(structure)
   }
 
+  /** So many values that each part of the work on them takes long. */
+  get holdsMuch(): boolean {
+    return this.values + this.#inner > MANY_VALUES
+  }
+
   /**
    * What the next part of the work waits for: each part has a turn of the loop for itself where the request holds much, and
    * any other one where this turn is full. Undefined where it need not wait.
    */
   turn(): Promise<void> | undefined {
-    return this.values + this.#inner > MANY_VALUES ? turns.next(this.tenant) : lateTurns.next(this.tenant)
+    return this.holdsMuch ? turns.next(this.tenant) : lateTurns.next(this.tenant)
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */

@@ -61,6 +61,16 @@ interface Reading {
   readonly seals: AnswerSeals | undefined
 }
 
+/** Bytes that are decoded within fractions of a millisecond. */
+const FEW_BYTES = 4096
+
+/** By index: this is done for each piece of each stream. */
+function isMuch(chunks: readonly Buffer[] = []): boolean {
+  let bytes = 0
+  for (let at = 0; at < chunks.length; at++) bytes += chunks[at]!.length
+  return bytes > FEW_BYTES
+}
+
 type Batch = IteratorResult<readonly Event[]>
 type BatchResult = Batch | Promise<Batch>
 
@@ -184,7 +194,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /** The same in a later turn of the loop where this one is full: many answers may come in it. */
   #decodeInTime(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
-    const turn = this.#inTurn && lateTurns.next(this.#inTurn.tenant)
+    const turn = this.#inTurn && isMuch(chunks) ? lateTurns.next(this.#inTurn.tenant) : undefined
     return turn ? turn.then(() => this.#decode(chunks)) : this.#decode(chunks)
   }
 
