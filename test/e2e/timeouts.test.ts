@@ -40,7 +40,10 @@ const late: { says: string; step: Step }[] = [
     says: 'a head that does not end',
     step: { socket: ['HTTP/1.1 200 OK\r\n', { text: 'x-more: to come\r\n', pauseMs: 50, times: 1e9 }] },
   },
-  { says: 'early hints for ever', step: { fault: 'flood103' } },
+  {
+    says: 'early hints for ever, of which sixteen come later than the time',
+    step: { socket: [{ text: 'HTTP/1.1 103 Early Hints\r\n\r\n', pauseMs: 50, times: 1e9 }] },
+  },
 ]
 
 const upstream = await startUpstream(t)
