@@ -1,8 +1,7 @@
 /** One side of a session: takes its messages one by one, and no faster than the other side takes what they become. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { MessageSocket } from '../core/message-socket.ts'
-import { BareFrames } from './bare-frames.ts'
-import type { ReadRate } from './read-rate.ts'
+import { TokenBucket } from '../lib/token-bucket.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
@@ -14,6 +13,9 @@ const MAX_QUEUED = 64
 const MAX_WAITING = 4 * 1024 * 1024
 /** How long the other side may take nothing of what waits. */
 const STALL_MS = 30_000
+/** Frames that carry nothing at once: programs send a few in a minute, so that connections stay open. */
+const BARE_FRAMES = 60
+const BARE_FRAMES_PER_SECOND = 2
 
 /** Text; undefined for a binary message. */
 type Take = (text: string | undefined) => void | Promise<void>
@@ -34,8 +36,8 @@ interface ChannelEvents {
 export class Channel {
   readonly socket: MessageSocket
   readonly #events: ChannelEvents
-  readonly #readRate: ReadRate
-  /** More has come than may; undefined while it is read. */
+  readonly #readRate: TokenBucket
+  /** More has been read than may be; undefined while it is read. */
   #rest: NodeJS.Timeout | undefined
   /** Not read, since others must catch up. */
   #paused = false
@@ -43,7 +45,8 @@ export class Channel {
   #bytes = 0
   #working = false
   #ended = false
-  #bareFrames = new BareFrames()
+  /** Pings, pongs that no ping awaits, and empty messages. */
+  #bareFrames = bareFrames()
   #flooded = false
   #other: Channel | undefined
   /** Wait until what was sent here has been taken. */
@@ -57,7 +60,7 @@ export class Channel {
   awaitsPong = false
 
   /** `readRate`: what bounds how fast it is read, with others. */
-  constructor(socket: MessageSocket, events: ChannelEvents, readRate: ReadRate) {
+  constructor(socket: MessageSocket, events: ChannelEvents, readRate: TokenBucket) {
     this.socket = socket
     this.#events = events
     this.#readRate = readRate
@@ -122,11 +125,12 @@ export class Channel {
 
   /** Reports too many of them once; ends the socket where too many come again, or after its end. */
   #bareFrame(): void {
-    if (this.#bareFrames.take(performance.now())) return
+    this.#bareFrames.take(1, performance.now())
+    if (this.#bareFrames.owedMs === 0) return
     if (this.#flooded || this.#ended) this.socket.destroy()
     else {
       this.#flooded = true
-      this.#bareFrames = new BareFrames()
+      this.#bareFrames = bareFrames()
       this.#events.flooded()
     }
   }
@@ -181,9 +185,9 @@ export class Channel {
   }
 
   #read(bytes: number): void {
-    if (this.#ended || this.#rest) return void this.#readRate.took(bytes, performance.now())
-    const restMs = this.#readRate.took(bytes, performance.now())
-    if (restMs < 1) return
+    this.#readRate.take(bytes, performance.now())
+    const restMs = this.#readRate.owedMs
+    if (this.#ended || this.#rest || restMs < 1) return
     this.socket.pause()
     this.#rest = setTimeout(() => {
       this.#rest = undefined
@@ -210,3 +214,5 @@ export class Channel {
     for (const resolve of this.#waiters.splice(0)) resolve()
   }
 }
+
+const bareFrames = (): TokenBucket => new TokenBucket(BARE_FRAMES, BARE_FRAMES_PER_SECOND)

@@ -1,7 +1,7 @@
 /** One side of a session, as its messages are taken. */
 import t from 'tap'
+import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import { Channel } from '../../src/realtime/channel.ts'
-import { ReadRate } from '../../src/realtime/read-rate.ts'
 import { End, settle } from './kit.ts'
 
 t.test('of large messages that wait, few are taken in one turn of the event loop', async t => {
@@ -24,7 +24,7 @@ t.test('of large messages that wait, few are taken in one turn of the event loop
     flooded: nothing,
   }
   const ends = [new End(), new End()] as const
-  const [client, provider] = ends.map(end => new Channel(end, events, new ReadRate(1e9))) as [Channel, Channel]
+  const [client, provider] = ends.map(end => new Channel(end, events, new TokenBucket(1e9, 1e9))) as [Channel, Channel]
   client.open(provider)
   provider.open(client)
   const [end] = ends
@@ -40,7 +40,10 @@ t.test('a side that sends faster than its organization may is not read for a whi
   const nothing = () => undefined
   const events = { take: nothing, failed: nothing, closed: nothing, stalled: nothing, flooded: nothing }
   const ends = [new End(), new End()] as const
-  const [client, provider] = ends.map(end => new Channel(end, events, new ReadRate(100_000))) as [Channel, Channel]
+  const [client, provider] = ends.map(end => new Channel(end, events, new TokenBucket(100_000, 100_000))) as [
+    Channel,
+    Channel,
+  ]
   client.open(provider)
   provider.open(client)
   const [end] = ends

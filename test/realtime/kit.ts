@@ -6,9 +6,9 @@ import { errors } from '../../src/core/error.ts'
 import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import { turns } from '../../src/lib/turns.ts'
 import type { RealtimeEvent } from '../../src/realtime/events.ts'
-import { ReadRate } from '../../src/realtime/read-rate.ts'
 import { Session } from '../../src/realtime/session.ts'
 import { firstUpdate, type SettingsContext } from '../../src/realtime/settings.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -195,7 +195,7 @@ export async function opened({ balance = 1_000_000, transcribes = false, byok = 
     ...{ created, earlier: [], context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     tenant: 'org-1',
-    readRates: { client: new ReadRate(1e9), provider: new ReadRate(1e9) },
+    readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },
     lease: { grow: () => true, release: () => undefined },
     log: { warn: (fields, message) => console.error(message, fields) },
   })

@@ -1,7 +1,6 @@
 /** One session: its money, its limits, and both of its ends in any order. */
 import fc from 'fast-check'
 import t from 'tap'
-import { BareFrames } from '../../src/realtime/bare-frames.ts'
 import { done, type End, limits, opened, settle } from './kit.ts'
 
 const create = { type: 'response.create' }
@@ -92,17 +91,6 @@ t.test('a side that sends frames without content ends the session', async t => {
       t.equal(charges.held, 0)
     }
   }
-})
-
-t.test('frames without content may come twice a second, and 60 at once', t => {
-  const frames = new BareFrames()
-  const taken = (count: number, now: number) =>
-    Array.from({ length: count }, () => frames.take(now)).filter(Boolean).length
-  t.equal(taken(100, 1000), 60)
-  t.equal(taken(100, 2000), 2)
-  t.equal(taken(100, 1_000_000), 60)
-  for (let now = 1_000_500; now < 1_100_000; now += 500) t.ok(frames.take(now))
-  t.end()
 })
 
 t.test('messages of either side postpone the idle end', async t => {
