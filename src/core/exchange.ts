@@ -1,7 +1,7 @@
 /** One request's life, pinned to one snapshot. */
 
 import { requestId, shortId } from '../lib/id.ts'
-import { lateTurns } from '../lib/late-turns.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
 import { turns } from '../lib/turns.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
 import { AnswerUsage } from './answer-usage.ts'
@@ -241,7 +241,7 @@ export class Exchange {
    * any other one where this turn is full. Undefined where it need not wait.
    */
   turn(): Promise<void> | undefined {
-    return this.holdsMuch ? turns.next(this.tenant) : lateTurns.next(this.tenant)
+    return this.holdsMuch ? turns.next(this.tenant) : turnBudget.next(this.tenant)
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */

@@ -3,7 +3,7 @@ import { isObject, type Json } from '../core/json.ts'
 import { parseSteps } from '../core/json-steps.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
-import { lateTurns } from '../lib/late-turns.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
 import { turns } from '../lib/turns.ts'
 
 /** Why an event of a client is not passed on. */
@@ -41,7 +41,7 @@ export function readInTurns(
   tenant: string,
 ): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> {
   if (text.length >= LARGE) return turns.run(tenant, readSteps(text))
-  const turn = lateTurns.next(tenant)
+  const turn = turnBudget.next(tenant)
   return turn ? turn.then(() => readEvent(text)) : readEvent(text)
 }
 

@@ -5,8 +5,8 @@ import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
-import { lateTurns } from '../lib/late-turns.ts'
 import type { Mask } from '../lib/mask.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
 import type { Turns } from '../lib/turns.ts'
 import type { PlainSource } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
@@ -194,7 +194,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /** The same in a later turn of the loop where this one is full: many answers may come in it. */
   #decodeInTime(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
-    const turn = this.#inTurn && isMuch(chunks) ? lateTurns.next(this.#inTurn.tenant) : undefined
+    const turn = this.#inTurn && isMuch(chunks) ? turnBudget.next(this.#inTurn.tenant) : undefined
     return turn ? turn.then(() => this.#decode(chunks)) : this.#decode(chunks)
   }
 

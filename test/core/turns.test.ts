@@ -1,7 +1,7 @@
 /** Long work in turns of the event loop. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { LateTurns } from '../../src/lib/late-turns.ts'
+import { TurnBudget } from '../../src/lib/turn-budget.ts'
 import { Turns } from '../../src/lib/turns.ts'
 
 /** Logs its name with each step. */
@@ -75,14 +75,14 @@ t.test('a work that throws rejects, and the next one begins', async t => {
 
 t.test('a full turn of the loop makes others wait, of each tenant in its turn, and no fuller than it was', async t => {
   let now = 1
-  const late = new LateTurns(() => now)
-  t.equal(late.next('a'), undefined, 'the first piece of a turn')
+  const budget = new TurnBudget(() => now)
+  t.equal(budget.next('a'), undefined, 'the first piece of a turn')
   now += 19
-  t.equal(late.next('a'), undefined, 'there is room')
+  t.equal(budget.next('a'), undefined, 'there is room')
   now += 1
   const log: string[] = []
   const waits = async (tenant: string, name: string) => {
-    await late.next(tenant)
+    await budget.next(tenant)
     log.push(name)
     now += 6
   }
@@ -90,5 +90,5 @@ t.test('a full turn of the loop makes others wait, of each tenant in its turn, a
   t.strictSame(log, [])
   t.equal(await mostInTurn(log, Promise.all(all)), 2, 'ten milliseconds of those that have waited')
   t.strictSame(log, ['a1', 'b1', 'a2', 'a3'])
-  t.equal(late.next('a'), undefined, 'a new turn has room')
+  t.equal(budget.next('a'), undefined, 'a new turn has room')
 })

@@ -1,4 +1,4 @@
-/** What comes in one turn of the event loop may together keep it for long, though each piece is small. */
+/** A budget of time for each turn of the event loop: small pieces may together keep it for long. */
 
 /** Work of one turn, in milliseconds, beyond which pieces wait for later turns. */
 const FULL_MS = 20
@@ -7,8 +7,8 @@ const WAITED_MS = 10
 /** Of those, at most: the turn is planned before it is known how long each takes. */
 const MOST = 128
 
-/** The clock of an event loop's turns, and who waits; tenants take turns. */
-export class LateTurns {
+/** That of an event loop, and who waits for later turns; tenants take turns. */
+export class TurnBudget {
   readonly #now: () => number
   /** When the first piece of this turn came; 0 before it. */
   #began = 0
@@ -73,4 +73,4 @@ export class LateTurns {
 }
 
 /** Of this thread. */
-export const lateTurns = new LateTurns()
+export const turnBudget = new TurnBudget()
