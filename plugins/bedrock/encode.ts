@@ -62,12 +62,12 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const streams = stream && (!tools.toolConfig || family.streamsTools)
   const path = `/model/${pathSegment(mapping.externalId)}/converse${streams ? '-stream' : ''}`
   const sent: WireRequest = { path, body: wellFormed(body) }
-  const bounds = boundsOf(reasoning, stream && !streams)
-  if (bounds) sent.bounds = bounds
+  const output = outputOf(reasoning, stream && !streams)
+  if (output) sent.output = output
   return sent
 }
 
-function boundsOf({ configurable }: Reasoning, whole: boolean): WireRequest['bounds'] {
+function outputOf({ configurable }: Reasoning, whole: boolean): WireRequest['output'] {
   if (configurable && !whole) return undefined
   return { ...(!configurable && { limit: Number.POSITIVE_INFINITY }), ...(whole && { whole }) }
 }

@@ -44,7 +44,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (stream) body.stream = true
   const isRaised = maxTokens != null && maxTokens < MIN_OUTPUT_TOKENS
   const sent: WireRequest = { path: '/responses', body }
-  if (isRaised) sent.bounds = { limit: MIN_OUTPUT_TOKENS }
+  if (isRaised) sent.output = { limit: MIN_OUTPUT_TOKENS }
   return sent
 }
 

@@ -27,7 +27,7 @@ import type { Count } from './shape.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
-import type { AnswerBounds, FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
+import type { FanOut, NativeRequest, RequestPart, SentOutput, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
 
 /** JSON values of a request from which each part of the work on it takes long. */
@@ -121,8 +121,8 @@ export class Exchange {
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined
-  /** Those of `outbound`, also once that is released. */
-  answerBounds: AnswerBounds | undefined = undefined
+  /** That of `outbound`, also once it is released. */
+  sentOutput: SentOutput | undefined = undefined
   /** All requests sent instead of one, `outbound` first; undefined for a single one. */
   outboundParts: readonly RequestPart[] | undefined = undefined
   /** Joins their answers. */

@@ -32,7 +32,7 @@ function expectedOf(ex: Exchange): Expected {
   const output = request && operation.output?.(request)
   const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
   // What has no limit may go on to the end of the context, whatever is known of the model's answers.
-  const isBounded = ex.answerBounds?.limit !== Number.POSITIVE_INFINITY
+  const isBounded = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
   const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MOST_OUTPUT)
   const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
   return { usage, longest, written: output ? most * output.choices : 0, loops: loops === true }

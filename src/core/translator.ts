@@ -18,8 +18,8 @@ export interface Frame {
   readonly parsed?: Parsed
 }
 
-/** What a wire cannot carry of a request that bounds its answer: money is held for what may come. */
-export interface AnswerBounds {
+/** How an answer is bounded as it was sent, where that differs from the request: money is held for what may come. */
+export interface SentOutput {
   /** The output limit of each choice, where another one is sent than the request has; Infinity where none is. */
   readonly limit?: number
   /** The answer comes whole, though a stream was asked for. */
@@ -40,7 +40,7 @@ export interface WireRequest {
   bytes?: readonly Buffer[]
   headers?: Record<string, string>
   /** Undefined where the answer is bounded as the request says. */
-  bounds?: AnswerBounds
+  output?: SentOutput
 }
 
 /** One of several provider requests that serve one client request, with its canonical form. */

@@ -22,15 +22,16 @@ export function unseenTokens(ex: Exchange, delivered: Delivered): number {
 }
 
 /** False for answers that their provider makes whole, though a client may get them as a stream. */
-export function comesInPieces({ streaming, target, outboundParts, answerBounds }: Exchange): boolean {
-  const isWhole = outboundParts !== undefined || answerBounds?.whole
-  return streaming && !isWhole && target!.mapping.supports.has('streaming')
+export function comesInPieces({ streaming, target, outboundParts, sentOutput }: Exchange): boolean {
+  const { translator, mapping } = target!
+  const isWhole = outboundParts !== undefined || sentOutput?.whole || translator.bridged
+  return streaming && !isWhole && mapping.supports.has('streaming')
 }
 
 /** Of all choices together, by the limit that the provider was sent, and by its model's own. */
-function mostTokens({ operation, request, target, answerBounds, outputLimit }: Exchange): number {
+function mostTokens({ operation, request, target, sentOutput, outputLimit }: Exchange): number {
   const { choices, limit: asked = Number.POSITIVE_INFINITY } = operation.output!(request!)
-  const sent = answerBounds?.limit ?? outputLimit?.tokens
+  const sent = sentOutput?.limit ?? outputLimit?.tokens
   if (sent === Number.POSITIVE_INFINITY) return sent
   const { maxOutput, contextLength } = target!.mapping
   return choices * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)

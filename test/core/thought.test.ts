@@ -7,7 +7,7 @@ import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import { Thought } from '../../src/core/thought.ts'
-import type { AnswerBounds } from '../../src/core/translator.ts'
+import type { SentOutput } from '../../src/core/translator.ts'
 import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
@@ -90,13 +90,13 @@ t.test('a model thinks until the first of its answer stands behind the last of i
   const plain = begun(['streaming'])
   plain.ex.observe([text('abcd')])
   t.equal(plain.ex.answerTokens, 1, 'a model that does not think')
-  const whole: [says: string, supports: string[], bounds: AnswerBounds | undefined][] = [
+  const whole: [says: string, supports: string[], sent: SentOutput | undefined][] = [
     ['a stream of a model that streams nothing', [], undefined],
     ['a stream that its wire cannot carry', ['streaming'], { whole: true }],
   ]
-  for (const [says, supports, bounds] of whole) {
+  for (const [says, supports, sent] of whole) {
     const { ex, leave } = begun(supports)
-    ex.answerBounds = bounds
+    ex.sentOutput = sent
     t.ok((leave().completion ?? 0) >= minute, says)
   }
   t.end()
@@ -159,9 +159,9 @@ t.test('no model thinks beyond the limit that it was sent, or its own', t => {
     ['of each choice', { more: { ...limit, n: 3 } }, 300],
     ['the model', { mapping: { maxOutput: 1000 } }, 1000],
     ['its context', { mapping: { maxOutput: undefined, contextLength: 2000 } }, 2000],
-    ['one that is sent in its place', { more: { max_tokens: 1 }, facts: { answerBounds: { limit: 16 } } }, 16],
+    ['one that is sent in its place', { more: { max_tokens: 1 }, facts: { sentOutput: { limit: 16 } } }, 16],
     ['what there is money for', { more: limit, facts: { outputLimit: { tokens: 50, by: 'credit' } } }, 50],
-    ['none is sent', { more: limit, facts: { answerBounds: open } }, 60_000],
+    ['none is sent', { more: limit, facts: { sentOutput: open } }, 60_000],
     ['with a text', { more: limit, events: [text('x'.repeat(40))] }, 100],
     ['with a word of a summary', { more: limit, events: [reasoning('Well')] }, 100],
     ['with an image', { more: { max_tokens: 2000 }, events: [image] }, 2000],
@@ -173,7 +173,7 @@ t.test('no model thinks beyond the limit that it was sent, or its own', t => {
       Object.assign(ex, facts)
       for (const event of events) ex.observe([event])
       // Only what has no limit grows with the time.
-      const isRight = (found = 0) => found === tokens || (facts?.answerBounds === open && found > tokens)
+      const isRight = (found = 0) => found === tokens || (facts?.sentOutput === open && found > tokens)
       t.ok(isRight(ex.answerTokens), `${says}: ${ex.answerTokens}`)
       t.ok(isRight(leave().completion), `${says}, charged: ${ex.usage.completion}`)
     }

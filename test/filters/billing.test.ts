@@ -10,7 +10,7 @@ import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
 import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
-import type { AnswerBounds, RequestPart, Target } from '../../src/core/translator.ts'
+import type { RequestPart, SentOutput, Target } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
@@ -102,14 +102,14 @@ interface Given {
   purse?: Purse
   request?: object
   /** What its wire does not carry. */
-  bounds?: AnswerBounds
+  sent?: SentOutput
   /** What a filter above makes of the events. */
   above?: (events: Reply['events']) => Reply['events']
 }
 /** Runs an exchange through billing as the pump does. Returns what it asked of the ledger, and how it ended. */
 async function bill(
   reply: () => Promise<Reply>,
-  { fails, stream = true, mapping, gone, received, purse, request: more, bounds, above = events => events }: Given = {},
+  { fails, stream = true, mapping, gone, received, purse, request: more, sent, above = events => events }: Given = {},
 ) {
   const { log, filter } = make(fails, purse)
   const signal = new Cancellation()
@@ -117,7 +117,7 @@ async function bill(
   const to = target({ mapping: { price, supports, maxOutput: 100, ...mapping } })
   const ex = exchange({ request: { ...request, ...more, stream }, target: to, principal, signal })
   const got: Event[] = []
-  ex.answerBounds = bounds
+  ex.sentOutput = sent
   ex.encoding = { encode: () => log.push(`encoded for ${ex.outputLimit?.tokens}`) }
   try {
     let batches = 0
@@ -501,7 +501,7 @@ t.test('what the wire does not carry is held for as it may come', async t => {
   const given = { mapping: { maxOutput: 1000 }, request: { max_tokens: 1 } }
   const reply = answers([text('a')], [usage, finish])
   const holds = (tokens: number) => `hold ${(10 + 2 * tokens) * 1000}`
-  const rows: [says: string, bounds: AnswerBounds | undefined, stream: boolean, held: number][] = [
+  const rows: [says: string, sent: SentOutput | undefined, stream: boolean, held: number][] = [
     ['a limit', undefined, false, 1],
     ['no limit', none, false, 1000],
     ['a limit that the wire raises', { limit: 16 }, false, 16],
@@ -509,15 +509,15 @@ t.test('what the wire does not carry is held for as it may come', async t => {
     ['no stream, but a limit', { whole: true }, true, 1],
     ['neither', { ...none, whole: true }, true, 1000],
   ]
-  for (const [says, bounds, stream, held] of rows) {
-    const { log, code } = await bill(reply, { ...given, stream, ...(bounds && { bounds }) })
+  for (const [says, sent, stream, held] of rows) {
+    const { log, code } = await bill(reply, { ...given, stream, ...(sent && { sent }) })
     t.strictSame([log[0], code], [holds(held), undefined], says)
   }
-  const whole = await bill(reply, { mapping: { maxOutput: 1000 }, bounds: { whole: true } })
+  const whole = await bill(reply, { mapping: { maxOutput: 1000 }, sent: { whole: true } })
   t.equal(whole.log[0], holds(1000), 'a stream that comes whole cannot be cut')
 
   const poor = () => ({ ...given, stream: false, purse: { left: 1_000_000n } })
-  const refused = await bill(reply, { ...poor(), bounds: none })
+  const refused = await bill(reply, { ...poor(), sent: none })
   t.match([refused.ex.failure?.status, refused.ex.failure?.failover], [402, true], 'another provider may serve it')
   t.match(refused.message, /takes no output limit/)
   t.notOk(
@@ -528,7 +528,7 @@ t.test('what the wire does not carry is held for as it may come', async t => {
   t.ok(limited.log.includes('encoded for 495'), 'where one can be, it is', { log: limited.log })
 
   const grows = answers(...Array.from({ length: 150 }, () => [text('x'.repeat(40))]), [finish])
-  const { log } = await bill(grows, { mapping: { maxOutput: 1000 }, bounds: none })
+  const { log } = await bill(grows, { mapping: { maxOutput: 1000 }, sent: none })
   t.ok(log.includes('settle ok 200 3010000 estimated'), 'beyond what the model is said to write its hold grows', {
     log,
   })

@@ -236,19 +236,19 @@ t.test('what only one wire can carry is not sent by another', async t => {
 
 t.test('what a wire does not carry of the bounds of an answer is said until the next attempt', async t => {
   const limit = Number.POSITIVE_INFINITY
-  const encode = (_: object, to: Target) => (to.baseUrl ? { path: '/', body: {}, bounds: { limit } } : plain)
+  const encode = (_: object, to: Target) => (to.baseUrl ? { path: '/', body: {}, output: { limit } } : plain)
   const plain = { path: '/', body: {} }
   const ex = exchange({
     request,
     target: { ...target(), baseUrl: 'x', translator: { ...target().translator, encode } },
   })
   await run(translate, {}, {}, ex)
-  t.strictSame(ex.answerBounds, { limit })
+  t.strictSame(ex.sentOutput, { limit })
   ex.committed()
-  t.strictSame(ex.answerBounds, { limit }, 'also when the request is let go')
+  t.strictSame(ex.sentOutput, { limit }, 'also when the request is let go')
   ex.target = { ...ex.target!, baseUrl: undefined }
   await run(translate, {}, {}, ex)
-  t.equal(ex.answerBounds, undefined)
+  t.equal(ex.sentOutput, undefined)
 })
 
 t.test('rate limit headers are structured fields, and never negative', async t => {

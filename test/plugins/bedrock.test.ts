@@ -75,7 +75,7 @@ t.test('golden requests are encoded without touching them, and the provider take
   for (const name of names('.request.json')) {
     const { mapping, request } = deepFreeze(read(`${name}.request.json`))
     const sent = wire.encode(request, offer(mapping), request.stream === true)
-    const { bounds: _, body, ...rest } = sent
+    const { output: _, body, ...rest } = sent
     t.same({ ...rest, body: JSON.parse(JSON.stringify(body)) }, read(`${name}.body.json`), name)
     t.equal(await refusalOf(sent), undefined, name)
   }
@@ -133,7 +133,7 @@ t.test('parameters are mapped, clamped or dropped', async t => {
   await checkParameters(t, wired, taken, offer)
 })
 
-t.test('a request says which bounds of its answer the wire does not carry', async t => {
+t.test('a request says how its answer is bounded where the wire does not carry that', async t => {
   const nova = offer({
     externalId: 'amazon.nova-2-lite-v1:0',
     supports: ['reasoning'],
@@ -141,7 +141,7 @@ t.test('a request says which bounds of its answer the wire does not carry', asyn
   })
   const llama = offer({ externalId: 'us.meta.llama4-scout-17b-instruct-v1:0', supports: ['tools'] })
   const tools = [{ type: 'function', function: { name: 'f' } }]
-  const rows: [says: string, to: Target, request: Json, stream: boolean, bounds: WireRequest['bounds']][] = [
+  const rows: [says: string, to: Target, request: Json, stream: boolean, output: WireRequest['output']][] = [
     ['a limit that it carries', nova, { max_tokens: 1, reasoning_effort: 'low' }, true, undefined],
     ['an effort without a limit', nova, { max_tokens: 1, reasoning_effort: 'high' }, true, { limit: Infinity }],
     ['the same, whole', nova, { reasoning_effort: 'high' }, false, { limit: Infinity }],
@@ -149,12 +149,12 @@ t.test('a request says which bounds of its answer the wire does not carry', asyn
     ['a stream with tools', llama, { tools }, true, { whole: true }],
     ['a whole answer with tools', llama, { tools }, false, undefined],
   ]
-  for (const [says, to, request, stream, bounds] of rows) {
+  for (const [says, to, request, stream, output] of rows) {
     const sent = encode(request, to, stream)
-    t.strictSame(sent.bounds, bounds, says)
+    t.strictSame(sent.output, output, says)
     const { maxTokens } = (sent.body.inferenceConfig ?? {}) as Json
-    t.equal(maxTokens, bounds?.limit ? undefined : request.max_tokens, says)
-    t.equal(sent.path.endsWith('-stream'), stream && !bounds?.whole, says)
+    t.equal(maxTokens, output?.limit ? undefined : request.max_tokens, says)
+    t.equal(sent.path.endsWith('-stream'), stream && !output?.whole, says)
   }
 })
 

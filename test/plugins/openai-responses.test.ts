@@ -82,8 +82,8 @@ t.test('a limit that the wire raises is said of the request', async t => {
     [16, undefined],
     [undefined, undefined],
   ]) {
-    const { bounds, body } = encode(asked === undefined ? {} : { max_tokens: asked })
-    t.strictSame([bounds?.limit, body.max_output_tokens], [limit, limit ?? asked])
+    const { output, body } = encode(asked === undefined ? {} : { max_tokens: asked })
+    t.strictSame([output?.limit, body.max_output_tokens], [limit, limit ?? asked])
   }
 })
 

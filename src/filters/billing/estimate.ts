@@ -59,10 +59,10 @@ export function estimate(ex: Exchange): Estimate | null {
   if (base === null) return null
   const all = withUnmeasured(ex, usage)
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
-  const limitable = ex.answerBounds?.limit !== Number.POSITIVE_INFINITY
+  const limitable = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, limitable }
   const { choices } = output
-  const limit = ex.answerBounds?.limit ?? output.limit
+  const limit = ex.sentOutput?.limit ?? output.limit
   const images = extras.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT

@@ -12,6 +12,7 @@ import { labelsOf } from '../../core/offer.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
 import { isUnmeasured } from '../../core/requests.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { comesInPieces } from '../../core/unseen.ts'
 import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
@@ -71,7 +72,7 @@ export const billing: FilterFactory<Options> = {
           throw refused.with({ failover: true })
         }
         const streamed = ex.streaming && mapping.supports.has('streaming')
-        const isEndable = streamed && comesInPieces(ex) && mapping.cancellable !== false && !isUnmeasured(ex)
+        const isEndable = comesInPieces(ex) && mapping.cancellable !== false && !isUnmeasured(ex)
         const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
         const wanted = holdFor(ex, amount, least, spare, now())
@@ -126,10 +127,6 @@ export const billing: FilterFactory<Options> = {
 async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
   yield batch
 }
-
-/** False where a provider makes the answer whole, though its client gets a stream. */
-const comesInPieces = ({ outboundParts, answerBounds, target }: Exchange): boolean =>
-  outboundParts === undefined && !answerBounds?.whole && !target!.translator.bridged
 
 /**
  * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can

@@ -150,7 +150,7 @@ class Encoding implements RequestEncoding {
         ex.outboundParts = undefined
         ex.outbound = this.#request(input, stream)
       }
-      ex.answerBounds = ex.outbound.bounds
+      ex.sentOutput = ex.outbound.output
     } catch (thrown) {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
