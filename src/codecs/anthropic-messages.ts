@@ -23,9 +23,9 @@ export const anthropicMessages = {
   /** Also passes the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)
-    checkCounts(request, ex.values)
+    checkCounts(request, ex.input.values)
     // Arguments of calls are objects here, counted with the body.
-    checkResults(request, ex)
+    checkResults(request, ex.input)
     const characters = nativeCharacters(body as Record<string, unknown>, request)
     const native = nativeOf(body as Record<string, unknown>, ex, characters)
     const seals = ex.policy?.seals.check()

@@ -1,7 +1,7 @@
 /** Converts a form's parts to the equivalent JSON body, by the schema of that body (docs/contract.md#forms). */
 import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
+import type { ExchangeInput } from '../core/exchange-input.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { CALL_BOUNDS, Count } from '../core/shape.ts'
 import { measure } from './inner-json.ts'
@@ -22,7 +22,7 @@ interface FormBody {
  * `invalid_form_data` for a repeated scalar, for a field that is an object and also a list or a value, and for too much
  * JSON; it counts as that of a body.
  */
-export function formBody(form: Form, { json }: Schema<unknown>, ex?: Pick<Exchange, 'holds'>): FormBody {
+export function formBody(form: Form, { json }: Schema<unknown>, input?: ExchangeInput): FormBody {
   const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>
   const count = new Count()
   const read = objects(count)
@@ -38,7 +38,7 @@ export function formBody(form: Form, { json }: Schema<unknown>, ex?: Pick<Exchan
       throw errors.invalidFormData(`"${field}" takes one value, and ${how}`)
     }
   }
-  ex?.holds(count)
+  input?.holds(count)
   const files = new Map<string, Upload[]>()
   for (const [name, uploads] of form.files) {
     const field = name.replace(/\[\]$/, '')

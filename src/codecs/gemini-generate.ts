@@ -27,13 +27,13 @@ const FOR_TOOLS: Readonly<Record<string, string>> = {
 }
 
 function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
-  const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.values)
-  checkCounts(request, ex.values)
+  const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.input.values)
+  checkCounts(request, ex.input.values)
   // Arguments of calls are objects here, counted with the body.
-  checkResults(request, ex)
+  checkResults(request, ex.input)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
-  ex.native = nativeOf(given, seals, ex.values, nativeCharacters(given, request))
+  ex.native = nativeOf(given, seals, ex.input.values, nativeCharacters(given, request))
   return seals ? unsealed(request, seals) : request
 }
 

@@ -35,7 +35,7 @@ function ofJson(body: ImageEditBody): Edit {
 }
 
 function ofForm(form: Form, ex?: Exchange): Edit {
-  const { fields, files } = formBody(form, imageEditForm, ex)
+  const { fields, files } = formBody(form, imageEditForm, ex?.input)
   const body = validateForm(fields)
   const images = ['image', 'images'].flatMap(name => [
     ...(files.get(name) ?? []).map(file => imageFromFile(file, name)),

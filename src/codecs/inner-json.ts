@@ -2,7 +2,7 @@
 import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
 import type { ChatRequest, Message } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
+import type { ExchangeInput } from '../core/exchange-input.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
 import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME, MAX_VALUES, Shape } from '../core/shape.ts'
 
@@ -14,12 +14,9 @@ const RESULT_BOUNDS: Bounds = { values: MAX_VALUES, nameLength: Number.POSITIVE_
 /** Results that begin like an object; other text is sent as text. */
 const OBJECT = /^\s*\{\s*["}]/
 
-/** The request whose texts are parsed: `holds` takes memory for what they hold. */
-type Holder = Pick<Exchange, 'values' | 'holds'>
-
-/** Throws a 400 for JSON texts beyond the bounds of a body, of which the values of `ex` are used, and 529 without memory. */
-export function checkTexts({ messages }: ChatRequest, ex?: Holder): void {
-  const count = new Count(ex?.values)
+/** Throws a 400 for JSON texts beyond the bounds of a body, of which the values of `input` are used, and 529 without memory. */
+export function checkTexts({ messages }: ChatRequest, input?: ExchangeInput): void {
+  const count = new Count(input?.values)
   let called = 0
   let given = 0
   for (const [i, message] of messages.entries()) {
@@ -34,15 +31,15 @@ export function checkTexts({ messages }: ChatRequest, ex?: Holder): void {
     }
     given += measureResult(message, count, given)
   }
-  ex?.holds(count)
+  input?.holds(count)
 }
 
 /** The same for results of tools only. */
-export function checkResults({ messages }: ChatRequest, ex: Holder): void {
-  const count = new Count(ex.values)
+export function checkResults({ messages }: ChatRequest, input: ExchangeInput): void {
+  const count = new Count(input.values)
   let given = 0
   for (const message of messages) given += measureResult(message, count, given)
-  ex.holds(count)
+  input.holds(count)
 }
 
 /** `given`: characters of earlier results; returns the new sum. Beyond the bound results are not parsed. */

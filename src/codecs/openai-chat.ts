@@ -27,8 +27,8 @@ const codecFor = (compat: ChatCompat) =>
     dropsReasoning: true,
     decode(body: unknown, ex?: Exchange): ChatRequest {
       const request = canonical(validate(body), ex?.principal?.passesParameters)
-      checkCounts(request, ex?.values ?? 0)
-      checkTexts(request, ex)
+      checkCounts(request, ex?.input.values ?? 0)
+      checkTexts(request, ex?.input)
       return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },
     encoder: (ex: Exchange) =>

@@ -19,12 +19,12 @@ export const openAiResponses = {
   wire: WIRE,
   /** Also keeps the body, most of which the answer repeats. */
   decode(body, ex) {
-    const { request, names, only } = decode(body, ex.values)
+    const { request, names, only } = decode(body, ex.input.values)
     noteToolNames(ex, names)
-    checkCounts(request, ex.values)
-    checkTexts(request, ex)
+    checkCounts(request, ex.input.values)
+    checkTexts(request, ex.input)
     const seals = ex.policy?.seals.check()
-    ex.native = nativeOf(body as Json, seals, ex.values, only, nativeCharacters(body as Json, request))
+    ex.native = nativeOf(body as Json, seals, ex.input.values, only, nativeCharacters(body as Json, request))
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },

@@ -42,7 +42,7 @@ const codec = (
   wire,
   decode(body: unknown, ex?: Exchange): TranscriptionRequest {
     if (!(body instanceof Form)) return canonical(checked(body), undefined)
-    const { fields, files } = formBody(body, transcriptionBody, ex)
+    const { fields, files } = formBody(body, transcriptionBody, ex?.input)
     const [file, ...others] = files.get('file') ?? []
     if (others.length > 0) throw errors.invalidFormData('"file" takes one file, and stands twice')
     return canonical(checked(fields), file)

@@ -18,7 +18,7 @@ export const videos: Codec<'videos'> = {
   wire: 'openai.videos',
   decode(body, ex): VideoRequest {
     if (!(body instanceof Form)) return canonical(validate(body), new Map())
-    const { fields, files } = formBody(body, videoBody, ex)
+    const { fields, files } = formBody(body, videoBody, ex.input)
     const images = new Map([...files].map(([name, uploads]) => [name, uploads.map(file => imageFromFile(file, name))]))
     return canonical(validate(fields), images)
   },

@@ -52,7 +52,7 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
     peer: parent.peer,
     port: parent.port,
     body: async () => ({ value: body }),
-    memory: parent.memory,
+    memory: parent.input.memory,
   })
   ex.principal = parent.principal
   ex.policy = parent.policy

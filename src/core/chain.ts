@@ -57,7 +57,7 @@ export function compile(
   let handle = (ex: Exchange) => {
     ex.currentFilter = 'upstream'
     // Requests whose holds were written together come here together; what holds much has waited.
-    const turn = ex.holdsMuch ? undefined : ex.turn()
+    const turn = ex.input.isLarge ? undefined : ex.turn()
     return turn ? inTurn(turn, ex, terminal) : terminal(ex)
   }
   for (const [index, { factory, filter }] of [...links.entries()].reverse()) {
@@ -72,7 +72,7 @@ export function compile(
       return run(ex, () => {
         if (called && !repeats) throw new Error(`filter "${name}" called next() twice`)
         called = true
-        return ex.holdsMuch ? inTurn(ex.turn(), ex, inner) : inner(ex)
+        return ex.input.isLarge ? inTurn(ex.turn(), ex, inner) : inner(ex)
       })
     }
     if (repeats && instead) handle = rescued(handle, instead)

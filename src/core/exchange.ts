@@ -13,6 +13,7 @@ import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
+import { ExchangeInput, type InputSource } from './exchange-input.ts'
 import type { Upgrade } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
@@ -20,18 +21,13 @@ import type { Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { HealingSkipped, Principal, Replayed } from './ports.ts'
 import { PromptEstimate } from './prompt-estimate.ts'
-import type { Body, RawStrings } from './raw-strings.ts'
 import type { SessionCharges } from './realtime.ts'
 import type { Params } from './router.ts'
-import type { Count } from './shape.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
 import type { FanOut, NativeRequest, RequestPart, SentOutput, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
-
-/** JSON values of a request from which each part of the work on it takes long. */
-const MANY_VALUES = 2000
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
 interface OutputLimit {
@@ -53,7 +49,7 @@ export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
 
 /** What the listener states about a request. */
-interface ExchangeInit {
+interface ExchangeInit extends InputSource {
   snapshot: Snapshot
   endpoint: Endpoint
   /** Request method; GET by default. */
@@ -68,10 +64,6 @@ interface ExchangeInit {
   peer?: string
   /** Local port of the connection; 0 when unknown. */
   port?: number
-  /** Reads, bounds and parses the body; called at most once. */
-  body: () => Promise<Body>
-  /** Takes memory for what texts of the body are parsed to, until the exchange ends. Throws 529 where there is none. */
-  memory?: { parse(bytes: number): void } | undefined
   /** See `Exchange.upgrade`. */
   upgrade?: Upgrade
 }
@@ -96,7 +88,6 @@ export class Exchange {
   readonly peer: string
   readonly port: number
   /** For a WebSocket request at an endpoint that accepts them; called at most once. */
-  readonly memory: ExchangeInit['memory']
   readonly upgrade: Upgrade | undefined
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
@@ -108,7 +99,7 @@ export class Exchange {
   /** The organization's policy, and the key's access under it; both are set with the principal. */
   policy: Policy | undefined = undefined
   access: Access | undefined = undefined
-  /** The canonical request, once `input()` has resolved. */
+  /** The canonical request, once `readRequest()` has resolved. */
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
   native: NativeRequest | undefined = undefined
@@ -145,12 +136,6 @@ export class Exchange {
   autoCached = false
   /** Usual output speed of the attempt's target, in tokens per second. */
   usualSpeed: () => number = unknownSpeed
-  /** Number of JSON values in the body. */
-  values = 0
-  /** Releases memory of the body other than the request. */
-  #releaseBody: (() => void) | undefined = undefined
-  /** Raw strings of the body, until no further target can be tried. */
-  rawStrings: RawStrings | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
   /** True when a part of `usage` is the gateway's estimate. */
@@ -177,12 +162,11 @@ export class Exchange {
   /** Number of links of the chain entered. */
   filtersEntered = 0
 
-  readonly #body: () => Promise<Body>
-  #input: Promise<Ops[Op]> | undefined
+  /** The body. */
+  readonly input: ExchangeInput
+  #request: Promise<Ops[Op]> | undefined
   readonly #prompt = new PromptEstimate(this)
   readonly #answer = new AnswerUsage(this)
-  /** Values of `holds`. */
-  #inner = 0
   /** `count` gets the answer. */
   #isCounted = false
 
@@ -199,8 +183,7 @@ export class Exchange {
     this.peer = init.peer ?? ''
     this.port = init.port ?? 0
     this.upgrade = init.upgrade
-    this.memory = init.memory
-    this.#body = init.body
+    this.input = new ExchangeInput(init)
     const start = performance.now()
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
   }
@@ -222,18 +205,7 @@ export class Exchange {
 
   /** The parsed body, for endpoints without an operation. May be called once. */
   body(): Promise<unknown> {
-    return this.#body().then(({ value }) => value)
-  }
-
-  /** Texts of the request that are JSON themselves hold so much, which is parsed for some wires. Throws 529 without memory. */
-  holds({ own, structure }: Count): void {
-    this.#inner += own
-    if (structure > 0) this.memory?.parse(structure)
-  }
-
-  /** So many values that each part of the work on them takes long. */
-  get holdsMuch(): boolean {
-    return this.values + this.#inner > MANY_VALUES
+    return this.input.read()
   }
 
   /**
@@ -241,21 +213,18 @@ export class Exchange {
    * any other one where this turn is full. Undefined where it need not wait.
    */
   turn(): Promise<void> | undefined {
-    return this.holdsMuch ? turns.next(this.tenant) : turnBudget.next(this.tenant)
+    return this.input.isLarge ? turns.next(this.tenant) : turnBudget.next(this.tenant)
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
-  input(): Promise<Ops[Op]> {
-    this.#input ??= this.#body().then(({ value, rawStrings, values = 0, release }) => {
-      this.#releaseBody = release
+  readRequest(): Promise<Ops[Op]> {
+    this.#request ??= this.input.read().then(value => {
       this.timings.read = performance.now()
-      this.rawStrings = rawStrings
-      this.values = values
       const body = this.stored ? this.stored.read(value) : value
       const turn = this.turn()
       return body instanceof Promise || turn ? this.#decodeInTurn(body, turn) : this.#decode(body)
     })
-    return this.#input
+    return this.#request
   }
 
   async #decodeInTurn(body: unknown, turn: Promise<void> | undefined): Promise<Ops[Op]> {
@@ -280,9 +249,7 @@ export class Exchange {
     this.outbound = undefined
     this.outboundParts = undefined
     this.encoding = undefined
-    this.rawStrings = undefined
-    this.#releaseBody?.()
-    this.#releaseBody = undefined
+    this.input.release()
   }
 
   /** The request as a chat request; only for exchanges whose input has been read. */

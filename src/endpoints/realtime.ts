@@ -79,7 +79,7 @@ async function mint(ex: Exchange, services: Services): Promise<Reply> {
   if (principal.kind !== 'key' || principal.token) {
     throw errors.forbidden('Client secrets are made by regular API keys.')
   }
-  const request = (await ex.input()) as RealtimeRequest
+  const request = (await ex.readRequest()) as RealtimeRequest
   const session = request.session!
   ex.requestedModel = request.model
   checkSession(session)

@@ -36,7 +36,7 @@ export const route: FilterFactory<Settings> = {
     const budgets = new Budgets(options)
     return {
       async handle(ex, next) {
-        await ex.input()
+        await ex.readRequest()
         const query = new ExchangeQuery(ex)
         const named = namedModels(query)
         const { requested } = named[0]!

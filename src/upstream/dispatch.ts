@@ -244,7 +244,7 @@ function send(
       fresh,
     })
   }
-  const content = bodyOf(request, ex.rawStrings)
+  const content = bodyOf(request, ex.input.rawStrings)
   const signed = isMadeInSteps(content)
     ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
     : sign(target, request, ex.id, content)

@@ -67,7 +67,7 @@ t.test('a history may have 5,000 calls, whose names and ids have 2 Mi characters
 t.test('a request may have 20,000 messages, and 16,384 names in strict schemas', t => {
   const decode = (body: object) => () => {
     const ex = exchange()
-    ex.values = 20_000
+    ex.input.values = 20_000
     return openAiChat.decode({ model: 'm', messages: [asked], ...body }, ex)
   }
   const messages = (count: number) => ({ messages: Array.from({ length: count }, () => asked) })

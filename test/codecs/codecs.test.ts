@@ -274,7 +274,7 @@ t.test('values and levels inside text that is JSON count with those of the body'
     else t.match(refusal({ ...valid, messages }), { status: 400, code }, says)
   }
   const ex = exchange()
-  ex.values = 60_000
+  ex.input.values = 60_000
   t.match(
     thrown(() => openAiChat.decode({ ...valid, messages: called(many) }, ex)),
     { code: 'too_many_elements' },

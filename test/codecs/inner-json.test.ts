@@ -46,25 +46,25 @@ t.test('arguments and results take memory, which may not be there', async t => {
   for (const [says, check, request, least] of rows) {
     let taken = 0
     const ex = exchange({ request })
-    Object.assign(ex, { memory: { parse: (bytes: number) => (taken += bytes) } })
-    check(request, ex)
+    Object.assign(ex.input, { memory: { parse: (bytes: number) => (taken += bytes) } })
+    check(request, ex.input)
     t.ok(taken >= least && taken < least + 200_000, `${says}: ${taken}`)
-    Object.assign(ex, {
+    Object.assign(ex.input, {
       memory: {
         parse() {
           throw errors.overloaded()
         },
       },
     })
-    if (least > 0) t.throws(() => check(request, ex), /overloaded/, says)
+    if (least > 0) t.throws(() => check(request, ex.input), /overloaded/, says)
   }
 })
 
 t.test('a request whose texts hold much has a turn of the loop for each part of the work on it', async t => {
   const ex = exchange({ request: asked('{}') })
-  checkTexts(asked('{"a":1}'), ex)
+  checkTexts(asked('{"a":1}'), ex.input)
   t.equal(ex.turn(), undefined)
-  checkTexts(asked(JSON.stringify(Array.from({ length: 3000 }, () => 1))), ex)
+  checkTexts(asked(JSON.stringify(Array.from({ length: 3000 }, () => 1))), ex.input)
   const turn = ex.turn()
   t.ok(turn)
   await turn

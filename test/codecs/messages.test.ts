@@ -62,7 +62,7 @@ t.test('results that are JSON count with the values of the body, and what is cal
   ]
   const outcome = (input: unknown, content: string, values: number) => {
     const ex = exchange()
-    ex.values = values
+    ex.input.values = values
     try {
       anthropicMessages.decode(body({ messages: turns(input, content) }), ex)
       return undefined

@@ -20,7 +20,7 @@ function caller(handle: Filter['handle'], finished: string[] = []): Exchange {
   const filter = { handle: handle!, finish: (ex: Exchange) => void finished.push(`${ex.outcome} ${ex.status}`) }
   const factory = { name: 'own', options: { json: {} }, create: () => filter }
   const chain = compile([{ factory, options: {}, filter }], async ex => {
-    await ex.input()
+    await ex.readRequest()
     return {
       status: 200,
       headers: [],

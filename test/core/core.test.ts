@@ -104,7 +104,7 @@ t.test('an exchange reads its input once, and prices what it has seen', async t 
   let reads = 0
   const body = () => Promise.resolve({ model: `m${++reads}`, messages: [{ role: 'user', content: 'x' }] })
   const ex = exchange({ body, headers: { 'x-request-id': 'mine', accept: ['a', 'b'] } })
-  t.equal(await ex.input(), await ex.input())
+  t.equal(await ex.readRequest(), await ex.readRequest())
   t.strictSame([reads, ex.chat.model, ex.id, ex.header('accept')], [1, 'm1', 'mine', undefined])
   t.not(exchange({ headers: { 'x-request-id': 'a b' } }).id, 'a b')
 

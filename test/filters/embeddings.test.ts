@@ -21,7 +21,7 @@ const ask = (request: object = {}, to = target()) => {
     target: to,
     request: { model: 'acme-large', input: ['four', 'more'], ...request },
   })
-  ex.input = () => Promise.resolve(ex.request!)
+  ex.readRequest = () => Promise.resolve(ex.request!)
   return ex
 }
 const made = (services: object) => ({ ...services }) as Services

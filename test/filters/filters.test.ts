@@ -318,7 +318,7 @@ async function keyOf(facts: {
   Object.assign(ex, {
     endpoint: { ...ex.endpoint, name: endpoint },
     native: native && { wire: 'w', body: native, headers },
-    input: () => Promise.resolve(ex.chat),
+    readRequest: () => Promise.resolve(ex.chat),
   })
   await run(cache, { max_entry: 1000 }, { cache: store }, ex)
   return asked[0]!
@@ -400,7 +400,7 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
         snapshot: { version: 'v' },
         ...more,
       })
-      ex.input = () => Promise.resolve(ex.chat)
+      ex.readRequest = () => Promise.resolve(ex.chat)
       return ex
     }
     await run(cache, { max_entry: 500 }, { cache: store }, Object.assign(ask(true), after), reply)
@@ -426,7 +426,7 @@ t.test('an answer that is too large is not written to be measured', async t => {
 /** An exchange of a project that caches, before it is routed. */
 function asked(model = 'm'): Exchange {
   const ex = exchange({ request: { ...request, model }, principal: caching, snapshot: { version: 'v' } })
-  ex.input = () => Promise.resolve(ex.chat)
+  ex.readRequest = () => Promise.resolve(ex.chat)
   return ex
 }
 

@@ -60,7 +60,7 @@ function project(options: Partial<typeof usual> = {}) {
     const ex = exchange({ endpoint, principal, body: async () => ({ model: 'm', input: 'Hi', ...given }) })
     try {
       const reply = await filter.handle!(ex, async () => {
-        await ex.input()
+        await ex.readRequest()
         return { status: 200, headers: [], events: eventsOf(said) }
       })
       const encoder = endpoint.codec.encoder(ex)

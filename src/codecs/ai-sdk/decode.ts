@@ -30,7 +30,7 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
   const warn = (warning: Json) => void (warnings.length < MAX_WARNINGS && warnings.push(warning))
   for (const name of UNSUPPORTED) if (body[name] != null) warn(version.unsupported(name))
   const stream = ex.header('ai-language-model-streaming') === 'true'
-  const count = new Count(ex.values)
+  const count = new Count(ex.input.values)
   const { messages, origins } = messagesOf(body.prompt, count, message => warn({ type: 'other', message }))
   const chat: Json = { model, messages, stream }
   for (const [name, field] of Object.entries(SAME)) if (body[name] != null) chat[field] = body[name]

@@ -22,7 +22,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   needs: ['principal'],
   create({ max_entry }, services) {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
-      await hashUploads(await ex.input(), ex.tenant)
+      await hashUploads(await ex.readRequest(), ex.tenant)
       const key = await keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found

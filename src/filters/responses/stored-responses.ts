@@ -82,7 +82,7 @@ export class ExchangeResponses implements StoredResponses {
     }
     if (previous !== undefined) this.previousId = previous
     this.isStored = store
-    this.#ex.values += this.#values
+    this.#ex.input.values += this.#values
     const continued = this.#form.continued(body, found)
     this.#input = continued.input
     return continued.body
@@ -145,7 +145,7 @@ export class ExchangeResponses implements StoredResponses {
     const { values, input, output } = turn
     if (!this.#lease.grow(Math.max(0, structureOf(turn) - length))) throw errors.overloaded()
     this.#values += values
-    if (this.#ex.values + this.#values > MAX_VALUES) throw this.#tooLong(`more than ${MAX_VALUES} JSON values`)
+    if (this.#ex.input.values + this.#values > MAX_VALUES) throw this.#tooLong(`more than ${MAX_VALUES} JSON values`)
     return { turn: { id, input, output }, previousId: found.previousId }
   }
 

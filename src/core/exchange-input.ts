@@ -1,0 +1,59 @@
+/** The input of an exchange: its body, read once, and how much that holds. */
+import type { Body, RawStrings } from './raw-strings.ts'
+import type { Count } from './shape.ts'
+
+/** JSON values of a request from which each part of the work on it takes long. */
+const MANY_VALUES = 2000
+
+/** How the listener gives a body, and the memory that it takes. */
+export interface InputSource {
+  /** Reads, bounds and parses the body; called at most once. */
+  readonly body: () => Promise<Body>
+  /** Takes memory for what texts of the body are parsed to, until the exchange ends. Throws 529 where there is none. */
+  readonly memory?: { parse(bytes: number): void } | undefined
+}
+
+export class ExchangeInput {
+  /** JSON values of the body, and of the conversation that it continues. */
+  values = 0
+  /** Raw strings of the body, until it is released. */
+  rawStrings: RawStrings | undefined = undefined
+  readonly memory: InputSource['memory']
+  readonly #body: InputSource['body']
+  /** Values within texts of the body that are JSON themselves. */
+  #inner = 0
+  /** Frees what is held of the body beside its value. */
+  #release: (() => void) | undefined = undefined
+
+  constructor({ body, memory }: InputSource) {
+    this.#body = body
+    this.memory = memory
+  }
+
+  /** The parsed body. May be called once. */
+  async read(): Promise<unknown> {
+    const { value, rawStrings, values = 0, release } = await this.#body()
+    this.#release = release
+    this.rawStrings = rawStrings
+    this.values = values
+    return value
+  }
+
+  /** Texts of the body that are JSON themselves hold so much, which is parsed for some wires. Throws 529 without memory. */
+  holds({ own, structure }: Count): void {
+    this.#inner += own
+    if (structure > 0) this.memory?.parse(structure)
+  }
+
+  /** So many values that each part of the work on them takes long. */
+  get isLarge(): boolean {
+    return this.values + this.#inner > MANY_VALUES
+  }
+
+  /** Releases all but the parsed body. */
+  release(): void {
+    this.rawStrings = undefined
+    this.#release?.()
+    this.#release = undefined
+  }
+}
