@@ -51,7 +51,8 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
     signal: parent.signal,
     peer: parent.peer,
     port: parent.port,
-    body: async () => ({ value: body }),
+    // Its body is a part of the caller's.
+    body: async () => ({ value: body, values: parent.input.values }),
     memory: parent.input.memory,
   })
   ex.principal = parent.principal

@@ -56,6 +56,20 @@ t.test('a call has its caller, its attribution and no credential, and answers as
   t.strictSame(finished, ['ok 200'])
 })
 
+t.test('a call of a request that holds much has turns of the loop for itself', async t => {
+  let isLarge: boolean | undefined
+  const parent = caller(async (ex, next) => {
+    const reply = await next()
+    isLarge = ex.input.isLarge
+    return reply
+  })
+  for (const values of [100, 20_000]) {
+    parent.input.values = values
+    await call(parent, { path, body, lease: lease(), report })
+    t.equal(isLarge, values === 20_000)
+  }
+})
+
 t.test('a refusal, a wrong body and an unknown path come back as errors', async t => {
   const finished: string[] = []
   const refusing = caller(() => Promise.reject(errors.insufficientCredits(0)), finished)
