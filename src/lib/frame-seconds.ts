@@ -12,67 +12,116 @@ import { HeadWindow, isId3, tagIn } from './frame-tags.ts'
  * such a frame, or a tag in a tag, leads them into the body of a frame behind it.
  */
 export function frameSeconds(reader: ByteReader, size: number, budget: { steps: number }): number | undefined {
-  const window = new HeadWindow(reader)
-  let first: Frame | undefined
-  let samples = 0
-  let inTags = 0
-  let uncovered = size
-  let at = 0
-  let isGap = false
-  let tagEnd = 0
-  let isClosed = true
-  const endsBehindGap = new Set<number>()
-  let missing = HEAD
-  while (budget.steps-- > 0) {
-    if (!window.shift(missing)) {
-      // The last bytes of a tag at the end of the file.
-      uncovered -= Math.max(0, Math.min(tagEnd - at, HEAD))
-      break
-    }
-    if (first && !isGap && at >= tagEnd) {
-      const tag = tagIn(window)
-      if (tag?.bytes) {
-        tagEnd = at + tag.bytes
-        if (tagEnd > size) break
-        isClosed = tag.isClosed
-        uncovered -= tag.passed
-      } else if (tag) isGap = true
-      at += tag?.passed ?? 0
-    }
-    const frame = frameOf(window.head, window.rest)
-    first ??= frame
-    if (!first) return undefined
-    if (at < tagEnd) {
-      if (frame && at + frame.bytes > tagEnd) return undefined
-      if (!isClosed && isId3(window.head)) return undefined
-      if (frame) inTags += frame.samples / frame.rate
-      let passed = 1
-      if (isClosed && tagEnd - at > HEAD && !window.mayHoldFrame) {
-        passed = HEAD + reader.passTo(SYNC_BYTE, tagEnd - at - HEAD)
-        budget.steps -= STEPS_OF_SEARCH + (passed >>> BYTES_OF_STEP)
-      }
-      missing = Math.min(passed, HEAD)
-      at += passed
-      uncovered -= passed
-      continue
-    }
-    if (frame?.mark === first.mark) {
-      samples += frame.samples
-      if (!isGap) {
-        uncovered -= frame.bytes
-        at += frame.bytes
-        if (!reader.skip(frame.bytes - HEAD)) break
-        missing = HEAD
-        continue
-      }
-      if (endsBehindGap.has(at)) return undefined
-      endsBehindGap.add(at + frame.bytes)
-    }
-    isGap = true
-    at++
-    missing = 1
+  return new FrameCount(reader, size, budget).seconds()
+}
+
+/** One pass over a file, from place to place at which a frame may begin. */
+class FrameCount {
+  readonly #reader: ByteReader
+  readonly #size: number
+  readonly #budget: { steps: number }
+  readonly #window: HeadWindow
+  /** Bytes that are shifted into the window before the next place. */
+  #missing = HEAD
+  #at = 0
+  #first: Frame | undefined
+  #samples = 0
+  /** Seconds of frames in tags. */
+  #inTags = 0
+  /** Bytes that neither frames nor tags cover. */
+  #uncovered: number
+  #tagEnd = 0
+  #isClosedTag = true
+  #isGap = false
+  readonly #endsBehindGap = new Set<number>()
+  /** Decoders may differ on where frames begin. */
+  #isAmbiguous = false
+
+  constructor(reader: ByteReader, size: number, budget: { steps: number }) {
+    this.#reader = reader
+    this.#size = size
+    this.#uncovered = size
+    this.#budget = budget
+    this.#window = new HeadWindow(reader)
   }
-  return first && samples / first.rate + inTags + Math.max(0, uncovered) / first.slowest
+
+  seconds(): number | undefined {
+    while (this.#budget.steps-- > 0 && this.#step());
+    if (!this.#first || this.#isAmbiguous) return undefined
+    return this.#samples / this.#first.rate + this.#inTags + Math.max(0, this.#uncovered) / this.#first.slowest
+  }
+
+  /** False at the end. */
+  #step(): boolean {
+    if (!this.#window.shift(this.#missing)) {
+      // The last bytes of a tag at the end of the file.
+      this.#uncovered -= Math.max(0, Math.min(this.#tagEnd - this.#at, HEAD))
+      return false
+    }
+    if (this.#first && !this.#isGap && this.#at >= this.#tagEnd && !this.#openTag()) return false
+    const frame = frameOf(this.#window.head, this.#window.rest)
+    this.#first ??= frame
+    if (!this.#first) return false
+    if (this.#at < this.#tagEnd) return this.#withinTag(frame)
+    if (frame?.mark !== this.#first.mark) return this.#openGap()
+    this.#samples += frame.samples
+    return this.#isGap ? this.#behindGap(frame) : this.#passFrame(frame)
+  }
+
+  /** False where the tag that begins here is longer than the file. */
+  #openTag(): boolean {
+    const tag = tagIn(this.#window)
+    if (!tag) return true
+    if (tag.bytes > 0) {
+      this.#tagEnd = this.#at + tag.bytes
+      if (this.#tagEnd > this.#size) return false
+      this.#isClosedTag = tag.isClosed
+      this.#uncovered -= tag.passed
+    } else this.#isGap = true
+    this.#at += tag.passed
+    return true
+  }
+
+  #withinTag(frame: Frame | undefined): boolean {
+    const left = this.#tagEnd - this.#at
+    if ((frame && frame.bytes > left) || (!this.#isClosedTag && isId3(this.#window.head))) return this.#ambiguous()
+    if (frame) this.#inTags += frame.samples / frame.rate
+    let passed = 1
+    if (this.#isClosedTag && left > HEAD && !this.#window.mayHoldFrame) {
+      passed = HEAD + this.#reader.passTo(SYNC_BYTE, left - HEAD)
+      this.#budget.steps -= STEPS_OF_SEARCH + (passed >>> BYTES_OF_STEP)
+    }
+    this.#uncovered -= passed
+    return this.#goOn(passed, Math.min(passed, HEAD))
+  }
+
+  #passFrame({ bytes }: Frame): boolean {
+    this.#uncovered -= bytes
+    return this.#reader.skip(bytes - HEAD) && this.#goOn(bytes, HEAD)
+  }
+
+  /** Each of these counts, and what it covers as well. */
+  #behindGap({ bytes }: Frame): boolean {
+    if (this.#endsBehindGap.has(this.#at)) return this.#ambiguous()
+    this.#endsBehindGap.add(this.#at + bytes)
+    return this.#goOn(1, 1)
+  }
+
+  #openGap(): boolean {
+    this.#isGap = true
+    return this.#goOn(1, 1)
+  }
+
+  #goOn(bytes: number, missing: number): boolean {
+    this.#at += bytes
+    this.#missing = missing
+    return true
+  }
+
+  #ambiguous(): boolean {
+    this.#isAmbiguous = true
+    return false
+  }
 }
 
 /** Of tags: a search takes as long as some frames, and as one more for each 64 bytes. */
