@@ -29,7 +29,7 @@ export type {
   ToolCall,
 } from './core/chat-request.ts'
 export { Citations, type Place, placeIn } from './core/citations.ts'
-export { budgetOf, effortOf, turnsReasoningOff } from './core/effort.ts'
+export { budgetOf, effortOf, mayReason, turnsReasoningOff } from './core/effort.ts'
 export { errors, GatewayError } from './core/error.ts'
 export type {
   Event,

@@ -10,7 +10,7 @@ import {
 } from '../../src/plugin.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { encodeMessage } from './messages.ts'
-import { addReasoning } from './reasoning.ts'
+import { addReasoning, boundsReasoning } from './reasoning.ts'
 import { withTextResults } from './results.ts'
 
 /** Parameters with the same meaning on both sides. */
@@ -75,7 +75,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     body.stream = true
     body.stream_options = { include_usage: true }
   }
-  return { path: '/chat/completions', body }
+  const sent: WireRequest = { path: '/chat/completions', body }
+  if (boundsReasoning(request, mapping)) sent.output = { limits: 2 }
+  return sent
 }
 
 /** The answer schema, for a model that supports JSON but no schemas. */

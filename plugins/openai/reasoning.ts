@@ -1,7 +1,7 @@
 /** Reasoning settings: an effort, or a provider's own switch. */
-import { type ChatRequest, effortOf, type Json, type Mapping, turnsReasoningOff } from '../../src/plugin.ts'
+import { type ChatRequest, effortOf, type Json, type Mapping, mayReason, turnsReasoningOff } from '../../src/plugin.ts'
 
-/** Sets fields of `body`. Sends nothing for a model without reasoning. */
+/** Sets fields of `body`, whose output limit is there. Sends nothing for a model without reasoning. */
 export function addReasoning(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): void {
   if (mapping.reasoningSwitch) {
     turn(body, request, mapping)
@@ -16,20 +16,28 @@ function turn(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): voi
   const { field, on, off, budget: budgetField } = mapping.reasoningSwitch!
   const effort = effortOf(request, mapping)
   const budget = request.reasoning?.max_tokens ?? undefined
+  if (boundsReasoning(request, mapping)) setBudget(body, budgetField!, budget)
   if (turnsReasoningOff(request, mapping)) {
     if (off !== undefined) setAt(body, field, off)
     return
   }
   if (effort === undefined && budget === undefined) return
   setAt(body, field, on)
-  if (budget !== undefined && budgetField !== undefined) body[budgetField] = withinLimit(budget, body.max_tokens)
-  else if (effort !== undefined && mapping.reasoningEfforts.some(known => known !== 'none'))
+  const isBudgeted = budget !== undefined && budgetField !== undefined
+  if (!isBudgeted && effort !== undefined && mapping.reasoningEfforts.some(known => known !== 'none'))
     body.reasoning_effort = effort
 }
 
-/** The output limit includes the reasoning. */
-const withinLimit = (budget: number, limit: unknown): number =>
-  typeof limit === 'number' ? Math.max(1, Math.min(budget, limit - 1)) : budget
+/** Whether the reasoning has a limit of its own, since the output limit leaves it out. */
+export const boundsReasoning = (request: Readonly<ChatRequest>, mapping: Mapping): boolean =>
+  mapping.reasoningSwitch?.budget !== undefined && mayReason(request, mapping)
+
+/** No larger than the output limit, so that an answer is at most twice as long. */
+function setBudget(body: Json, field: string, budget: number | undefined): void {
+  const limit = body.max_tokens
+  if (typeof limit === 'number') body[field] = Math.min(budget ?? limit, limit)
+  else if (budget !== undefined) body[field] = budget
+}
 
 /** `thinking.type` is a nested field. */
 function setAt(body: Json, field: string, value: string | boolean): void {

@@ -163,7 +163,7 @@ interface ReasoningSwitch {
   readonly on: string | boolean
   /** Undefined for a model that always reasons. */
   readonly off?: string | boolean | undefined
-  /** The field that takes a budget of tokens. */
+  /** The field that takes a budget of tokens, where the output limit leaves the reasoning out. */
   readonly budget?: string | undefined
 }
 

@@ -35,5 +35,10 @@ function expectedOf(ex: Exchange): Expected {
   const isBounded = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
   const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MOST_OUTPUT)
   const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
-  return { usage, longest, written: output ? most * output.choices : 0, loops: loops === true }
+  return {
+    usage,
+    longest,
+    written: output ? most * output.choices * (ex.sentOutput?.limits ?? 1) : 0,
+    loops: loops === true,
+  }
 }

@@ -22,6 +22,8 @@ export interface Frame {
 export interface SentOutput {
   /** The output limit of each choice, where another one is sent than the request has; Infinity where none is. */
   readonly limit?: number
+  /** Limits that bound each choice, one after another: 2 where its reasoning has one of its own. 1 where it is left out. */
+  readonly limits?: 2
   /** The answer comes whole, though a stream was asked for. */
   readonly whole?: true
 }

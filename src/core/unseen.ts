@@ -34,7 +34,8 @@ function mostTokens({ operation, request, target, sentOutput, outputLimit }: Exc
   const sent = sentOutput?.limit ?? outputLimit?.tokens
   if (sent === Number.POSITIVE_INFINITY) return sent
   const { maxOutput, contextLength } = target!.mapping
-  return choices * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
+  const limits = choices * (sentOutput?.limits ?? 1)
+  return limits * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
 }
 
 function choicesAtOnce({ operation, request, outboundParts }: Exchange): number {

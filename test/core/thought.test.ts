@@ -161,6 +161,7 @@ t.test('no model thinks beyond the limit that it was sent, or its own', t => {
     ['its context', { mapping: { maxOutput: undefined, contextLength: 2000 } }, 2000],
     ['one that is sent in its place', { more: { max_tokens: 1 }, facts: { sentOutput: { limit: 16 } } }, 16],
     ['what there is money for', { more: limit, facts: { outputLimit: { tokens: 50, by: 'credit' } } }, 50],
+    ['reasoning with one of its own', { more: limit, facts: { sentOutput: { limits: 2 } } }, 200],
     ['none is sent', { more: limit, facts: { sentOutput: open } }, 60_000],
     ['with a text', { more: limit, events: [text('x'.repeat(40))] }, 100],
     ['with a word of a summary', { more: limit, events: [reasoning('Well')] }, 100],

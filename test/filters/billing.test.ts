@@ -508,6 +508,8 @@ t.test('what the wire does not carry is held for as it may come', async t => {
     ['no limit of a stream, which can be cut', none, true, 100],
     ['no stream, but a limit', { whole: true }, true, 1],
     ['neither', { ...none, whole: true }, true, 1000],
+    ['reasoning beside the limit', { limits: 2 }, false, 2],
+    ['the same of a stream', { limits: 2 }, true, 2],
   ]
   for (const [says, sent, stream, held] of rows) {
     const { log, code } = await bill(reply, { ...given, stream, ...(sent && { sent }) })
@@ -526,6 +528,8 @@ t.test('what the wire does not carry is held for as it may come', async t => {
   )
   const limited = await bill(reply, { ...poor(), request: {} })
   t.ok(limited.log.includes('encoded for 495'), 'where one can be, it is', { log: limited.log })
+  const halved = await bill(reply, { ...poor(), request: {}, sent: { limits: 2 }, purse: { left: 2_000_000n } })
+  t.ok(halved.log.includes('encoded for 497'), 'which buys half as much beside reasoning', { log: halved.log })
 
   const grows = answers(...Array.from({ length: 150 }, () => [text('x'.repeat(40))]), [finish])
   const { log } = await bill(grows, { mapping: { maxOutput: 1000 }, sent: none })

@@ -171,11 +171,27 @@ t.test('a field of the provider turns reasoning on and off', async t => {
       { enable_thinking: true, thinking_budget: 5 },
     ],
     [
-      'a budget within the limit',
+      'a budget beyond the limit',
       flag,
       [],
       { reasoning: { max_tokens: 500 }, max_tokens: 100 },
-      { enable_thinking: true, thinking_budget: 99, max_tokens: 100 },
+      { enable_thinking: true, thinking_budget: 100, max_tokens: 100 },
+    ],
+    ['a limit', flag, [], { max_tokens: 100 }, { thinking_budget: 100, max_tokens: 100 }],
+    [
+      'a limit of the text alone',
+      flag,
+      [],
+      { max_tokens: 9, reasoning_effort: 'none' },
+      { enable_thinking: false, max_tokens: 9 },
+    ],
+    ['a limit of text and reasoning', word, [], { max_tokens: 9 }, { max_tokens: 9 }],
+    [
+      'a limit where it is always on',
+      { field: 'a', on: 'b', budget: 'c' },
+      [],
+      { max_tokens: 9, reasoning_effort: 'none' },
+      { max_tokens: 9, c: 9 },
     ],
     ['a budget that has no field', word, [], { reasoning: { max_tokens: 500 } }, on],
     ['a forced tool', word, ['high'], { tools, tool_choice: 'required', reasoning_effort: 'high' }, off],
@@ -206,6 +222,20 @@ t.test('a field of the provider turns reasoning on and off', async t => {
       ...body
     } = encode(request, offer({ supports: ['reasoning', 'tools'], reasoningSwitch, reasoningEfforts }))
     t.strictSame(body, sent, says)
+  }
+})
+
+t.test('reasoning with a limit of its own makes an answer up to twice as long', async t => {
+  const flag = { field: 'enable_thinking', on: true, off: false, budget: 'thinking_budget' }
+  const rows: [says: string, supports: string[], reasoningSwitch: Json, request: Json, limits: number | undefined][] = [
+    ['a field for its budget', ['reasoning'], flag, {}, 2],
+    ['the same of a request without reasoning', ['reasoning'], flag, { reasoning_effort: 'none' }, undefined],
+    ['a model without reasoning', [], flag, {}, undefined],
+    ['no field for a budget', ['reasoning'], { field: 'thinking.type', on: 'enabled' }, {}, undefined],
+  ]
+  for (const [says, supports, reasoningSwitch, request, limits] of rows) {
+    const { output } = wired.encode({ max_tokens: 9, ...request }, offer({ supports, reasoningSwitch }))
+    t.equal(output?.limits, limits, says)
   }
 })
 

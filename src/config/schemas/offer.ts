@@ -16,7 +16,7 @@ const reasoningSwitch = s.object({
   }),
   on: state,
   off: s.optional(state),
-  /** The field for a token budget. */
+  /** The field for a token budget, where `max_tokens` leaves the reasoning out. */
   budget: s.optional(text),
 })
 

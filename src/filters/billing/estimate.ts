@@ -22,8 +22,9 @@ export interface Estimate {
   readonly unmeasured: Money
   /** Of a million tokens of the answer; nano-USD. */
   readonly perMillion: Money
+  /** Each of them twice where its reasoning has a limit of its own. */
   readonly choices: number
-  /** Tokens that each choice may have. */
+  /** Tokens that each of these may have. */
   readonly most: number
   /** A lower limit can be sent. */
   readonly limitable: boolean
@@ -61,7 +62,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
   const limitable = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, limitable }
-  const { choices } = output
+  const choices = output.choices * (ex.sentOutput?.limits ?? 1)
   const limit = ex.sentOutput?.limit ?? output.limit
   const images = extras.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
