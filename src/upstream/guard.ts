@@ -19,6 +19,9 @@ export function isPublicAddress(address: string): boolean {
 
 class ForbiddenAddress extends Error {}
 
+/** Addresses of a name: each of a longer list costs the event loop some of its time, and no site has as many. */
+const MAX_ADDRESSES = 64
+
 /**
  * An undici connector that checks three times: an address that stands in the URL, every address that a name has (one
  * that is not public condemns the name), and the peer of the connection. What was checked is what is connected, so
@@ -55,6 +58,8 @@ function publicLookup(resolve: Resolve): NetLookup {
   return (name, options, done) => {
     resolve(name).then(
       found => {
+        if (found.length > MAX_ADDRESSES)
+          return done(new Error(`the name has more than ${MAX_ADDRESSES} addresses`), [])
         const addresses = found.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
         const [first] = addresses
         if (!first || !found.every(isPublicAddress)) done(new ForbiddenAddress(), [])

@@ -1,12 +1,23 @@
-/** Interim answers (1xx): undici bounds the head of each, and not how many there are. */
+/** Interim answers (1xx): clients bound the head of each, and not how many there are. */
+import type { ClientRequest } from 'node:http'
 
 /** Before an answer that is read. */
 export const MAX_INTERIM = 16
 
-/** The `onInfo` of one request; throws, which ends the request, beyond `MAX_INTERIM`. */
+/** The `onInfo` of one request of undici; throws, which ends the request, beyond `MAX_INTERIM`. */
 export function interimBound(): () => void {
   let count = 0
   return () => {
-    if (++count > MAX_INTERIM) throw new Error('the server sends too many interim answers')
+    if (++count > MAX_INTERIM) throw tooMany()
   }
 }
+
+/** The same of a request of `node:http`, which fails beyond it. */
+export function boundInterim(request: ClientRequest): void {
+  let count = 0
+  request.on('information', () => {
+    if (++count > MAX_INTERIM) request.destroy(tooMany())
+  })
+}
+
+const tooMany = (): Error => new Error('the server sends too many interim answers')

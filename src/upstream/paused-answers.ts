@@ -1,6 +1,7 @@
 /** Sockets whose provider may end or break them while an answer is paused. */
 import type { Socket } from 'node:net'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
+import { boundedConnector } from './connector.ts'
 
 /** The part of undici's HTTP/1 parser that is used here: private, of 7.30.2. */
 interface Parser {
@@ -28,9 +29,8 @@ export function endsWhilePaused(connect: buildConnector.connector): buildConnect
     })
 }
 
-/** undici's own. */
 export const plainConnector = (options: buildConnector.BuildOptions): buildConnector.connector =>
-  endsWhilePaused(buildConnector(options))
+  endsWhilePaused(boundedConnector(options))
 
 function deliver(socket: Socket): void {
   const parser = parserOf(socket)

@@ -1,6 +1,6 @@
 /** WebSockets to providers: signed, connected and guarded as any request to them. */
 import type { Socket } from 'node:net'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 import type { Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -10,6 +10,7 @@ import type { Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { type Mask, PiecewiseMask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
+import { boundedConnector } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { maskedError } from './masking.ts'
@@ -105,7 +106,7 @@ export class UpstreamSockets implements ProviderSockets {
   #connector({ owner, timeouts }: Provider): buildConnector.connector {
     const guarded = owner !== undefined && !this.#allowPrivate
     if (guarded) return guardedConnector(timeouts.connect, this.#resolve)
-    return buildConnector({ timeout: timeouts.connect, lookup: this.#lookup })
+    return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
   }
 }
 

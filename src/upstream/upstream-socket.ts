@@ -1,6 +1,7 @@
 /** A socket to a provider, with its age, whose reading can be paused. */
 import type { Socket, TcpNetConnectOpts } from 'node:net'
-import { buildConnector, Client, type Dispatcher } from 'undici'
+import { type buildConnector, Client, type Dispatcher } from 'undici'
+import { boundedConnector } from './connector.ts'
 import { endsWhilePaused } from './paused-answers.ts'
 
 const READ_BYTES = 64 * 1024
@@ -33,7 +34,7 @@ const onread = {
 /** undici's, for sockets that may rest. */
 export function socketConnector(options: buildConnector.BuildOptions = {}): buildConnector.connector {
   const all: buildConnector.BuildOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
-  return endsWhilePaused(buildConnector(all))
+  return endsWhilePaused(boundedConnector(all))
 }
 
 /** What a pool makes its clients with. */

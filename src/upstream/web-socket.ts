@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
+import { boundInterim } from './interim.ts'
 
 /** The answer of a server that refuses a WebSocket. */
 export interface RefusedUpgrade {
@@ -39,6 +40,10 @@ export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket 
       headers: { ...headers },
       followRedirects: false,
       createConnection: () => socket,
+      finishRequest: request => {
+        boundInterim(request)
+        request.end()
+      },
     })
     let isLate = false
     const timer = setTimeout(() => {

@@ -139,6 +139,8 @@ t.test('SI-02 a name is condemned by any address of its own that is not public, 
   ]
   for (const [says, addresses] of rows)
     t.equal(await connected('rebind.example', async () => addresses), 'ForbiddenAddress', says)
+  const many = Array.from({ length: 65 }, (_, nth) => `93.184.216.${nth}`)
+  t.equal(await connected('many.example', async () => many), 'Error', 'more than a site has')
   t.equal(visits, 0)
 
   let asked = 0
