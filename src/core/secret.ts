@@ -39,7 +39,7 @@ export function serviceAccount(text: string): Parsed<ServiceAccount> {
   const missing = ['private_key', 'client_email'].find(key => !textIn(account[key]))
   if (missing) return { issue: `the JSON of a service account needs the key "${missing}"` }
   const key = rsaKey(textIn(account.private_key)!)
-  if (!key) return { issue: 'the "private_key" of the service account is no RSA key in PEM form' }
+  if (!key) return { issue: 'the "private_key" of the service account is no RSA key of at most 4,096 bits in PEM form' }
   const tokenUri = textIn(account.token_uri)
   if (tokenUri !== undefined && !urlOf(tokenUri)) {
     return { issue: 'the "token_uri" of the service account is no address' }
@@ -57,10 +57,17 @@ function jsonObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
+/** Bits of its modulus. To sign with a longer key, or with a longer exponent, takes up to seconds. */
+const MAX_RSA_BITS = 4096
+/** Of the public exponent, in base64url: 65,537 has four. */
+const MAX_EXPONENT = 6
+
 function rsaKey(pem: string): KeyObject | undefined {
   try {
     const key = createPrivateKey(pem)
-    return key.asymmetricKeyType === 'rsa' ? key : undefined
+    if (key.asymmetricKeyType !== 'rsa' || key.asymmetricKeyDetails!.modulusLength! > MAX_RSA_BITS) return undefined
+    const { n = '', e = '', d = '' } = key.export({ format: 'jwk' })
+    return d.length <= n.length && e.length <= MAX_EXPONENT ? key : undefined
   } catch {
     return undefined
   }

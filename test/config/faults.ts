@@ -304,7 +304,7 @@ const providerRows: Row[] = [
     PROVIDER,
     `bearer, secret: ${KEY}`,
     `gcp-oauth, secret: '{ "private_key": "x", "client_email": "a@b" }'`,
-    '4:36: the "private_key" of the service account is no RSA key in PEM form',
+    '4:36: the "private_key" of the service account is no RSA key of at most 4,096 bits in PEM form',
   ],
   [
     PROVIDER,

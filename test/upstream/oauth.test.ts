@@ -1,4 +1,5 @@
 /** OAuth for a service account: what is asked for, how long a token serves, and what its failures mean. */
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Auth, Credential } from '../../src/core/catalog.ts'
@@ -16,6 +17,20 @@ import { target } from '../plugins/wire-kit.ts'
 import { account, json, privateKey, tokenEndpoint } from './token-endpoint.ts'
 
 const SECOND = 1000
+const PKCS1 = { type: 'pkcs1', format: 'der' } as const
+
+const pem = (der: Buffer): string =>
+  `-----BEGIN RSA PRIVATE KEY-----\n${der.toString('base64')}\n-----END RSA PRIVATE KEY-----\n`
+
+/** Of whole numbers, in DER. */
+function sequence(numbers: readonly Buffer[]): Buffer {
+  const item = (tag: number, value: Buffer) => {
+    const size = value.length
+    return Buffer.concat([Buffer.from([tag, 0x82, size >> 8, size & 0xff]), value])
+  }
+  const positive = (number: Buffer) => Buffer.concat([Buffer.alloc(number[0]! >> 7), number])
+  return item(0x30, Buffer.concat(numbers.map(number => item(2, positive(number)))))
+}
 const START = Date.UTC(2026, 10, 20)
 
 /** A token endpoint, and a provider that is spoken to with its tokens at a time that the test sets. */
@@ -46,6 +61,32 @@ const failure = (promise: Promise<unknown>): Promise<unknown> =>
     () => 'no failure',
     error => error,
   )
+
+t.test('a key that is dear to sign with is no key of a service account', async t => {
+  const reads = (key: string) => 'value' in serviceAccount(account({ private_key: key }))
+  const made = (modulusLength: number) =>
+    generateKeyPairSync('rsa', {
+      modulusLength,
+      privateKeyEncoding: { type: 'pkcs1', format: 'der' },
+      publicKeyEncoding: PKCS1,
+    })
+  for (const bits of [2048, 4096]) t.ok(reads(pem(made(bits).privateKey)), `${bits} bits`)
+  t.notOk(reads(pem(made(4104).privateKey)), 'a longer one')
+  const { n, e, d } = createPrivateKey(privateKey).export({ format: 'jwk' })
+  const [modulus, exponent, secret] = [n, e, d].map(part => Buffer.from(part ?? '', 'base64url')) as [
+    Buffer,
+    Buffer,
+    Buffer,
+  ]
+  // OpenSSL does not check that these belong together.
+  const crafted = (own: { e?: Buffer; d?: Buffer }) => {
+    const small = [3, 5, 1, 1, 1].map(value => Buffer.from([value]))
+    return pem(sequence([Buffer.alloc(1), modulus, own.e ?? exponent, own.d ?? secret, ...small]))
+  }
+  t.ok(reads(crafted({})))
+  t.notOk(reads(crafted({ d: Buffer.alloc(2000, 0x7f) })), 'a long private exponent')
+  t.notOk(reads(crafted({ e: Buffer.alloc(256, 0x7f) })), 'a long public exponent')
+})
 
 t.test('a signed claim is traded for a token', async t => {
   const { endpoint, signAt } = await setup(t)

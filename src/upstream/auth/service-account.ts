@@ -1,5 +1,6 @@
 /** Gets a service account's access token from a token endpoint (RFC 7523, docs/wire-sources.md#gemini). */
 import { sign } from 'node:crypto'
+import { promisify } from 'node:util'
 import type { ServiceAccount } from '../../core/secret.ts'
 import type { Grant } from './access-token.ts'
 import { callEndpoint, formRequest, grantIn } from './endpoint.ts'
@@ -7,6 +8,7 @@ import { callEndpoint, formRequest, grantIn } from './endpoint.ts'
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const LIFETIME_S = 3600
 const DEADLINE_MS = 10_000
+const signAside = promisify(sign)
 
 /** What a token is requested for, at which endpoint, and how long the endpoint may take (10 s by default). */
 interface TokenRequest {
@@ -24,13 +26,15 @@ export async function requestToken(
 ): Promise<Grant> {
   const iat = Math.floor(now / 1000)
   const claims = { iss: account.email, scope, aud: tokenUri, iat, exp: iat + LIFETIME_S }
-  const assertion = jwt({ alg: 'RS256', typ: 'JWT', kid: account.keyId }, claims, account)
+  const assertion = await jwt({ alg: 'RS256', typ: 'JWT', kid: account.keyId }, claims, account)
   const answer = await callEndpoint(tokenUri, { ...formRequest({ grant_type: GRANT_TYPE, assertion }), deadlineMs })
   return grantIn(answer, assertion)
 }
 
-function jwt(header: object, claims: object, { key }: ServiceAccount): string {
+/** Signed in a thread of Node's pool: it takes milliseconds. */
+async function jwt(header: object, claims: object, { key }: ServiceAccount): Promise<string> {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${encode(header)}.${encode(claims)}`
-  return `${signed}.${sign('RSA-SHA256', Buffer.from(signed), key).toString('base64url')}`
+  const signature = await signAside('RSA-SHA256', Buffer.from(signed), key)
+  return `${signed}.${signature.toString('base64url')}`
 }
