@@ -204,7 +204,8 @@ t.test(
     t.equal(value.filter(event => event.type === 'text' && JSON.parse(event.text)).length, 100)
     t.ok((await events.next()).done)
     t.equal(memory.used, 0)
-    const small = Array.from({ length: 4 }, (_, choice) => text(broken(1100), choice))
+    const fenced = `\`\`\`json\n${JSON.stringify({ a: 'b'.repeat(1100) })}\n\`\`\``
+    const small = Array.from({ length: 4 }, (_, choice) => text(fenced, choice))
     const inTurn = healed(
       exchange({ principal }),
       eventsOf(...small.map((one, choice) => [one, ended(choice)])),
@@ -215,11 +216,16 @@ t.test(
     for (let choice = 0; choice < 4; choice++) {
       const piece = inTurn.next()
       await new Promise(resolve => setImmediate(resolve))
-      t.equal(running.length, choice < 3 ? 0 : 1, 'small ones are healed here until they are many')
+      t.equal(running.length, choice < 3 ? 0 : 1, 'small ones that are sound are found here until they are many')
       if (running.length > 0) await finish()
       const [told] = ((await piece) as { value: Event[] }).value
       t.ok(told?.type === 'text' && JSON.parse(told.text))
     }
+    const short = healed(exchange({ principal }), eventsOf([text("['a'", 0), ended(0)]), given, usual, aside).next()
+    await new Promise(resolve => setImmediate(resolve))
+    t.equal(running.length, 1, 'what needs a repair is healed in a thread, however short it is')
+    await finish()
+    t.match(await short, { value: [text('["a"]', 0), ended(0)] })
   },
 )
 

@@ -6,10 +6,10 @@ import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { HealingSkipped, Log, Metrics } from '../../core/ports.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { CALL_BOUNDS, Count, Shape } from '../../core/shape.ts'
-import { heal, isJson } from './heal.ts'
+import { heal, isJson, soundJson } from './heal.ts'
 import { type HealLimits, HealThreads } from './heal-threads.ts'
 
-/** Characters of one answer, all choices together, that are healed on the event loop: some milliseconds at most. */
+/** Characters of one answer, all choices together, that are looked through for JSON on the event loop. */
 const SMALL = 4 * 1024
 /** Characters that are held of one answer; what is beyond them is passed on as it came. */
 const LARGE = 1024 * 1024
@@ -209,6 +209,15 @@ class HeldAnswer {
     return false
   }
 
+  /** Undefined where they are long, or one of them needs a repair: that is never made here, however short it is. */
+  #sound(texts: readonly string[]): string[] | undefined {
+    const length = texts.reduce((sum, text) => sum + text.length, 0)
+    if (length > this.#small) return undefined
+    this.#small -= length
+    const sound = texts.map(soundJson)
+    return sound.every(text => text !== undefined) ? sound : undefined
+  }
+
   /** The texts in `out` are healed together. */
   #settled(out: readonly (Event | Held)[]): Promise<Event[]> | Event[] {
     const broken = out.filter(one => one instanceof Held && this.#isBroken(one.text)) as Held[]
@@ -216,11 +225,9 @@ class HeldAnswer {
       out.flatMap(one => (one instanceof Held ? one.events(healed[broken.indexOf(one)] ?? one.text) : one))
     if (broken.length === 0) return emit()
     const texts = broken.map(({ text }) => text)
-    const length = texts.reduce((sum, text) => sum + text.length, 0)
-    if (length <= this.#small || !this.#aside.available) {
-      this.#small -= length
-      return emit(texts.map(heal))
-    }
+    const sound = this.#sound(texts)
+    if (sound) return emit(sound)
+    if (!this.#aside.available) return emit(texts.map(heal))
     return this.#aside.heal(this.#tenant, texts, this.#limits).then(healed => {
       if (typeof healed !== 'string') return emit(healed)
       this.skipped ??= healed
