@@ -81,7 +81,10 @@ export class ClientEvents {
     return {
       expected: this.#conversation.expected(limit > 0 ? limit : HELD_OUTPUT, audioOutput, own, this.#inputRate),
       outputRate: format === undefined ? outputRate : bytesPerSecond(format),
-      reported: this.#conversation.begin(own),
+      reported: this.#conversation.begin(
+        own,
+        possible.some(({ truncates }) => truncates),
+      ),
     }
   }
 

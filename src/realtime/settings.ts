@@ -5,7 +5,7 @@ import { namesOf } from '../core/offer.ts'
 import type { RealtimeForm } from '../core/realtime.ts'
 import type { Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
-import { bytesPerSecond } from './conversation.ts'
+import { bytesPerSecond, mayTruncate } from './conversation.ts'
 import { EventError } from './events.ts'
 import { HELD_OUTPUT } from './responses.ts'
 
@@ -23,6 +23,8 @@ export interface Settings {
   readonly transcriber: Mapping | undefined
   /** Tokens of the text that it reads with each item. */
   readonly transcriptionPrompt: number
+  /** Responses may leave a part of the conversation unread. */
+  readonly truncates: boolean
 }
 
 /** What may cost most of both; the rest of the first. */
@@ -34,6 +36,7 @@ export const dearest = (one: Settings, other: Settings): Settings => ({
   outputRate: Math.min(one.outputRate, other.outputRate),
   transcription: one.transcription ?? other.transcription,
   transcriptionPrompt: Math.max(one.transcriptionPrompt, other.transcriptionPrompt),
+  truncates: one.truncates || other.truncates,
 })
 
 /** What the settings of a session are checked against. */
@@ -75,6 +78,7 @@ function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined)
     transcription,
     transcriber: transcription,
     transcriptionPrompt: 0,
+    truncates: mayTruncate(session.truncation),
   }
 }
 
@@ -155,6 +159,8 @@ export function changed(
   if (hasAudio !== undefined) change.hasAudio = hasAudio
   if (input.format !== undefined) change.inputRate = bytesPerSecond(input.format)
   if (output.format !== undefined) change.outputRate = bytesPerSecond(output.format)
+  // Null may leave it as it is.
+  if (wanted.truncation != null) change.truncates = mayTruncate(wanted.truncation)
   return { session, change }
 }
 

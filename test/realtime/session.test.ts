@@ -515,6 +515,57 @@ t.test('what is held for a response counts all of its conversation, whatever oth
   }
 })
 
+t.test('a report lowers what is held for only where no truncation may have left anything unread', async t => {
+  const item = { content: [{ type: 'input_text', text: 'x'.repeat(4000) }] }
+  const [whole, short] = [1000, 10]
+  const ratio = { type: 'retention_ratio', retention_ratio: 0.1, token_limits: { post_instructions: 10 } }
+  const update = (truncation: unknown) => ({ type: 'session.update', session: { truncation } })
+  const [answered, refused] = [
+    { type: 'session.updated', session: {} },
+    { type: 'error', error: {} },
+  ]
+  const rows: [says: string, before: object[], own: unknown, input: number, held: number][] = [
+    ['none', [], undefined, short, short],
+    ['auto', [update('auto'), answered], 'auto', short, short],
+    ['disabled', [update('disabled'), answered], 'disabled', short, short],
+    ['of the session', [update(ratio), answered], undefined, short, whole],
+    ['of the session, beside that of the response', [update(ratio), answered], 'disabled', short, whole],
+    ['of the session, which is not answered', [update(ratio)], undefined, short, whole],
+    ['whose end is not answered', [update(ratio), answered, update('auto')], undefined, short, whole],
+    ['that has ended', [update(ratio), answered, update('auto'), answered], undefined, short, short],
+    ['that null may leave as it is', [update(ratio), answered, update(null), answered], undefined, short, whole],
+    [
+      'that may have been refused',
+      [update(ratio), answered, update('auto'), refused, answered],
+      undefined,
+      short,
+      whole,
+    ],
+    ['of another kind', [update('newest'), answered], undefined, short, whole],
+    ['of the response', [], ratio, short, whole],
+    ['of a session that reads more than is estimated', [update(ratio), answered], undefined, 3000, 3000],
+    ['of a response that does', [], ratio, 3000, 3000],
+  ]
+  for (const [says, before, truncation, input, held] of rows) {
+    const { client, provider, charges } = await opened()
+    client.message({ type: 'conversation.item.create', item })
+    for (const event of before) {
+      const side = event === answered || event === refused ? provider : client
+      side.message(event)
+      await settle()
+    }
+    client.message({ type: 'response.create', response: { max_output_tokens: 1, truncation } })
+    await settle()
+    t.equal(charges.held, whole + 1, says)
+    provider.message(created('r1'))
+    provider.message(done('r1', input, 1))
+    await settle()
+    client.message(create)
+    await settle()
+    t.equal(charges.held - 4096, held + 1, says)
+  }
+})
+
 t.test('a response holds for its own input, instructions and tools', async t => {
   const text = 'x'.repeat(4000)
   const rows: [response: object, least: number][] = [
