@@ -73,6 +73,8 @@ export class Session {
   #ticks = 0
   /** Resolves the wait for the provider. */
   #providerDone: (() => void) | undefined
+  /** A response is being held for. */
+  #holding: Promise<void> | undefined
 
   constructor(options: SessionOptions) {
     const { client, provider, context, created, first, limits, charges, now } = options
@@ -183,6 +185,8 @@ export class Session {
     if (text === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
     const read = readInTurns(text, this.#options.tenant)
     const event = read instanceof Promise ? await read : read
+    // A response that the provider's events began reads no more than it is held for.
+    while (this.#holding) await this.#holding
     if (this.#ending) return
     const taken = this.#events.take(event)
     if (taken.kind === 'pass') this.#provider.send(taken.text)
@@ -194,7 +198,14 @@ export class Session {
   }
 
   /** The only way of a `response.create` to the provider: once its cost is held. */
-  async #respond(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
+  #respond(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
+    this.#holding = this.#holdAndSend(eventId, text, event).finally(() => {
+      this.#holding = undefined
+    })
+    return this.#holding
+  }
+
+  async #holdAndSend(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
     const of = this.#events.clientIdOf(eventId)
     if (this.#responses.isSpent) {
       this.#sendError('session_spend_limit', 'The session has spent what one may spend. Open another one.', of)

@@ -566,6 +566,28 @@ t.test('a report lowers what is held for only where no truncation may have left 
   }
 })
 
+t.test('what a client sends while a response is held for comes behind it', async t => {
+  const { client, provider, charges } = await opened()
+  const hold = charges.hold.bind(charges)
+  let isHolding = false
+  charges.hold = (...of) => {
+    isHolding = true
+    return hold(...of)
+  }
+  client.message({ type: 'session.update', session: { audio: { input: { turn_detection: { type: 'server_vad' } } } } })
+  await settle()
+  provider.message({ type: 'session.updated', session: {} })
+  provider.message({ type: 'input_audio_buffer.committed', item_id: 'i1' })
+  while (!isHolding) await null
+  client.message({
+    type: 'conversation.item.create',
+    item: { content: [{ type: 'input_text', text: 'x'.repeat(4000) }] },
+  })
+  await settle()
+  t.strictSame(provider.types().slice(-2), ['response.create', 'conversation.item.create'])
+  t.equal(charges.held, 4096)
+})
+
 t.test('a response holds for its own input, instructions and tools', async t => {
   const text = 'x'.repeat(4000)
   const rows: [response: object, least: number][] = [
