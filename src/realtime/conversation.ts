@@ -120,8 +120,8 @@ export class Conversation {
 
 /** What a response has given so far. */
 export class Output {
-  #characters = 0
-  #bytes = 0
+  #textBytes = 0
+  #audioBytes = 0
   readonly #rate: number
 
   constructor(rate: number) {
@@ -129,23 +129,23 @@ export class Output {
   }
 
   get isEmpty(): boolean {
-    return this.#characters === 0 && this.#bytes === 0
+    return this.#textBytes === 0 && this.#audioBytes === 0
   }
 
-  text(characters: number): void {
-    this.#characters += characters
+  text(bytes: number): void {
+    this.#textBytes += bytes
   }
 
   audio(bytes: number): void {
-    this.#bytes += bytes
+    this.#audioBytes += bytes
   }
 
   get audioTokens(): number {
-    return Math.ceil((this.#bytes / this.#rate) * OUTPUT_TOKENS_PER_SECOND)
+    return Math.ceil((this.#audioBytes / this.#rate) * OUTPUT_TOKENS_PER_SECOND)
   }
 
   get tokens(): number {
-    return estimateTokens(this.#characters) + this.audioTokens
+    return estimateTokens(this.#textBytes) + this.audioTokens
   }
 
   /** With the prompt that is expected: what the response is charged for where its provider reports nothing. */

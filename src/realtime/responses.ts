@@ -5,7 +5,7 @@ import type { Json } from '../core/json.ts'
 import type { Money } from '../core/money.ts'
 import { plausible } from '../core/plausible-usage.ts'
 import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
-import type { Usage } from '../core/usage.ts'
+import { textSize, type Usage } from '../core/usage.ts'
 import { Output, speechUsage } from './conversation.ts'
 
 /** What is held for the output of a response that has no limit, and what its hold grows by. */
@@ -132,7 +132,7 @@ export class Responses {
     if (!running || running.isCancelled) return true
     running.firstMs ??= Math.round(performance.now() - running.began)
     if (type.endsWith('audio.delta')) running.output.audio(Math.floor((delta.length * 3) / 4))
-    else running.output.text(delta.length)
+    else running.output.text(textSize(delta))
     return running.output.tokens < running.covered * GROWS_AT ? true : this.#grow(running)
   }
 

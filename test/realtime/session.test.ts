@@ -176,6 +176,21 @@ t.test('a transcript is charged whatever the settings are when it comes', async 
   ])
 })
 
+t.test('text that no provider has counted is a token for four bytes, and the hold grows by them', async t => {
+  const { session, client, provider, charges } = await opened()
+  client.message(create)
+  await settle()
+  provider.message(created('r1'))
+  for (const type of ['response.output_text.delta', 'response.function_call_arguments.delta']) {
+    provider.message({ type, delta: '漢'.repeat(4000) })
+  }
+  await settle()
+  t.equal(charges.held, 6000 + 4096)
+  provider.left()
+  await session.ended
+  t.match(charges.settled, [{ id: 'r1', cost: 6000, estimated: true, outcome: 'error' }])
+})
+
 t.test('a report that no response or transcript can have caused is not charged', async t => {
   const { client, provider, charges } = await opened({ balance: 20_000 })
   client.message(transcribing)
