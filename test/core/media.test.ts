@@ -32,11 +32,13 @@ const offer = (price: Price, tokenizer?: string): Target => ({
 const perMillion = (rates: Record<string, string>) => flat(rates)
 const perUnit = (axis: string, usd: bigint): Price => ({ rates: { [axis]: usd }, tiers: [] })
 const PICO = 1_000_000_000_000n
+const NANO = 1_000_000_000n
 
 t.test('a hold is the cost of the request: exact where it can be computed before the answer', async t => {
   const say = { model: 'm', input: 'Hi \u{1f44b}', characters: 4, stream: true }
   const slow = { ...say, instructions: 'x'.repeat(40), speed: 0.25 }
   const titled = { model: 'm', input: ['abcd', 'abcd'], title: 'x'.repeat(4000) }
+  const chinese = Array.from({ length: 100 }, () => '漢'.repeat(1600))
   const documents = Array.from({ length: 101 }, () => 'abcd')
   const page = { type: 'document_url', document_url: 'https://a.example/a.pdf' }
   const hear = { model: 'm', seconds: 36, response_format: 'json' }
@@ -46,6 +48,20 @@ t.test('a hold is the cost of the request: exact where it can be computed before
     ['instructions, slowly', speech, slow, offer(perMillion({ prompt: '1', output_audio: '12' })), 11_000n + 384_000n],
     ['inputs with a title each', embeddings, titled, offer(perMillion({ prompt: '1' })), 2_002_000n],
     ['search units', rerank[0]!, { query: 'x', documents }, offer(perUnit('request', PICO / 500n)), 4_000_000n],
+    [
+      'pieces of 500 tokens',
+      rerank[0]!,
+      { query: 'x', documents: chinese },
+      offer(perUnit('request', PICO)),
+      3n * NANO,
+    ],
+    [
+      'pieces beside a long query',
+      rerank[0]!,
+      { query: chinese[0]!.slice(0, 400), documents: chinese },
+      offer(perUnit('request', PICO)),
+      6n * NANO,
+    ],
     [
       'tokens of ranking',
       rerank[0]!,

@@ -1,9 +1,9 @@
 /** What rerank providers charge by (docs/contract.md#rerank). */
-import { TOKEN_BYTES } from '../../core/usage.ts'
+import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import type { RerankRequest } from './request.ts'
 
 const UNIT_DOCUMENTS = 100
-/** Providers count each piece of a long document as one, which they cut with the query at 500 tokens. */
+/** Bytes. Providers count each piece of a long document as one, which they cut with the query at 500 tokens. */
 const PIECE = 500 * TOKEN_BYTES
 /** Of a piece a long query leaves so much at least. */
 const LEAST = PIECE / 10
@@ -13,8 +13,8 @@ const USUAL_TOKENS = 4096
 /** Search units of a request: one for each 100 documents, or pieces of long ones. */
 export function searchUnits({ query, documents, max_tokens_per_doc: tokens }: Readonly<RerankRequest>): number {
   const most = (tokens ?? USUAL_TOKENS) * TOKEN_BYTES
-  const piece = Math.max(LEAST, PIECE - query.length)
+  const piece = Math.max(LEAST, PIECE - textSize(query))
   let pieces = 0
-  for (const { length } of documents) pieces += Math.max(1, Math.ceil(Math.min(length, most) / piece))
+  for (const text of documents) pieces += Math.max(1, Math.ceil(Math.min(textSize(text), most) / piece))
   return Math.ceil(pieces / UNIT_DOCUMENTS)
 }
