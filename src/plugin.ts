@@ -74,7 +74,7 @@ export {
   upstreamError,
   upstreamErrorFrom,
 } from './core/upstream-error.ts'
-export { CHARACTERS, type Usage } from './core/usage.ts'
+export { CHARACTERS, textSize, type Usage } from './core/usage.ts'
 export {
   append,
   endsInAnswer,

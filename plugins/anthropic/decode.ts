@@ -14,6 +14,7 @@ import {
   type ReasoningEvent,
   seal,
   type Target,
+  textSize,
 } from '../../src/plugin.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
@@ -25,14 +26,11 @@ import { bound } from './citations.ts'
 import { endingOf, finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
 import type { Delta, Message, Payload } from './payload.ts'
-import { tierOf, UsageMeter } from './usage.ts'
+import { isOwnResult, tierOf, UsageMeter } from './usage.ts'
 
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
 /** The field with the arguments of a call. */
 const inputOf = ({ type }: Json) => (type === 'tool_use' ? 'input' : undefined)
-
-/** What a tool of the provider has returned, which its model reads next. */
-const isOwnResult = ({ type }: Json) => typeof type === 'string' && type.endsWith('_tool_result')
 
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
@@ -91,7 +89,7 @@ export class MessagesDecoder implements Decoder {
       }
       case 'content_block_start':
         if (!isObject(payload.content_block)) return []
-        return this.#blockStart(payload.index ?? 0, payload.content_block, frame.data.length)
+        return this.#blockStart(payload.index ?? 0, payload.content_block, frame.data)
       case 'content_block_stop':
         return this.#blockStop(payload.index ?? 0)
       case 'message_start':
@@ -159,8 +157,8 @@ export class MessagesDecoder implements Decoder {
     return events
   }
 
-  /** `read`: characters of the event, in a stream: a whole message has its report. */
-  #blockStart(index: number, block: Block, read?: number): Event[] {
+  /** `event`: its text, in a stream: a whole message has its report. */
+  #blockStart(index: number, block: Block, event?: string): Event[] {
     const events: Event[] = []
     if (block.type !== 'text') this.#text.interrupt()
     switch (block.type) {
@@ -185,8 +183,8 @@ export class MessagesDecoder implements Decoder {
           append(events, this.#text.release())
         }
         events.push(...open.start())
-        if (read !== undefined && isOwnResult(block))
-          events.push({ type: 'usage', usage: this.#usage.addResult(block), read })
+        if (event !== undefined && isOwnResult(block))
+          events.push({ type: 'usage', usage: this.#usage.addResult(block), read: textSize(event) })
       }
     }
     if (events.length > 0) this.#emitted = true

@@ -13,6 +13,9 @@ const CACHE: readonly (readonly [Counter, Read])[] = [
   ['written1h', counts => splitOf(counts).ephemeral_1h_input_tokens],
 ]
 
+/** What a tool of the provider has returned, which its model reads next. */
+export const isOwnResult = ({ type }: Json): boolean => typeof type === 'string' && type.endsWith('_tool_result')
+
 /**
  * Counts arrive in parts: the end of a stream may repeat, raise or omit what its start reported. They are cumulative,
  * so the largest of each counts.

@@ -7,7 +7,7 @@ import { prepare } from './messages/check.ts'
 import { asksThinking, decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
 import { nativeOf } from './messages/native.ts'
-import { nativeCharacters } from './messages/native-characters.ts'
+import { nativeSize } from './messages/native-size.ts'
 import type { MessagesRequest } from './messages/schema.ts'
 import { ID_HEADER, WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
@@ -26,8 +26,8 @@ export const anthropicMessages = {
     checkCounts(request, ex.input.values)
     // Arguments of calls are objects here, counted with the body.
     checkResults(request, ex.input)
-    const characters = nativeCharacters(body as Record<string, unknown>, request)
-    const native = nativeOf(body as Record<string, unknown>, ex, characters)
+    const size = nativeSize(body as Record<string, unknown>, request)
+    const native = nativeOf(body as Record<string, unknown>, ex, size)
     const seals = ex.policy?.seals.check()
     ex.native = seals ? { ...native, body: unsealedBody(native.body, seals) } : native
     ex.showsReasoning = asksThinking(body as MessagesRequest)

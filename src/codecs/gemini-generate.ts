@@ -12,7 +12,7 @@ import { decode, validate } from './gemini/decode.ts'
 import { EVENTS, LIST, StreamEncoder, WholeEncoder } from './gemini/encoder.ts'
 import { geminiError } from './gemini/error.ts'
 import { nativeOf } from './gemini/native.ts'
-import { nativeCharacters } from './gemini/native-characters.ts'
+import { nativeSize } from './gemini/native-size.ts'
 import { checkResults } from './inner-json.ts'
 import { LargeImages } from './large-images.ts'
 import { unsealed } from './unsealed.ts'
@@ -33,7 +33,7 @@ function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
   checkResults(request, ex.input)
   ex.showsReasoning = showsThoughts
   const seals = ex.policy?.seals.check()
-  ex.native = nativeOf(given, seals, ex.input.values, nativeCharacters(given, request))
+  ex.native = nativeOf(given, seals, ex.input.values, nativeSize(given, request))
   return seals ? unsealed(request, seals) : request
 }
 

@@ -9,7 +9,7 @@ import { LargeImages } from './large-images.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
-import { nativeCharacters } from './responses/native-characters.ts'
+import { nativeSize } from './responses/native-size.ts'
 import { stored } from './responses/stored.ts'
 import { noteToolNames } from './responses/tool-names.ts'
 import { unsealed } from './unsealed.ts'
@@ -24,7 +24,7 @@ export const openAiResponses = {
     checkCounts(request, ex.input.values)
     checkTexts(request, ex.input)
     const seals = ex.policy?.seals.check()
-    ex.native = nativeOf(body as Json, seals, ex.input.values, only, nativeCharacters(body as Json, request))
+    ex.native = nativeOf(body as Json, seals, ex.input.values, only, nativeSize(body as Json, request))
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },

@@ -25,7 +25,7 @@ export class AnswerUsage {
   hasContent = false
   #cost: Cost | null | undefined
   readonly #delivered = new Delivered()
-  /** Characters that the provider's own tools have read since the last report of the prompt. */
+  /** Bytes of text that the provider's own tools have read since the last report of the prompt. */
   #read = 0
   #images = 0
   /** Of an answer that is no text, and of what type it says it is. */

@@ -97,7 +97,7 @@ export type Event =
   | { type: 'finish'; choice: number; reason: FinishReason; ending?: WireFields; free?: true }
   /**
    * Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less.
-   * `estimated` where our own measure stands in for the provider's. `read`: characters that the provider's own tools
+   * `estimated` where our own measure stands in for the provider's. `read`: bytes of text that the provider's own tools
    * have read since the last report of the prompt, which is to come with the next one. `requests`: those that
    * the report is the sum of, where those are several.
    */

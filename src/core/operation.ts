@@ -18,11 +18,11 @@ export interface Operation<O extends Op = Op> {
   isPriced(price: Price, model: Pick<Model, 'output' | 'tokenizer'>): boolean
   /** What a request needs of a mapping, in the order in which refusals name it. */
   readonly requirements: readonly Requirement<Ops[O]>[]
-  /** Characters of a request that a model reads; media counts as nothing here. */
+  /** Bytes of the texts of a request that a model reads; media counts as nothing here. */
   promptSize(request: Readonly<Ops[O]>): number
-  /** Characters of earlier reasoning, which a provider with `reasoningReplay` reads as well. */
+  /** Bytes of earlier reasoning, which a provider with `reasoningReplay` reads as well. */
   reasoningSize?(request: Readonly<Ops[O]>): number
-  /** Characters that are data of the provider with this id, which reads them and no other one. */
+  /** Bytes that are data of the provider with this id, which reads them and no other one. */
   sealedSize?(request: Readonly<Ops[O]>, provider: string): number
   /** How many prompts of a request are read apart, each within the model's context; one where it is left out. */
   prompts?(request: Readonly<Ops[O]>): number

@@ -8,7 +8,7 @@ import { estimateTokens, type Usage } from './usage.ts'
 /** Texts are measured once; what they come to may change with the target. */
 export class PromptEstimate {
   readonly #ex: Exchange
-  #characters: number | undefined = undefined
+  #size: number | undefined = undefined
   #reasoningSize: number | undefined = undefined
   #sealed: { readonly provider: string; readonly tokens: number } | undefined = undefined
 
@@ -20,13 +20,13 @@ export class PromptEstimate {
   get tokens(): number {
     const { request, operation, target, isCountedAhead } = this.#ex
     if (!request) return 0
-    this.#characters ??= operation.promptSize(request)
-    let characters = this.#characters
+    this.#size ??= operation.promptSize(request)
+    let size = this.#size
     if (target?.provider.reasoningReplay) {
       this.#reasoningSize ??= operation.reasoningSize?.(request) ?? 0
-      characters += this.#reasoningSize
+      size += this.#reasoningSize
     }
-    return isCountedAhead ? characters : estimateTokens(characters)
+    return isCountedAhead ? size : estimateTokens(size)
   }
 
   /**
@@ -36,8 +36,8 @@ export class PromptEstimate {
   #ownTokens(tokens: number): number {
     const { target, native } = this.#ex
     if (!target) return 0
-    const isNative = native?.characters !== undefined && nativeFormOf(target.translator, native) !== undefined
-    const said = isNative ? estimateTokens(native.characters) : 0
+    const isNative = native?.size !== undefined && nativeFormOf(target.translator, native) !== undefined
+    const said = isNative ? estimateTokens(native.size) : 0
     const { contextLength = Number.POSITIVE_INFINITY } = target.mapping
     return Math.min(this.#sealedTokens(target) + said, Math.max(0, contextLength - tokens))
   }

@@ -104,8 +104,8 @@ export interface NativeRequest {
   readonly pages?: number
   /** A tool runs at the provider, which may read the whole prompt again after each of its calls. */
   readonly loops?: boolean
-  /** Characters of the body that providers of the wire read, and the canonical request does not hold. */
-  readonly characters?: number
+  /** Bytes of the body that providers of the wire read, and the canonical request does not hold. */
+  readonly size?: number
 }
 
 /** A file that was fetched for a request. */

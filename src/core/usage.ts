@@ -58,5 +58,14 @@ export const CHARACTERS = 'characters'
 export const TOKEN_BYTES = 4
 /** The bytes of a text in UTF-8: where a character has three, most tokens have one character or two. */
 export const textSize = (text: string): number => Buffer.byteLength(text)
+/** The bytes of all names and texts in a value of plain objects, and `each` for each of its values. Allocates nothing. */
+export function valueSize(value: unknown, each = 0): number {
+  if (typeof value === 'string') return textSize(value) + each
+  if (typeof value !== 'object' || value === null) return each
+  let sum = each
+  if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += valueSize(value[at], each)
+  else for (const name in value) sum += textSize(name) + valueSize((value as Record<string, unknown>)[name], each)
+  return sum
+}
 /** Tokens of so many bytes of text whose tokenizer is unknown; at least one for any text. */
 export const estimateTokens = (bytes: number): number => Math.ceil(bytes / TOKEN_BYTES)

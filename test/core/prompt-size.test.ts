@@ -55,6 +55,7 @@ const envelopes: readonly (readonly [says: string, messages: object[], tokens: n
   ['many calls of one message', [{ role: 'assistant', content: null, tool_calls: calls(10_000, '') }], 39_748],
   ['ids of calls', [{ role: 'assistant', content: null, tool_calls: calls(1, LONG) }], 9752],
   ['ids of results', [{ role: 'tool', content: '', tool_call_id: LONG }], 9748],
+  ['ids of Chinese', [{ role: 'tool', content: '', tool_call_id: '漢'.repeat(13_333) }], 9748],
 ]
 for (const [says, messages, tokens] of envelopes) {
   t.test(`${says}: what stands around texts counts where it is much`, async t => {
@@ -90,8 +91,9 @@ for (const [says, fields, role, tokens] of replays) {
   })
 }
 
+const HAN = '漢'.repeat(13_333)
 const sealedFor = (provider: string) => `${provider}:${LONG}`
-const block = { type: 'web_search_tool_result', provider: 'acme', content: LONG }
+const block = { type: 'web_search_tool_result', provider: 'acme', content: HAN }
 const own: readonly (readonly [says: string, fields: object, tokens: number])[] = [
   ['the signature of a thought', { reasoning_details: [{ text: 'x', signature: sealedFor('acme') }] }, 10_000],
   ['a thought with its signature', { reasoning_details: [{ text: LONG, signature: sealedFor('acme') }] }, 10_000],

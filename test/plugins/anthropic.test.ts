@@ -304,7 +304,7 @@ t.test('what tools of the provider return counts as it comes, since reports coun
     {
       type: 'web_fetch_tool_result',
       tool_use_id: 'f1',
-      content: { type: 'web_fetch_result', content: 'x'.repeat(100) },
+      content: { type: 'web_fetch_result', content: '漢'.repeat(100) },
     },
   ]
   const payloads = [
@@ -316,7 +316,9 @@ t.test('what tools of the provider return counts as it comes, since reports coun
   const counted = { ...usage, web_search: 1 }
   t.strictSame(reported, [
     { type: 'usage', usage },
-    ...payloads.slice(1).map(payload => ({ type: 'usage', usage: counted, read: JSON.stringify(payload).length })),
+    ...payloads
+      .slice(1)
+      .map(payload => ({ type: 'usage', usage: counted, read: Buffer.byteLength(JSON.stringify(payload)) })),
   ])
   const ex = exchange({ request: { model: 'm', messages: [], stream: true }, target: target() })
   const [begin, ...read] = payloads

@@ -53,6 +53,8 @@ t.test('tools, system, the turn before the last answer and the last one are mark
   } as ChatRequest
   t.strictSame(marks(talk), { tools: [], messages: [0, 1, 3] })
   t.strictSame(marks(loop, at(converse)), { tools: [1], messages: [0, 1, 3] })
+  const chinese = { model: 'm', messages: [user('漢'.repeat(1400)), call, result] }
+  t.strictSame(marks(chinese), { tools: [], messages: [0, 2] }, 'by bytes')
 })
 
 t.test('nothing is marked where it would cost more than it saves, or was marked already', async t => {

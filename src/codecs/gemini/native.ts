@@ -28,7 +28,7 @@ function hostedTool(body: Json): string | undefined {
 }
 
 /** `values`: number of values in the body. Drops values not sealed for the organization. */
-export function nativeOf(body: Json, seals: SealCheck | undefined, values: number, characters: number): NativeRequest {
+export function nativeOf(body: Json, seals: SealCheck | undefined, values: number, size: number): NativeRequest {
   const turns = new Turns(
     value => (seals ? seals.value(value) : value),
     block => (seals ? seals.block(block) : block),
@@ -43,7 +43,7 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
     only: hostedTool(body),
     pages: pagesIn(body),
     loops: loops(body),
-    characters,
+    size,
   }
 }
 

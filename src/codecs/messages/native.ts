@@ -11,7 +11,7 @@ import { type PlacedTool, toolsIn } from './tools-in.ts'
 const BETA = 'anthropic-beta'
 
 /** `body` has passed the endpoint's schema. */
-export function nativeOf(body: Json, ex: Exchange, characters: number): NativeRequest {
+export function nativeOf(body: Json, ex: Exchange, size: number): NativeRequest {
   const beta = ex.header(BETA)
   const tools = toolsIn(body)
   return {
@@ -21,7 +21,7 @@ export function nativeOf(body: Json, ex: Exchange, characters: number): NativeRe
     only: nativeOnly(body, tools),
     pages: pagesIn(tools),
     loops: isPresent(body.mcp_servers) || tools.some(isHosted),
-    characters,
+    size,
   }
 }
 

@@ -20,16 +20,16 @@ export function nativeOf(
   seals: SealCheck | undefined,
   values: number,
   only: string | undefined,
-  characters: number,
+  size: number,
 ): NativeRequest {
   const { input, tools } = body
   const loops = listIn(tools).some(tool => isObject(tool) && !CLIENT.test(textIn(tool.type) ?? ''))
-  if (!Array.isArray(input)) return { wire: WIRE, body, only, loops, characters }
+  if (!Array.isArray(input)) return { wire: WIRE, body, only, loops, size }
   const count = new Count(values)
   const items = input.map((item: unknown) =>
     isObject(item) && item.type === 'reasoning' ? opened(item, seals, count) : item,
   )
-  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, loops, characters }
+  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, loops, size }
 }
 
 function opened({ encrypted_content: sealed }: Json, seals: SealCheck | undefined, count: Count): Json {

@@ -2,7 +2,7 @@
 import type { Mapping } from '../../core/catalog.ts'
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-request.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
-import { estimateTokens } from '../../core/usage.ts'
+import { estimateTokens, textSize } from '../../core/usage.ts'
 import { jsonSize } from './prompt-size.ts'
 
 /** Shortest cacheable prefix when the mapping names none (docs/wire-sources.md#anthropic). */
@@ -50,14 +50,14 @@ function isMarked({ messages, tools }: Readonly<ChatRequest>): boolean {
   )
 }
 
-/** Characters up to the end of the tools, and up to the end of each message. */
+/** Bytes up to the end of the tools, and up to the end of each message. */
 function sizesOf({ tools, messages }: Readonly<ChatRequest>): number[] {
   let sum = tools?.length ? jsonSize(tools) : 0
   const sizes = [sum]
   for (const { content, tool_calls: calls } of messages) {
-    if (typeof content === 'string') sum += content.length
-    else for (const part of content ?? []) sum += part.type === 'text' ? part.text.length : 0
-    for (const call of calls ?? []) sum += call.type === 'function' ? call.function.arguments.length : 0
+    if (typeof content === 'string') sum += textSize(content)
+    else for (const part of content ?? []) sum += part.type === 'text' ? textSize(part.text) : 0
+    for (const call of calls ?? []) sum += call.type === 'function' ? textSize(call.function.arguments) : 0
     sizes.push(sum)
   }
   return sizes

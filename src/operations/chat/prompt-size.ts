@@ -2,7 +2,7 @@
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
 import { isWellFormed } from '../../core/json.ts'
 import { weigh } from '../../core/stringify-steps.ts'
-import { textSize } from '../../core/usage.ts'
+import { textSize, valueSize } from '../../core/usage.ts'
 
 /** Of what tells a message, or a call, from the next one: who speaks, and where it ends. */
 const ENVELOPE = 16
@@ -14,11 +14,11 @@ export function promptSize({ messages, tools, response_format: format }: Readonl
   let sum = 0
   let around = -FREE
   for (const message of messages) {
-    around += ENVELOPE + (message.tool_call_id?.length ?? 0)
+    around += ENVELOPE + textSize(message.tool_call_id ?? '')
     sum +=
       Math.max(contentOf(message), itemsOf(message)) + textSize(message.refusal ?? '') + textSize(message.name ?? '')
     for (const call of message.tool_calls ?? []) {
-      around += ENVELOPE + call.id.length
+      around += ENVELOPE + textSize(call.id)
       sum +=
         call.type === 'function'
           ? textSize(call.function.name) + textSize(call.function.arguments)
@@ -86,13 +86,16 @@ export function reasoningSize({ messages }: Readonly<ChatRequest>): number {
   return sum
 }
 
+/** Of what stands around each value of a block in JSON, about. */
+const AROUND = 8
+
 /**
  * What only the provider of this id reads of earlier answers: reasoning that it has sealed, and blocks of its own tools.
  * Of a thought with its seal the longer one counts: they hold the same.
  */
 export function sealedSize({ messages }: Readonly<ChatRequest>, provider: string): number {
   const start = `${provider}:`
-  const own = (value: string | null | undefined) => (value?.startsWith(start) ? value.length : 0)
+  const own = (value: string | null | undefined) => (value?.startsWith(start) ? textSize(value) : 0)
   let sum = 0
   for (const { role, reasoning_details: details, provider_native_blocks: blocks, tool_calls: calls } of messages) {
     if (role !== 'assistant') continue
@@ -100,7 +103,8 @@ export function sealedSize({ messages }: Readonly<ChatRequest>, provider: string
       const sealed = Math.max(own(signature), own(data))
       if (sealed > 0) sum += Math.max(sealed, textSize(text ?? ''))
     }
-    for (const block of blocks ?? []) if ('provider' in block && block.provider === provider) sum += weigh(block)
+    for (const block of blocks ?? [])
+      if ('provider' in block && block.provider === provider) sum += valueSize(block, AROUND)
     for (const call of calls ?? []) sum += own(call.extra_content?.vendor?.thought_signature)
   }
   return sum

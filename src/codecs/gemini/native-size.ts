@@ -1,6 +1,6 @@
-/** Characters of a generateContent body that its providers read, and a chat request does not hold. */
+/** Bytes of a generateContent body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { charactersBeside, nativeSettings } from '../native-characters.ts'
+import { nativeSettings, sizeBeside } from '../native-size.ts'
 import type { GenerateRequest, Part } from './schema.ts'
 
 /** Of the model's parts, beside what it says: seals count elsewhere, and what is sealed alone is not sent. */
@@ -15,7 +15,7 @@ const GIVEN = (['functionResponse', 'inlineData', 'fileData', 'text'] as const).
 const TEXT = [['text', reads('text')]] as const
 
 /** `body` is in camelCase, and `request` is its chat form. */
-export function nativeCharacters(
+export function nativeSize(
   { contents, systemInstruction, tools, generationConfig }: GenerateRequest,
   request: ChatRequest,
 ) {
@@ -31,7 +31,7 @@ function inParts(parts: readonly Part[] | null = [], members: readonly (readonly
   let sum = 0
   for (const part of parts ?? []) {
     const [, read] = members.find(([name]) => part[name] != null) ?? members.at(-1)!
-    sum += charactersBeside(part, read)
+    sum += sizeBeside(part, read)
   }
   return sum
 }

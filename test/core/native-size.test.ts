@@ -9,7 +9,8 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 
-const LONG = 'x'.repeat(40_000)
+/** Of 40,000 bytes. */
+const LONG = `${'漢'.repeat(13_333)}x`
 const schema = { type: 'object' }
 const user = (...content: object[]) => ({
   messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, ...content] }],
@@ -193,7 +194,7 @@ const plain: readonly Row[] = [
 
 for (const [says, codec, body] of plain) {
   t.test(`${says} that every wire carries count once`, async t => {
-    const { characters = 0 } = decoded(codec, body).native!
-    t.ok(characters < 20, `${characters} characters`)
+    const { size = 0 } = decoded(codec, body).native!
+    t.ok(size < 20, `${size} bytes`)
   })
 }

@@ -1,10 +1,11 @@
-/** Characters of a Messages body that its providers read, and a chat request does not hold. */
+/** Bytes of a Messages body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import { charactersOf, nativeSettings } from '../native-characters.ts'
+import { valueSize } from '../../core/usage.ts'
+import { nativeSettings } from '../native-size.ts'
 
 /** `body` has passed the endpoint's schema, and `request` is its chat form. */
-export function nativeCharacters(body: Json, request: ChatRequest): number {
+export function nativeSize(body: Json, request: ChatRequest): number {
   const { tools, output_config: output, context_management: edits, compaction } = body
   let sum = nativeSettings([tools, output, edits, compaction], request) + inBlocks(body.system)
   for (const message of listIn(body.messages)) {
@@ -34,9 +35,9 @@ function inBlock(block: Json): number {
     case 'document':
       return inDocument(block)
     case 'compaction':
-      return textIn(block.content) === undefined ? charactersOf(block) : charactersOf(block.tool_changes ?? [])
+      return textIn(block.content) === undefined ? valueSize(block) : valueSize(block.tool_changes ?? [])
     default:
-      return charactersOf(block)
+      return valueSize(block)
   }
 }
 
@@ -44,5 +45,5 @@ function inBlock(block: Json): number {
 function inDocument({ source, context }: Json): number {
   const { type, content } = isObject(source) ? source : {}
   if (type === 'text') return 0
-  return type === 'content' ? inBlocks(content) : charactersOf(context)
+  return type === 'content' ? inBlocks(content) : valueSize(context)
 }
