@@ -20,6 +20,8 @@ export interface Operation<O extends Op = Op> {
   readonly requirements: readonly Requirement<Ops[O]>[]
   /** Bytes of the texts of a request that a model reads; media counts as nothing here. */
   promptSize(request: Readonly<Ops[O]>): number
+  /** Code points that a request is charged for where its model is priced by them; its bytes where this is left out. */
+  characters?(request: Readonly<Ops[O]>): number
   /** Bytes of earlier reasoning, which a provider with `reasoningReplay` reads as well. */
   reasoningSize?(request: Readonly<Ops[O]>): number
   /** Bytes that are data of the provider with this id, which reads them and no other one. */

@@ -20,6 +20,7 @@ export class PromptEstimate {
   get tokens(): number {
     const { request, operation, target, isCountedAhead } = this.#ex
     if (!request) return 0
+    if (isCountedAhead && operation.characters) return operation.characters(request)
     this.#size ??= operation.promptSize(request)
     let size = this.#size
     if (target?.provider.reasoningReplay) {

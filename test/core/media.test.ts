@@ -19,6 +19,7 @@ import { transcriptions } from '../../src/endpoints/transcriptions.ts'
 import { videos } from '../../src/endpoints/videos.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { imageFanOut } from '../../src/operations/images/decoder.ts'
+import { spokenTokens } from '../../src/operations/speech/spoken-tokens.ts'
 import { videoJob } from '../../src/operations/videos/job.ts'
 import type { VideoRequest } from '../../src/operations/videos/request.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -44,8 +45,8 @@ t.test('a hold is the cost of the request: exact where it can be computed before
   const hear = { model: 'm', seconds: 36, response_format: 'json' }
   const rows: [says: string, endpoint: typeof speech, request: object, to: Target, nano: bigint][] = [
     ['characters', speech, say, offer(perMillion({ prompt: '15' }), 'characters'), 60_000n],
-    ['tokens of speech', speech, say, offer(perMillion({ prompt: '1', output_audio: '12' })), 1_000n + 96_000n],
-    ['instructions, slowly', speech, slow, offer(perMillion({ prompt: '1', output_audio: '12' })), 11_000n + 384_000n],
+    ['tokens of speech', speech, say, offer(perMillion({ prompt: '1', output_audio: '12' })), 2_000n + 240_000n],
+    ['instructions, slowly', speech, slow, offer(perMillion({ prompt: '1', output_audio: '12' })), 12_000n + 960_000n],
     ['inputs with a title each', embeddings, titled, offer(perMillion({ prompt: '1' })), 2_002_000n],
     ['search units', rerank[0]!, { query: 'x', documents }, offer(perUnit('request', PICO / 500n)), 4_000_000n],
     [
@@ -82,6 +83,23 @@ t.test('a hold is the cost of the request: exact where it can be computed before
     const held = estimate(ex)
     t.equal(held && costWith(held, 0), nano, says)
   }
+})
+
+t.test('what is held for speech covers it in any script, and no more than 1.5 times English', t => {
+  const rows: [says: string, text: string, seconds: number][] = [
+    ['English at 15 characters a second', 'The quick brown fox jumps over the lazy dog. '.repeat(90), 270],
+    ['Chinese at 4.5', '漢字'.repeat(2048), 910],
+    ['Korean at 6', '안녕 하세요'.repeat(600), 600],
+    ['kanji at 3.7', '東京都'.repeat(1000), 810],
+    ['Russian at 14', 'Привет, мир. '.repeat(300), 279],
+    ['Hindi at 12', 'नमस्ते '.repeat(500), 292],
+    ['digits of large numbers at 1.6', '777777 '.repeat(500), 1900],
+    ['signs by their names', '% & @ € ½ '.repeat(400), 1000],
+  ]
+  for (const [says, text, seconds] of rows) t.ok(spokenTokens(text) >= seconds * 21, `${says}: ${spokenTokens(text)}`)
+  const [[, english, seconds]] = rows as [(typeof rows)[number]]
+  t.ok(spokenTokens(english) <= 1.5 * 21 * seconds)
+  t.end()
 })
 
 t.test('what a provider fetches by itself may be held for up to the most that it reads', async t => {

@@ -1,16 +1,15 @@
 /** Speech: `POST /v1/audio/speech` (docs/contract.md#speech). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
-import { CHARACTERS, estimateTokens } from '../../core/usage.ts'
+import { CHARACTERS, textSize } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
+import { spokenTokens } from './spoken-tokens.ts'
 
 /** Of audio whose provider counts none (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 21
 const PLAIN_BYTES_PER_SECOND = 48_000
 const COMPRESSED_BYTES_PER_SECOND = 16_000
-/** What is held for each character, in tokens of audio. */
-const HELD_PER_CHARACTER = 2
 
 const wireOf = ({ wires }: Mapping) => wires.get('speech')
 const mostOf = (mapping: Mapping): number | undefined =>
@@ -47,11 +46,12 @@ export const speech: Operation<'speech'> = {
   isPriced: ({ rates: { prompt, completion, output_audio } }, { tokenizer }) =>
     prompt !== undefined && (tokenizer === CHARACTERS || (output_audio ?? completion) !== undefined),
   requirements,
-  promptSize: ({ characters }) => characters,
-  extras({ characters, instructions = '', speed = 1 }, { model }) {
+  promptSize: ({ input, instructions = '' }) => textSize(input) + textSize(instructions),
+  characters: ({ characters }) => characters,
+  extras({ input, speed = 1 }, { model }) {
     if (model.tokenizer === CHARACTERS) return {}
-    const most = Math.ceil((characters * HELD_PER_CHARACTER) / Math.min(speed, 1))
-    return { prompt: estimateTokens(characters + instructions.length), completion: most, output_audio: most }
+    const most = Math.ceil(spokenTokens(input) / Math.min(speed, 1))
+    return { completion: most, output_audio: most }
   },
   measured(bytes, contentType, { tokenizer }) {
     if (tokenizer === CHARACTERS) return undefined
