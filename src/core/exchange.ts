@@ -303,8 +303,12 @@ export class Exchange {
     }
   }
 
-  /** Parts of the request were answered with this usage, and the caller's fault keeps the rest from an answer. */
+  /**
+   * The provider charges this usage of parts of the request; the caller's fault, or that the caller has left, keeps it from
+   * an answer.
+   */
   answeredInPart(report: Extract<Event, { type: 'usage' }>, error: GatewayError): void {
+    this.atProvider = true
     this.isPartPaid = true
     this.observe([report, { type: 'error', error }])
   }

@@ -6,6 +6,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import { partUsage } from '../core/part-usage.ts'
 import { isUnmeasured } from '../core/requests.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
@@ -17,7 +18,7 @@ import { waitFor } from './auth/wait.ts'
 import { BodyMemory } from './body-memory.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { decoded, type PlainSource } from './encoding.ts'
-import { fannedOut } from './fan-out.ts'
+import { fannedOut, type PartReceipt } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
 import { BytesFraming } from './framing/bytes.ts'
 import type { Framing } from './framing/framing.ts'
@@ -28,6 +29,7 @@ import { ProviderFetcher } from './provider-fetcher.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
@@ -39,6 +41,7 @@ interface DispatchedRequest extends Pick<RequestPart, 'request' | 'input'> {
   readonly ex: Exchange
   readonly target: Target
   readonly signal: Cancellation
+  readonly receipt: UpstreamRequest['receipt']
   /** The client gets nothing before the end of the answer. */
   readonly isWhole: boolean
 }
@@ -105,16 +108,13 @@ export function dispatch(
     const { ex, target, signal } = call
     const first = answer.pending
     answer.release()
-    // The parts of a fan-out cannot share one receipt: a job that runs is not charged when its client has left.
-    const isPart = ex.outboundParts !== undefined
-    if (isPart && goesOn(first)) ex.atProvider = false
     return followUps.all(first, {
       target,
       decoder: reading.decoder,
       signal,
       lease,
       mask,
-      receipt: isPart ? { atProvider: false } : ex,
+      receipt: call.receipt,
       tenant: ex.tenant,
       requestId: ex.id,
       remainingMs: () => remainingMs(ex, target),
@@ -124,6 +124,8 @@ export function dispatch(
   const held = async (ex: Exchange, lease: MemoryLease, whole: Promise<Event[]>): Promise<Reply> => {
     try {
       const events = await whole
+      // Parts have receipts of their own.
+      ex.atProvider = true
       answered(ex)
       return { status: 200, headers: [], events: new HeldAnswer(events, () => lease.release()) }
     } catch (thrown) {
@@ -140,17 +142,26 @@ export function dispatch(
     if (parts) {
       const lease = memory.lease(ex.tenant)
       const bodies = new BodyMemory(() => memory.lease(ex.tenant))
-      const one = async ({ request, input, characters }: RequestPart, signal: Cancellation) => {
-        const call = { ex, target, request, input, signal, isWhole: true }
+      const send = async ({ request, input, characters }: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
+        const call = { ex, target, request, input, signal, receipt, isWhole: true }
         return followed(call, await bodies.during(characters, () => open(call, lease)))
       }
       const charge = ex.answeredInPart.bind(ex)
-      return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, charge, one))
+      const usageOf = partUsage.bind(undefined, ex)
+      return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, { send, charge, usageOf }))
     }
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.
     const own = isJob ? new Cancellation() : signal
-    const call = { ex, target, request: ex.outbound!, input: ex.request!, signal: own, isWhole: !ex.streaming }
+    const call = {
+      ex,
+      target,
+      request: ex.outbound!,
+      input: ex.request!,
+      signal: own,
+      receipt: ex,
+      isWhole: !ex.streaming,
+    }
     const opened = await open(call)
     const { answer, incoming, reading, lease } = opened
     if (goesOn(answer.pending)) return held(ex, lease, followed(call, opened))
@@ -213,7 +224,7 @@ interface Sent {
 /** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
 function send(
   transport: Transport,
-  { ex, target, request, signal }: DispatchedRequest,
+  { ex, target, request, signal, receipt }: DispatchedRequest,
   sent: Sent,
 ): Promise<UpstreamResponse> {
   const { provider } = target
@@ -238,7 +249,7 @@ function send(
       firstEventMs: first,
       remainingMs: remainingMs(ex, target),
       signal,
-      receipt: ex,
+      receipt,
       cancellable: isCancellable(ex, target),
       tenant,
       fresh,

@@ -1,42 +1,74 @@
 /** Several requests to one target in the place of one; joins their answers (docs/contract.md#polled-answers). */
 import { Cancellation } from '../core/cancel.ts'
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
 import { type Axis, mergeUsage, type Usage } from '../core/usage.ts'
 
 type UsageReport = Extract<Event, { type: 'usage' }>
 
+/** What is noted of one part. */
+export interface PartReceipt {
+  /** Its provider has all of it. */
+  atProvider: boolean
+  /** When it was sent, in milliseconds on the monotonic clock. */
+  sent: number
+}
+
+/** What the parts of one request need of the exchange that they stand for. */
+interface PartCalls<P> {
+  /** Gives the events of one whole answer, and ends with the signal that it gets. */
+  send(part: P, signal: Cancellation, receipt: PartReceipt): Promise<readonly Event[]>
+  /**
+   * Gets the usage of what the provider charges where nothing is returned, since a part fails by the caller's fault or the
+   * caller has left; and that error.
+   */
+  charge(report: UsageReport, error: GatewayError): void
+  /** What a part may have cost that was sent then, has these events, and no report of its usage. */
+  usageOf(part: P, sent: number, events: readonly Event[]): UsageReport
+}
+
 /**
- * All or nothing; but what a provider refuses to make is left out as long as anything else is there. `send` gives the
- * events of one whole answer, and ends with the signal that it gets. `charge` gets the usage of what answered where
- * nothing is returned by the caller's fault, and that error.
+ * All or nothing; but what a provider refuses to make is left out as long as anything else is there. A caller that leaves
+ * pays for each part that its provider has: as it was reported, or else as an estimate.
  */
 export async function fannedOut<P>(
   parts: readonly P[],
   { join, ordered }: FanOut,
   signal: Cancellation,
-  charge: (report: UsageReport, error: GatewayError) => void,
-  send: (part: P, signal: Cancellation) => Promise<readonly Event[]>,
+  { send, charge, usageOf }: PartCalls<P>,
 ): Promise<Event[]> {
   const signals = parts.map(() => new Cancellation())
+  const receipts = parts.map((): PartReceipt => ({ atProvider: false, sent: 0 }))
   const stop = (reason: GatewayError) => {
     for (const one of signals) one.abort(reason)
   }
-  const gone = () => stop(signal.reason ?? errors.aborted())
+  const gone = () => {
+    // The second time what is read on is to end.
+    for (const one of signals) {
+      if (one.reason) one.cut()
+      else one.abort(signal.reason ?? errors.aborted())
+    }
+  }
+  /** Parts that ended unanswered because the caller has left. */
+  const cutOff = new Set<number>()
   const answers: (readonly Event[] | undefined)[] = parts.map(() => undefined)
   let refused: GatewayError | undefined
   let failed: GatewayError | undefined
   let next = 0
   const run = async () => {
-    while (next < parts.length && !failed) {
+    while (next < parts.length && !failed && !signal.reason) {
       const at = next++
+      const receipt = receipts[at]!
+      receipt.sent = performance.now()
       try {
-        answers[at] = await send(parts[at]!, signals[at]!)
+        answers[at] = await send(parts[at]!, signals[at]!, receipt)
       } catch (thrown) {
         const error = asError(thrown)
         if (error.code === 'content_filter') refused ??= error
-        else {
+        else if (signal.reason) {
+          if (error.status === CLIENT_CLOSED && receipt.atProvider) cutOff.add(at)
+        } else {
           // The others end with a reason of theirs, which says nothing.
           failed ??= error
           stop(error)
@@ -50,7 +82,16 @@ export async function fannedOut<P>(
   } finally {
     signal.ignore(gone)
   }
-  if (signal.reason) throw signal.reason
+  if (signal.reason && !failed) {
+    const owed = parts.flatMap((part, at) => {
+      const events = answers[at] ?? (cutOff.has(at) ? [] : undefined)
+      if (!events || events.some(isFree)) return []
+      const isReported = events.some(({ type }) => type === 'usage')
+      return [isReported ? events : [usageOf(part, receipts[at]!.sent, events)]]
+    })
+    if (owed.length > 0) charge(reportOf(owed), signal.reason)
+    throw signal.reason
+  }
   const there = answers.filter(answer => answer !== undefined)
   const charged = there.filter(answer => !answer.some(isFree))
   const error = failed ?? (there.length === 0 || ordered ? refused : undefined)

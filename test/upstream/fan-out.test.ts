@@ -1,16 +1,19 @@
 /** What the parts of one request cost together (docs/contract.md#polled-answers). */
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { formatMoney, type Price } from '../../src/core/money.ts'
+import { partUsage } from '../../src/core/part-usage.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import { images } from '../../src/endpoints/images.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { BodyMemory } from '../../src/upstream/body-memory.ts'
 import { fannedOut } from '../../src/upstream/fan-out.ts'
-import { exchange, text } from '../core/kit.ts'
+import { type ExchangeFacts, exchange, text } from '../core/kit.ts'
 import { base, flat, rates } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -20,11 +23,16 @@ const refused: readonly Event[] = [used(400, 1), { type: 'finish', choice: 0, re
 const request = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
 
 type Part = readonly Event[] | GatewayError
+type PartCalls = Parameters<typeof fannedOut<Part>>[3]
 /** Sends each part and gets what stands for it. */
-const joined = (parts: readonly Part[], charge: Parameters<typeof fannedOut>[3] = () => undefined) =>
-  fannedOut(parts, promptFanOut, new Cancellation(), charge, async part => {
-    if (part instanceof GatewayError) throw part
-    return part
+const joined = (parts: readonly Part[], charge: PartCalls['charge'] = () => undefined) =>
+  fannedOut(parts, promptFanOut, new Cancellation(), {
+    charge,
+    usageOf: () => ({ type: 'usage', usage: {} }),
+    async send(part) {
+      if (part instanceof GatewayError) throw part
+      return part
+    },
   })
 
 for (const [says, parts, cost, prompt] of [
@@ -116,6 +124,108 @@ t.test('a client that leaves several requests pays the price of each', t => {
   signal.abort(errors.aborted())
   ex.completeUsage(true)
   t.equal(formatMoney(ex.cost!.total), '0.030003')
+  t.end()
+})
+
+const gone = errors.aborted()
+const crashed = upstreamError(500, { message: 'out of order' })
+const closing: Event = { type: 'finish', choice: 0, reason: 'stop' }
+/** How parts end whose caller leaves once all of the first four are sent, and what is charged then. */
+const endings: [says: string, parts: Part[], atProvider: boolean, charged: Partial<Usage> | undefined][] = [
+  ['some are answered', [written, gone, written, gone, gone], true, { prompt: 202, completion: 102 }],
+  ['none are answered', [gone, gone, gone, gone, gone], true, { prompt: 4, completion: 4 }],
+  [
+    'answers come without a report',
+    [[text('a'), closing], gone, refused, refused],
+    true,
+    { prompt: 12, completion: 2 },
+  ],
+  ['no provider has them', [gone, gone, gone, gone, gone], false, undefined],
+  ['they are refused, free, or fail', [filtered, refused, crashed, gone], true, { prompt: 1, completion: 1 }],
+  ['all fail', [crashed, crashed, crashed, crashed], true, undefined],
+]
+for (const [says, parts, atProvider, charged] of endings) {
+  t.test(`a caller that leaves pays for each part that its provider has: ${says}`, async t => {
+    const signal = new Cancellation()
+    const charges: unknown[] = []
+    let sent = 0
+    const calls: PartCalls = {
+      charge: ({ usage }, error) => charges.push([usage, error]),
+      // A token of each where nothing is seen, ten of the prompt and no other one where something is.
+      usageOf: (_part, sent, events) => {
+        t.ok(sent > 0)
+        const seen = events.length > 0
+        return { type: 'usage', usage: { prompt: seen ? 11 : 1, completion: 1 }, estimated: true }
+      },
+      async send(part, own, receipt) {
+        receipt.atProvider = atProvider
+        if (++sent === 4) signal.abort(gone)
+        await new Promise<void>(resolve => own.listen(resolve))
+        if (part instanceof GatewayError) throw part
+        return part
+      },
+    }
+    await t.rejects(fannedOut(parts, promptFanOut, signal, calls), gone)
+    t.strictSame([charges, sent], [charged ? [[charged, gone]] : [], 4], 'the fifth is not sent')
+  })
+}
+
+t.test('what fails before its caller leaves is charged as what fails', async t => {
+  const signal = new Cancellation()
+  const calls: PartCalls = {
+    charge: () => t.fail(),
+    usageOf: () => ({ type: 'usage', usage: {} }),
+    async send(part, own, receipt) {
+      receipt.atProvider = true
+      if (part instanceof GatewayError) throw part
+      await new Promise<void>(resolve => own.listen(resolve))
+      signal.abort(gone)
+      throw own.reason
+    },
+  }
+  await t.rejects(fannedOut([written, crashed, written], promptFanOut, signal, calls), crashed)
+})
+
+t.test('what is read on ends when the gateway gives up', async t => {
+  const signal = new Cancellation()
+  let ended = 0
+  const calls: PartCalls = {
+    charge: () => undefined,
+    usageOf: () => ({ type: 'usage', usage: {} }),
+    send: (_part, own) =>
+      new Promise((_resolve, reject) => {
+        let times = 0
+        own.listen(() => {
+          if (++times === 2) reject(own.reason)
+          else if (++ended === 2) signal.cut()
+        })
+      }),
+  }
+  const whole = fannedOut([written, written], promptFanOut, signal, calls)
+  signal.abort(gone)
+  await t.rejects(whole, gone)
+})
+
+t.test('the estimate of a part is that of an exchange which is the part alone', t => {
+  const signal = new Cancellation()
+  const draws = { request: { model: 'm', prompt: 'x'.repeat(400), n: 8 }, endpoint: images[0]! }
+  const writes = {
+    request: { model: 'm', messages: ['a', 'b'].map(content => ({ role: 'user', content })), prompts: true },
+  }
+  const price = flat(base)
+  const rows: [facts: ExchangeFacts, part: object, events: readonly Event[], usage: Usage][] = [
+    [draws, { ...draws.request, n: 1 }, [], { prompt: 100, output_images: 1, completion: 6300, image_output: 6300 }],
+    [writes, { ...request, max_tokens: 10 }, [], { prompt: 1, completion: 10 }],
+    [writes, { ...request, max_tokens: 10 }, [text('a'.repeat(12)), closing], { prompt: 1, completion: 3 }],
+  ]
+  signal.abort(gone)
+  for (const [facts, input, events, usage] of rows) {
+    const ex = exchange({ ...facts, signal, target: target({ mapping: { price } }) })
+    ex.usualSpeed = () => 1000
+    const part = { request: { path: '', body: {} }, input: input as ChatRequest, characters: 0 }
+    const report = partUsage(ex, part, performance.now() - 60_000, events)
+    t.strictSame(report, { type: 'usage', usage, estimated: true })
+  }
   t.end()
 })
 

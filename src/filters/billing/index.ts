@@ -105,7 +105,7 @@ export const billing: FilterFactory<Options> = {
               ex.isCut = true
             }
             // A provider that fails after its client has left is paid as little as any that fails.
-            if (ex.isOwed && error.status === CLIENT_CLOSED) await conclusion.settle('aborted', false)
+            if (ex.isOwed && error.status === CLIENT_CLOSED) await conclusion.settle('aborted', ex.isPartPaid)
             else if (error.billed || ex.isPartPaid) await conclusion.settle('error', false)
             // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
             else void conclusion.release()
