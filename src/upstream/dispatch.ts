@@ -114,7 +114,7 @@ export function dispatch(
       signal,
       lease,
       mask,
-      receipt: call.receipt,
+      cancellable: isCancellable(ex, target),
       tenant: ex.tenant,
       requestId: ex.id,
       remainingMs: () => remainingMs(ex, target),

@@ -1,6 +1,6 @@
 /** Reads what follows a provider's first answer: states of a job, and files (docs/contract.md#polled-answers). */
 import type { Cancellation } from '../core/cancel.ts'
-import { asAnswerError, errors, GatewayError } from '../core/error.ts'
+import { asAnswerError, asError, errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Decoder, Target } from '../core/translator.ts'
@@ -10,11 +10,13 @@ import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { AnswerMask, maskedError } from './masking.ts'
+import { Polling } from './polling.ts'
 import { type Fetched, type ProviderFetcher, tooLarge } from './provider-fetcher.ts'
 import { followRedirects } from './redirects.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 const MAX_STATE_BYTES = 1024 * 1024
 const MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -34,7 +36,7 @@ interface FollowedAttempt {
   readonly signal: Cancellation
   readonly lease: MemoryLease
   readonly mask: Mask | undefined
-  readonly receipt: { atProvider: boolean }
+  readonly cancellable: UpstreamRequest['cancellable']
   readonly tenant: string
   readonly requestId: string
   remainingMs(): number
@@ -50,8 +52,25 @@ export class FollowUps {
     this.#fetcher = fetcher
   }
 
-  /** All events of an answer that began with `events`. What made the answer is never sent again. */
+  /**
+   * All events of an answer that began with `events`. What made the answer is never sent again. A job whose client leaves
+   * is polled to its end, since it costs nothing where its provider fails; where it is made, or its end is not seen within
+   * the request's time, this rejects with the reason of the signal.
+   */
   async all(events: readonly Event[], attempt: FollowedAttempt): Promise<Event[]> {
+    const polling = new Polling(attempt.signal, attempt.cancellable)
+    polling.runs = events.at(-1)?.type === 'wait'
+    polling.begin()
+    try {
+      return await this.#read(events, Object.assign({}, attempt, { signal: polling.signal }), polling)
+    } catch (thrown) {
+      throw polling.failure(asError(thrown))
+    } finally {
+      polling.end()
+    }
+  }
+
+  async #read(events: readonly Event[], attempt: FollowedAttempt, polling: Polling): Promise<Event[]> {
     const { decoder, mask } = attempt
     const masking = mask && new AnswerMask(mask)
     const kept: Event[] = []
@@ -64,8 +83,9 @@ export class FollowUps {
       }
       const next = batch.at(-1)
       if (next?.type !== 'wait' && next?.type !== 'fetch') return kept
-      // A client that leaves pays for what is made, not for a job that still runs.
-      attempt.receipt.atProvider = next.type === 'fetch'
+      polling.runs = next.type === 'wait'
+      // What is made is charged, and there is no client to give it to.
+      if (polling.hasLeft && !polling.runs) throw errors.aborted()
       if (next.type === 'wait') await pause(next.afterMs, attempt)
       const bytes = await this.#get(next, attempt)
       const data = next.type === 'wait' ? bytes.toString('utf8') : ''

@@ -229,23 +229,42 @@ t.test('M6 a job is polled through failures, and made once', async t => {
   t.match(await bodyOf(await generate({ model: 'job' })), { error: { code: 'content_filter' } })
 })
 
-t.test('M7 a caller that leaves while a picture is polled pays nothing, and polling ends', async t => {
-  const leave = new AbortController()
-  const polled = new Promise<void>(resolve => {
-    jobs.answers({ json: { id: '9', polling_url: `${jobs.url}/get_result` } }, res => {
-      resolve()
-      res.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"Pending"}')
-    })
-  })
-  const asked = generate({ model: 'job' }, leave.signal).catch((error: unknown) => error)
-  await polled
-  leave.abort()
-  await asked
+t.test('M7 a caller that leaves while its jobs run pays for each that was begun, and no more of them are', async t => {
   const books = openBooks(t, gateway)
-  const row = () => books.prepare("SELECT * FROM requests WHERE outcome = 'aborted' LIMIT 1").get() as Tree | undefined
-  while (!row()) await once(setImmediateEmitter(), 'turn')
-  t.match(row(), { endpoint: 'images', model: 'job' })
-  t.equal(Number(row()!.cost), 0)
+  const rows = () => books.prepare("SELECT cost FROM requests WHERE outcome = 'aborted' ORDER BY id").all() as Tree[]
+  const state = (value: Tree) => [200, { 'content-type': 'application/json' }, JSON.stringify(value)] as const
+  // Of all that is made only one image can be fetched, so that a part of the answer is here before its client leaves.
+  for (const [n, whole, begun] of [
+    [1, 0, 1],
+    [8, 1, 5],
+  ] as const) {
+    const before = rows().length
+    const leave = new AbortController()
+    jobs.got.length = 0
+    let fetched = 0
+    files.answers(res => {
+      if (fetched++ < whole) res.writeHead(200, { 'content-type': 'image/png' }).end(png(7))
+    })
+    const created = () => jobs.got.filter(({ method }) => method === 'POST').length
+    const polled = new Promise<void>(resolve => {
+      jobs.answers((res, { method, path }) => {
+        const isReady = path.endsWith(`id=${whole}`) || leave.signal.aborted
+        const made = { status: 'Ready', result: { sample: `${originOf(files.url)}/left.png` } }
+        const [status, headers, body] =
+          method === 'POST'
+            ? state({ id: String(created()), polling_url: `${jobs.url}/get_result` })
+            : state(isReady ? made : { status: 'Pending' })
+        res.writeHead(status, headers).end(body)
+        if (method === 'GET' && path.endsWith(`id=${begun}`)) resolve()
+      })
+    })
+    const asked = generate({ model: 'job', n }, leave.signal).catch((error: unknown) => error)
+    await polled
+    leave.abort()
+    await asked
+    while (rows().length === before) await once(setImmediateEmitter(), 'turn')
+    t.strictSame([created(), Number(rows().at(-1)!.cost)], [begun, begun * 10_000_000], `${n} images`)
+  }
 })
 
 t.test('a caller that leaves while a finished picture is fetched pays for it', async t => {
