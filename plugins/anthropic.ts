@@ -21,7 +21,8 @@ const DEFAULT_VERSION = '2023-06-01'
 
 function versioned(made: WireRequest, { provider }: Target): WireRequest {
   if (headerOf(provider.headers, VERSION)) return made
-  return { path: made.path, body: made.body, headers: { [VERSION]: DEFAULT_VERSION, ...made.headers } }
+  made.headers = { [VERSION]: DEFAULT_VERSION, ...made.headers }
+  return made
 }
 
 /** Fields of `/messages/count_tokens` (docs/wire-sources.md#anthropic). */

@@ -55,6 +55,7 @@ export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export { weigh } from './core/stringify-steps.ts'
 export { textKey, valueKey } from './core/text-key.ts'
 export type {
+  CacheMark,
   CountForm,
   Decoder,
   FilePart,

@@ -1,22 +1,21 @@
-/** The limit of cache breakpoints. */
-import { errors } from '../../src/plugin.ts'
+/** Cache breakpoints of a body: their limit, and how long the longest of them keeps what it ends. */
+import { type CacheMark, errors, isObject } from '../../src/plugin.ts'
 
 const MAX_BREAKPOINTS = 4
 
-/**
- * Throws 400 when more tools and blocks than the wire allows have a `cache_control`. Values that are not lists of blocks count as
- * none.
- */
-export function checkBreakpoints(...lists: readonly unknown[]): void {
-  let count = 0
-  for (const list of lists) count += marksIn(list)
+/** Throws 400 for more breakpoints than the wire allows. */
+export function checkBreakpoints(count: number): void {
   if (count <= MAX_BREAKPOINTS) return
   const allowed = `at most ${MAX_BREAKPOINTS} cache_control breakpoints are allowed over tools, system and messages`
   throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
 }
 
-/** Whether any block has a breakpoint. */
-export const hasBreakpoints = (...lists: readonly unknown[]): boolean => lists.some(list => marksIn(list) > 0)
+/** Tools and blocks with a `cache_control`. Values that are not lists of blocks count as none. */
+export function breakpointsIn(...lists: readonly unknown[]): number {
+  let count = 0
+  for (const list of lists) count += marksIn(list)
+  return count
+}
 
 /** Counts the marked blocks of a list and of the lists nested in it. Native blocks may contain anything. */
 function marksIn(list: unknown): number {
@@ -27,4 +26,29 @@ function marksIn(list: unknown): number {
     count += marksIn(block?.content)
   }
   return count
+}
+
+/** Members with names of the client's choice, and no blocks. */
+const OPAQUE: ReadonlySet<string> = new Set(['input', 'input_examples', 'input_schema', 'schema'])
+
+/** The longest of all marks in a body, wherever they stand: its own, and those of tools and blocks of any type. */
+export function cacheMarkIn(value: unknown): CacheMark | undefined {
+  let longest: CacheMark | undefined
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length && longest !== '1h'; at++) longest = cacheMarkIn(value[at]) ?? longest
+  } else if (isObject(value)) {
+    for (const name in value) {
+      if (OPAQUE.has(name)) continue
+      const member = value[name]
+      longest = (name === 'cache_control' ? lifetimeOf(member) : cacheMarkIn(member)) ?? longest
+      if (longest === '1h') break
+    }
+  }
+  return longest
+}
+
+/** Of a lifetime that is not known, the dearer one. */
+function lifetimeOf(control: unknown): CacheMark | undefined {
+  if (!isObject(control)) return undefined
+  return control.ttl == null || control.ttl === '5m' ? '5m' : '1h'
 }

@@ -4,7 +4,7 @@ import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
-import { checkBreakpoints } from './breakpoints.ts'
+import { breakpointsIn, cacheMarkIn, checkBreakpoints } from './breakpoints.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
 import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
@@ -35,7 +35,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (!thinking.replays) dropThoughts(loop, isThought)
   if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
-  checkBreakpoints(tools, system, turns)
+  checkBreakpoints(breakpointsIn(tools, system, turns))
 
   const outputConfig = outputConfigOf(request, target, thinking)
   const tier = request.service_tier === 'default' ? 'standard_only' : request.service_tier
@@ -54,8 +54,16 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...((tier === 'standard_only' || tier === 'auto') && { service_tier: tier }),
     ...(stream && { stream: true }),
   }
-  const headers = usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined
-  return headers ? { path: '/messages', body, headers } : { path: '/messages', body }
+  return messagesRequest(body, usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined)
+}
+
+/** A finished body with the headers that it needs, and with what it marks. */
+export function messagesRequest(body: Json, headers: Record<string, string> | undefined): WireRequest {
+  const made: WireRequest = { path: '/messages', body }
+  if (headers) made.headers = headers
+  const cacheMark = cacheMarkIn(body)
+  if (cacheMark) made.cacheMark = cacheMark
+  return made
 }
 
 const systemOf = (blocks: Block[]): string | Block[] =>

@@ -11,9 +11,9 @@ import { paysItself } from '../shared/operator-pays.ts'
 import { toWireName } from '../shared/tool-name.ts'
 import { markPrefix } from './auto-cache.ts'
 import { betasOf } from './betas.ts'
-import { checkBreakpoints, hasBreakpoints } from './breakpoints.ts'
+import { breakpointsIn, checkBreakpoints } from './breakpoints.ts'
 import { unsourced } from './citations.ts'
-import { acceptsSampling, betaHeader } from './encode.ts'
+import { acceptsSampling, betaHeader, messagesRequest } from './encode.ts'
 import { type NativeTurn, nativeTurns } from './native-turns.ts'
 import { checkTools, checkTurns, onOperator } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
@@ -72,13 +72,12 @@ export function native(
   if (tier === undefined) delete sent.service_tier
   else sent.service_tier = tier
   const tools = toolsIn(sent).map(({ tool }) => tool)
-  const isMarked = sent.cache_control != null || hasBreakpoints(tools, sent.system, messages)
-  if (input.auto_cached && !isMarked) markPrefix(sent)
-  else checkBreakpoints(tools, sent.system, messages)
+  const breakpoints = breakpointsIn(tools, sent.system, messages)
+  if (input.auto_cached && sent.cache_control == null && breakpoints === 0) markPrefix(sent)
+  else checkBreakpoints(breakpoints)
   if (stream) sent.stream = true
   else delete sent.stream
-  const headers = betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER]))
-  return headers ? { path: '/messages', body: sent, headers } : { path: '/messages', body: sent }
+  return messagesRequest(sent, betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER])))
 }
 
 /** Applies a lower output limit set by the gateway: thinking must fit into it, or is removed. */

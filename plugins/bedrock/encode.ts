@@ -1,8 +1,10 @@
 /** A chat request as a Converse request (docs/wire-sources.md#bedrock). */
 import {
+  type CacheMark,
   type ChatRequest,
   endsInAnswer,
   errors,
+  isObject,
   type Json,
   pathSegment,
   type Target,
@@ -38,7 +40,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (!reasoning.replays) dropThoughts(loop, isThought)
   if (form.instruction) system.push(textBlock(form.instruction))
   endTurns(turns, endsInAnswer(request.messages) && takesPrefill(target, family, reasoning), tools.forbidden)
-  checkCachePoints(tools.toolConfig, system, turns)
+  const cacheMark = checkedMark(tools.toolConfig, system, turns)
 
   const { service_tier: tier, user } = request
   const inferenceConfig = inferenceConfigOf(request, target, family, reasoning)
@@ -64,6 +66,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const sent: WireRequest = { path, body: wellFormed(body) }
   const output = outputOf(reasoning, stream && !streams)
   if (output) sent.output = output
+  if (cacheMark) sent.cacheMark = cacheMark
   return sent
 }
 
@@ -126,12 +129,21 @@ const unit = (value: number): number => Math.min(Math.max(value, 0), 1)
 /** A value for the provider's logs: at most 256 characters of its alphabet. */
 const metadata = (text: string): string => text.slice(0, 256).replace(/[^a-zA-Z0-9 ._:/=+$@-]/g, '_')
 
-function checkCachePoints(toolConfig: Json | undefined, system: Block[], turns: ConverseTurn[]): void {
+/** The longest mark of all cache points. Throws 400 for more of them than the wire allows. */
+function checkedMark(toolConfig: Json | undefined, system: Block[], turns: ConverseTurn[]): CacheMark | undefined {
   const lists = [(toolConfig?.tools ?? []) as Block[], system, ...turns.map(({ content }) => content)]
   let count = 0
-  for (const list of lists) for (const block of list) if ('cachePoint' in block) count += 1
+  let longest: CacheMark | undefined
+  for (const list of lists) {
+    for (const { cachePoint: point } of list) {
+      if (!isObject(point)) continue
+      count += 1
+      longest = point.ttl === '1h' ? '1h' : (longest ?? '5m')
+    }
+  }
   if (count > MAX_CACHE_POINTS) {
     const allowed = `at most ${MAX_CACHE_POINTS} cache_control breakpoints are allowed over tools, system and messages`
     throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
   }
+  return longest
 }

@@ -26,7 +26,7 @@ import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
-import type { FanOut, NativeRequest, RequestPart, SentOutput, Target, WireRequest } from './translator.ts'
+import type { CacheMark, FanOut, NativeRequest, RequestPart, SentOutput, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
@@ -114,6 +114,8 @@ export class Exchange {
   outbound: WireRequest | undefined = undefined
   /** That of `outbound`, also once it is released. */
   sentOutput: SentOutput | undefined = undefined
+  /** The longest mark of `outbound` for its provider's cache, also once it is released. */
+  sentCacheMark: CacheMark | undefined = undefined
   /** All requests sent instead of one, `outbound` first; undefined for a single one. */
   outboundParts: readonly RequestPart[] | undefined = undefined
   /** Joins their answers. */
@@ -350,7 +352,7 @@ export class Exchange {
     return this.#answer.tokens
   }
 
-  /** Estimate of the prompt with its media, as its target counts. */
+  /** Estimate of the prompt with its media, as its target counts, and of what of it may be written to a cache. */
   get promptUsage(): Usage {
     return this.#prompt.usage
   }

@@ -28,6 +28,9 @@ export interface SentOutput {
   readonly whole?: true
 }
 
+/** How long a provider keeps what a request marks for its cache. */
+export type CacheMark = '5m' | '1h'
+
 /** What is sent. */
 export interface WireRequest {
   /** Added to the provider's base address; may hold a query. */
@@ -43,6 +46,8 @@ export interface WireRequest {
   headers?: Record<string, string>
   /** Undefined where the answer is bounded as the request says. */
   output?: SentOutput
+  /** The longest of its marks, on wires with `Translator.cacheMarks`; undefined without any. */
+  cacheMark?: CacheMark
 }
 
 /** One of several provider requests that serve one client request, with its canonical form. */
@@ -218,7 +223,7 @@ export interface Translator<O extends Op = Op> {
   readonly realtime?: RealtimeForm
   readonly fanOut?: FanOut<O>
   readonly count?: CountForm
-  /** The provider caches only what a request marks, and charges for writing it. */
+  /** The provider caches only what a request marks, and charges for writing it: requests have a `WireRequest.cacheMark`. */
   readonly cacheMarks?: true
   /** It serves its operation by another operation's wire (see `Operation.bridge`). */
   readonly bridged?: true

@@ -16,7 +16,7 @@ import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
-import type { FanOut, Target, Translator } from '../../src/core/translator.ts'
+import type { FanOut, Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache/index.ts'
 import { ratelimit } from '../../src/filters/ratelimit.ts'
@@ -234,21 +234,22 @@ t.test('what only one wire can carry is not sent by another', async t => {
   })
 })
 
-t.test('what a wire does not carry of the bounds of an answer is said until the next attempt', async t => {
+t.test('what is sent with other bounds, or with marks for a cache, is said until the next attempt', async t => {
   const limit = Number.POSITIVE_INFINITY
-  const encode = (_: object, to: Target) => (to.baseUrl ? { path: '/', body: {}, output: { limit } } : plain)
+  const marked: WireRequest = { path: '/', body: {}, output: { limit }, cacheMark: '1h' }
+  const encode = (_: object, to: Target) => (to.baseUrl ? marked : plain)
   const plain = { path: '/', body: {} }
   const ex = exchange({
     request,
     target: { ...target(), baseUrl: 'x', translator: { ...target().translator, encode } },
   })
   await run(translate, {}, {}, ex)
-  t.strictSame(ex.sentOutput, { limit })
+  t.strictSame([ex.sentOutput, ex.sentCacheMark], [{ limit }, '1h'])
   ex.committed()
-  t.strictSame(ex.sentOutput, { limit }, 'also when the request is let go')
+  t.strictSame([ex.sentOutput, ex.sentCacheMark], [{ limit }, '1h'], 'also when the request is let go')
   ex.target = { ...ex.target!, baseUrl: undefined }
   await run(translate, {}, {}, ex)
-  t.equal(ex.sentOutput, undefined)
+  t.strictSame([ex.sentOutput, ex.sentCacheMark], [undefined, undefined])
 })
 
 t.test('rate limit headers are structured fields, and never negative', async t => {

@@ -304,6 +304,57 @@ t.test('more breakpoints than the wire takes are refused, wherever they stand', 
   t.doesNotThrow(() => native(bodyOf({ system: 'text', tools: null, messages: [hi] })))
 })
 
+t.test('an encoded body has the longest of its marks beside it, wherever that stands', t => {
+  const marked = (ttl?: string) => ({ cache_control: { type: 'ephemeral', ...(ttl && { ttl }) } })
+  const [short, hour] = [marked(), marked('1h')]
+  const said = (...content: Json[]) => ({ messages: [{ role: 'user', content }] })
+  const text = { type: 'text', text: 'a' }
+  const definition = { name: 'g', input_schema: {}, ...hour }
+  const schema = { type: 'object', properties: { cache_control: hour.cache_control } }
+  const rows: [says: string, fields: Json, mark: string | undefined][] = [
+    ['none', { cache_control: null, system: [text] }, undefined],
+    ['the whole body', short, '5m'],
+    ['the whole body for an hour', hour, '1h'],
+    ['a lifetime that is not known', marked('24h'), '1h'],
+    ['a system', { system: [{ ...text, ...marked('5m') }] }, '5m'],
+    ['a tool of the client', { tools: [{ name: 'f', input_schema: {}, ...hour }] }, '1h'],
+    ["a tool of the wire's own", { tools: [{ type: 'bash_20250124', name: 'bash', ...hour }] }, '1h'],
+    ['a tool of the provider', { tools: [{ type: 'web_search_20250305', name: 'web_search', ...hour }] }, '1h'],
+    [
+      'a tool that a turn defines',
+      said({ type: 'tool_addition', tool: { type: 'tool_definition', definition } }),
+      '1h',
+    ],
+    [
+      'a call',
+      { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {}, ...hour }] }] },
+      '1h',
+    ],
+    [
+      'content of a result',
+      said({ type: 'tool_result', tool_use_id: 't', content: [{ ...text, ...hour }, text], ...short }),
+      '1h',
+    ],
+    [
+      'content of a file',
+      said({ type: 'document', source: { type: 'content', content: [{ ...text, ...hour }] } }),
+      '1h',
+    ],
+    ['the longest of several', said({ ...text, ...hour }, { ...text, ...short }), '1h'],
+    [
+      'what a client names so itself',
+      { tools: [{ name: 'f', input_schema: schema }], output_config: { format: { type: 'json_schema', schema } } },
+      undefined,
+    ],
+  ]
+  for (const [says, fields, mark] of rows) t.equal(native(bodyOf(fields)).cacheMark, mark, says)
+  const sent = vertex!.native!.encode(deepFreeze(bodyOf(hour)), {} as ChatRequest, to(), false)
+  t.equal(sent.cacheMark, '1h', 'on the other wire, too')
+  const messages: ChatRequest['messages'] = [{ role: 'user', content: [{ type: 'text', text: 'a', ...hour }] } as never]
+  for (const wire of plugin.wires) t.equal(wire.encode({ model: 'm', messages }, to(), false).cacheMark, '1h')
+  t.end()
+})
+
 /** The content of the client's answer that the codec makes of events. */
 function contentOf(events: readonly Event[]): Json[] {
   const encoder = anthropicMessages.encoder(exchange({ request: { messages: [] }, target: target() }))

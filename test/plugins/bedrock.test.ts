@@ -75,7 +75,7 @@ t.test('golden requests are encoded without touching them, and the provider take
   for (const name of names('.request.json')) {
     const { mapping, request } = deepFreeze(read(`${name}.request.json`))
     const sent = wire.encode(request, offer(mapping), request.stream === true)
-    const { output: _, body, ...rest } = sent
+    const { output: _, cacheMark: _mark, body, ...rest } = sent
     t.same({ ...rest, body: JSON.parse(JSON.stringify(body)) }, read(`${name}.body.json`), name)
     t.equal(await refusalOf(sent), undefined, name)
   }
@@ -185,6 +185,26 @@ t.test('a breakpoint ends the same bytes, each time and in a longer conversation
     return text.slice(0, text.lastIndexOf('"cachePoint"'))
   })
   t.ok(first.includes('"ok"'))
+})
+
+t.test('an encoded request has the longest of its marks beside it', t => {
+  const text = (ttl?: string) => ({
+    type: 'text',
+    text: 'a',
+    cache_control: { type: 'ephemeral', ...(ttl && { ttl }) },
+  })
+  const tool = { type: 'function', function: { name: 'f' }, cache_control: { type: 'ephemeral', ttl: '1h' } }
+  const nova = { externalId: 'amazon.nova-lite-v1:0', supports: ['tools', 'prompt_cache'] }
+  const rows: [says: string, request: Json, mapping: Json, mark: string | undefined][] = [
+    ['none', { messages: [hi] }, CLAUDE, undefined],
+    ['five minutes', { messages: [{ role: 'user', content: [text()] }] }, CLAUDE, '5m'],
+    ['an hour, and less', { messages: [{ role: 'user', content: [text('1h'), text()] }] }, CLAUDE, '1h'],
+    ['of a tool', { messages: [hi], tools: [tool] }, CLAUDE, '1h'],
+    ['a model that keeps nothing so long', { messages: [{ role: 'user', content: [text('1h')] }] }, nova, '5m'],
+    ['a model without a cache', { messages: [{ role: 'user', content: [text('1h')] }] }, {}, undefined],
+  ]
+  for (const [says, request, mapping, mark] of rows) t.equal(encode(request, offer(mapping)).cacheMark, mark, says)
+  t.end()
 })
 
 t.test('R19 tool names are spelt in the alphabet of the wire and read back', async t => {

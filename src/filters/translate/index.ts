@@ -151,6 +151,7 @@ class Encoding implements RequestEncoding {
         ex.outbound = this.#request(input, stream)
       }
       ex.sentOutput = ex.outbound.output
+      ex.sentCacheMark = ex.outbound.cacheMark
     } catch (thrown) {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
