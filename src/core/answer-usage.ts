@@ -15,6 +15,9 @@ import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
 /** Of what a provider does, apart from reading tokens: a report above 0 says that it has been done. */
 const done = ['output_images', 'request', 'web_search', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const
 
+/** Parts of a prompt that are estimated with it. */
+const ofPrompt = ['input_audio', 'input_cache_write', 'input_cache_write_1h'] as const
+
 /** Reports are merged into the `usage` of the exchange. */
 export class AnswerUsage {
   readonly #ex: Exchange
@@ -215,7 +218,7 @@ export class AnswerUsage {
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed !== 'nothing' || progress !== undefined
-    if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
+    if (prompt === undefined) for (const axis of ofPrompt) if (sent[axis] !== undefined) usage[axis] ??= sent[axis]
     usage.prompt = (prompt ?? sent.prompt!) + read
     usage.completion = isOpen ? Math.max(completion ?? 0, written) : (completion ?? written)
     if (target?.price?.rates.internal_reasoning !== undefined && usage.completion !== completion) {

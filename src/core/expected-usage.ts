@@ -1,9 +1,9 @@
 /** What the usage of an exchange can come to, with which reports are compared. */
 import type { Exchange } from './exchange.ts'
-import { addPages } from './media.ts'
 import type { Expected } from './plausible-usage.ts'
 import { extrasOf } from './requests.ts'
 import { MOST_OUTPUT, mergeUsage } from './usage.ts'
+import { wholePrompt } from './whole-prompt.ts'
 
 /** Made once for each target: a stream may report with each of its events. */
 export class ExpectedUsage {
@@ -26,8 +26,7 @@ export class ExpectedUsage {
 
 function expectedOf(ex: Exchange): Expected {
   const { target, request, operation, native } = ex
-  const usage = ex.promptUsage
-  addPages(usage, native?.pages)
+  const usage = wholePrompt(ex)
   if (request && target) mergeUsage(usage, extrasOf(ex))
   const output = request && operation.output?.(request)
   const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}

@@ -1,7 +1,6 @@
 /** What the media of a request may come to, estimated before they are read. */
 import type { Dimensions } from '../lib/image-dimensions.ts'
 import type { Price } from './money.ts'
-import type { Usage } from './usage.ts'
 
 /** Estimates, except `images`. */
 export interface Media {
@@ -35,8 +34,3 @@ const MAX_PAGES = 10
 /** Pages that a tool of a provider may read: the caller's limit up to a bound, or the bound where there is none. */
 export const pagesOf = (limit?: unknown): number =>
   typeof limit === 'number' ? Math.max(1, Math.min(limit, MAX_PAGES)) : MAX_PAGES
-
-/** Adds pages that a provider's own tools may read to the estimate of a prompt. */
-export function addPages(usage: Usage, pages = 0): void {
-  usage.prompt = (usage.prompt ?? 0) + pages * FILE_TOKENS
-}

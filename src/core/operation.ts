@@ -34,8 +34,6 @@ export interface Operation<O extends Op = Op> {
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media
-  /** How long what is read may be kept in the provider's cache, at the price of that; undefined when it is not marked. */
-  cacheMark?(request: Readonly<Ops[O]>): '5m' | '1h' | undefined
   /** Usage besides tokens that the request may cause at the mapping. */
   extras?(request: Readonly<Ops[O]>, mapping: Mapping): Usage
   /** What more than its estimate the request may use: by files that do not say their size, or that its provider fetches. */

@@ -4,6 +4,7 @@ import { imageTokensOf, morePageTokens } from './image-tokens.ts'
 import { repeatsOf } from './requests.ts'
 import { nativeFormOf, type Target } from './translator.ts'
 import { estimateTokens, type Usage } from './usage.ts'
+import { addCacheWrite } from './whole-prompt.ts'
 
 /** Texts are measured once; what they come to may change with the target. */
 export class PromptEstimate {
@@ -52,8 +53,14 @@ export class PromptEstimate {
     return this.#sealed!.tokens
   }
 
-  /** With the media, and what the target alone reads. */
+  /** With the media, what the target alone reads, and what of all may be written to its cache. */
   get usage(): Usage {
+    const usage = this.#read()
+    addCacheWrite(this.#ex, usage)
+    return usage
+  }
+
+  #read(): Usage {
     const { target, request, operation } = this.#ex
     const { tokens } = this
     const prompt = tokens + this.#ownTokens(tokens)

@@ -40,6 +40,5 @@ export function withUnmeasured(ex: Exchange, usage: Usage): Usage {
     all.prompt = Math.max(usage.prompt ?? 0, Math.min(all.prompt, longest * repeatsOf(ex)))
   }
   if (all.input_audio !== undefined) all.input_audio = Math.min(all.input_audio, all.prompt ?? all.input_audio)
-  for (const axis of ['input_cache_write', 'input_cache_write_1h'] as const) if (all[axis]) all[axis] = all.prompt!
   return all
 }

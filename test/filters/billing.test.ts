@@ -7,10 +7,10 @@ import { errors, type GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
-import { parseMoney } from '../../src/core/money.ts'
+import { type Price, parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
 import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
-import type { RequestPart, SentOutput, Target } from '../../src/core/translator.ts'
+import type { CacheMark, RequestPart, SentOutput, Target, Translator } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
@@ -265,13 +265,6 @@ t.test('what is reserved is the most that the request may cost', async t => {
   const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
   const file = { type: 'file', file: { file_data: `data:application/pdf;base64,${'A'.repeat(29_304)}` } }
   const speech = { type: 'input_audio', input_audio: { format: 'mp3', data: 'A'.repeat(16_000) } }
-  const marked = [
-    {
-      role: 'user',
-      content: [{ type: 'text', text: 'x'.repeat(40), cache_control: { type: 'ephemeral', ttl: '1h' } }],
-    },
-  ]
-  const written = flat({ prompt: '1', completion: '2', input_cache_write: '1.25', input_cache_write_1h: '12' })
   const usd = (amount: string) => `hold ${parseMoney(amount)}`
   const rows: [says: string, fields: object, mapping: Partial<Mapping>, amount: string][] = [
     ['all that the model may write', {}, {}, '0.00021'],
@@ -297,9 +290,75 @@ t.test('what is reserved is the most that the request may cost', async t => {
     ],
     ['a file that does not say its size', { messages: [{ role: 'user', content: [file] }] }, {}, '0.001574'],
     ['speech', { messages: [{ role: 'user', content: [speech] }] }, {}, '0.000296'],
-    ['what is kept in a cache', { messages: marked }, { price: written }, '0.00032'],
   ]
   for (const [says, fields, mapping, amount] of rows) t.equal(await reserved(fields, mapping), usd(amount), says)
+})
+
+t.test('what may be written to a cache is held for at that price, and charged where nothing is reported', async t => {
+  const marking = { wire: 'acme.chat', op: 'chat', cacheMarks: true } as Translator
+  const all = { prompt: '1', completion: '0', input_cache_write: '1.25', input_cache_write_1h: '12' }
+  const { input_cache_write_1h: _, ...one } = all
+  const free = { ...all, input_cache_write: '0' }
+  const dear = flat({ ...all, input_cache_write: '3' })
+  interface Facts {
+    mark?: CacheMark
+    /** The provider caches by itself. */
+    unmarked?: true
+    content?: unknown
+    least?: number
+  }
+  const long = { unmarked: true, content: 'x'.repeat(4096) } as const
+  /** Of the prompt, which has 10 tokens, or 1024. */
+  const rows: [says: string, usd: string, price: Price, facts: Facts][] = [
+    ['without a mark', '0.00001', flat(all), {}],
+    ['for five minutes', '0.0000125', flat(all), { mark: '5m' }],
+    ['for an hour', '0.00012', flat(all), { mark: '1h' }],
+    ['for an hour, at the only price', '0.0000125', flat(one), { mark: '1h' }],
+    ['at a lower price than it is read', '0.00001', flat(free), { mark: '5m' }],
+    ['without a price', '0.00001', flat({ prompt: '1', completion: '0' }), { mark: '1h' }],
+    [
+      'at the price of a long prompt',
+      '0.00003',
+      { ...flat(all), tiers: [{ above: 9, rates: dear.rates }] },
+      { mark: '5m' },
+    ],
+    ['by itself', '0.00128', flat(all), long],
+    ['by itself for nothing', '0.001024', flat(free), long],
+    ['by itself, but not of a short prompt', '0.00001', flat(all), { unmarked: true }],
+    ['nor of one that is short for its model', '0.001024', flat(all), { ...long, least: 1025 }],
+  ]
+  for (const [says, usd, price, { mark, unmarked, content = request.messages[0]!.content, least }] of rows) {
+    const { log, filter } = make()
+    const signal = new Cancellation()
+    const mapping: Partial<Mapping> = { price, minCacheableTokens: least }
+    const to = target(unmarked ? { mapping } : { mapping, translator: marking })
+    const ex = exchange({
+      request: { ...request, messages: [{ role: 'user', content }] },
+      target: to,
+      principal,
+      signal,
+    })
+    ex.sentCacheMark = mark
+    const left = async () => {
+      ex.atProvider = true
+      signal.abort(errors.aborted())
+      throw errors.aborted()
+    }
+    await t.rejects(filter.handle!(ex, left))
+    const amount = parseMoney(usd)
+    t.strictSame(log.slice(0, 2), [`hold ${amount}`, `settle aborted 499 ${amount} estimated`], says)
+
+    const reported = exchange({ request: ex.request!, target: to, principal })
+    reported.sentCacheMark = mark
+    const { events } = await filter.handle!(reported, answers([usage], [finish]))
+    for await (const batch of events) reported.observe(batch)
+    t.ok(log.includes('settle ok 200 10000'), `${says}: a report counts`, { log })
+  }
+  const { log, filter } = make()
+  const reads = exchange({ request, target: target({ mapping: { price: flat(all) } }), principal })
+  reads.native = { wire: 'acme.chat', body: {}, pages: 1 }
+  await filter.handle!(reads, answers([]))
+  t.equal(log[0], `hold ${parseMoney('0.0300125')}`, 'with what a tool of the provider may read')
 })
 
 t.test('a caller that leaves early pays for what the provider does', async t => {

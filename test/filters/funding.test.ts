@@ -135,6 +135,11 @@ t.test('a file at an address is held for as usual, with what more it may need to
   const usual = (await bill({ ...given, unmeasured: false })).hold!
   t.match(usual, { amount: parseMoney('0.0242'), spare: undefined })
   t.match((await bill(given)).hold, { amount: usual.amount, least: usual.least, spare: parseMoney('0.176') })
+  const written = { ...given.mapping, price: flat({ prompt: '1', completion: '2', input_cache_write: '1.25' }) }
+  t.match((await bill({ ...given, mapping: written })).hold, {
+    amount: parseMoney('0.0302'),
+    spare: parseMoney('0.22'),
+  })
 })
 
 t.test('a plan pays, and premium models count against its week', async t => {

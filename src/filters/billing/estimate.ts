@@ -1,6 +1,6 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../../core/exchange.ts'
-import { addPages, IMAGE_TOKENS } from '../../core/media.ts'
+import { IMAGE_TOKENS } from '../../core/media.ts'
 import {
   costOf,
   MILLION,
@@ -13,6 +13,7 @@ import {
 } from '../../core/money.ts'
 import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../core/requests.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
+import { addCacheWrite, wholePrompt } from '../../core/whole-prompt.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
 export interface Estimate {
@@ -42,8 +43,7 @@ export function estimate(ex: Exchange): Estimate | null {
   // Images that are made for a chat have no limit to send: they are held for as such.
   const output = ex.target!.translator.bridged ? undefined : operation.output?.(request)
   const extras = extrasOf(ex)
-  const usage: Usage = ex.promptUsage
-  addPages(usage, ex.native?.pages)
+  const usage = wholePrompt(ex)
   for (const axis in extras) {
     // Below, all tokens of an answer count.
     if (!output || (axis !== 'completion' && axis !== 'image_output')) usage[axis as Axis] = extras[axis as Axis]!
@@ -52,13 +52,12 @@ export function estimate(ex: Exchange): Estimate | null {
   // Images that cost by their tokens are a part of the answer's.
   const outputImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)
   if (outputImages > 0) usage.output_images = 0
-  const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
-  if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const asked = operation.terms?.(request)
   const terms = termsFor(ex, asked, usage)
   const base = dearestCost(usage, price, terms)
   if (base === null) return null
   const all = withUnmeasured(ex, usage)
+  if (all !== usage) addCacheWrite(ex, all)
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
   const limitable = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, limitable }

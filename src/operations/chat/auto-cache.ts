@@ -3,10 +3,9 @@ import type { Mapping } from '../../core/catalog.ts'
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-request.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
 import { estimateTokens, textSize } from '../../core/usage.ts'
+import { LEAST_CACHEABLE } from '../../core/whole-prompt.ts'
 import { jsonSize } from './prompt-size.ts'
 
-/** Shortest cacheable prefix when the mapping names none (docs/wire-sources.md#anthropic). */
-const LEAST_TOKENS = 1024
 const MARK = { type: 'ephemeral' } as const
 
 /**
@@ -22,7 +21,7 @@ export function autoCached(request: Readonly<ChatRequest>, mapping: Mapping): Re
   if (!goesOn || isMarked(request)) return request
   const sizes = sizesOf(request)
   if (!pays(price, estimateTokens(sizes.at(-1)!))) return request
-  const least = mapping.minCacheableTokens ?? LEAST_TOKENS
+  const least = mapping.minCacheableTokens ?? LEAST_CACHEABLE
   const isWorth = (place: number) => place >= 0 && estimateTokens(sizes[place + 1]!) >= least
   const places = new Set(placesIn(messages).filter(isWorth))
   const tool = estimateTokens(sizes[0]!) >= least ? tools!.findLastIndex(({ type }) => type === 'function') : -1

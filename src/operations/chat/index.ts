@@ -31,18 +31,6 @@ export const chat: Operation<'chat'> = {
   output: request => ({ choices: (request.n ?? 1) * prompts(request), limit: request.max_tokens ?? undefined }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
   media: ({ messages }) => mediaOf(messages),
-  cacheMark({ messages, tools }) {
-    let mark: '5m' | '1h' | undefined
-    const see = (control: { ttl?: '5m' | '1h' | undefined } | undefined) => {
-      if (control && mark !== '1h') mark = control.ttl ?? '5m'
-    }
-    for (const { content, tool_result_cache_control: ofResult } of messages) {
-      see(ofResult)
-      if (Array.isArray(content)) for (const part of content) if ('cache_control' in part) see(part.cache_control)
-    }
-    for (const tool of tools ?? []) if (tool.type === 'function') see(tool.cache_control)
-    return mark
-  },
   extras(request, mapping) {
     const usage: Usage = {}
     const searches = searchesOf(request)

@@ -1,0 +1,42 @@
+/** A prompt at its most: with what tools of its provider may read, and as far as it may be written to a cache. */
+import type { Exchange } from './exchange.ts'
+import { FILE_TOKENS } from './media.ts'
+import { ratesFor } from './money.ts'
+import { repeatsOf } from './requests.ts'
+import type { Usage } from './usage.ts'
+
+/** Tokens of the shortest prefix that is cached, where a mapping names none (docs/wire-sources.md#anthropic). */
+export const LEAST_CACHEABLE = 1024
+
+/**
+ * Counts the whole prompt of `usage` as written to its provider's cache where that costs more than to read it: if it is
+ * marked as it was sent, or if its provider caches by itself and it is long enough. What is held has it, and so has the
+ * estimate of what no provider reports.
+ */
+export function addCacheWrite(ex: Exchange, usage: Usage): void {
+  const { target, sentCacheMark } = ex
+  const { prompt = 0 } = usage
+  if (!target?.price || prompt === 0) return
+  const { translator, mapping, price } = target
+  const each = prompt / repeatsOf(ex)
+  const least = mapping.minCacheableTokens ?? LEAST_CACHEABLE
+  const mark = translator.cacheMarks ? sentCacheMark : each < least ? undefined : '5m'
+  if (!mark) return
+  const {
+    prompt: plain = 0n,
+    input_cache_write: write = 0n,
+    input_cache_write_1h: longer = write,
+  } = ratesFor(price, each)
+  if ((mark === '1h' ? longer : write) <= plain) return
+  usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = prompt
+}
+
+/** Estimate of the prompt of an exchange with the pages that tools of its provider may read. */
+export function wholePrompt(ex: Exchange): Usage {
+  const usage = ex.promptUsage
+  const pages = ex.native?.pages ?? 0
+  if (pages === 0) return usage
+  usage.prompt = (usage.prompt ?? 0) + pages * FILE_TOKENS
+  addCacheWrite(ex, usage)
+  return usage
+}
