@@ -78,6 +78,7 @@ export {
 export { CHARACTERS, textSize, type Usage } from './core/usage.ts'
 export {
   append,
+  dataHeadOf,
   endsInAnswer,
   functionCalls,
   isBase64,
@@ -85,14 +86,17 @@ export {
   objectArguments,
   PendingToolCalls,
   parseDataUrl,
+  parseFile,
   pathSegment,
   schemaInstruction,
   sniffImage,
   textOf,
   toolArguments,
   turnOf,
+  typeOfBase64,
   withoutSpace,
 } from './core/wire.ts'
+export { isText, typeOfName } from './lib/media-type.ts'
 export { atOnce } from './lib/turns.ts'
 export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'

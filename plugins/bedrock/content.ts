@@ -1,5 +1,13 @@
 /** Content parts of a chat message as Converse blocks. */
-import { append, type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
+import {
+  append,
+  type ContentPart,
+  errors,
+  type Mapping,
+  type Message,
+  parseDataUrl,
+  parseFile,
+} from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { type Block, textBlock } from './block.ts'
 import { cachePoint, markOf } from './cache-point.ts'
@@ -62,7 +70,7 @@ export class Contents {
       const field = `${at}.file_id`
       throw errors.unsupported(`${field}: this provider keeps no files; send the file itself as file_data.`, field)
     }
-    const parsed = parseDataUrl(file_data ?? '')
+    const parsed = parseFile(file_data ?? '', filename)
     if (parsed) return fileBlock(parsed.base64, parsed.mime, filename, this.#names, `${at}.file_data`)
     throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
   }

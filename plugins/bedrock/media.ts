@@ -1,5 +1,5 @@
 /** Images, documents, audio and video as blocks of bytes; the wire accepts no addresses. */
-import { errors } from '../../src/plugin.ts'
+import { errors, isText, typeOfBase64 } from '../../src/plugin.ts'
 import type { UniqueNames } from '../shared/claude/unique-names.ts'
 import type { Block } from './block.ts'
 
@@ -10,23 +10,6 @@ interface Medium {
 }
 
 const medium = (kind: Kind, format: string): Medium => ({ kind, format })
-
-/** Formats by the first bytes of a file. */
-const SIGNATURES: readonly [RegExp, Medium][] = [
-  [/^\x89PNG/, medium('image', 'png')],
-  [/^\xff\xd8\xff/, medium('image', 'jpeg')],
-  [/^GIF8/, medium('image', 'gif')],
-  [/^RIFF.{4}WEBP/s, medium('image', 'webp')],
-  [/^%PDF/, medium('document', 'pdf')],
-  [/^RIFF.{4}WAVE/s, medium('audio', 'wav')],
-  [/^ID3|^\xff[\xfb\xf3\xf2]/, medium('audio', 'mp3')],
-  [/^OggS/, medium('audio', 'ogg')],
-  [/^fLaC/, medium('audio', 'flac')],
-  [/^.{4}ftypM4A/s, medium('audio', 'm4a')],
-  [/^.{4}ftypqt/s, medium('video', 'mov')],
-  [/^.{4}ftyp3g/s, medium('video', 'three_gp')],
-  [/^FLV/, medium('video', 'flv')],
-]
 
 const OFFICE = 'application/vnd.openxmlformats-officedocument'
 /** Media types whose subtype is not a format of the wire. */
@@ -56,27 +39,30 @@ const FORMATS: Readonly<Record<Exclude<Kind, 'image'>, ReadonlySet<string>>> = {
   audio: new Set(['wav', 'mp3', 'aac', 'ogg', 'opus', 'flac', 'm4a', 'mpeg', 'mpga', 'mp4', 'pcm', 'webm', 'mkv']),
   video: new Set(['mp4', 'mov', 'mkv', 'webm', 'flv', 'mpeg', 'mpg', 'wmv', 'three_gp']),
 }
+/** What files of text are sent as, so that no name makes another document of them. */
+const TEXTS: ReadonlySet<string> = new Set(['csv', 'html', 'txt', 'md'])
+const IMAGE_TYPES: ReadonlySet<string> = new Set(['png', 'jpeg', 'gif', 'webp'])
 const IMAGES = 'a PNG, JPEG, GIF or WebP image'
 
 const mediaBlock = ({ kind, format }: Medium, bytes: string): Block => ({ [kind]: { format, source: { bytes } } })
 
 /** Throws 400 for anything but an image of the wire; `at` names the field. */
 export function imageBlock(base64: string, at: string): Block {
-  const found = sniff(base64)
-  if (found?.kind === 'image') return mediaBlock(found, base64)
+  const found = mediumOf(typeOfBase64(base64, ''), undefined)
+  if (found?.kind === 'image' && IMAGE_TYPES.has(found.format)) return mediaBlock(found, base64)
   throw errors.invalidParameters(`${at} does not hold ${IMAGES}.`, at)
 }
 
 /** The bytes take precedence over the caller's `format`. */
 export function audioBlock(base64: string, format: string, at: string): Block {
-  const found = sniff(base64)
+  const found = mediumOf(typeOfBase64(base64, `audio/${format}`), undefined)
   if (found?.kind === 'audio') return mediaBlock(found, base64)
   if (FORMATS.audio.has(format)) return mediaBlock(medium('audio', format), base64)
   const formats = [...FORMATS.audio].join(', ')
   throw errors.unsupported(`${at} is "${format}"; this provider takes ${formats}.`, at)
 }
 
-/** A file of any kind; `mime` and `filename` give its format when its bytes do not. */
+/** A file of the type `mime`, whose name gives its format where that does not. */
 export function fileBlock(
   base64: string,
   mime: string,
@@ -84,9 +70,7 @@ export function fileBlock(
   names: UniqueNames,
   at: string,
 ): Block {
-  const declared = declaredBy(mime, filename)
-  const isText = declared?.kind === 'document' && declared.format !== 'pdf'
-  const found = isText ? declared : (sniff(base64) ?? declared)
+  const found = mediumOf(mime, filename)
   if (!found) {
     const formats = [...FORMATS.document].join(', ')
     throw errors.unsupported(`${at} is "${mime}"; this provider takes ${formats}, images, audio and video.`, at)
@@ -95,20 +79,16 @@ export function fileBlock(
   return { document: { format: found.format, name: names.unique(filename ?? ''), source: { bytes: base64 } } }
 }
 
-function sniff(base64: string): Medium | undefined {
-  const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1')
-  return SIGNATURES.find(([pattern]) => pattern.test(head))?.[1]
-}
-
-function declaredBy(mime: string, filename: string | undefined): Medium | undefined {
+function mediumOf(mime: string, filename: string | undefined): Medium | undefined {
   const known = TYPES.get(mime)
   if (known) return known
   const [type, subtype = ''] = mime.split('/')
   if (type === 'image') return medium('image', subtype)
   if ((type === 'audio' || type === 'video') && FORMATS[type].has(subtype)) return medium(type, subtype)
   const extension = /\.([a-z0-9]+)$/i.exec(filename ?? '')?.[1]?.toLowerCase() ?? ''
+  if (isText(mime)) return medium('document', TEXTS.has(extension) ? extension : 'txt')
   for (const kind of ['document', 'video', 'audio'] as const) {
     if (FORMATS[kind].has(extension)) return medium(kind, extension)
   }
-  return type === 'text' ? medium('document', 'txt') : undefined
+  return undefined
 }

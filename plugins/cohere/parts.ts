@@ -2,14 +2,15 @@
 import {
   type ContentPart,
   errors,
+  isText,
   type Json,
   type Message,
-  parseDataUrl,
+  parseFile,
   SHOWN_NEXT,
   wellFormed,
 } from '../../src/plugin.ts'
 import { imageUrl } from '../shared/chat-completions/image.ts'
-import { isText, textOfBase64, titled } from '../shared/chat-completions/parts.ts'
+import { textOfBase64, titled } from '../shared/chat-completions/parts.ts'
 
 type Content = Message['content']
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']
@@ -34,9 +35,9 @@ export function userContent(content: Content, at: string, documents: Json[] | un
  */
 export function resultContent(content: Content, at: string, note: string, shown: Json[]): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
-  const images = content?.filter(isImage).length ?? 0
-  if (images > 0) shown.push({ type: 'text', text: note })
-  const files = content?.some(part => part.type === 'file' && !isImage(part))
+  const images = content?.map(isImage) ?? []
+  const hasImages = images.includes(true)
+  if (hasImages) shown.push({ type: 'text', text: note })
   const texts: string[] = []
   const documents: Json[] = []
   content?.forEach((part, j) => {
@@ -44,7 +45,7 @@ export function resultContent(content: Content, at: string, note: string, shown:
     let text: string
     if (part.type === 'text') text = wellFormed(part.text)
     else if (part.type === 'refusal') text = wellFormed(part.refusal)
-    else if (isImage(part)) {
+    else if (images[j]) {
       shown.push(userBlock(part, where, undefined)!)
       return
     } else if (part.type === 'file') {
@@ -54,13 +55,15 @@ export function resultContent(content: Content, at: string, note: string, shown:
     texts.push(text)
     if (text !== '') documents.push({ type: 'document', document: { data: { text } } })
   })
-  if (files) return documents
-  return texts.join(images > 0 ? '\n' : '') || (images > 0 ? SHOWN_NEXT : '')
+  const hasFiles = content?.some((part, j) => part.type === 'file' && !images[j])
+  if (hasFiles) return documents
+  return texts.join(hasImages ? '\n' : '') || (hasImages ? SHOWN_NEXT : '')
 }
 
 const isImage = (part: ContentPart): boolean =>
-  part.type === 'image_url' || (part.type === 'file' && isImageData(part.file.file_data ?? ''))
-const isImageData = (url: string): boolean => /^data:image\//i.test(url)
+  part.type === 'image_url' || (part.type === 'file' && isImageType(fileOf(part.file)?.mime))
+const isImageType = (mime = ''): boolean => mime.startsWith('image/')
+const fileOf = ({ file_data: url = '', filename }: FilePart) => parseFile(url, filename)
 
 function userBlock(part: ContentPart, at: string, documents: Json[] | undefined): Json | undefined {
   switch (part.type) {
@@ -77,9 +80,8 @@ function userBlock(part: ContentPart, at: string, documents: Json[] | undefined)
       throw errors.unsupported('This provider takes no audio; send text, images or files.', `${at}.input_audio`)
     case 'file': {
       const where = `${at}.file`
-      const url = part.file.file_data ?? ''
-      if (isImageData(url)) {
-        return { type: 'image_url', image_url: { url: imageUrl(url, `${where}.file_data`) } }
+      if (isImage(part)) {
+        return { type: 'image_url', image_url: { url: imageUrl(part.file.file_data!, `${where}.file_data`) } }
       }
       if (!documents) return { type: 'text', text: titled(part.file.filename, fileText(part.file, where)) }
       documents.push(documentOf(part.file, where))
@@ -93,8 +95,8 @@ const documentOf = (file: FilePart, at: string): Json => ({
 })
 
 /** The text of a text file; the wire accepts no other files. */
-function fileText({ file_data: url = '' }: FilePart, at: string): string {
-  const parsed = parseDataUrl(url)
+function fileText(file: FilePart, at: string): string {
+  const parsed = fileOf(file)
   if (!parsed) {
     throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:text/plain;base64,…".`, at)
   }

@@ -1,6 +1,15 @@
 /** Chat content parts as parts of the wire. */
-import { type ContentPart, errors, type Message, parseDataUrl, type Target, unseal } from '../../src/plugin.ts'
-import { sniff, typeOfName } from './media.ts'
+import {
+  type ContentPart,
+  errors,
+  type Message,
+  parseDataUrl,
+  parseFile,
+  type Target,
+  typeOfBase64,
+  typeOfName,
+  unseal,
+} from '../../src/plugin.ts'
 
 /** One part of a turn, with exactly one data field; `thoughtSignature` may accompany it. */
 export interface Part {
@@ -54,27 +63,30 @@ function imagePart(url: string, at: string): Part {
   )
 }
 
+/** Declared types may be wrong, and the provider trusts them (R1). */
+const IMAGES = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/heic', 'image/heif', 'image/gif'])
+
 /** A data URL as an inline image; undefined when it is not an image. */
 export function imageOf(url: string): Part | undefined {
   const base64 = parseDataUrl(url)?.base64
-  const mime = base64 && sniff(base64)
-  return base64 && mime?.startsWith('image/') ? inline(mime, base64) : undefined
+  const mime = base64 ? typeOfBase64(base64, '') : ''
+  return base64 && IMAGES.has(mime) ? inline(mime, base64) : undefined
 }
 
 function audioPart({ data, format }: Extract<ContentPart, { type: 'input_audio' }>['input_audio']): Part {
   const base64 = parseDataUrl(data)?.base64 ?? data
-  const mime = sniff(base64)
-  return inline(mime?.startsWith('audio/') ? mime : `audio/${format}`, base64)
+  const declared = `audio/${format}`
+  const mime = typeOfBase64(base64, declared)
+  return inline(mime.startsWith('audio/') ? mime : declared, base64)
 }
 
 function filePart(file: Extract<ContentPart, { type: 'file' }>['file'], at: string): Part {
   if (file.file_id) return storedPart(file.file_id, file.filename, `${at}.file_id`)
-  const parsed = parseDataUrl(file.file_data ?? '')
+  const parsed = parseFile(file.file_data ?? '', file.filename)
   if (!parsed) {
     throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
   }
-  const { mime, base64 } = parsed
-  return inline(mime.startsWith('text/') ? mime : (sniff(base64) ?? mime), base64)
+  return inline(parsed.mime, parsed.base64)
 }
 
 /** A file stored at the provider (R17: other providers' ids are unknown to it). */

@@ -5,6 +5,7 @@ import {
   type Json,
   type Message,
   parseDataUrl,
+  parseFile,
   sniffImage,
   textOf,
   wellFormed,
@@ -96,7 +97,7 @@ function filePart({ filename, file_data: data, file_id: id }: FilePart, at: stri
   if (id) return { type: 'input_file', file_id: id }
   const name = filename && { filename }
   if (data && /^https?:\/\//i.test(data)) return { type: 'input_file', ...name, file_url: data }
-  const parsed = parseDataUrl(data ?? '')
+  const parsed = parseFile(data ?? '', filename)
   if (!parsed) {
     const where = `${at}.file_data`
     throw errors.invalidParameters(`${where} must be a data URL such as "data:application/pdf;base64,…".`, where)

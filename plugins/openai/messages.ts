@@ -1,5 +1,14 @@
 /** Messages as providers of this wire accept them: OpenAI's fields only. */
-import type { ContentPart, Json, Message, Target, ToolCall } from '../../src/plugin.ts'
+import {
+  type ContentPart,
+  dataHeadOf,
+  type Json,
+  type Message,
+  parseFile,
+  type Target,
+  type ToolCall,
+  typeOfBase64,
+} from '../../src/plugin.ts'
 import { replayDetails } from '../shared/chat-completions/reasoning-details.ts'
 
 /**
@@ -61,7 +70,7 @@ function bare(part: ContentPart): Json {
       return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
     }
     case 'input_audio':
-      return { type: 'input_audio', input_audio: { data: part.input_audio.data, format: part.input_audio.format } }
+      return { type: 'input_audio', input_audio: audioOf(part.input_audio) }
     case 'file':
       return { type: 'file', file: fileOf(part.file) }
     case 'refusal':
@@ -73,11 +82,32 @@ function bare(part: ContentPart): Json {
 function fileOf({ filename, file_data: data, file_id: id }: FilePart['file']): Json {
   const file: Json = {}
   if (filename !== undefined) file.filename = filename
-  if (data !== undefined) file.file_data = data
+  if (data !== undefined) file.file_data = sentUrl(data, filename)
   if (id !== undefined) file.file_id = id
   return file
 }
+
 type FilePart = Extract<ContentPart, { type: 'file' }>
+type AudioPart = Extract<ContentPart, { type: 'input_audio' }>
+
+function audioOf({ data, format }: AudioPart['input_audio']): Json {
+  return { data: dataHeadOf(data)?.isBase64 === false ? plainUrl(data) : data, format }
+}
+
+/** As it came where its URL says what is held for: base64, of the type that its bytes prove. */
+function sentUrl(url: string, name: string | undefined): string {
+  const head = dataHeadOf(url)
+  if (!head) return url
+  const type = typeOfBase64(url.slice(head.at), head.mime, name)
+  return head.isBase64 && url.startsWith(`${type};`, SCHEME.length) ? url : plainUrl(url, name)
+}
+const SCHEME = 'data:'
+
+/** In base64: of other forms, providers may make other bytes. */
+function plainUrl(url: string, name?: string): string {
+  const file = parseFile(url, name)
+  return file ? `${SCHEME}${file.mime};base64,${file.base64}` : url
+}
 
 /** Earlier reasoning is sent only in the field that the provider names; most reject it, or must not see it. */
 function addReasoning(out: Json, message: Message, target: Target, calling: boolean): void {

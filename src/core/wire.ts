@@ -1,6 +1,7 @@
 /** Small pieces that several wires share. */
 
 import { IMAGE_HEAD, type ImageType, imageType } from '../lib/image-type.ts'
+import { MEDIA_HEAD, mediaTypeOf } from '../lib/media-type.ts'
 import { parseAnswer } from './answer-bounds.ts'
 import type { FunctionCall, Message } from './chat-request.ts'
 import { errors, type GatewayError } from './error.ts'
@@ -63,13 +64,28 @@ const BASE64_LOOK = 192
 /** Characters of data that is no base64: to read 30 million of them takes 100 ms. */
 const MAX_PLAIN_DATA = 4 * 1024 * 1024
 
-/** `data:image/png;charset=utf-8;base64,AAAA` → its parts, base64 without line breaks; undefined for any other URL. */
-export function parseDataUrl(url: string): { mime: string; base64: string } | undefined {
+/** Where the data of a URL begins, and in which form. */
+interface DataHead {
+  readonly mime: string
+  readonly isBase64: boolean
+  readonly at: number
+}
+
+/** What stands before the data; undefined for any other URL. */
+export function dataHeadOf(url: string): DataHead | undefined {
   const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url.slice(0, MAX_DATA_HEAD))
   if (!match) return undefined
   const mime = match[1]!.trim().toLowerCase() || 'text/plain'
-  const data = url.slice(match[0].length)
-  if (/;base64$/i.test(match[2]!)) return { mime, base64: hasSpace(data) ? plainBase64(data) : data }
+  return { mime, isBase64: /;base64$/i.test(match[2]!), at: match[0].length }
+}
+
+/** `data:image/png;charset=utf-8;base64,AAAA` → its parts, base64 without line breaks; undefined for any other URL. */
+export function parseDataUrl(url: string): { mime: string; base64: string } | undefined {
+  const head = dataHeadOf(url)
+  if (!head) return undefined
+  const { mime } = head
+  const data = url.slice(head.at)
+  if (head.isBase64) return { mime, base64: hasSpace(data) ? plainBase64(data) : data }
   if (data.length > MAX_PLAIN_DATA) return undefined
   try {
     return { mime, base64: Buffer.from(decodeURIComponent(data), 'utf8').toString('base64') }
@@ -77,6 +93,21 @@ export function parseDataUrl(url: string): { mime: string; base64: string } | un
     return undefined
   }
 }
+
+/**
+ * A file of a chat request: the same, of the type by which it is held for and by which every wire sends it
+ * (../lib/media-type.ts). `name` may say it where neither bytes nor the URL do.
+ */
+export function parseFile(url: string, name?: string): { mime: string; base64: string } | undefined {
+  const data = parseDataUrl(url)
+  return data && { mime: typeOfBase64(data.base64, data.mime, name), base64: data.base64 }
+}
+
+/** The type that the first bytes of base64 prove; `declared` where that fits them, or they prove none. */
+export const typeOfBase64 = (base64: string, declared: string, name?: string): string =>
+  mediaTypeOf(mediaHead(base64), declared, name)
+
+const mediaHead = (base64: string): Buffer => Buffer.from(base64.slice(0, (MEDIA_HEAD / 3) * 4), 'base64')
 
 /**
  * A tool call's arguments as JSON text, whatever a provider made of them: an object, an empty string, null, or

@@ -1,5 +1,14 @@
 /** Content parts as Mistral's content chunks. */
-import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../../src/plugin.ts'
+import {
+  type ContentPart,
+  errors,
+  isText,
+  type Json,
+  type Message,
+  parseDataUrl,
+  parseFile,
+  wellFormed,
+} from '../../../src/plugin.ts'
 import { imageUrl } from './image.ts'
 
 type Content = Message['content']
@@ -59,7 +68,7 @@ function chunkOf(part: ContentPart, at: string): Json {
 function fileChunk(file: Extract<ContentPart, { type: 'file' }>['file'], at: string): Json {
   if (file.file_id) return { type: 'file', file_id: file.file_id }
   const { filename, file_data: url = '' } = file
-  const parsed = parseDataUrl(url)
+  const parsed = parseFile(url, filename)
   if (!parsed) {
     throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
   }
@@ -74,9 +83,6 @@ function fileChunk(file: Extract<ContentPart, { type: 'file' }>['file'], at: str
     ...(filename === undefined ? {} : { document_name: filename }),
   }
 }
-
-/** True for media types whose bytes are characters. */
-export const isText = (mime: string): boolean => mime.startsWith('text/') || mime === 'application/json'
 
 /** Bytes that are not UTF-8 become U+FFFD. */
 export const textOfBase64 = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')

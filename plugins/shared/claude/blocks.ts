@@ -1,5 +1,13 @@
 /** Content parts of a chat message as Messages content blocks. */
-import { type ContentPart, errors, type Message, parseDataUrl, sniffImage, wellFormed } from '../../../src/plugin.ts'
+import {
+  type ContentPart,
+  errors,
+  type Message,
+  parseDataUrl,
+  parseFile,
+  sniffImage,
+  wellFormed,
+} from '../../../src/plugin.ts'
 
 /** A content block of the Messages wire, identified by `type`. */
 export interface Block {
@@ -70,7 +78,7 @@ type FilePart = Extract<ContentPart, { type: 'file' }>['file']
 function fileBlock(file: FilePart, at: string): Block {
   const title = file.filename ? { title: file.filename } : {}
   if (file.file_id) return { type: 'document', source: { type: 'file', file_id: file.file_id }, ...title }
-  const parsed = parseDataUrl(file.file_data ?? '')
+  const parsed = parseFile(file.file_data ?? '', file.filename)
   if (!parsed) {
     throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
   }

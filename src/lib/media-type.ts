@@ -1,0 +1,120 @@
+/** What a file is. One answer decides what is held for it, and the type by which each wire sends it. */
+
+/** Bytes of a file that say so: a PDF may begin behind 1,024 others. */
+export const MEDIA_HEAD = 1032
+
+/** Of a file that only its name says more of. */
+const UNKNOWN = 'application/octet-stream'
+const PDF = 'application/pdf'
+const PDF_SIGN = '%PDF-'
+/** Characters of a head that signs match. */
+const SIGN_LENGTH = 32
+
+/** A sign, the type that it proves, and others of the same form that a client may declare. */
+type Sign = readonly [sign: RegExp, type: string, others?: RegExp]
+
+const SOUND_OR_VIDEO = /^(?:audio|video)\//
+const DOCUMENT = /^application\/(?!(?:octet-stream|pdf|json)$)/
+
+/** Tests of a head as Latin-1 text, in order. */
+const SIGNS: readonly Sign[] = [
+  [/^\x89PNG/, 'image/png'],
+  [/^\xff\xd8\xff/, 'image/jpeg'],
+  [/^GIF8/, 'image/gif'],
+  [/^RIFF.{4}WEBP/s, 'image/webp'],
+  [/^.{4}ftyphe(?:ic|ix|vc)/s, 'image/heic'],
+  [/^.{4}ftyp(?:mif1|msf1|heif)/s, 'image/heif'],
+  [/^.{4}ftypavi[fs]/s, 'image/avif'],
+  [/^(?:RIFF|RIFX|RF64|BW64).{4}WAVE/s, 'audio/wav'],
+  [/^ID3/, 'audio/mp3'],
+  [/^OggS/, 'audio/ogg'],
+  [/^fLaC/, 'audio/flac'],
+  [/^FORM.{4}AIF[FC]/s, 'audio/aiff'],
+  [/^#!AMR/, 'audio/amr'],
+  [/^.{4}ftypM4A/s, 'audio/m4a'],
+  [/^.{4}ftypqt/s, 'video/quicktime'],
+  [/^.{4}ftyp3g/s, 'video/3gpp'],
+  [/^.{4}ftyp/s, 'video/mp4', SOUND_OR_VIDEO],
+  [/^.E\xdf\xa3/s, 'video/webm', SOUND_OR_VIDEO],
+  [/^FLV/, 'video/x-flv'],
+  [/^RIFF.{4}AVI /s, 'video/x-msvideo', SOUND_OR_VIDEO],
+  [/^0&\xb2u/, 'video/x-ms-wmv', SOUND_OR_VIDEO],
+  [/^\0\0.[\xb3\xba]/s, 'video/mpeg', SOUND_OR_VIDEO],
+  [/^PK/, 'application/zip', DOCUMENT],
+  [/^\xd0\xcf.\xe0/s, 'application/x-ole-storage', DOCUMENT],
+]
+/** Of frames without a head, which are too short to prove that text is none. */
+const FRAMES: readonly Sign[] = [
+  [/^\xff[\xe2\xe3\xf2-\xf5\xfa-\xfd]/, 'audio/mp3'],
+  [/^\xff[\xf0\xf1\xf8\xf9]/, 'audio/aac'],
+]
+/** White space and ESC, which text may have of the characters below it. */
+const IN_TEXT = new Set([8, 9, 10, 11, 12, 13, 27])
+const SPACE = 32
+
+const EXTENSIONS: ReadonlyMap<string, string> = new Map([
+  ['png', 'image/png'],
+  ['jpg', 'image/jpeg'],
+  ['jpeg', 'image/jpeg'],
+  ['gif', 'image/gif'],
+  ['webp', 'image/webp'],
+  ['heic', 'image/heic'],
+  ['heif', 'image/heif'],
+  ['pdf', PDF],
+  ['txt', 'text/plain'],
+  ['md', 'text/markdown'],
+  ['html', 'text/html'],
+  ['csv', 'text/csv'],
+  ['json', 'application/json'],
+  ['wav', 'audio/wav'],
+  ['mp3', 'audio/mp3'],
+  ['mp4', 'video/mp4'],
+  ['webm', 'video/webm'],
+])
+
+/** The type that a file name, or the path of an address, suggests. */
+export function typeOfName(name: string): string | undefined {
+  const extension = /\.([a-z0-9]+)(?:[?#].*)?$/is.exec(name)?.[1]?.toLowerCase()
+  return extension === undefined ? undefined : EXTENSIONS.get(extension)
+}
+
+/** True for types whose bytes are characters, which many wires send as text. */
+export const isText = (type: string): boolean => type.startsWith('text/') || type === 'application/json'
+
+/** Whether readers of PDFs find one that begins in `head`. */
+export const holdsPdf = (head: Buffer): boolean => head.includes(PDF_SIGN, 0, 'latin1')
+
+/**
+ * The type of a file whose first `MEDIA_HEAD` bytes are `head`: what these prove, else what is `declared`, else what its name
+ * says. Text is what it is declared as unless it begins like a PDF, or like another file with characters that text lacks.
+ */
+export function mediaTypeOf(head: Buffer, declared: string, name = ''): string {
+  const proven = provenAs(head, declared, name)
+  if (proven !== undefined) return proven
+  return declared === '' || declared === UNKNOWN ? (typeOfName(name) ?? UNKNOWN) : declared
+}
+
+function provenAs(head: Buffer, declared: string, name: string): string | undefined {
+  const begin = head.toString('latin1', 0, SIGN_LENGTH)
+  const isPdf = holdsPdf(head)
+  if (isPdf && (declared === PDF || begin.startsWith(PDF_SIGN))) return PDF
+  if (isText(declared)) return isPlain(begin) ? undefined : typeBy(SIGNS, begin, declared, name)
+  return typeBy(SIGNS, begin, declared, name) ?? typeBy(FRAMES, begin, declared, name) ?? (isPdf ? PDF : undefined)
+}
+
+function isPlain(begin: string): boolean {
+  for (let at = 0; at < begin.length; at++) {
+    const code = begin.charCodeAt(at)
+    if (code < SPACE && !IN_TEXT.has(code)) return false
+  }
+  return true
+}
+
+/** By the first sign that matches: of several types of one form, the one that is declared, or that the name says. */
+function typeBy(signs: readonly Sign[], begin: string, declared: string, name: string): string | undefined {
+  const found = signs.find(([sign]) => sign.test(begin))
+  if (!found) return undefined
+  const [, type, others] = found
+  if (!others) return type
+  return [declared, typeOfName(name)].find(other => other !== undefined && others.test(other)) ?? type
+}
