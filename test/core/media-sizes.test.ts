@@ -63,6 +63,25 @@ function wav(rate: number, bits: number): Buffer {
   return head
 }
 
+/** AIFF, or AIFF-C where its samples have a compression. */
+function aiff(rate: number, bits: number, bytes: number, compression = ''): Buffer {
+  const common = Buffer.alloc(18)
+  common.writeUInt16BE(1, 0)
+  common.writeUInt16BE(bits, 6)
+  const exponent = Math.floor(Math.log2(rate))
+  common.writeUInt16BE(16_383 + exponent, 8)
+  common.writeUInt32BE(rate * 2 ** (31 - exponent), 10)
+  const chunk = (name: string, length: number) => {
+    const head = Buffer.alloc(8)
+    head.write(name, 0, 'latin1')
+    head.writeUInt32BE(length, 4)
+    return head
+  }
+  const form = latin(`FORM\0\0\0\0AIF${compression ? 'C' : 'F'}`)
+  const described = Buffer.concat([common, latin(compression)])
+  return Buffer.concat([form, chunk('COMM', described.length), described, chunk('SSND', bytes), Buffer.alloc(bytes)])
+}
+
 t.test('a file has as many tokens as its pages, or as its size says', async t => {
   const rows: [says: string, content: object, tokens: number][] = [
     ['pages that are told', file(pdf(`1 0 obj ${pages(600)} endobj`)), 1_200_000],
@@ -207,6 +226,20 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
     ['usual samples', audio(Buffer.concat([wav(16_000, 16), Buffer.alloc(320_000)]), 'wav'), 10],
     ['small samples', audio(Buffer.concat([wav(8000, 8), Buffer.alloc(80_000)]), 'wav'), 10],
     ['samples without a head', audio(Buffer.alloc(320_000), 'pcm'), 10],
+    ['the same called a file', audio(Buffer.alloc(40_000), 'wav'), 10, 1590 * 32],
+    ['samples of AIFF', audio(aiff(16_000, 16, 320_000), 'aiff'), 10],
+    ['slow ones', audio(aiff(100, 8, 600_000), 'aiff'), 6000],
+    ['AIFF-C', audio(aiff(8000, 16, 80_000, 'ulaw'), 'wav'), 10],
+    ['AIFF-C that is compressed', audio(aiff(8000, 16, 39_950, 'ima4'), 'aiff'), 10, 1590 * 32],
+    [
+      'samples of RF64',
+      audio(Buffer.concat([latin('RF64'), wav(100, 8).subarray(4), Buffer.alloc(60_000)]), 'wav'),
+      600,
+    ],
+    ['AMR called WAV', audio(Buffer.concat([latin('#!AMR\n'), Buffer.alloc(39_994)]), 'wav'), 10, 1590 * 32],
+    ['frames behind another byte', audio(Buffer.concat([latin('x'), slow]), 'wav'), 577 / 32, 91_585],
+    ['the same called samples', audio(Buffer.concat([latin('x'), slow]), 'pcm'), 577 / 32, 91_585],
+    ['a PDF called samples', audio(pdf('x'.repeat(39_991)), 'pcm'), 10, 1590 * 32],
     ['an hour of silence', audio(flac, 'flac'), 3600],
     ['the same called by another name', audio(flac, 'wav'), 3600],
     [

@@ -1,7 +1,9 @@
 /** What audio of a chat request may come to, by its frames, its head, or its size. */
 import type { ContentPart } from '../../core/chat-request.ts'
-import { type AudioFile, audioLength, LEAST_BYTES_PER_SECOND } from '../../lib/audio-seconds.ts'
-import { audioType } from '../../lib/audio-type.ts'
+import { aiffSeconds } from '../../lib/aiff.ts'
+import { type AudioFile, type AudioLength, audioLength, LEAST_BYTES_PER_SECOND } from '../../lib/audio-seconds.ts'
+import { holdsFrames } from '../../lib/frame-seconds.ts'
+import { mediaTypeOf } from '../../lib/media-type.ts'
 import { isAddress } from '../../lib/url.ts'
 import { type ContentTokens, likely, UNMEASURED_TOKENS } from './content-tokens.ts'
 import { headOf, type MediaBudget, type MediaData, mediaData } from './media-data.ts'
@@ -27,16 +29,26 @@ export function audioTokens({ data: given, format }: Audio, budget: MediaBudget)
 /** Its first bytes say what it is; the format that the client names counts where they do not. `most`: it is no longer. */
 function secondsOf(data: MediaData, format: string, budget: MediaBudget): { seconds: number; most: number } {
   const file = budget.heads-- > 0 ? new Base64File(data) : undefined
-  const length = file && audioLength(file, budget)
+  const length = file && lengthOf(file, budget)
   if (length?.counted) return { seconds: length.seconds, most: length.seconds }
-  const isPlain = file !== undefined && PLAIN.has(format) && !audioType(file.head)
+  const isPlain = file !== undefined && format === 'pcm' && isHeadless(data, file)
   const bySize = data.size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
   // A head may say less than its samples come to.
   const seconds = Math.max(length?.seconds ?? 0, bySize)
   return { seconds, most: isPlain || length ? seconds : data.size / LEAST_BYTES_PER_SECOND }
 }
 
-const PLAIN = new Set(['wav', 'aiff', 'pcm'])
+function lengthOf(file: Base64File, budget: MediaBudget): AudioLength | undefined {
+  const seconds = aiffSeconds(file.head, file.size)
+  return seconds === undefined ? audioLength(file, budget) : { seconds, counted: true }
+}
+
+/** Whether it is sent as samples, and decoders find nothing else in it. */
+const isHeadless = ({ head }: MediaData, file: Base64File): boolean =>
+  head !== undefined && mediaTypeOf(head, SAMPLES) === SAMPLES && !holdsFrames(file.head, FRAMES_WITHIN)
+const SAMPLES = 'audio/pcm'
+/** Of bytes from the first one on, in which frames may begin that decoders play. */
+const FRAMES_WITHIN = 1024
 
 /** A file in base64, which is decoded as far as it is read. */
 class Base64File implements AudioFile {
@@ -49,6 +61,8 @@ class Base64File implements AudioFile {
     this.#base64 = base64
     this.size = size
     this.head = headOf(base64, AUDIO_READ)
+    // RF64 is WAV, whose sizes stand in another chunk (EBU Tech 3306); what counts is the size of the file.
+    if (RF64.test(this.head.toString('latin1', 0, 4))) this.head.write('RIFF', 'latin1')
   }
 
   get pieces(): Iterable<Buffer> {
@@ -63,3 +77,4 @@ class Base64File implements AudioFile {
 }
 /** Enough for files whose head says their length, and for frames that begin behind the head of WAV. */
 const AUDIO_READ = 24 * 1024
+const RF64 = /^(?:RF64|BW64)$/
