@@ -6,6 +6,7 @@ import { chat } from '../../src/endpoints/chat.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { imageDimensions } from '../../src/lib/image-dimensions.ts'
 import { mediaOf } from '../../src/operations/chat/media.ts'
+import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 import { flat } from './prices.ts'
@@ -94,6 +95,20 @@ t.test('a size counts only where all decoders read the same bytes', async t => {
     ['an address', 'https://a.example/a.png', undefined],
   ]
   for (const [says, url, size] of rows) t.strictSame(mediaOf(asked(url)).images, [size], says)
+})
+
+t.test('of many images that do not begin with their size, some are looked through', t => {
+  const late = dataUrl(jpeg(metadata(60_000), frame()))
+  const early = dataUrl(png(1280, 720))
+  const sizes = mediaOf(asked(...Array(200).fill(late), early)).images
+  t.equal(sizes.filter(size => size !== undefined).length, 128 + 1, '8 MiB, and those that need few')
+  t.strictSame([sizes[0], sizes[127], sizes[128], sizes[200]], [HD, HD, undefined, HD])
+  const none = dataUrl(jpeg(...Array(256).fill(metadata(255))))
+  const messages = asked(...Array(255).fill(none))
+  for (let times = 0; times < 5; times++) mediaOf([...messages])
+  const [took = 0] = leastOf([() => cpuMs(() => void mediaOf([...messages]))], ms => ms < 90)
+  t.ok(took < 90, `${took} ms of CPU`)
+  t.end()
 })
 
 const TILES: ImageTokens = { patchSize: 512, perPatch: 5667, base: 2833, max: 48_169 }

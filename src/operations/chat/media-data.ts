@@ -10,12 +10,15 @@ export interface MediaBudget extends PdfBudget, AudioBudget {
   types: number
   /** Files and audio that are looked into, and images whose size is. */
   heads: number
+  /** Bytes of images whose first few do not say their size. */
+  imageBytes: number
   /** Characters of data that is no base64. */
   plain: number
 }
 export const MEDIA_BUDGET: Readonly<MediaBudget> = {
   types: 4096,
   heads: 256,
+  imageBytes: 8 * 1024 * 1024,
   plain: 4 * 1024 * 1024,
   ...PDF_BUDGET,
   ...AUDIO_BUDGET,
@@ -64,7 +67,8 @@ export function exactHeadOf(base64: string, bytes: number): Buffer | undefined {
   const text = withoutSpace(begin).slice(0, length)
   if (text.length < length && begin.length < base64.length) return undefined
   const head = Buffer.from(text, 'base64')
-  return head.toString('base64').startsWith(standard(text)) ? head : undefined
+  // `startsWith` takes six times as long.
+  return head.toString('base64').slice(0, text.length) === standard(text) ? head : undefined
 }
 
 /** In the first alphabet of RFC 4648, which decoders of the other one read as well. */

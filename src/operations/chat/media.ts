@@ -101,13 +101,13 @@ class MediaCount {
     const budget = this.#budget
     const type = begin && imageType(begin)
     if (type === undefined || type === 'image/gif' || budget.heads-- <= 0) return undefined
-    for (const bytes of DIMENSIONS_HEADS) {
-      const head = exactHeadOf(base64, bytes)
-      const size = head && imageDimensions(head)
-      if (size) return size
-    }
-    return undefined
+    const [few, many] = DIMENSIONS_HEADS
+    const size = dimensionsIn(exactHeadOf(base64, few))
+    if (size || base64.length <= few || budget.imageBytes <= 0) return size
+    budget.imageBytes -= Math.min(many, base64.length)
+    return dimensionsIn(exactHeadOf(base64, many))
   }
 }
 
 const IMAGE = 'image/png'
+const dimensionsIn = (head: Buffer | undefined) => head && imageDimensions(head)
