@@ -3,6 +3,7 @@ export { definitionIn, isReference, type PlacedTool, toolsAdded, toolsIn } from 
 export {
   ANSWER_BOUNDS,
   type AnswerBounds,
+  billed,
   checkAnswer,
   checkBlocks,
   checkEvents,

@@ -1,4 +1,7 @@
-/** What the answer of a provider may hold. One that holds more is a failure of its provider, and no real one does. */
+/**
+ * What the answer of a provider may hold. One that holds more is a failure of its provider, unless the caller may have had
+ * its model write that: what tools are called with.
+ */
 import { errors, type GatewayError } from './error.ts'
 import { type ContentBounds, parseSteps, type ReadPiece } from './json-steps.ts'
 import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
@@ -37,20 +40,21 @@ const MAX_ENTRIES = 10_000
 /** Shorter text, with two brackets for each level, cannot nest too deep. */
 const SHORT = 2 * MAX_LEVELS
 
+const beyond = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: true })
+
 /** The failure of an answer whose text and reasoning exceed `MAX_TEXT_CHARACTERS` while they are held. */
-export const tooLongText = (): GatewayError =>
-  errors.invalidAnswer(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
+export const tooLongText = (): GatewayError => beyond(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
 
 /** The failure of an answer one frame of which exceeds `MAX_FRAME_CHARACTERS`. */
 export const tooLongFrame = (): GatewayError =>
-  errors.invalidAnswer(`its text has more than ${MAX_FRAME_CHARACTERS} characters in one frame, media apart`)
+  beyond(`its text has more than ${MAX_FRAME_CHARACTERS} characters in one frame, media apart`)
 
 /** The failure of an answer whose long whole numbers exceed `MAX_LONG_DIGITS`. */
 export const tooLongNumbers = (): GatewayError =>
-  errors.invalidAnswer(`its long whole numbers have more than ${MAX_LONG_DIGITS} digits`)
+  beyond(`its long whole numbers have more than ${MAX_LONG_DIGITS} digits`)
 
 const tooMany = (most: number, what: string): GatewayError =>
-  errors.invalidAnswer(`it holds more than ${most.toLocaleString('en')} ${what}`)
+  beyond(`it holds more than ${most.toLocaleString('en')} ${what}`)
 
 /** The failure of an answer with more than `MAX_CALLS`. */
 export const tooManyCalls = (): GatewayError => billed(tooMany(MAX_CALLS, 'tool calls'))
@@ -72,7 +76,7 @@ export function checkEvents(count: number): void {
 
 /** The failure of an answer the arguments of whose calls exceed `MAX_CALL_CHARACTERS`. */
 export const tooLongCalls = (): GatewayError =>
-  billed(errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`))
+  billed(beyond(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`))
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
 export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void {
@@ -84,17 +88,16 @@ export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void 
 
 /** The failure of an answer whose `shape` passes its bounds. */
 function excessive({ excess, bounds }: Shape): GatewayError {
-  if (excess === 'levels') return errors.invalidAnswer(`it nests deeper than ${MAX_LEVELS} levels`)
-  if (excess === 'nameLength')
-    return errors.invalidAnswer(`the name of a member in it has more than ${MAX_NAME} characters`)
+  if (excess === 'levels') return beyond(`it nests deeper than ${MAX_LEVELS} levels`)
+  if (excess === 'nameLength') return beyond(`the name of a member in it has more than ${MAX_NAME} characters`)
   return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
 }
 
 /** The failure of an answer whose calls have arguments of this `shape`, which passes its bounds. */
 export const excessiveArguments = (shape: Shape): GatewayError => billed(excessive(shape))
 
-/** Of what a model has written, and its provider charges for; another model would write the same. */
-const billed = (error: GatewayError): GatewayError => error.with({ failover: false, billed: true })
+/** A failure by what the caller had its model write, and the provider charges for: another model would write the same. */
+export const billed = (error: GatewayError): GatewayError => error.with({ failover: false, billed: true })
 
 const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of members')
 

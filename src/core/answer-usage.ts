@@ -3,7 +3,7 @@
 import { type Assumed, assume } from './assumed.ts'
 import { isPaidByTokens } from './counted.ts'
 import { Delivered } from './delivered.ts'
-import { type Event, isContent } from './event.ts'
+import { type Event, isContent, type UsageReport } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { ExpectedUsage } from './expected-usage.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
@@ -99,7 +99,7 @@ export class AnswerUsage {
   }
 
   /** What is not plausible of a report is estimated: at least as much as was held for it. */
-  #reported({ usage: report, billed, estimated, read, requests }: Extract<Event, { type: 'usage' }>): void {
+  #reported({ usage: report, billed, estimated, read, written, requests }: UsageReport): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected.get)
     const { completion: before = 0 } = sum
@@ -112,6 +112,7 @@ export class AnswerUsage {
     if (estimated || usage !== report) this.#ex.estimated = true
     if (read !== undefined) this.#read += read
     else if (usage.prompt !== undefined) this.#read = 0
+    if (written !== undefined) this.#delivered.lost(written)
     const isLast = this.#progress !== undefined && usage.completion !== undefined
     if (isLast) this.#progress = undefined
     // Some repeat an early count with other events until the last one: it says nothing of what came since.
@@ -234,8 +235,8 @@ export class AnswerUsage {
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    const { cached, failure, timings, isOwed, isPartPaid, usage, estimated } = this.#ex
-    if (cached || this.isFree || (failure && timings.firstToken === 0 && !isOwed && !isPartPaid)) return noCost
+    const { cached, failure, timings, isOwed, billedFailure, usage, estimated } = this.#ex
+    if (cached || this.isFree || (failure && timings.firstToken === 0 && !isOwed && !billedFailure)) return noCost
     this.#cost ??= this.#costOf(usage, estimated)
     return this.#cost
   }

@@ -40,6 +40,11 @@ export class Delivered {
     this.thought.ends(now, sent)
   }
 
+  /** Bytes that came, and are in no event. */
+  lost(bytes: number): void {
+    this.#bytes += bytes
+  }
+
   /** All of it was reported, and thought. */
   reported({ completion = 0, internal_reasoning: thought = 0 }: Usage, now: number): void {
     this.#reported = completion

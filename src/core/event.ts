@@ -98,8 +98,9 @@ export type Event =
   /**
    * Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less.
    * `estimated` where our own measure stands in for the provider's. `read`: bytes of text that the provider's own tools
-   * have read since the last report of the prompt, which is to come with the next one. `requests`: those that
-   * the report is the sum of, where those are several.
+   * have read since the last report of the prompt, which is to come with the next one. `written`: bytes of the answer
+   * that have come, and are in none of its events. `requests`: those that the report is the sum of, where those are
+   * several.
    */
   | {
       type: 'usage'
@@ -107,6 +108,7 @@ export type Event =
       billed?: Partial<Usage>
       estimated?: true
       read?: number
+      written?: number
       requests?: Requests
     }
   /** What the provider has counted so far, where a later count may be lower: the `usage` at the end stands for it. */
@@ -129,6 +131,8 @@ export type Event =
   | { type: 'job'; upstreamId: string; state: 'queued' | 'in_progress'; progress?: number }
   | { type: 'error'; error: GatewayError }
 
+/** What a provider, or the gateway in its place, has counted of an answer. */
+export type UsageReport = Extract<Event, { type: 'usage' }>
 /** An event of one choice of an answer. */
 export type ChoiceEvent = Extract<Event, { choice: number }>
 

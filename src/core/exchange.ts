@@ -12,7 +12,7 @@ import type { ChatRequest } from './chat-request.ts'
 import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
-import { type Event, isContent } from './event.ts'
+import { type Event, isContent, type UsageReport } from './event.ts'
 import { ExchangeInput, type InputSource } from './exchange-input.ts'
 import type { Upgrade } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
@@ -128,8 +128,8 @@ export class Exchange {
   atProvider = false
   /** The gateway ended the answer before its model did. */
   isCut = false
-  /** The usage of an answer that failed is charged: see `answeredInPart`. */
-  isPartPaid = false
+  /** What is charged of an answer that failed: all that came of it, or the parts of its request that were answered. */
+  billedFailure: 'whole' | 'parts' | undefined = undefined
   /** The limit that ended the answer, or bounded it. */
   stoppedBy: StoppedBy | undefined = undefined
   /** Why healing was requested but skipped; undefined when the answer was checked. */
@@ -300,19 +300,37 @@ export class Exchange {
       const event = batch[at]!
       if (this.timings.firstToken === 0 && isContent(event)) this.timings.firstToken = performance.now()
       if (event.type === 'start') this.fingerprint = event.fingerprint
-      else if (event.type === 'error') this.failure = event.error
+      else if (event.type === 'error') this.#fail(event.error)
       else if (event.type === 'finish' && event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
     }
+  }
+
+  /** After its first event. */
+  #fail(error: GatewayError): void {
+    this.failure = error
+    if (error.billed) this.isCut = true
   }
 
   /**
    * The provider charges this usage of parts of the request; the caller's fault, or that the caller has left, keeps it from
    * an answer.
    */
-  answeredInPart(report: Extract<Event, { type: 'usage' }>, error: GatewayError): void {
+  answeredInPart(report: UsageReport, error: GatewayError): void {
     this.atProvider = true
-    this.isPartPaid = true
-    this.observe([report, { type: 'error', error }])
+    this.billedFailure = 'parts'
+    this.count([report])
+    this.failure = error
+  }
+
+  /**
+   * The answer failed before its first event by what the caller had its model write: these events came of it, and are
+   * charged by their report, or as those of an answer that was cut short.
+   */
+  failedWith(events: readonly Event[], error: GatewayError): void {
+    this.billedFailure = 'whole'
+    this.count(events)
+    this.failure = error
+    this.isCut = this.usage.completion === undefined || this.estimated
   }
 
   /**

@@ -22,6 +22,8 @@ export interface ErrorInit {
   sent?: boolean | undefined
   /** The provider has written an answer that cannot be passed on, and charges for it. */
   billed?: boolean | undefined
+  /** The answer passes a bound of what it may hold. */
+  excess?: boolean | undefined
   cause?: unknown
 }
 
@@ -44,6 +46,7 @@ export class GatewayError extends Error {
   readonly stale: boolean
   readonly sent: boolean
   readonly billed: boolean
+  readonly excess: boolean
 
   constructor(init: ErrorInit) {
     // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
@@ -64,6 +67,7 @@ export class GatewayError extends Error {
     this.stale = init.stale ?? false
     this.sent = init.sent ?? false
     this.billed = init.billed ?? false
+    this.excess = init.excess ?? false
   }
 
   /** The same error with some of its facts changed. */

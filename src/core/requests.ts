@@ -1,4 +1,5 @@
 /** The requests to its target that stand for an exchange: how many there are, and what they cause beside their prompt. */
+import type { ChatRequest } from './chat-request.ts'
 import type { Exchange } from './exchange.ts'
 import type { FanOut } from './translator.ts'
 import type { Axis, Usage } from './usage.ts'
@@ -24,6 +25,12 @@ export function extrasOf(ex: Exchange): Usage {
   if (extras.image_input) extras.image_input *= repeatsOf(ex)
   return extras
 }
+
+/** Whether its model may call tools, and so write arguments of any shape that the caller has it write. */
+export const mayCallTools = ({ request, native }: Exchange): boolean =>
+  hasEntries((request as Partial<ChatRequest> | undefined)?.tools) || hasEntries(native?.body.tools)
+
+const hasEntries = (value: unknown): boolean => Array.isArray(value) && value.length > 0
 
 /** Whether the request holds content whose size is not known before its provider has read it. */
 export const isUnmeasured = ({ operation, request }: Exchange): boolean =>

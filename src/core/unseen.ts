@@ -18,7 +18,9 @@ export function unseenTokens(ex: Exchange, delivered: Delivered): number {
   if (comesInPieces(ex) && !mayReason(ex.chat, target.mapping)) return 0
   const seconds = delivered.thought.time(performance.now(), timings.sent) / 1000
   const tokens = Math.floor(seconds * Math.min(usualSpeed(), MAX_SPEED) * choicesAtOnce(ex))
-  return Math.max(0, Math.min(tokens, mostTokens(ex) - delivered.seen - delivered.imageTokens(target.price)))
+  const left = mostTokens(ex) - delivered.seen - delivered.imageTokens(target.price)
+  // What is seen of an answer that comes whole was written in the same time.
+  return Math.max(0, Math.min(comesInPieces(ex) ? tokens : tokens - delivered.seen, left))
 }
 
 /** False for answers that their provider makes whole, though a client may get them as a stream. */

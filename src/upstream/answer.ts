@@ -1,5 +1,6 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { asAnswerError, asError, errors } from '../core/error.ts'
+import { billed } from '../core/answer-bounds.ts'
+import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
@@ -54,6 +55,8 @@ interface Reading {
   readonly lease: MemoryLease
   /** All of the answer is held until its end. */
   readonly isHeld: boolean
+  /** Its model may call tools: what passes a bound is what the caller had it write. */
+  readonly mayCallTools: boolean
   /** Where large frames, and many, are decoded without keeping others waiting; undefined where each is a chunk as it came. */
   readonly inTurn: Decoding | undefined
   /** Of the request's credential. */
@@ -83,6 +86,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #lease: MemoryLease
   readonly #mask: AnswerMask | undefined
   readonly #seals: AnswerSeals | undefined
+  readonly #mayCallTools: boolean
   readonly #inTurn: Decoding | undefined
   /** Of a chunk, what is cut into frames at a time. */
   readonly #slice: number
@@ -94,19 +98,22 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #silent = 0
   #unknownLines = 0
   #lines = 0
+  /** Of the last frame; see `sizeOf`. */
+  #size = 0
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
   #reading = false
 
-  constructor({ incoming, source, framing, decoder, lease, isHeld, inTurn, mask, seals }: Reading) {
+  constructor({ incoming, source, framing, decoder, lease, isHeld, mayCallTools, inTurn, mask, seals }: Reading) {
     this.#incoming = incoming
     this.#source = source
     this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
     this.#tally = new Tally(isHeld, decoder.kept === undefined)
+    this.#mayCallTools = mayCallTools
     this.#inTurn = inTurn
     this.#slice = inTurn?.isStream ? SLICE : Number.POSITIVE_INFINITY
     this.#mask = mask && new AnswerMask(mask)
@@ -119,10 +126,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /**
    * Reads up to the first event that a client can see, or all of the answer if `whole`. Throws failures that happen
-   * before that.
+   * before that; then `pending` is what came before.
    */
   async commit(whole: boolean): Promise<void> {
     const first: Event[] = []
+    this.#first = first
     let held = 0
     let seen = false
     while (!this.#ended) {
@@ -136,10 +144,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
         if (isContent(event)) seen = true
         first.push(event)
       }
-      if (seen && (!whole || this.#ended)) {
-        this.#first = first
-        return
-      }
+      if (seen && (!whole || this.#ended)) return
     }
     throw errors.invalidAnswer('it is empty')
   }
@@ -264,10 +269,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
       if (isLarge(frame) && !this.#decoder.done) {
         const { turns, tenant } = this.#inTurn!
         this.#reading = true
+        this.#size = sizeOf(frame)
         const decoded = await turns.run(tenant, decodeSteps(this.#decoder, frame))
         // What is done with the events takes long, too.
         await turns.next(tenant)
-        this.#addEvents(decoded, sizeOf(frame), events)
+        this.#addEvents(decoded, this.#size, events)
         await turns.next(tenant)
       } else this.#add(frame, events)
     }
@@ -311,11 +317,18 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #add(frame: Frame, events: Event[]): void {
     if (this.#decoder.done) return
     this.#reading = true
-    this.#addEvents(this.#decoder.frame(frame), sizeOf(frame), events)
+    this.#size = sizeOf(frame)
+    this.#addEvents(this.#decoder.frame(frame), this.#size, events)
   }
 
   #addEvents(decoded: readonly Event[], characters: number, events: Event[]): void {
-    this.#tally.add(decoded, characters)
+    try {
+      this.#tally.add(decoded, characters)
+    } catch (thrown) {
+      // Nothing of it is passed on, but it may be charged.
+      for (const event of decoded) if (event.type === 'usage') events.push(event)
+      throw thrown
+    }
     for (let at = 0; at < decoded.length; at++) this.#addEvent(decoded[at]!, events)
     this.#reading = false
   }
@@ -323,9 +336,19 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #addEvent(event: Event, events: Event[]): void {
     this.#mask?.apply(event)
     this.#seals?.apply(event)
-    events.push(event)
+    events.push(event.type === 'error' && event.error.excess ? this.#exceeded(event.error, events) : event)
+  }
+
+  /** The end of an answer that passes a bound, behind an estimate of its last frame where that is charged and not reported. */
+  #exceeded(excess: GatewayError, events: Event[]): Event {
+    const error = this.#mayCallTools ? billed(excess) : excess
+    const isReported = !this.#inTurn?.isStream && events.some(hasCompletion)
+    if (error.billed && !isReported) events.push({ type: 'usage', usage: {}, written: this.#size, estimated: true })
+    return { type: 'error', error }
   }
 }
+
+const hasCompletion = (event: Event): boolean => event.type === 'usage' && event.usage.completion !== undefined
 
 /** The chunks behind `from` of the one at `index`; undefined for the end of the bytes. */
 function restOf(chunks: readonly Buffer[] | undefined, index: number, from: number): Buffer[] | undefined {

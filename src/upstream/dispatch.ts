@@ -1,13 +1,13 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
 import { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
-import { errors, type GatewayError } from '../core/error.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { partUsage } from '../core/part-usage.ts'
-import { isUnmeasured } from '../core/requests.ts'
+import { isUnmeasured, mayCallTools } from '../core/requests.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
 import type { Mask } from '../lib/mask.ts'
@@ -44,6 +44,8 @@ interface DispatchedRequest extends Pick<RequestPart, 'request' | 'input'> {
   readonly receipt: UpstreamRequest['receipt']
   /** The client gets nothing before the end of the answer. */
   readonly isWhole: boolean
+  /** What came of an answer that failed, and is charged. */
+  billed?: readonly Event[]
 }
 
 /** An answer whose beginning is here. */
@@ -75,6 +77,7 @@ export function dispatch(
     const { tenant } = ex
     const lease = shared ?? memory.lease(tenant)
     let source: PlainSource | undefined
+    let answer: Answer | undefined
     try {
       if (incoming.status >= 400) throw await providerError(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
@@ -82,13 +85,14 @@ export function dispatch(
       const reading = readingOf(incoming, call, target)
       const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant, isStream: reading.kind === 'stream' }
       const { framing, decoder } = reading
-      const answer = new Answer({
+      answer = new Answer({
         incoming,
         source,
         framing,
         decoder,
         lease,
         isHeld: call.isWhole || ex.endpoint.codec.holdsAnswers === true,
+        mayCallTools: mayCallTools(ex),
         inTurn,
         mask,
         seals: ex.policy?.seals.answer(),
@@ -96,6 +100,7 @@ export function dispatch(
       await answer.commit(call.isWhole)
       return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
+      if (answer && asError(thrown).billed) call.billed = answer.pending
       source?.free?.()
       incoming.destroy()
       if (!shared) lease.release()
@@ -143,8 +148,13 @@ export function dispatch(
       const lease = memory.lease(ex.tenant)
       const bodies = new BodyMemory(() => memory.lease(ex.tenant))
       const send = async ({ request, input, characters }: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
-        const call = { ex, target, request, input, signal, receipt, isWhole: true }
-        return followed(call, await bodies.during(characters, () => open(call, lease)))
+        const call: DispatchedRequest = { ex, target, request, input, signal, receipt, isWhole: true }
+        try {
+          return await followed(call, await bodies.during(characters, () => open(call, lease)))
+        } catch (thrown) {
+          if (call.billed) return [...call.billed, { type: 'error', error: asError(thrown) } satisfies Event]
+          throw thrown
+        }
       }
       const charge = ex.answeredInPart.bind(ex)
       const usageOf = partUsage.bind(undefined, ex)
@@ -153,16 +163,17 @@ export function dispatch(
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.
     const own = isJob ? new Cancellation() : signal
-    const call = {
-      ex,
-      target,
-      request: ex.outbound!,
-      input: ex.request!,
-      signal: own,
-      receipt: ex,
-      isWhole: !ex.streaming,
+    const call: DispatchedRequest = {
+      ...{ ex, target, request: ex.outbound!, input: ex.request! },
+      ...{ signal: own, receipt: ex, isWhole: !ex.streaming },
     }
-    const opened = await open(call)
+    let opened: OpenAnswer
+    try {
+      opened = await open(call)
+    } catch (thrown) {
+      if (call.billed) ex.failedWith(call.billed, asError(thrown))
+      throw thrown
+    }
     const { answer, incoming, reading, lease } = opened
     if (goesOn(answer.pending)) return held(ex, lease, followed(call, opened))
     incoming.committed(reading.kind !== 'unary')

@@ -1,11 +1,9 @@
 /** Several requests to one target in the place of one; joins their answers (docs/contract.md#polled-answers). */
 import { Cancellation } from '../core/cancel.ts'
 import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
-import type { Event } from '../core/event.ts'
+import type { Event, UsageReport } from '../core/event.ts'
 import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
 import { type Axis, mergeUsage, type Usage } from '../core/usage.ts'
-
-type UsageReport = Extract<Event, { type: 'usage' }>
 
 /** What is noted of one part. */
 export interface PartReceipt {
@@ -17,7 +15,10 @@ export interface PartReceipt {
 
 /** What the parts of one request need of the exchange that they stand for. */
 interface PartCalls<P> {
-  /** Gives the events of one whole answer, and ends with the signal that it gets. */
+  /**
+   * Gives the events of one whole answer, the last of which is an error where it failed and is charged, and ends with the
+   * signal that it gets.
+   */
   send(part: P, signal: Cancellation, receipt: PartReceipt): Promise<readonly Event[]>
   /**
    * Gets the usage of what the provider charges where nothing is returned, since a part fails by the caller's fault or the
@@ -29,8 +30,9 @@ interface PartCalls<P> {
 }
 
 /**
- * All or nothing; but what a provider refuses to make is left out as long as anything else is there. A caller that leaves
- * pays for each part that its provider has: as it was reported, or else as an estimate.
+ * All or nothing; but what a provider refuses to make, or what fails by what the caller had its model write, is left out as
+ * long as anything else is there. A caller that leaves pays for each part that its provider has: as it was reported, or else
+ * as an estimate.
  */
 export async function fannedOut<P>(
   parts: readonly P[],
@@ -53,6 +55,8 @@ export async function fannedOut<P>(
   /** Parts that ended unanswered because the caller has left. */
   const cutOff = new Set<number>()
   const answers: (readonly Event[] | undefined)[] = parts.map(() => undefined)
+  /** What came of parts that failed, and are charged. */
+  const billed: (readonly Event[])[] = []
   let refused: GatewayError | undefined
   let failed: GatewayError | undefined
   let next = 0
@@ -62,7 +66,12 @@ export async function fannedOut<P>(
       const receipt = receipts[at]!
       receipt.sent = performance.now()
       try {
-        answers[at] = await send(parts[at]!, signals[at]!, receipt)
+        const events = await send(parts[at]!, signals[at]!, receipt)
+        const last = events.at(-1)
+        if (last?.type === 'error') {
+          billed.push(events)
+          refused ??= last.error
+        } else answers[at] = events
       } catch (thrown) {
         const error = asError(thrown)
         if (error.code === 'content_filter') refused ??= error
@@ -83,17 +92,18 @@ export async function fannedOut<P>(
     signal.ignore(gone)
   }
   if (signal.reason && !failed) {
-    const owed = parts.flatMap((part, at) => {
+    const answered = parts.flatMap((part, at): (readonly Event[])[] => {
       const events = answers[at] ?? (cutOff.has(at) ? [] : undefined)
       if (!events || events.some(isFree)) return []
       const isReported = events.some(({ type }) => type === 'usage')
       return [isReported ? events : [usageOf(part, receipts[at]!.sent, events)]]
     })
+    const owed = [...answered, ...billed]
     if (owed.length > 0) charge(reportOf(owed), signal.reason)
     throw signal.reason
   }
   const there = answers.filter(answer => answer !== undefined)
-  const charged = there.filter(answer => !answer.some(isFree))
+  const charged = [...there.filter(answer => !answer.some(isFree)), ...billed]
   const error = failed ?? (there.length === 0 || ordered ? refused : undefined)
   if (error) {
     if (isByCaller(error) && charged.length > 0) charge(reportOf(charged), error)

@@ -421,6 +421,31 @@ t.test('an answer whose tool calls pass a bound is charged by an estimate, and n
   }
 })
 
+t.test('an answer that fails by what its caller had written costs what was reported, or what came', async t => {
+  const rows: [says: string, events: readonly Event[], charged: string][] = [
+    ['a report', [usage], '20000'],
+    ['a report before what it counts', [usage, text('x'.repeat(400))], '20000'],
+    ['text without a report', [text('x'.repeat(40))], '30000 estimated'],
+    ['what is in no event', [{ type: 'usage', usage: {}, written: 40, estimated: true }], '30000 estimated'],
+    ['a report that cannot be', [{ type: 'usage', usage: { prompt: 10, completion: 1e8 } }], '10000 estimated'],
+  ]
+  for (const [says, events, charged] of rows) {
+    for (const stream of [false, true]) {
+      const { log, filter } = make()
+      const to = target({ mapping: { price, supports: new Set(['streaming']), maxOutput: 100 } })
+      const ex = exchange({ request: { ...request, stream }, target: to, principal })
+      const error = tooManyCalls()
+      const reply = async () => {
+        ex.failedWith(events, error)
+        throw error
+      }
+      await t.rejects(filter.handle!(ex, reply), error)
+      await filter.finish!(ex, true)
+      t.equal(log[1], `settle error 502 ${charged}`, says)
+    }
+  }
+})
+
 t.test('tokens that were thought out of sight cost as many as the model usually writes in the time', async t => {
   const { filter, log } = make(undefined, { left: parseMoney('1') })
   const signal = new Cancellation()

@@ -56,6 +56,8 @@ function answering(body: Body): Transport {
 
 interface Outcome {
   readonly events: readonly Event[]
+  /** Tokens of the answer that are charged where it failed. */
+  readonly used?: number
   /** Thrown before anything was told, so that another provider can answer, or told as the last event. */
   readonly thrown?: GatewayError
 }
@@ -80,7 +82,8 @@ async function outcome(
     for await (const batch of reply.events) for (const event of batch) events.push(event)
     return { events } satisfies Outcome
   } catch (thrown) {
-    return { events, thrown: thrown as GatewayError } satisfies Outcome
+    ex.completeUsage(true)
+    return { events, thrown: thrown as GatewayError, used: ex.usage.completion ?? 0 } satisfies Outcome
   }
 }
 
@@ -192,6 +195,14 @@ for (const { wire, whole, text, call, thought } of forms) {
       // The same in a stream that was wanted: nothing was told, and another provider can still answer.
       t.match((await outcome(wire, [body], true)).thrown, expected, `${says}, as an event`)
     }
+    // What tools are called with is what the caller has its model write, be it text or an object in the answer.
+    const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'f' } }]
+    for (const stream of [false, true]) {
+      const body = stream ? [deep(128)] : deep(128)
+      const { thrown, used } = await outcome(wire, body, stream, undefined, undefined, { tools })
+      t.match(thrown, written(/nests deeper than 128 levels/), 'where tools may be called')
+      t.ok(used! >= deep(128).length / 4, 'it is charged as it came', { used })
+    }
     t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
     t.equal(counted((await outcome(wire, wide(MANY))).events, 'text'), 1, 'a million values')
     const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
@@ -200,6 +211,21 @@ for (const { wire, whole, text, call, thought } of forms) {
     t.equal(counted((await outcome(wire, JSON.stringify(whole(many(9999, text))))).events, 'finish'), 1, '9,999 parts')
   })
 }
+
+t.test('a call that passes a bound behind text is charged, too', async t => {
+  const { wire, whole, text } = forms[5]!
+  const call = JSON.stringify(whole([{ functionCall: { name: 'f', args: '?' } }])).replace(
+    '"?"',
+    `{"a":${nested(128)}}`,
+  )
+  const said = { candidates: [{ content: { parts: [text(0)] } }] }
+  const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'f' } }]
+  const { events } = await outcome(wire, [JSON.stringify(said), call], true, undefined, undefined, { tools })
+  t.match(events.slice(-2), [
+    { type: 'usage', written: call.length, estimated: true },
+    { type: 'error', error: written(/nests deeper/) },
+  ])
+})
 
 const { wire: chatWire } = forms[0]!
 const { wire: messages } = forms[2]!

@@ -49,6 +49,7 @@ function answerOf(takes: Iterator<string | undefined>, tenant = 'org-1', shared 
     decoder,
     lease: new MemoryBudget(READ * 1024, { memory: () => 0 }).lease(tenant),
     isHeld: false,
+    mayCallTools: false,
     inTurn: { turns: shared, tenant, isStream: true },
     mask: undefined,
     seals: undefined,

@@ -1,5 +1,6 @@
 /** What the parts of one request cost together (docs/contract.md#polled-answers). */
 import t from 'tap'
+import { tooManyCalls } from '../../src/core/answer-bounds.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
@@ -7,6 +8,7 @@ import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { formatMoney, type Price } from '../../src/core/money.ts'
 import { partUsage } from '../../src/core/part-usage.ts'
+import type { FanOut } from '../../src/core/translator.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { images } from '../../src/endpoints/images.ts'
@@ -72,6 +74,36 @@ for (const [says, parts, error, charged] of [
     t.strictSame(charges, charged ? [[charged, error.code]] : [])
   })
 }
+
+t.test('what a part has written to no end is charged, and ends no other one', async t => {
+  const error = tooManyCalls()
+  const spoilt: readonly Event[] = [used(100, 3000), { type: 'error', error }]
+  const { ordered: _, ...unordered } = promptFanOut
+  const pictures: FanOut = { ...unordered, join: answers => answers.flat() }
+  const sent: number[] = []
+  const charges: unknown[] = []
+  const send = (parts: readonly Part[], by: FanOut) =>
+    fannedOut(parts, by, new Cancellation(), {
+      charge: ({ usage }, thrown) => charges.push([usage, thrown]),
+      usageOf: () => ({ type: 'usage', usage: {} }),
+      async send(part) {
+        sent.push(1)
+        if (part instanceof GatewayError) throw part
+        return part
+      },
+    })
+  const six = [spoilt, ...Array.from({ length: 5 }, () => written)]
+  const [report, ...rest] = await send(six, pictures)
+  t.match(report, { usage: { prompt: 600, completion: 3250 } }, 'it is left out')
+  t.strictSame([rest.length, sent.length, charges], [10, 6, []])
+  await t.rejects(send([spoilt, spoilt], pictures), error)
+  await t.rejects(send([written, spoilt], promptFanOut), error)
+  await t.rejects(send([spoilt, errors.truncated()], pictures), errors.truncated())
+  t.strictSame(charges, [
+    [{ prompt: 200, completion: 6000 }, error],
+    [{ prompt: 200, completion: 3050 }, error],
+  ])
+})
 
 t.test('what stands for a report in the price is summed as the report is', async t => {
   const report = (usage: Partial<Usage>, more: object): Event => ({ type: 'usage', usage, ...more })
@@ -142,6 +174,12 @@ const endings: [says: string, parts: Part[], atProvider: boolean, charged: Parti
   ],
   ['no provider has them', [gone, gone, gone, gone, gone], false, undefined],
   ['they are refused, free, or fail', [filtered, refused, crashed, gone], true, { prompt: 1, completion: 1 }],
+  [
+    'one has failed and is charged',
+    [[used(100, 3000), { type: 'error', error: tooManyCalls() }], gone, refused, refused],
+    true,
+    { prompt: 101, completion: 3001 },
+  ],
   ['all fail', [crashed, crashed, crashed, crashed], true, undefined],
 ]
 for (const [says, parts, atProvider, charged] of endings) {

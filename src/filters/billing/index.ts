@@ -1,7 +1,7 @@
 /**
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
- * An attempt that fails costs nothing, but for an answer whose tool calls pass a bound, and for parts of its request that
- * were answered before the caller's fault ended it; a stream that is cut short is charged for what was delivered, and an
+ * An attempt that fails costs nothing, but for an answer that fails by what the caller had its model write, and for parts
+ * of its request that were answered before the caller's fault ended it; a stream that is cut short is charged for what was delivered, and an
  * answer whose client has left for what its provider has done.
  */
 import { asError, CLIENT_CLOSED, errors } from '../../core/error.ts'
@@ -100,13 +100,11 @@ export const billing: FilterFactory<Options> = {
           } else {
             meters.end(ex)
             const error = asError(thrown)
-            if (error.billed) {
-              ex.failure = error
-              ex.isCut = true
-            }
+            if (error.billed && !ex.billedFailure) ex.failedWith([], error)
             // A provider that fails after its client has left is paid as little as any that fails.
-            if (ex.isOwed && error.status === CLIENT_CLOSED) await conclusion.settle('aborted', ex.isPartPaid)
-            else if (error.billed || ex.isPartPaid) await conclusion.settle('error', false)
+            if (ex.isOwed && error.status === CLIENT_CLOSED) {
+              await conclusion.settle('aborted', ex.billedFailure === 'parts')
+            } else if (ex.billedFailure) await conclusion.settle('error', ex.billedFailure === 'whole')
             // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
             else void conclusion.release()
             throw thrown
