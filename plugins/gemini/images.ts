@@ -17,6 +17,7 @@ import {
   type Target,
   type Translator,
   textIn,
+  textSize,
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
@@ -74,21 +75,23 @@ function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> 
   if (reported) throw reported
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
   const images: FoundImage[] = []
+  let written = 0
   let refused = blockedBy(answer.promptFeedback)
   for (const candidate of listIn(answer.candidates).filter(isObject)) {
     refused ??= filteredBy(candidate)
     const content = isObject(candidate.content) ? candidate.content : {}
     for (const part of listIn(content.parts).filter(isObject)) {
+      written += textSize(textIn(part.text) ?? '')
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
       if (part.thought === true || typeof data !== 'string' || !textIn(mimeType)?.startsWith('image/')) continue
       images.push({ b64: yield* imageIn(data, slices) })
     }
   }
-  return { images, refused, usage: usageOf(answer.usageMetadata) }
+  return { images, refused, usage: usageOf(answer.usageMetadata, images.length > 0), written }
 }
 
-/** Without details, all that was answered is images. */
-function usageOf(report: unknown): Usage | undefined {
+/** Without details, all that was answered is images where there are any. */
+function usageOf(report: unknown, hasImages: boolean): Usage | undefined {
   const meter = new UsageMeter()
   meter.add(report)
   const { total } = meter
@@ -96,7 +99,7 @@ function usageOf(report: unknown): Usage | undefined {
   return {
     ...total,
     image_input: ofModality(report.promptTokensDetails, 'IMAGE'),
-    image_output: total.image_output ?? countIn(report.candidatesTokenCount) ?? 0,
+    image_output: total.image_output ?? (hasImages ? countIn(report.candidatesTokenCount) : undefined) ?? 0,
   }
 }
 

@@ -10,8 +10,9 @@ import { Upload } from '../../src/core/body.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Target, Translator } from '../../src/core/translator.ts'
+import type { Usage } from '../../src/core/usage.ts'
 import { atOnce } from '../../src/lib/turns.ts'
-import { chatOverImages } from '../../src/operations/images/bridge.ts'
+import { chatOverImages, imagesOverChat } from '../../src/operations/images/bridge.ts'
 import type {
   Base64Slice,
   GeneratedImages,
@@ -29,6 +30,8 @@ for (const plugin of [openai, gemini, xai, bfl, bedrock]) {
     if (wire.op === 'images' || wire.op === 'image_edits') wires.set(wire.wire, wire as unknown as Wire)
   }
 }
+const chatWire = openai.wires.find(({ wire }) => wire === 'openai.chat') as Translator | undefined
+const bridged = imagesOverChat('images', new Map([['chat', chatWire!]]))!
 const PNG = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(20, 1)])
 const b64 = PNG.toString('base64')
 const dataUrl = `data:image/png;base64,${b64}`
@@ -460,6 +463,51 @@ t.test('M3, M4 what holds no picture is refused, or the failure of its provider'
     t.strictSame([error?.code, error?.failover], [code, failover], says)
     if (status !== 500) t.equal(error?.status, status, says)
     t.strictSame(more, [], says)
+  }
+})
+
+t.test('what is written in the place of a picture is charged, as reported or as it came', async t => {
+  const report = { promptTokenCount: 30, candidatesTokenCount: 100, thoughtsTokenCount: 7 }
+  const essay = 'An essay. '.repeat(40)
+  const thoughts = { ...report, candidatesTokenCount: 0 }
+  const message = (content: string, more: object = {}) => ({ message: { role: 'assistant', content, ...more } })
+  const chat = (content: string, reason: string, more?: object) => ({
+    choices: [{ index: 0, finish_reason: reason, ...message(content, more) }],
+  })
+  const tokens = { prompt_tokens: 30, completion_tokens: 107 }
+  const filtered = [{ finishReason: 'IMAGE_SAFETY' }]
+  const url = { url: dataUrl }
+  type Expected = [code: string | undefined, usage: Usage, estimated: boolean]
+  const lacks = 'upstream_invalid_response'
+  const rows: [wire: string, answer: object, expected: Expected][] = [
+    ['gemini.images', { ...candidate({ text: essay }), usageMetadata: report }, [lacks, { completion: 107 }, false]],
+    ['gemini.images', candidate({ text: essay }), [lacks, { completion: 100 }, true]],
+    ['gemini.images', { candidates: filtered, usageMetadata: thoughts }, ['content_filter', { completion: 7 }, false]],
+    [
+      'gemini.images',
+      candidate({ text: essay }, inlineData),
+      [undefined, { completion: 1390, image_output: 1290 }, true],
+    ],
+    ['chat', { ...chat(essay, 'stop'), usage: tokens }, [lacks, { completion: 107 }, false]],
+    ['chat', chat(essay, 'length'), [lacks, { completion: 100 }, true]],
+    ['chat', chat(essay, 'content_filter'), ['content_filter', { completion: 100 }, true]],
+    ['chat', chat(essay, 'stop', { images: [{ image_url: url }] }), [undefined, { completion: 1390 }, true]],
+  ]
+  for (const [wire, answer, [code, usage, estimated]] of rows) {
+    const input = request()
+    const data = JSON.stringify(answer)
+    const translator = wire === 'chat' ? bridged : wires.get(wire)!
+    const decoder = translator.decoder('unary', offer(), input)
+    const events = [...decoder.frame({ data, bytes: Buffer.from(data) }), ...decoder.end()]
+    const [told, last] = events
+    const says = `${wire} ${data.slice(0, 80)} ${data.length}`
+    t.match(told, { type: 'usage', usage }, says)
+    t.equal(told?.type === 'usage' && told.estimated === true, estimated, says)
+    const error = last?.type === 'error' ? last.error : undefined
+    t.strictSame(
+      [error?.code, error?.billed, error?.failover],
+      code ? [code, true, false] : [undefined, undefined, undefined],
+    )
   }
 })
 

@@ -6,7 +6,7 @@ import type { Event } from '../../core/event.ts'
 import { decodeSteps } from '../../core/frame-steps.ts'
 import type { Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
-import { mergeUsage, type Usage } from '../../core/usage.ts'
+import { mergeUsage, textSize, type Usage } from '../../core/usage.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
 import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
@@ -67,12 +67,14 @@ function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>): Chat
 
 const urlOf = ({ url, file, type }: ImageInput): string => url ?? file!.base64(`data:${type};base64,`)
 
-/** Images among the events of a chat answer; what it says besides is dropped. */
+/** Images among the events of a chat answer; what it says besides is dropped, but counted. */
 class ChatImagesDecoder implements Decoder {
   readonly #chat: Decoder
   readonly #images: FoundImage[] = []
   readonly #decoder: ImagesDecoder
   readonly #usage: Usage = {}
+  /** Bytes of what it says besides. */
+  #written = 0
   #refused: string | undefined
   #ended = false
 
@@ -96,20 +98,38 @@ class ChatImagesDecoder implements Decoder {
     const failures = this.#collect(this.#chat.end())
     this.#ended = true
     if (failures.length > 0) return failures
-    return this.#decoder.found({ images: this.#images, refused: this.#refused, usage: this.#usage })
+    const written = this.#written
+    return this.#decoder.found({ images: this.#images, refused: this.#refused, usage: this.#usage, written })
   }
 
-  /** Keeps images and usage for the end; only failures are passed on. */
+  /** Keeps images and usage for the end; only failures are passed on, with the usage before them. */
   #collect(events: readonly Event[]): Event[] {
     for (const event of events) {
-      if (event.type === 'image') this.#images.push(imageOf(event.url))
-      else if (event.type === 'usage') mergeUsage(this.#usage, event.usage)
-      else if (event.type === 'refusal') this.#refused = event.text
-      else if (event.type === 'finish' && event.reason === 'content_filter') {
-        this.#refused ??= 'The provider made no image for what it would show.'
+      switch (event.type) {
+        case 'image':
+          this.#images.push(imageOf(event.url))
+          break
+        case 'usage':
+          mergeUsage(this.#usage, event.usage)
+          break
+        case 'text':
+        case 'reasoning':
+          this.#written += textSize(event.text)
+          break
+        case 'refusal':
+          this.#refused = event.text
+          this.#written += textSize(event.text)
+          break
+        case 'finish':
+          if (event.reason === 'content_filter') {
+            this.#refused ??= 'The provider made no image for what it would show.'
+          }
+          break
+        case 'error':
+          return [{ type: 'usage', usage: this.#usage }, event]
       }
     }
-    return events.filter(({ type }) => type === 'error')
+    return []
   }
 }
 

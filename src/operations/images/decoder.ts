@@ -1,8 +1,10 @@
 /** Reads images: of an answer, of a job that has ended, and from addresses (docs/contract.md#polled-answers). */
+import { billed } from '../../core/answer-bounds.ts'
 import { errors, GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
+import { IMAGE_TOKENS } from '../../core/media.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
-import type { Usage } from '../../core/usage.ts'
+import { estimateTokens, type Usage } from '../../core/usage.ts'
 import { sniffImage } from '../../core/wire.ts'
 import { atOnce } from '../../lib/turns.ts'
 import { Base64Slice, type GeneratedImage, type GeneratedImages, type ImageRequest } from './request.ts'
@@ -17,6 +19,14 @@ export interface FoundImages extends Omit<GeneratedImages, 'images'> {
   readonly refused?: string | undefined
   /** What was reported; the images themselves are counted here. */
   readonly usage?: Usage | undefined
+  /** Bytes of text and thoughts that came; they are counted where no tokens were reported. */
+  readonly written?: number | undefined
+}
+
+/** What was reported of an answer, or is estimated of it. */
+interface Report {
+  readonly usage?: Usage | undefined
+  readonly estimated?: true
 }
 
 /** Where the state of a job is read next, and when. */
@@ -31,7 +41,7 @@ type ReadImages = (frame: Frame) => Generator<undefined, FoundImages | Unfinishe
 export class ImagesDecoder implements Decoder {
   readonly #read: ReadImages
   readonly #wanted: number
-  #found: Omit<FoundImages, 'images'> | undefined
+  #found: (Omit<GeneratedImages, 'images'> & Report) | undefined
   /** Those that are here stand before those that are still fetched. */
   #images: FoundImage[] = []
   #waits = false
@@ -70,12 +80,19 @@ export class ImagesDecoder implements Decoder {
     return isRead ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
   }
 
-  /** Throws 400 `content_filter` when all images were left out, and 502 for none (docs/contract.md#images). */
-  found({ images, refused, ...about }: FoundImages): Event[] {
+  /**
+   * Ends with 400 `content_filter` when all images were left out, and with 502 for none (docs/contract.md#images): charged
+   * where the model has written anything in their place, since the caller may have had it do so.
+   */
+  found({ images, refused, usage: reported, written = 0, ...about }: FoundImages): Event[] {
+    const report = reportOf(reported, written, images.length)
     if (images.length === 0) {
-      throw refused === undefined ? errors.invalidAnswer('it holds no image') : errors.contentFiltered(refused)
+      this.#done = true
+      const error = refused === undefined ? errors.invalidAnswer(lackOf(written)) : errors.contentFiltered(refused)
+      if (!report.usage?.completion) return [{ type: 'error', error }]
+      return [usageEvent(report), { type: 'error', error: billed(error) }]
     }
-    this.#found = about
+    this.#found = { ...about, ...report }
     this.#images = images.slice(0, this.#wanted)
     return this.#next()
   }
@@ -95,12 +112,24 @@ export class ImagesDecoder implements Decoder {
   }
 }
 
+const lackOf = (written: number): string =>
+  written > 0 ? 'it holds text in the place of an image' : 'it holds no image'
+
+function reportOf(usage: Usage | undefined, written: number, images: number): Report {
+  if (usage?.completion !== undefined || written === 0) return { usage }
+  const image_output = images * IMAGE_TOKENS
+  return { usage: { ...usage, completion: estimateTokens(written) + image_output, image_output }, estimated: true }
+}
+
+const usageEvent = ({ usage = {}, estimated }: Report): Event =>
+  estimated ? { type: 'usage', usage, estimated } : { type: 'usage', usage }
+
 /** The end of an answer whose images are all here. Throws 502 for what is none. */
-export function imageEvents({ usage, ...value }: GeneratedImages & { readonly usage?: Usage | undefined }): Event[] {
+export function imageEvents({ usage, estimated, ...value }: GeneratedImages & Report): Event[] {
   const { images } = value
   if (!images.every(isImage)) throw errors.invalidAnswer('an image in it has no known format')
   return [
-    { type: 'usage', usage: { ...usage, output_images: images.length } },
+    usageEvent({ usage: { ...usage, output_images: images.length }, ...(estimated && { estimated }) }),
     { type: 'result', value },
   ]
 }
