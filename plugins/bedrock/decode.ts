@@ -19,6 +19,7 @@ import {
 } from '../../src/plugin.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
 import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
+import { malformed } from '../shared/malformed.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator } from './block-accumulator.ts'
 import { errorOf } from './error.ts'
@@ -43,7 +44,7 @@ export class ConverseDecoder implements Decoder {
   #tags: ThinkTags | undefined
   #started = false
   #stopReason: string | undefined
-  #metadata = false
+  #metadata: ReturnType<typeof usageOf> | undefined
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
   #searches = 0
@@ -246,17 +247,14 @@ export class ConverseDecoder implements Decoder {
 
   #messageStop(reason: unknown): Event[] {
     this.#stopReason = typeof reason === 'string' ? reason : ''
-    if (this.#stopReason.startsWith('malformed_')) {
-      return this.#fail(errors.invalidAnswer(`the model's output is broken (${this.#stopReason})`))
-    }
     return this.#metadata ? this.#finish() : []
   }
 
   /** Follows the stop reason, or sometimes precedes it; the later of the two ends the answer. */
   #report({ usage, serviceTier }: Json): Event[] {
-    this.#metadata = true
     const events: Event[] = []
     const counts = usageOf(usage)
+    this.#metadata = counts
     if (Object.keys(counts).length > 0) events.push({ type: 'usage', usage: counts })
     const tier = tierOf(serviceTier)
     if (tier) events.push({ type: 'tier', tier })
@@ -265,6 +263,10 @@ export class ConverseDecoder implements Decoder {
   }
 
   #finish(): Event[] {
+    if (this.#stopReason?.startsWith('malformed_')) {
+      const broken = errors.invalidAnswer(`the model's output is broken (${this.#stopReason})`)
+      return this.#fail(malformed(broken, this.#metadata?.completion))
+    }
     this.done = true
     const events = this.#begin()
     this.#separate(events)

@@ -1,5 +1,6 @@
 /** One candidate of a growing answer: parts in, events out. */
 import {
+  billed,
   type Event,
   entriesIn,
   type FinishReason,
@@ -12,6 +13,7 @@ import {
   upstreamError,
   weigh,
 } from '../../src/plugin.ts'
+import { malformed } from '../shared/malformed.ts'
 import { Calls } from './calls.ts'
 import { Grounding, type TextRoom } from './grounding.ts'
 import type { PathCount } from './partial-args.ts'
@@ -35,6 +37,9 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
   ['IMAGE_RECITATION', 'content_filter'],
 ])
+
+/** Reasons without content that the prompt of a caller can bring about at will: each provider would end like this. */
+const AT_WILL: ReadonlySet<string> = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'LANGUAGE', 'NO_IMAGE'])
 
 /** Fields of a candidate besides its parts, for clients of the same wire. */
 const SAID = [
@@ -116,16 +121,17 @@ export class Choice {
   /**
    * Ends the candidate; one without a reason ends because the prompt was blocked. A candidate without content has
    * failed unless it ended by itself, by its limit or by a filter: malformed calls, and unspecific reasons. `spare`:
-   * other candidates have content, so this one may be empty.
+   * other candidates have content, so this one may be empty. `written`: tokens of the answer, as reported.
    */
-  close(answerId: string, spare: boolean, out: Event[]): GatewayError | undefined {
+  close(answerId: string, spare: boolean, written: number | undefined, out: Event[]): GatewayError | undefined {
     this.cite(out)
     const finish = this.#finish ?? 'PROHIBITED_CONTENT'
     const reason = REASONS.get(finish)
     // The end of the last call may be missing; but a truncated call is unusable.
     if (finish === 'STOP') this.#calls.close(answerId, out)
     else if (reason === undefined && !this.answered && !spare) {
-      return upstreamError(502, { message: `the provider ended its answer with "${finish.slice(0, 64)}"` })
+      const error = upstreamError(502, { message: `the provider ended its answer with "${finish.slice(0, 64)}"` })
+      return AT_WILL.has(finish) ? billed(error) : malformed(error, written)
     }
     const end = {
       type: 'finish',
