@@ -120,6 +120,7 @@ export {
   type ImageRequest,
   levelOf,
 } from './operations/images/request.ts'
+export { imageOutput } from './operations/images/tokens.ts'
 export {
   isParts,
   type ModerationPart,

@@ -10,6 +10,7 @@ import {
   ImagesDecoder,
   imageClassOf,
   imageFanOut,
+  imageOutput,
   isObject,
   type Json,
   listIn,
@@ -35,9 +36,10 @@ const HAS_SIZES = /^gemini-3/
 function encode(
   request: Readonly<ImageRequest>,
   images: readonly Json[],
-  { mapping: { externalId: id } }: Target,
+  { mapping }: Target,
   surface: Surface,
 ): WireRequest {
+  const { externalId: id } = mapping
   const { size, output_format: format, output_compression: compression } = request
   const aspectRatio = ratioFor(request, RATIOS)
   const imageConfig: Json = {
@@ -51,6 +53,7 @@ function encode(
         },
       }),
   }
+  const output = imageOutput(request, mapping)
   const { body, headers } = surface.extras(request)
   return {
     path: `${surface.models}/${pathSegment(id)}:generateContent`,
@@ -58,10 +61,12 @@ function encode(
       contents: [{ role: 'user', parts: [...images, { text: request.prompt }] }],
       generationConfig: {
         responseModalities: ['IMAGE'],
+        maxOutputTokens: output.limit,
         ...(Object.keys(imageConfig).length > 0 && { imageConfig }),
       },
       ...body,
     },
+    output,
     ...(headers && { headers }),
   }
 }

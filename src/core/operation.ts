@@ -30,7 +30,7 @@ export interface Operation<O extends Op = Op> {
   prompts?(request: Readonly<Ops[O]>): number
   /** Number of answers, and the caller's token limit of each. Absent when answers count no tokens. */
   output?(request: Readonly<Ops[O]>): OutputBound
-  /** The same request with a lower bound on each answer. Present where `output` is. */
+  /** The same request with a lower bound on each answer. Present where `output` is, and where a wire sends a limit of its own. */
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media

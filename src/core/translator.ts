@@ -24,6 +24,8 @@ export interface SentOutput {
   readonly limit?: number
   /** Limits that bound each choice, one after another: 2 where its reasoning has one of its own. 1 where it is left out. */
   readonly limits?: 2
+  /** Tokens without which an answer is of no use: no lower limit is sent. */
+  readonly least?: number
   /** The answer comes whole, though a stream was asked for. */
   readonly whole?: true
 }

@@ -327,6 +327,40 @@ t.test('an images request is served by a model that has only a chat wire', async
   t.equal((await generate({ model: 'mixed' })).status, 502)
 })
 
+t.test('what a chat model writes beside pictures, or in their place, is held for and paid', async t => {
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'words' })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'web' })
+  const { key } = await command<{ key: string }>('keys.create', { project, name: 'k' })
+  const balance = async () => {
+    const { balance, held } = await command<{ balance: string; held: string }>('credits.show', { organization })
+    return [Number(balance), Number(held)]
+  }
+  const ask = (n: number) =>
+    gateway.post('/v1/images/generations', { model: 'mixed', prompt: 'Write', n }, { authorization: `Bearer ${key}` })
+  const says = (tokens: number | undefined, ...images: object[]): Answer => ({
+    json: {
+      choices: [{ index: 0, message: { role: 'assistant', content: 'An essay.', images }, finish_reason: 'stop' }],
+      ...(tokens && { usage: { prompt_tokens: 40, completion_tokens: tokens } }),
+    },
+  })
+  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${b64}` } }
+  await command('credits.add', { organization, amount: '0.016' })
+  const before = talk.got.length
+  talk.answers(says(7000))
+  const refused = await ask(1)
+  t.strictSame([refused.status, talk.got.length - before], [502, 1])
+  t.match(await bodyOf(refused), { error: { message: /text in the place of an image/ } })
+  t.match(talk.last().json, { max_tokens: 7999 }, 'the limit that there was money for')
+  t.strictSame(await balance(), [0.00196, 0])
+  t.equal((await ask(1)).status, 402, 'a limit that would cut a picture is not sent')
+  await command('credits.add', { organization, amount: '1' })
+  talk.answers(says(1000, image), says(2000), says(3000, image))
+  const some = await ask(3)
+  t.equal(((await bodyOf(some)).data as unknown[]).length, 2, 'what is text is left out')
+  t.match(talk.last().json, { max_tokens: 14_492 })
+  t.strictSame(await balance(), [0.98984, 0], 'and paid with the others')
+})
+
 t.test('a chat request is answered with pictures by a model that has only images wires', async t => {
   each.answers({ json: { data: [{ b64_json: b64 }], usage: { input_tokens: 10, output_tokens: 100 } } })
   const messages = [

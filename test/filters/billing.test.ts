@@ -12,6 +12,7 @@ import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/por
 import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
 import type { CacheMark, RequestPart, SentOutput, Target, Translator } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import { images as imageEndpoints } from '../../src/endpoints/images.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
 import { admitSession } from '../../src/filters/billing/session-charges.ts'
@@ -689,6 +690,32 @@ t.test('what is made whole at once is held for whole, though it is streamed', as
   const to = { ...draws, mapping: { ...draws.mapping, model }, translator: bridged }
   const pictures = { image_config: { n: 10, image_quality: 'high' } }
   t.equal(await held(pictures, to), `hold ${10 * 6300 * 30_000 + 10 * 1000}`, 'images in a chat')
+})
+
+t.test('images that a model may write text beside are held for with that, or with what there is money for', async t => {
+  const sent = { limit: 14_492, least: 6_300, whole: true } as const
+  const model = { ...target({}).mapping.model, output: ['text', 'image'] }
+  const drawn = async (prices: Parameters<typeof flat>[0], left: bigint, more: Partial<Target['translator']> = {}) => {
+    const { log, filter } = make(undefined, { left })
+    const plain = target({ mapping: { price: flat(prices), model } })
+    const to = { ...plain, translator: { ...plain.translator, ...more } }
+    const request = { model: 'acme-large', prompt: 'x'.repeat(40), n: 1, stream: false }
+    const ex = exchange({ endpoint: imageEndpoints[0]!, request, target: to, principal })
+    ex.sentOutput = sent
+    ex.encoding = { encode: () => log.push(`encoded for ${ex.outputLimit?.tokens}`) }
+    const reply = filter.handle!(ex, answers([]))
+    await reply.catch((error: GatewayError) => log.push(`${error.status} ${error.message}`))
+    return log.slice(0, 2)
+  }
+  const much = 10n ** 12n
+  const text = { prompt: '1', completion: '10' }
+  t.strictSame(await drawn(text, much), [`hold ${10_000 + 14_492 * 10_000}`])
+  t.strictSame(await drawn(text, much, { bridged: true }), [`hold ${10_000 + 14_492 * 10_000}`], 'by another wire')
+  t.strictSame(await drawn({ ...text, image_output: '30' }, much), [`hold ${10_000 + 14_492 * 30_000}`], 'the dearer')
+  t.strictSame(await drawn({ prompt: '1', image_output: '30' }, much), [`hold ${10_000 + 14_492 * 30_000}`])
+  t.strictSame(await drawn(text, 70_000_000n), [`hold ${10_000 + 14_492 * 10_000}`, 'encoded for 6999'])
+  const [, refused] = await drawn(text, 63_000_000n)
+  t.match(refused, /^402 .*does not cover its prompt/, 'no limit is sent that would cut the picture')
 })
 
 t.test('each choice of a stream that is cut ends once, whenever it ends', async t => {

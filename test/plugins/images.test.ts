@@ -9,6 +9,7 @@ import { plugin as xai } from '../../plugins/xai.ts'
 import { Upload } from '../../src/core/body.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { Target, Translator } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { atOnce } from '../../src/lib/turns.ts'
@@ -60,7 +61,7 @@ const offer = (externalId = 'draw-1', more: Target['mapping'] | object = {}): Ta
 const picture = { url: dataUrl, type: 'image/png' } as const
 const inGemini = (config: object, parts: object[] = [{ text: 'a cat' }]) => ({
   contents: [{ role: 'user', parts }],
-  generationConfig: { responseModalities: ['IMAGE'], ...config },
+  generationConfig: { responseModalities: ['IMAGE'], maxOutputTokens: 14_492, ...config },
 })
 const inlineData = { inlineData: { mimeType: 'image/png', data: b64 } }
 
@@ -464,6 +465,32 @@ t.test('M3, M4 what holds no picture is refused, or the failure of its provider'
     if (status !== 500) t.equal(error?.status, status, says)
     t.strictSame(more, [], says)
   }
+})
+
+t.test('where a model may write beside pictures, a limit is sent that leaves these whole', t => {
+  const rows: [says: string, input: Partial<ImageRequest>, mapping: object, limit: number, least: number][] = [
+    ['a picture of no quality', {}, {}, 14_492, 6_300],
+    ['a large one', { quality: 'max' }, {}, 33_192, 25_000],
+    ['a small one, where nothing is smaller', { quality: 'low' }, {}, 10_192, 2_000],
+    ['three', { n: 3 }, {}, 27_092, 18_900],
+    ['what the model may write at most', { quality: 'max' }, { maxOutput: 32_768 }, 32_768, 25_000],
+    ['which is less than a picture', {}, { maxOutput: 4096 }, 4096, 4096],
+    ['less money', { max_output: 7000 }, {}, 7000, 6_300],
+    ['too little of it', { max_output: 10 }, {}, 6_300, 6_300],
+    ['more of it', { max_output: 100_000 }, {}, 14_492, 6_300],
+  ]
+  for (const [says, input, mapping, limit, least] of rows) {
+    for (const wire of [bridged, wires.get('gemini.images')!]) {
+      const { body, output } = wire.encode(request(input), offer('g', mapping), false)
+      t.strictSame(output, { limit, least, whole: true }, says)
+      const { max_tokens: sent, generationConfig: config } = body as { max_tokens?: number; generationConfig?: Json }
+      t.equal(sent ?? config?.maxOutputTokens, limit, says)
+    }
+  }
+  const chat = chatOverImages(new Map([['images', wires.get('gemini.images')!]]))!
+  const asked: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'a cat' }], max_tokens: 7000 }
+  t.equal(chat.encode(asked, offer('g'), false).output?.limit, 7000, 'of a chat')
+  t.end()
 })
 
 t.test('what is written in the place of a picture is charged, as reported or as it came', async t => {

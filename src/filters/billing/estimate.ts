@@ -11,6 +11,7 @@ import {
   type Terms,
   tierFactorOf,
 } from '../../core/money.ts'
+import type { Operation } from '../../core/operation.ts'
 import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../core/requests.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 import { addCacheWrite, wholePrompt } from '../../core/whole-prompt.ts'
@@ -27,6 +28,8 @@ export interface Estimate {
   readonly choices: number
   /** Tokens that each of these may have. */
   readonly most: number
+  /** Tokens of each choice below which no limit is sent; 0 where nothing is said of that. */
+  readonly least: number
   /** A lower limit can be sent. */
   readonly limitable: boolean
 }
@@ -40,8 +43,8 @@ export function estimate(ex: Exchange): Estimate | null {
   if (!price) return null
   const request = ex.request!
   const { operation } = ex
-  // Images that are made for a chat have no limit to send: they are held for as such.
-  const output = ex.target!.translator.bridged ? undefined : operation.output?.(request)
+  const written = ex.target!.translator.bridged ? undefined : operation.output?.(request)
+  const output = written ?? outputOfImages(ex)
   const extras = extrasOf(ex)
   const usage = wholePrompt(ex)
   for (const axis in extras) {
@@ -60,7 +63,8 @@ export function estimate(ex: Exchange): Estimate | null {
   if (all !== usage) addCacheWrite(ex, all)
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
   const limitable = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
-  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, limitable }
+  const least = ex.sentOutput?.least ?? 0
+  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, least, limitable }
   const choices = output.choices * (ex.sentOutput?.limits ?? 1)
   const limit = ex.sentOutput?.limit ?? output.limit
   const images = extras.output_images ?? 0
@@ -70,13 +74,19 @@ export function estimate(ex: Exchange): Estimate | null {
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
   // Without a rate for answers, the rest must have a price by itself.
   if (rates.completion === undefined) {
-    const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
-    if (!costOf(written, price, terms)) return null
+    const all = { ...usage, completion: most, ...((drawsOnly || !written) && { image_output: most }) }
+    if (!costOf(all, price, terms)) return null
   }
   const factor = tierFactorOf(price, terms)
   // See `dearestCost`.
   const ofAnswer = perMillion(price, dearest(rates, mapping.model.output), factor < MILLION ? MILLION : factor)
-  return { base, unmeasured, perMillion: ofAnswer, choices, most, limitable }
+  return { base, unmeasured, perMillion: ofAnswer, choices, most, least, limitable }
+}
+
+/** Of answers that are made to have images alone. Undefined where no limit is sent: they are then held for as images. */
+function outputOfImages(ex: Exchange): ReturnType<NonNullable<Operation['output']>> | undefined {
+  const limit = ex.sentOutput?.limit
+  return limit === undefined ? undefined : { choices: requestsOf(ex), limit }
 }
 
 /** Tokens of the prompt of each request to the target. */

@@ -78,8 +78,7 @@ export const billing: FilterFactory<Options> = {
         const wanted = holdFor(ex, amount, least, spare, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(wanted, expected, services)
-        const limited = !isEndable && expected && hold && hold.amount < amount
-        setLimit(ex, limited ? { expected, hold } : undefined)
+        if (!isEndable && expected && hold && hold.amount < amount) setLimit(ex, expected, hold)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
         const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
         const meter = hold && streamed ? new Meter(ex, hold, held, wanted, given.stream_hold, services) : undefined
@@ -133,7 +132,8 @@ async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
 function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
   const { choices, most, limitable } = expected
   const wanted = isEndable ? Math.min(most, stream_hold) : most
-  const least = Math.min(wanted, isEndable ? 1 : limitable ? least_output : most)
+  const fewest = limitable ? Math.max(least_output, expected.least) : most
+  const least = Math.min(wanted, isEndable ? 1 : fewest)
   return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
 }
 
@@ -141,14 +141,10 @@ function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_outp
 const withSpare = (expected: Estimate, spare: Money): Estimate =>
   spare > 0n ? { ...expected, base: expected.base + spare } : expected
 
-/** Sends the limit that could be held, where that is less than the caller's. Attempts before may have had another one. */
-function setLimit(ex: Exchange, limited: { expected: Estimate; hold: Hold } | undefined): void {
-  if (!limited && !ex.outputLimit) return
-  if (limited) {
-    const { expected, hold } = limited
-    const tokens = Math.floor(tokensWithin(expected, hold.amount) / expected.choices)
-    ex.outputLimit = { tokens, by: stoppedBy(hold.refused) }
-  } else ex.outputLimit = undefined
+/** Sends the limit that could be held, where that is less than the caller's. */
+function setLimit(ex: Exchange, expected: Estimate, hold: Hold): void {
+  const tokens = Math.floor(tokensWithin(expected, hold.amount) / expected.choices)
+  ex.outputLimit = { tokens, by: stoppedBy(hold.refused) }
   ex.encoding?.encode()
 }
 
@@ -176,8 +172,9 @@ async function reserve(
   }
 }
 
-/** Tokens of each choice. */
+/** Tokens of each choice that its caller may ask for in the place of more; 0 for none. */
 function affordable({ room }: Exhausted, expected: Estimate): number {
+  if (expected.least > 0) return 0
   const tokens = Math.floor(tokensWithin(expected, room) / expected.choices)
   return tokens < expected.most ? tokens : 0
 }

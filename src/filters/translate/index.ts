@@ -40,6 +40,8 @@ export const translate: FilterFactory<object> = {
         refuseForeign(ex, target)
         refuseReferences(ex.request!, target)
         ex.encoding = undefined
+        // Of an attempt before: the money is held anew.
+        ex.outputLimit = undefined
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
         return fetched ? fetchedFirst(fetched, ex, target, media, next) : translated(ex, target, media, next)
       },

@@ -10,6 +10,7 @@ import { mergeUsage, textSize, type Usage } from '../../core/usage.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
 import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
+import { imageOutput } from './tokens.ts'
 
 type Wires = ReadonlyMap<Op, Translator>
 /** Maximum images of one chat request. */
@@ -35,9 +36,16 @@ export function imagesOverChat(
     ...(chat.inlineMedia && { inlineMedia: true }),
     lacks: LACKS,
     fanOut: imageFanOut(() => 1),
-    encode: (request, target) => chat.encode(chatRequestOf(request), target, false),
-    decoder: (mode, target, input) =>
-      new ChatImagesDecoder(chat.decoder(mode, target, chatRequestOf(input!)), (input as ImageRequest).n),
+    encode(request, target) {
+      const output = imageOutput(request, target.mapping)
+      const encoded = chat.encode(chatRequestOf(request, output.limit), target, false)
+      // A wire that sends another limit says so.
+      return { ...encoded, output: { ...output, ...encoded.output } }
+    },
+    decoder(mode, target, input) {
+      const { limit } = imageOutput(input!, target.mapping)
+      return new ChatImagesDecoder(chat.decoder(mode, target, chatRequestOf(input!, limit)), input!.n)
+    },
     error: chat.error,
   }
 }
@@ -45,7 +53,7 @@ export function imagesOverChat(
 const LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format'])
 
 /** One message: the images, and then the prompt. */
-function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>): ChatRequest {
+function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>, limit: number): ChatRequest {
   const { model, prompt, n, size, aspect_ratio, quality, moderation, user, service_tier } = request
   const images = 'images' in request ? request.images : []
   const parts: ContentPart[] = images.map(input => ({ type: 'image_url', image_url: { url: urlOf(input) } }))
@@ -53,6 +61,7 @@ function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>): Chat
   return {
     model,
     messages: [{ role: 'user', content: parts.length === 0 ? prompt : [...parts, { type: 'text', text: prompt }] }],
+    max_tokens: limit,
     image_config: {
       n,
       ...(aspect_ratio !== undefined && { aspect_ratio }),
@@ -200,6 +209,7 @@ function imageRequestOf({
   image_config: config,
   user,
   service_tier,
+  max_tokens,
 }: Readonly<ChatRequest>): ImageEditRequest {
   const content = messages.findLast(({ role }) => role === 'user')?.content
   const prompt = textOf(content)
@@ -220,6 +230,7 @@ function imageRequestOf({
     stream: false,
     partial_images: undefined,
     user: user ?? undefined,
+    max_output: max_tokens ?? undefined,
     images: parts.flatMap(part => (part.type === 'image_url' ? [inputOf(part)] : [])),
     mask: undefined,
     input_fidelity: undefined,

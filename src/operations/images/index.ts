@@ -1,25 +1,15 @@
 /** Images: `POST /v1/images/generations`, and `/v1/images/edits` (docs/contract.md#images). */
-import type { Mapping, Model } from '../../core/catalog.ts'
+import type { Model } from '../../core/catalog.ts'
 import { imageClassOf } from '../../core/image-size.ts'
 import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { Price, Terms } from '../../core/money.ts'
-import { type Operation, takes } from '../../core/operation.ts'
-import { textSize, type Usage } from '../../core/usage.ts'
+import type { Operation } from '../../core/operation.ts'
+import { textSize } from '../../core/usage.ts'
 import { imagesOverChat } from './bridge.ts'
 import { demo } from './demo.ts'
 import { type ImageEditRequest, type ImageRequest, levelOf } from './request.ts'
 import { imageEditRequirements, imageRequirements } from './requirements.ts'
-
-/** Tokens that an image may have, by its quality (docs/contract.md#media-prices). */
-const QUALITY_TOKENS: Readonly<Record<string, number>> = {
-  low: 400,
-  medium: 1_600,
-  standard: 1_600,
-  xhigh: 12_600,
-  max: 25_000,
-}
-/** Of `high`, of `hd`, and of what the provider chooses. */
-const USUAL_TOKENS = 6_300
+import { imageUsage } from './tokens.ts'
 
 const putsOut = ({ output }: Pick<Model, 'output'>) => output.includes('image')
 
@@ -27,12 +17,6 @@ const putsOut = ({ output }: Pick<Model, 'output'>) => output.includes('image')
 function isPriced({ perImage, rates: { prompt, completion, image_output, request } }: Price): boolean {
   if (perImage !== undefined) return true
   return prompt === undefined ? request !== undefined : (image_output ?? completion) !== undefined
-}
-
-/** Images, and the tokens that they may have: a quality that the mapping does not take saves none. */
-export function imageUsage({ n, quality }: Readonly<Pick<ImageRequest, 'n' | 'quality'>>, mapping: Mapping): Usage {
-  const tokens = n * ((takes(mapping, 'quality') && QUALITY_TOKENS[quality ?? '']) || USUAL_TOKENS)
-  return { output_images: n, completion: tokens, image_output: tokens }
 }
 
 /** What the price of an image depends on. */
@@ -64,6 +48,12 @@ const tuning = {
   user: 'user',
 } as const
 
+/** Only wires whose models may write text beside images have such a limit. */
+const bounded = <R extends ImageRequest>(request: Readonly<R>, tokens: number): R => ({
+  ...request,
+  max_output: tokens,
+})
+
 /** Priced by the image, or by tokens. */
 export const images: Operation<'images'> = {
   name: 'images',
@@ -73,6 +63,7 @@ export const images: Operation<'images'> = {
   requirements: imageRequirements,
   promptSize: ({ prompt }) => textSize(prompt),
   extras: imageUsage,
+  bounded,
   terms: imageTerms,
   bridge: (wires, model) => bridge('images', wires, model),
   tuning: { ...tuning, style: 'style' },
@@ -92,6 +83,7 @@ export const imageEdits: Operation<'image_edits'> = {
     ...imageUsage(request, mapping),
     image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS,
   }),
+  bounded,
   terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },

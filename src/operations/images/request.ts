@@ -87,6 +87,8 @@ export interface ImageRequest {
   readonly partial_images: number | undefined
   /** The organization, whatever the caller says of its own users. */
   readonly user: string | undefined
+  /** Tokens that there is money for, all of the answer together, where that is less than is sent otherwise. */
+  readonly max_output?: number | undefined
 }
 
 /** A quality by its level; `standard` and `hd` are what models without levels call two of them. */

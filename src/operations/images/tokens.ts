@@ -1,0 +1,46 @@
+/** Tokens that images may have, and all of an answer with them (docs/contract.md#media-prices). */
+import type { Mapping } from '../../core/catalog.ts'
+import { takes } from '../../core/operation.ts'
+import type { SentOutput } from '../../core/translator.ts'
+import type { Usage } from '../../core/usage.ts'
+import type { ImageRequest } from './request.ts'
+
+/** Tokens that an image may have, by its quality. */
+const QUALITY_TOKENS: Readonly<Record<string, number>> = {
+  low: 400,
+  medium: 1_600,
+  standard: 1_600,
+  xhigh: 12_600,
+  max: 25_000,
+}
+/** Of `high`, of `hd`, and of what the provider chooses. */
+const USUAL_TOKENS = 6_300
+/** Of the largest image of models that make no difference by quality; Gemini's of 4K has so many. */
+const LEAST_TOKENS = 2_000
+/** Of text and thoughts beside the images: several times as many as an honest answer has. */
+const TEXT_TOKENS = 8_192
+
+type Wanted = Readonly<Pick<ImageRequest, 'n' | 'quality'>>
+
+/** Images, and the tokens that they may have: a quality that the mapping does not take saves none. */
+export function imageUsage({ n, quality }: Wanted, mapping: Mapping): Usage {
+  const tokens = n * tokensOf(quality, mapping)
+  return { output_images: n, completion: tokens, image_output: tokens }
+}
+
+const tokensOf = (quality: ImageRequest['quality'], mapping: Mapping): number =>
+  (takes(mapping, 'quality') && QUALITY_TOKENS[quality ?? '']) || USUAL_TOKENS
+
+/**
+ * The output limit of one request to a model that may write text and thoughts beside its images, which count in it. One
+ * below `least`, which would cut the images, is never sent.
+ */
+export function imageOutput(
+  { n, quality, max_output: given }: Wanted & Pick<ImageRequest, 'max_output'>,
+  mapping: Mapping,
+): SentOutput & { readonly limit: number } {
+  const images = n * Math.max(LEAST_TOKENS, tokensOf(quality, mapping))
+  const most = Math.min(images + TEXT_TOKENS, mapping.maxOutput ?? Number.POSITIVE_INFINITY)
+  const least = Math.min(images, most)
+  return { limit: Math.min(Math.max(given ?? most, least), most), least, whole: true }
+}
