@@ -1,5 +1,5 @@
 /** What one of the requests that stand for an exchange may have cost, where its provider has not reported it. */
-import type { Event } from './event.ts'
+import type { Event, UsageReport } from './event.ts'
 import { Exchange } from './exchange.ts'
 import type { RequestPart } from './translator.ts'
 
@@ -11,12 +11,7 @@ const NO_BODY = (): never => {
  * The usage of a part whose client has left: by its answer, which `events` are all of; or where these are none, by what its
  * provider may have made since the part was sent, a moment on the monotonic clock. It is what an exchange of its own has.
  */
-export function partUsage(
-  ex: Exchange,
-  part: RequestPart,
-  sent: number,
-  events: readonly Event[],
-): Extract<Event, { type: 'usage' }> {
+export function partUsage(ex: Exchange, part: RequestPart, sent: number, events: readonly Event[]): UsageReport {
   const { snapshot, endpoint, headers, query, signal, target, native, sentOutput, outputLimit, usualSpeed } = ex
   const own = new Exchange({ snapshot, endpoint, headers, query, signal, body: NO_BODY })
   own.request = part.input
