@@ -9,6 +9,7 @@ import { mediaOf } from '../../src/operations/chat/media.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
+import { pages, pdf } from './pdf-kit.ts'
 import { flat } from './prices.ts'
 
 const filled = (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(64)])
@@ -131,8 +132,7 @@ t.test('an image has the tokens that its vendor publishes, and the most where it
 })
 
 t.test('pages of a document count as images of the model, beyond what is usual', async t => {
-  const tree = '%PDF-1.7\n<</Type/Pages/Kids[3 0 R]/Count 3>>'
-  const file_data = `data:application/pdf;base64,${Buffer.from(tree).toString('base64')}`
+  const file_data = `data:application/pdf;base64,${pdf(pages(3)).toString('base64')}`
   const messages = [{ role: 'user', content: [{ type: 'file', file: { file_data } }] }]
   const tokens = (imageTokens?: ImageTokens) => {
     const ex = exchange({ endpoint: chat, request: { model: 'm', messages } })

@@ -24,6 +24,7 @@ import { videoJob } from '../../src/operations/videos/job.ts'
 import type { VideoRequest } from '../../src/operations/videos/request.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
+import { pdf, pages as tree } from './pdf-kit.ts'
 import { flat } from './prices.ts'
 
 const offer = (price: Price, tokenizer?: string): Target => ({
@@ -118,19 +119,34 @@ t.test('what a provider fetches by itself may be held for up to the most that it
     price: perMillion({ prompt: '10', completion: '50' }),
   }
   const data = 'data:application/pdf;base64,JVBERi0='
-  const tree = '%PDF-1.7\n<</Type/Pages/Kids[3 0 R]/Count 1>>'
-  const pdf = `data:application/pdf;base64,${Buffer.from(tree).toString('base64')}`
+  const document_url = `data:application/pdf;base64,${pdf(tree(1)).toString('base64')}`
+  const padded = data.replace('JVBER', 'AAA=JVBER')
   const zip = 'data:application/zip;base64,UEsDBA=='
   const rows: [says: string, endpoint: typeof chat, request: object, to: Target, more: bigint][] = [
     ['pages', ocr, page(), pages, 990n * 4_000_000n],
     ['listed pages', ocr, page({ pages: '0-4' }), pages, 0n],
-    ['a PDF', ocr, page({ document: { type: 'document_url', document_url: pdf } }), pages, 0n],
+    ['a PDF', ocr, page({ document: { type: 'document_url', document_url } }), pages, 0n],
+    [
+      'an image',
+      ocr,
+      page({ document: { type: 'image_url', image_url: `data:image/png;base64,${'A'.repeat(2000)}` } }),
+      pages,
+      0n,
+    ],
+    [
+      'a PDF called an image',
+      ocr,
+      page({ document: { type: 'image_url', image_url: data } }),
+      pages,
+      999n * 4_000_000n,
+    ],
+    ['one behind padding', ocr, page({ document: { type: 'image_url', image_url: padded } }), pages, 999n * 4_000_000n],
     ['what is no PDF', ocr, page({ document: { type: 'document_url', document_url: zip } }), pages, 999n * 4_000_000n],
     ['hours', transcriptions[0]!, { model: 'm', url: 'https://a.example/a' }, hours, 2_500_000_000n - 41_666_667n],
     ['hours of a file', transcriptions[0]!, { model: 'm', seconds: 36, file: {} }, hours, 0n],
     ['the context', chat, talk({ file_data: 'https://a.example/a' }), tokens, 9_760_000_000n],
     ['of several files', chat, talk({ file_id: 'https://youtu.be/a' }, 2), tokens, 4_600_000_000n],
-    ['a PDF that comes along', chat, talk({ file_data: pdf }), tokens, 0n],
+    ['a PDF that comes along', chat, talk({ file_data: document_url }), tokens, 0n],
     ['one whose pages are not found', chat, talk({ file_data: data }), tokens, 9_760_000_000n],
     ['text', chat, talk({ file_data: 'data:text/plain;base64,SGk=' }), tokens, 0n],
     ['a WebM video', chat, talk({ file_data: 'data:video/webm;base64,GkXfo0KGgQ==' }), tokens, 9_999_990_000n],

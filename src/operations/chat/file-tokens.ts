@@ -3,7 +3,8 @@ import type { ContentPart } from '../../core/chat-request.ts'
 import { FILE_TOKENS, PAGE_TOKENS } from '../../core/media.ts'
 import { holdsPdf, isText } from '../../lib/media-type.ts'
 import { isVideo, videoSeconds } from '../../lib/video-seconds.ts'
-import { pdfPages } from '../pdf-pages.ts'
+import { exactBytes } from '../base64.ts'
+import { pdfPages } from '../pdf/pages.ts'
 import { type ContentTokens, dearest, known, likely } from './content-tokens.ts'
 import type { MediaBudget, MediaData } from './media-data.ts'
 
@@ -36,7 +37,7 @@ export function fileTokens(
   else if (isImage(type)) found = NOTHING
   if (!isPdf && !isFilm) return found ?? likely(bySize)
   if (budget.heads-- <= 0) return likely(Math.max(bySize, FILE_TOKENS))
-  const bytes = size <= budget.read ? Buffer.from(data.base64, 'base64') : undefined
+  const bytes = size <= budget.read ? exactBytes(data.base64) : undefined
   const readings = [
     ...(isPdf ? [pdfTokens(bytes, bySize, budget)] : []),
     ...(isFilm ? [videoTokens(bytes, bySize, budget)] : []),

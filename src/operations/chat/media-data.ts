@@ -1,8 +1,9 @@
 /** The data of a part of a chat request, and what is looked at of those of one request. */
-import { dataHeadOf, parseDataUrl, withoutSpace } from '../../core/wire.ts'
+import { dataHeadOf, parseDataUrl } from '../../core/wire.ts'
 import { AUDIO_BUDGET, type AudioBudget } from '../../lib/audio-seconds.ts'
 import { MEDIA_HEAD } from '../../lib/media-type.ts'
-import { PDF_BUDGET, type PdfBudget } from '../pdf-pages.ts'
+import { exactHead } from '../base64.ts'
+import { PDF_BUDGET, type PdfBudget } from '../pdf/budget.ts'
 
 /** Beside what PDFs, videos and audio have: what is still looked at in a request. */
 export interface MediaBudget extends PdfBudget, AudioBudget {
@@ -53,27 +54,9 @@ function plainData(text: string, length: number, mime: string, budget: MediaBudg
 
 function base64Data(base64: string, budget: MediaBudget) {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
-  const head = budget.types-- > 0 ? exactHeadOf(base64, MEDIA_HEAD) : undefined
+  const head = budget.types-- > 0 ? exactHead(base64, MEDIA_HEAD) : undefined
   return { base64, size: (base64.length * 3) / 4 - padding, head }
 }
-
-/**
- * The first bytes of base64. Undefined where decoders may read other ones: one that passes over odd characters reads another
- * file than one that does not.
- */
-export function exactHeadOf(base64: string, bytes: number): Buffer | undefined {
-  const length = Math.floor(bytes / 3) * 4
-  const begin = base64.slice(0, 2 * length)
-  const text = withoutSpace(begin).slice(0, length)
-  if (text.length < length && begin.length < base64.length) return undefined
-  const head = Buffer.from(text, 'base64')
-  // `startsWith` takes six times as long.
-  return head.toString('base64').slice(0, text.length) === standard(text) ? head : undefined
-}
-
-/** In the first alphabet of RFC 4648, which decoders of the other one read as well. */
-const standard = (text: string): string =>
-  text.includes('-') || text.includes('_') ? text.replaceAll('-', '+').replaceAll('_', '/') : text
 
 /** The first bytes of base64, as the most lenient decoders read them. */
 export const headOf = (base64: string, bytes: number): Buffer =>

@@ -5,10 +5,11 @@ import { DIMENSIONS_HEADS, type Dimensions, imageDimensions } from '../../lib/im
 import { imageType } from '../../lib/image-type.ts'
 import { mediaTypeOf } from '../../lib/media-type.ts'
 import { isAddress } from '../../lib/url.ts'
+import { exactHead } from '../base64.ts'
 import { audioTokens } from './audio-tokens.ts'
 import { type ContentTokens, known, likely } from './content-tokens.ts'
 import { type File, fileTokens, isImage, VIDEO_TOKENS } from './file-tokens.ts'
-import { exactHeadOf, MEDIA_BUDGET, type MediaData, mediaData } from './media-data.ts'
+import { MEDIA_BUDGET, type MediaData, mediaData } from './media-data.ts'
 
 const nothing: Media = { images: [], audioTokens: 0, fileTokens: 0 }
 
@@ -102,10 +103,10 @@ class MediaCount {
     const type = begin && imageType(begin)
     if (type === undefined || type === 'image/gif' || budget.heads-- <= 0) return undefined
     const [few, many] = DIMENSIONS_HEADS
-    const size = dimensionsIn(exactHeadOf(base64, few))
+    const size = dimensionsIn(exactHead(base64, few))
     if (size || base64.length <= few || budget.imageBytes <= 0) return size
     budget.imageBytes -= Math.min(many, base64.length)
-    return dimensionsIn(exactHeadOf(base64, many))
+    return dimensionsIn(exactHead(base64, many))
   }
 }
 

@@ -1,6 +1,9 @@
 /** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
 import type { Operation } from '../../core/operation.ts'
-import { isPdf, PDF_BUDGET, pdfPages } from '../pdf-pages.ts'
+import { holdsPdf, MEDIA_HEAD } from '../../lib/media-type.ts'
+import { exactBytes, exactHead } from '../base64.ts'
+import { PDF_BUDGET } from '../pdf/budget.ts'
+import { pdfPages } from '../pdf/pages.ts'
 import { demo } from './demo.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'
 
@@ -19,7 +22,9 @@ export const ocr: Operation<'ocr'> = {
   extras: request => ({ [axisOf(request)]: pagesOf(request) }),
   unmeasured(request) {
     const { document, pages } = request
-    if (pages != null || document.type === 'image_url' || pagesFound(request) > 0) return undefined
+    if (pages != null) return undefined
+    const found = pagesFound(request)
+    if (found !== undefined && (found > 0 || document.type === 'image_url')) return undefined
     return { [axisOf(request)]: MAX_PAGES - pagesOf(request) }
   },
   tuning: {},
@@ -31,21 +36,21 @@ const axisOf = (request: Readonly<OcrRequest>) => (isAnnotated(request) ? 'ocr_p
 /** As many as are asked for, else as the document has, or is likely to have. */
 function pagesOf(request: Readonly<OcrRequest>): number {
   if (request.pages != null) return pageCount(request.pages) ?? 1
-  return Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesFound(request)))
+  return Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesFound(request) ?? 0))
 }
 
-/** Of a PDF that comes along; 0 for anything else, and where they cannot be found. */
-function pagesFound(request: Readonly<OcrRequest>): number {
+/** Of a PDF that comes along; 0 for anything else, and undefined where they cannot be found. */
+function pagesFound(request: Readonly<OcrRequest>): number | undefined {
   const { document } = request
-  let pages = measured.get(document)
-  if (pages === undefined) {
-    pages = pagesIn(addressOf(request))
-    measured.set(document, pages)
+  let found = measured.get(document)
+  if (!found) {
+    found = { pages: pagesIn(addressOf(request)) }
+    measured.set(document, found)
   }
-  return pages
+  return found.pages
 }
 
-const measured = new WeakMap<OcrRequest['document'], number>()
+const measured = new WeakMap<OcrRequest['document'], { readonly pages: number | undefined }>()
 
 function likelyPages(request: Readonly<OcrRequest>): number {
   if (request.document.type === 'image_url') return 1
@@ -56,10 +61,11 @@ function likelyPages(request: Readonly<OcrRequest>): number {
 
 const isData = (address: string): boolean => /^data:/i.test(address)
 
-function pagesIn(address: string): number {
-  const base64 = isData(address) ? address.slice(address.indexOf(',') + 1) : ''
-  const size = (base64.length * 3) / 4
-  if (size > PDF_BUDGET.read) return 0
-  const bytes = Buffer.from(base64, 'base64')
-  return isPdf(bytes) ? (pdfPages(bytes, { ...PDF_BUDGET }) ?? 0) : 0
+function pagesIn(address: string): number | undefined {
+  if (!isData(address)) return 0
+  const base64 = address.slice(address.indexOf(',') + 1)
+  const head = exactHead(base64, MEDIA_HEAD)
+  if (head && !holdsPdf(head)) return 0
+  const bytes = head && (base64.length * 3) / 4 <= PDF_BUDGET.read ? exactBytes(base64) : undefined
+  return bytes && pdfPages(bytes, { ...PDF_BUDGET })
 }
