@@ -31,11 +31,11 @@ t.test('a number may be written in many ways', t => {
     ['below zero', tree('/Type/Pages/Count -1'), undefined],
     ['too large', tree('/Type/Pages/Count 10000000'), undefined],
     ['elsewhere', tree('/Type/Pages/Count 7 0 R'), undefined],
-    ['not at all', tree('/Type/Pages/X<</Count 1>>'), undefined],
     ['twice', tree('/Type/Pages/Count 1/#43ount 1000'), undefined],
     ['with an escape that is none', tree('/Type/Pages/Count 1/#4ount 1000'), undefined],
     ['with a byte that is space to some', tree('/Type/Pages/Count 1/Count\x80 1000'), undefined],
-    ['of another type', tree('/Type/Page/Count 1'), undefined],
+    ['of another type', tree('/Type/Page/Count 1000'), 1000],
+    ['without a type', tree('/Count 1000'), 1000],
     ['behind a word', tree('/Type/Pages/Count 1 x/Count 1000'), undefined],
   ])
   t.end()
@@ -46,6 +46,8 @@ t.test('the leaves of a tree count as well as its number', t => {
   const inner = `<</Type/Pages/Kids[${many}]/Count 1>>`
   check(t, [
     ['more leaves', kids(many, 1), 40],
+    ['leaves and no number', tree('/Type/Pages/X<</Count 1000>>'), 1],
+    ['many of them', pdf(objects(['<</Pages 2 0 R>>', inner.replace('/Count 1', ''), '<</Type/Page>>'])), 40],
     ['more leaves further below', kids('4 0 R 4 0 R', 2, inner), 80],
     ['an outline of more entries', pdf(pages(3), '9 0 obj<</Type/Outlines/First 8 0 R/Count 400>>endobj'), 3],
     ['a number beside the tree', pdf(pages(3), '9 0 obj<</X<</Count 90>>/Title(a)>>'), 3],
@@ -112,6 +114,7 @@ t.test('a tree stands in each version of a file, and wherever tables lead', t =>
 
 t.test('all streams of objects are read, each once and to its end', t => {
   const [head] = packedPages(7) as [string]
+  const profile = deflateSync(Buffer.concat([Buffer.from([0, 0, 12, 72]), latin('Lino'), randomBytes(3136)]))
   const plain =
     '9 0 obj<</N 3/First 14>>stream\n1 0 2 17 3 53 <</Pages 2 0 R>> <</Type/Pages/Count 8/Kids[3 0 R]>> <<>>'
   const named = (text: string, name: string) =>
@@ -141,6 +144,8 @@ t.test('all streams of objects are read, each once and to its end', t => {
       pdf(...packed(treeOf('/Type/Pages/Count 7'), { dictionary: '/A/ObjStm'.repeat(200), junk: noise(20_000) })),
       7,
     ],
+    ['one that does not say where they begin', pdf(pages(1), ...named('/First', '/Firs')), undefined],
+    ['a profile of colours', pdf(pages(1), '9 0 obj<</N 3/Filter/FlateDecode>>stream\n', profile, '\nendstream'), 1],
     ['its dictionary and another one', pdf('<</Type/ObjStm>>endobj ', ...packedPages(7)), 7],
     ['several', pdf(...packedPages(7), ...packed([]), ...packedPages(9, 11), ...packedPages(8, 21)), 9],
     ['one without an end', pdf(...packedPages(7).slice(0, 2)), 7],

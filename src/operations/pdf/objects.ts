@@ -56,7 +56,11 @@ export class PdfObjects {
     if (number === undefined) return
     const dictionary = this.#add(number, bytes, end)
     if (!dictionary) return
-    if (dictionary.has(KEY.N) && dictionary.has(KEY.First)) this.#packed(dictionary)
+    if (dictionary.has(KEY.N)) {
+      if (dictionary.has(KEY.First)) this.#packed(dictionary)
+      // Some readers look for the first object at the beginning.
+      else if (this.#streams.mayHoldObjects(dictionary)) throw new Unclear('stream')
+    }
     if (dictionary.has(KEY.W)) {
       const stream = this.#streams.read(dictionary)
       if (stream) this.#tables.checkStream(dictionary, stream)

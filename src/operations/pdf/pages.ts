@@ -64,10 +64,10 @@ class PageTree {
     return most
   }
 
+  /** As its number says; readers count the leaves where there is none, and take what has another type for a page. */
   #countOf(node: Dictionary): number {
-    const type = node.at(KEY.Type)
-    if (!isNamed(node.bytes, type, 'Pages')) throw new Unclear('tree')
-    return integerAt(node.bytes, node.at(KEY.Count))
+    const isTree = node.has(KEY.Type) && isNamed(node.bytes, node.at(KEY.Type), 'Pages')
+    return Math.max(isTree ? 0 : 1, node.has(KEY.Count) ? integerAt(node.bytes, node.at(KEY.Count)) : 0)
   }
 
   #leavesOf(node: Dictionary, level: number): number {

@@ -1,13 +1,25 @@
 /** The bytes of streams that hold objects and tables (ISO 32000-2 sections 7.3.8 and 7.5.7). */
-import { inflateSync } from 'node:zlib'
+import { constants, inflateSync } from 'node:zlib'
 import { type PdfBudget, spend, Unclear } from './budget.ts'
 import { type Dictionary, KEY } from './dictionary.ts'
-import { closesArray, endOfWord, hasWord, isNamed, opensArray, passSpace, skipSpace } from './syntax.ts'
+import {
+  closesArray,
+  endOfWord,
+  hasWord,
+  isDigit,
+  isNamed,
+  isSign,
+  opensArray,
+  passSpace,
+  skipSpace,
+} from './syntax.ts'
 
 const STREAM = 'stream'
 const END = 'endstream'
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
+/** Bytes that say what a stream holds, with the code that they are packed in. */
+const HEAD = 512
 /** Bytes that a packed one becomes at most, in streams as writers make them. */
 const USUAL_RATIO = 32
 
@@ -37,6 +49,20 @@ export class Streams {
     return isDeflated(dictionary) ? inflated(stream, this.#budget) : stream
   }
 
+  /**
+   * Whether the stream of a dictionary, if it has one, may begin with a number, which other streams than those of objects do
+   * not. Little of it is read: profiles of colours are large.
+   */
+  mayHoldObjects(dictionary: Dictionary): boolean {
+    const from = this.#begin(dictionary.end)
+    if (from === undefined) return false
+    spend(this.#budget, 'streams', 1)
+    const packed = this.#bytes.subarray(from, from + HEAD)
+    const head = isDeflated(dictionary) ? inflated(packed, this.#budget, constants.Z_SYNC_FLUSH) : packed
+    const at = skipSpace(head, 0)
+    return at >= head.length || isDigit(head, at) || isSign(head, at)
+  }
+
   /** Where the stream begins whose dictionary ends at `end`. */
   #begin(end: number): number | undefined {
     const word = passSpace(this.#bytes, end, this.#budget)
@@ -63,7 +89,8 @@ function isDeflated(dictionary: Dictionary): boolean {
   return true
 }
 
-function inflated(packed: Buffer, budget: PdfBudget): Buffer {
+/** `finishFlush`: whether it goes to its end, or as far as it is here. */
+function inflated(packed: Buffer, budget: PdfBudget, finishFlush: number = constants.Z_FINISH): Buffer {
   const usual = USUAL_RATIO * packed.length
   const most = Math.min(budget.inflated, usual + budget.unusual)
   if (packed.length > budget.packed || most === 0) throw new Unclear('beyond the budget')
@@ -71,7 +98,7 @@ function inflated(packed: Buffer, budget: PdfBudget): Buffer {
   // What is none may become all of it before that is found.
   let became = most
   try {
-    const bytes = inflateSync(packed, { maxOutputLength: most })
+    const bytes = inflateSync(packed, { maxOutputLength: most, finishFlush })
     became = bytes.length
     return bytes
   } catch {
