@@ -88,9 +88,12 @@ export class Conversation {
     // Instructions and tools of its own take the place of the session's, which the next one reads again.
     const leastText = own.instructions == null && own.tools == null ? least.text : before.text
     const ownText = settingsTokens(own)
+    const isBeside = own.conversation === 'none'
+    const readsIt = own.input == null
+    // It is kept as long as the response runs, without `own`, which has up to a message.
     return ({ prompt = 0, completion = 0, input_audio = 0, output_audio = 0, image_input = 0 }) => {
-      if (own.conversation === 'none') return
-      if (own.input == null && prompt > 0) {
+      if (isBeside) return
+      if (readsIt && prompt > 0) {
         this.#text += Math.max(leastText, prompt - input_audio - image_input - ownText) - before.text
         this.#audio += Math.max(least.audio, input_audio) - before.audio
         this.#images += Math.max(least.images, image_input) - before.images

@@ -103,7 +103,7 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
           clearTimeout(timer)
           provider.socket.pause()
           const isRead = text !== undefined && text.length <= MAX_FIRST_CHARACTERS
-          const event = isRead ? readEvent(provider.masked(text)) : undefined
+          const event = isRead ? readEvent(provider.mask?.answer(text) ?? text) : undefined
           if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
           else reject(event ? errorOf(event, ex) : errors.invalidAnswer(NO_EVENT))
         },

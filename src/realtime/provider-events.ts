@@ -1,6 +1,7 @@
 /** Events of providers: most are passed on, some change the session, and some are charged for. */
 import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
+import type { Mask } from '../lib/mask.ts'
 import type { ClientEvents } from './client-events.ts'
 import { DeltaMasks } from './delta-masks.ts'
 import { newEventId, type RealtimeEvent, readInTurns } from './events.ts'
@@ -34,10 +35,8 @@ interface ProviderEventsOptions {
   readonly session: SessionActions
   /** In whose turns large events are read. */
   readonly tenant: string
-  /** A message without the provider's credential. */
-  readonly masked: (text: string) => string
-  /** Makes what masks a text that comes in pieces. */
-  readonly piecewise: () => (piece: string) => string
+  /** Masks the provider's credential, where there is one. */
+  readonly mask: Mask | undefined
 }
 
 const responseIn = ({ response }: RealtimeEvent): Json => (isObject(response) ? response : {})
@@ -48,25 +47,25 @@ export class ProviderEvents {
   readonly #events: ClientEvents
   readonly #responses: Responses
   readonly #session: SessionActions
-  readonly #masked: (text: string) => string
+  readonly #mask: Mask | undefined
   readonly #deltas: DeltaMasks
   readonly #tenant: string
   /** Audio was committed while a response ran: the next response answers it. */
   #isResponseDue = false
 
-  constructor({ context, events, responses, session, tenant, masked, piecewise }: ProviderEventsOptions) {
+  constructor({ context, events, responses, session, tenant, mask }: ProviderEventsOptions) {
     this.#tenant = tenant
     this.#context = context
     this.#events = events
     this.#responses = responses
     this.#session = session
-    this.#masked = masked
-    this.#deltas = new DeltaMasks(piecewise)
+    this.#mask = mask
+    this.#deltas = new DeltaMasks(mask)
   }
 
   /** `text` is undefined for a binary message. Rejects when the ledger fails. */
   async take(text: string | undefined): Promise<void> {
-    const masked = text === undefined ? undefined : this.#masked(text)
+    const masked = text === undefined ? undefined : (this.#mask?.answer(text) ?? text)
     const read = masked === undefined ? undefined : readInTurns(masked, this.#tenant)
     const event = read instanceof Promise ? await read : read
     // It may have ended while a large event was read: what that would begin is never settled.

@@ -56,7 +56,10 @@ export class Session {
   failure: GatewayError | undefined
   /** Resolves when both sides are closed and every charge is settled. */
   readonly ended: Promise<void>
-  readonly #options: SessionOptions
+  readonly #limits: RealtimeOptions
+  readonly #tenant: string
+  readonly #lease: MemoryLease
+  readonly #log: SessionOptions['log']
   readonly #client: Channel
   readonly #provider: Channel
   readonly #events: ClientEvents
@@ -77,8 +80,12 @@ export class Session {
   #holding: Promise<void> | undefined
 
   constructor(options: SessionOptions) {
-    const { client, provider, context, created, first, limits, charges, now } = options
-    this.#options = options
+    const { client, provider, context, created, first, limits, charges, tenant, now } = options
+    // The options hold what the provider sent first, of any size: they are not kept.
+    this.#limits = limits
+    this.#tenant = tenant
+    this.#lease = options.lease
+    this.#log = options.log
     this.ended = new Promise(resolve => {
       this.#resolve = resolve
     })
@@ -95,9 +102,8 @@ export class Session {
     this.#responses = new Responses({ charges, form: context.form, now, most: limits.spend })
     const failed = (cause: unknown) => this.#fail(asError(cause))
     const events = new ProviderEvents({
-      tenant: options.tenant,
-      ...{ context, events: this.#events, responses: this.#responses, masked: provider.masked },
-      piecewise: provider.piecewise,
+      tenant,
+      ...{ context, events: this.#events, responses: this.#responses, mask: provider.mask },
       session: this.#actions(),
     })
     this.#client = new Channel(
@@ -133,10 +139,10 @@ export class Session {
 
   /** To be called about once a second. */
   tick(now: number): void {
-    const { limits, lease } = this.#options
+    const limits = this.#limits
     for (const side of [this.#client, this.#provider]) side.check(now)
-    lease.release()
-    const isFull = !lease.grow(this.#client.held + this.#provider.held)
+    this.#lease.release()
+    const isFull = !this.#lease.grow(this.#client.held + this.#provider.held)
     if (this.#ending) return
     if (isFull) this.#end(FAILED, 'overloaded', 'There is no memory for what waits. Open another session.')
     else if (now - this.#startedAt >= limits.session) {
@@ -183,7 +189,7 @@ export class Session {
 
   async #fromClient(text: string | undefined): Promise<void> {
     if (text === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
-    const read = readInTurns(text, this.#options.tenant)
+    const read = readInTurns(text, this.#tenant)
     const event = read instanceof Promise ? await read : read
     // A response that the provider's events began reads no more than it is held for.
     while (this.#holding) await this.#holding
@@ -254,7 +260,7 @@ export class Session {
   #fail(error: GatewayError): void {
     if (this.#ending) return
     this.failure = error
-    if (error.status === 500) this.#options.log.warn({ err: error.cause }, 'realtime session failed')
+    if (error.status === 500) this.#log.warn({ err: error.cause }, 'realtime session failed')
     this.#end(FAILED, error.code ?? 'internal', error.message)
   }
 
@@ -282,7 +288,7 @@ export class Session {
     void this.#finish()
       .catch(thrown => {
         this.failure ??= asError(thrown)
-        this.#options.log.warn({ err: thrown }, 'realtime settlement failed; its hold will expire')
+        this.#log.warn({ err: thrown }, 'realtime settlement failed; its hold will expire')
       })
       .then(() => {
         this.#isSettled = true
@@ -307,7 +313,7 @@ export class Session {
 
   #resolveIfClosed(): void {
     if (!this.#isSettled || this.#clientOpen || this.#providerOpen) return
-    this.#options.lease.release()
+    this.#lease.release()
     this.#resolve()
   }
 }

@@ -8,7 +8,7 @@ import type { MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
-import { type Mask, PiecewiseMask } from '../lib/mask.ts'
+import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { boundedConnector } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
@@ -86,11 +86,7 @@ export class UpstreamSockets implements ProviderSockets {
       throw errors.unreachable('no WebSocket could be opened', thrown)
     }
     if ('status' in answer) throw providerError(answer, target, mask)
-    const piecewise = () => {
-      const pieces = mask && new PiecewiseMask(mask)
-      return (piece: string) => pieces?.next(piece) ?? piece
-    }
-    return { socket: answer, masked: text => mask?.answer(text) ?? text, piecewise }
+    return { socket: answer, mask }
   }
 
   #connect(provider: Provider, { hostname, host, protocol, port }: URL): Promise<Socket> {

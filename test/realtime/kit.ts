@@ -6,6 +6,7 @@ import { errors } from '../../src/core/error.ts'
 import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import { Mask } from '../../src/lib/mask.ts'
 import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import { turns } from '../../src/lib/turns.ts'
 import type { RealtimeEvent } from '../../src/realtime/events.ts'
@@ -154,6 +155,12 @@ export interface Opening {
   readonly balance?: number
   readonly transcribes?: boolean
   readonly byok?: boolean
+  /** A credential that its provider may send back. */
+  readonly secret?: string
+  /** More of the settings that its provider opens it with. */
+  readonly settings?: object
+  /** What its provider has sent behind them. */
+  readonly earlier?: readonly string[]
 }
 
 const MINUTE = 60_000
@@ -163,7 +170,8 @@ export const limits = {
 }
 
 /** An open session whose own first update its provider has accepted. */
-export async function opened({ balance = 1_000_000, transcribes = false, byok = false }: Opening = {}) {
+export async function opened(opening: Opening = {}) {
+  const { balance = 1_000_000, transcribes = false, byok = false, secret, settings, earlier = [] } = opening
   const to = target({ translator: realtime, ...(byok && { secret: 'sk-own' }) })
   const credential = byok ? ({ source: 'byok' } as const) : undefined
   const transcriber = (id: string) => {
@@ -183,7 +191,11 @@ export async function opened({ balance = 1_000_000, transcribes = false, byok = 
   }
   const created = {
     type: 'session.created',
-    session: { type: 'realtime', audio: { input: { turn_detection: { type: 'server_vad', create_response: true } } } },
+    session: {
+      type: 'realtime',
+      audio: { input: { turn_detection: { type: 'server_vad', create_response: true } } },
+      ...settings,
+    },
   }
   const transcription = { audio: { input: { transcription: { model: 'scribe' } } } }
   const client = new End()
@@ -191,8 +203,8 @@ export async function opened({ balance = 1_000_000, transcribes = false, byok = 
   const charges = new Balance(balance, to.mapping)
   const session = new Session({
     client,
-    provider: { socket: provider, masked: text => text, piecewise: () => text => text },
-    ...{ created, earlier: [], context, charges, limits, now: () => 0 },
+    provider: { socket: provider, mask: secret === undefined ? undefined : new Mask(secret) },
+    ...{ created, earlier, context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     tenant: 'org-1',
     readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },

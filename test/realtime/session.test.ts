@@ -1,4 +1,6 @@
 /** One session: its money, its limits, and both of its ends in any order. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
 import { done, type End, limits, opened, settle } from './kit.ts'
@@ -716,4 +718,35 @@ t.test('in any order of events, money is the sum of what ended, and an end is fi
     )
   })
   await t.resolves(fc.assert(property, { numRuns: 200 }))
+})
+
+t.test('of what its ends have sent a session keeps no large part', async t => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const heap = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const MIB = 1024 * 1024
+  /** Made anew, so that the test keeps none of it. */
+  const long = (first: number) => `${first}${'x'.repeat(MIB)}`
+  await opened({ secret: 'sk-prod-8f2e91aa77c04d' })
+  const before = heap()
+  const earlier = Array.from({ length: 4 }, (_, at) => JSON.stringify({ type: 'a', text: long(at) }))
+  const { session, client, provider } = await opened({
+    ...{ secret: 'sk-prod-8f2e91aa77c04d', settings: { instructions: long(0) } },
+    earlier: earlier.splice(0),
+  })
+  client.message({ type: 'response.create', response: { instructions: long(1), metadata: { a: long(2) } } })
+  await settle()
+  provider.message(created('r1'))
+  for (let item = 0; item < 64; item++) {
+    provider.message({ type: 'conversation.item.x.delta', item_id: long(item), delta: 'a' })
+    await settle()
+    client.sent.length = 0
+    provider.sent.length = 0
+  }
+  const kept = (heap() - before) / MIB
+  t.ok(kept < 1, `${kept} MiB`)
+  t.notOk(session.failure)
 })

@@ -1,4 +1,5 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
+import type { Mask } from '../../lib/mask.ts'
 import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
 import type { Exchange } from '../exchange.ts'
@@ -177,10 +178,8 @@ export interface JobRunner {
 /** A WebSocket to a provider. */
 export interface ProviderSocket {
   readonly socket: MessageSocket
-  /** A message of the provider without its credential. */
-  readonly masked: (text: string) => string
-  /** Makes what masks the pieces of one text, in turn. */
-  readonly piecewise: () => (piece: string) => string
+  /** What masks the credential in what the provider sends; undefined where there is none. */
+  readonly mask: Mask | undefined
 }
 
 /**
