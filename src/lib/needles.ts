@@ -13,6 +13,8 @@ const MAX_PLACES = 20
 const MAX_FRUITLESS = 1024
 /** Positions of the table visited per text, beside those: a credential can be made of groups that share a hash. */
 const VISITS_PER_CHARACTER = 1
+/** Characters that are searched in one step. */
+const PER_STEP = 256 * 1024
 
 /** The first `skip` characters are common to many credentials, such as `sk-ant-api03-`. */
 export interface Form {
@@ -26,6 +28,16 @@ const BETWEEN = 0xffff
 /** A part of a text: from `start` up to `end`, exclusive. */
 export type Run = readonly [start: number, end: number]
 
+/** How far a text has been searched, and what was found. */
+class Search {
+  at = 0
+  /** Behind the last run. */
+  done = 0
+  fruitless = 0
+  visits = 0
+  runs: Run[] | undefined
+}
+
 /** Finds runs of characters that a text shares with one of the forms, which have fewer than 65,536 together. */
 export class Needles {
   /** All forms, each surrounded by `BETWEEN`. */
@@ -36,8 +48,6 @@ export class Needles {
   /** 1 at positions in the first `skip` characters of a form. */
   readonly #isPrefix: Uint8Array
   readonly #shift: number
-  /** Positions visited for the text that is being read. */
-  #visits = 0
 
   constructor(forms: readonly Form[]) {
     const size = forms.reduce((sum, { text }) => sum + text.length + 1, 1)
@@ -81,24 +91,38 @@ export class Needles {
    * after its first `skip` characters begins the search; those before it that match extend the run. Linear in the length.
    */
   runsIn(text: string, withPrefixes: boolean): Run[] | undefined {
+    const search = new Search()
+    this.#search(search, text, withPrefixes, text.length)
+    return search.runs
+  }
+
+  /** The same without prefixes, in steps, for a long text. */
+  *runSteps(text: string): Generator<undefined, Run[] | undefined> {
+    const search = new Search()
+    for (let to = PER_STEP; search.at < text.length; to += PER_STEP) {
+      this.#search(search, text, false, Math.min(to, text.length))
+      yield
+    }
+    return search.runs
+  }
+
+  /** Goes on to `to`, or up to a run further. */
+  #search(search: Search, text: string, withPrefixes: boolean, to: number): void {
     const heads = this.#heads
     const shift = this.#shift
-    const last = text.length - GROUP
-    let runs: Run[] | undefined
-    let fruitless = 0
-    let done = 0
-    this.#visits = 0
-    for (let at = 0; at <= last; ) {
+    const end = Math.min(to, text.length - GROUP + 1)
+    let { at, done, fruitless, runs } = search
+    while (at < end) {
       const place = heads[hashAt(text, at) >>> shift]!
       if (place === 0) {
         at += STEP
         continue
       }
-      const found = this.#longest(text, at, place, done, withPrefixes)
+      const found = this.#longest(search, text, at, place, done, withPrefixes)
       if (typeof found === 'number') {
         fruitless += found
         at += STEP
-        const isDear = this.#visits > MAX_FRUITLESS + text.length * VISITS_PER_CHARACTER
+        const isDear = search.visits > MAX_FRUITLESS + text.length * VISITS_PER_CHARACTER
         if (!isDear && fruitless <= MAX_FRUITLESS + text.length / 64) continue
       }
       runs ??= []
@@ -108,16 +132,19 @@ export class Needles {
       done = run[1]
       at = done
     }
-    return runs
+    search.at = Math.max(at, to)
+    search.done = done
+    search.fruitless = fruitless
+    search.runs = runs
   }
 
   /** The longest run around the group at `at` that starts at `from` or later; else the number of positions compared. */
-  #longest(text: string, at: number, first: number, from: number, withPrefixes: boolean): Run | number {
+  #longest(search: Search, text: string, at: number, first: number, from: number, withPrefixes: boolean): Run | number {
     const codes = this.#codes
     let run: Run | undefined
     let looks = 0
     for (let place = first; place !== 0 && looks < MAX_PLACES; place = this.#next[place]!) {
-      this.#visits++
+      search.visits++
       // Only such positions follow.
       if (!withPrefixes && this.#isPrefix[place] === 1) break
       let behind = 0
