@@ -1,9 +1,12 @@
 /** One end of a WebSocket (RFC 6455) that carries texts, for parts that touch no sockets. */
 
+/** A text; its bytes, in UTF-8, where these are 64 KiB or more: to make text of them takes long. Undefined for a binary message. */
+export type Message = string | Buffer | undefined
+
 /** What one end of a WebSocket reports. */
 export interface MessageListener {
-  /** `text` is undefined for a binary message; `bytes` is its length. */
-  message(text: string | undefined, bytes: number): void
+  /** `bytes` is the length of the message. */
+  message(message: Message, bytes: number): void
   /** The other end has sent a ping, which is answered already. */
   pinged(): void
   pong(): void
@@ -15,11 +18,15 @@ export interface MessageListener {
   closed(code: number): void
 }
 
-/** One end of a WebSocket, without its library: messages of text, flow control, and how it closes. */
+/**
+ * One end of a WebSocket, without its library: messages of text, flow control, and how it closes. A message is read in turns of
+ * its tenant from 64 KiB on.
+ */
 export interface MessageSocket {
   /** Begins to read; a later listener takes the place of an earlier one. What has been read when `pause` is called still comes. */
   open(listener: MessageListener): void
-  send(text: string): void
+  /** A text, or its bytes in UTF-8. */
+  send(text: string | Buffer): void
   ping(): void
   pause(): void
   resume(): void
@@ -33,9 +40,18 @@ export interface MessageSocket {
   destroy(): void
 }
 
+/** How a request is accepted as a WebSocket. */
+export interface UpgradeOptions {
+  /** Bytes of a message. */
+  readonly limit: number
+  /** The subprotocol to choose, where the client offers it. */
+  readonly protocol: string
+  /** In whose turns large messages are read. */
+  readonly tenant: string
+}
+
 /**
- * Accepts a request as a WebSocket: its status is then final, and messages wait until they are read. `limit`: maximum
- * bytes of a message. `protocol`: the one chosen from the client's offer. Throws a GatewayError when the client has
- * left.
+ * Accepts a request as a WebSocket: its status is then final, and messages wait until they are read. Throws a GatewayError
+ * when the client has left.
  */
-export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket
+export type Upgrade = (options: UpgradeOptions) => MessageSocket

@@ -53,10 +53,10 @@ export class UpgradeSink implements ServedSink {
   }
 
   /** See `Exchange.upgrade`. */
-  readonly upgrade: Upgrade = ({ limit, protocol }) => {
+  readonly upgrade: Upgrade = options => {
     const { req, socket, head } = this.#request
     try {
-      const accepted = acceptMessages(req, socket, head, { limit, protocol, headers: this.#fixed })
+      const accepted = acceptMessages(req, socket, head, { ...options, headers: this.#fixed })
       this.#begun = true
       return accepted
     } catch (cause) {

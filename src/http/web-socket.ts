@@ -2,15 +2,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocketServer } from 'ws'
-import type { MessageSocket } from '../core/message-socket.ts'
+import type { MessageSocket, UpgradeOptions } from '../core/message-socket.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 
 /** How a WebSocket is accepted. */
-interface AcceptOptions {
-  /** Bytes of a message. */
-  readonly limit: number
-  /** The subprotocol to choose, where the client offers it. */
-  readonly protocol: string
+interface AcceptOptions extends UpgradeOptions {
   /** Headers of the 101: names and values in turn. */
   readonly headers: readonly string[]
 }
@@ -22,7 +18,7 @@ export function acceptMessages(
   head: Buffer,
   options: AcceptOptions,
 ): MessageSocket {
-  const { limit, protocol, headers } = options
+  const { limit, protocol, headers, tenant } = options
   const server = new WebSocketServer({
     ...socketBounds(limit),
     noServer: true,
@@ -39,7 +35,7 @@ export function acceptMessages(
   let accepted: MessageSocket | undefined
   // It calls back before it returns, or never.
   server.handleUpgrade(req, socket, head, ws => {
-    accepted = new TextSocket(ws, socket)
+    accepted = new TextSocket(ws, socket, tenant)
   })
   if (accepted) return accepted
   throw refused ?? new Error('the client has left')

@@ -1,11 +1,13 @@
 /** One side of a session: takes its messages one by one, and no faster than the other side takes what they become. */
 import { setImmediate as turn } from 'node:timers/promises'
-import type { MessageSocket } from '../core/message-socket.ts'
+import type { Message, MessageSocket } from '../core/message-socket.ts'
+import { LARGE_MESSAGE } from '../lib/text-socket.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
+import { turns } from '../lib/turns.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
-/** Characters of them. */
+/** Bytes of them. */
 const READ_PER_TURN = 256 * 1024
 /** Messages that wait here before no more are read. */
 const MAX_QUEUED = 64
@@ -17,10 +19,9 @@ const STALL_MS = 30_000
 const BARE_FRAMES = 60
 const BARE_FRAMES_PER_SECOND = 2
 
-/** Text; undefined for a binary message. */
-type Take = (text: string | undefined) => void | Promise<void>
+type Take = (message: Message) => void | Promise<void>
 
-/** What a channel reports; `take` gets text, or undefined for a binary message. */
+/** What a channel reports. */
 interface ChannelEvents {
   take: Take
   /** What `take` throws, of which none is expected. */
@@ -41,8 +42,10 @@ export class Channel {
   #rest: NodeJS.Timeout | undefined
   /** Not read, since others must catch up. */
   #paused = false
-  #queue: (string | undefined)[] = []
+  #queue: { readonly message: Message; readonly bytes: number }[] = []
+  /** Of the queue, and of the message that is being taken. */
   #bytes = 0
+  #taken = 0
   #working = false
   #ended = false
   /** Pings, pongs that no ping awaits, and empty messages. */
@@ -67,11 +70,11 @@ export class Channel {
   }
 
   /** Begins to read; what it becomes is sent to `other`. `earlier`: messages that have come already. */
-  open(other: Channel, earlier: readonly (string | undefined)[] = []): void {
+  open(other: Channel, earlier: readonly Message[] = []): void {
     this.#other = other
-    for (const text of earlier) this.#add(text, text?.length ?? 0)
+    for (const message of earlier) this.#add(message, message?.length ?? 0)
     this.socket.open({
-      message: (text, bytes) => this.#add(text, bytes),
+      message: (message, bytes) => this.#add(message, bytes),
       pinged: () => this.#bareFrame(),
       pong: () => {
         if (!this.awaitsPong) this.#bareFrame()
@@ -88,8 +91,20 @@ export class Channel {
     })
   }
 
-  send(text: string): void {
+  /** A text, or its bytes in UTF-8. */
+  send(text: string | Buffer): void {
     this.socket.send(text)
+  }
+
+  /** Sends a large text in a turn of the tenant, unless this side has ended by then; any other one at once. */
+  sendInTurns(text: string, tenant: string): Promise<void> | undefined {
+    if (text.length >= LARGE_MESSAGE) {
+      return turns.next(tenant).then(() => {
+        if (!this.#ended) this.socket.send(text)
+      })
+    }
+    this.socket.send(text)
+    return undefined
   }
 
   /** It is closed or stopped: nothing more of it counts. */
@@ -112,7 +127,7 @@ export class Channel {
     clearTimeout(this.#rest)
     this.#ended = true
     this.#queue = []
-    this.#bytes = 0
+    this.#bytes = this.#taken
     // What still comes is dropped, so that the other end's close is read.
     this.socket.resume()
     this.#drained()
@@ -135,12 +150,12 @@ export class Channel {
     }
   }
 
-  #add(text: string | undefined, bytes: number): void {
+  #add(message: Message, bytes: number): void {
     this.lastAt = performance.now()
     this.#seen = this.socket.received
     if (bytes === 0) this.#bareFrame()
     if (this.#ended) return
-    this.#queue.push(text)
+    this.#queue.push({ message, bytes })
     this.#bytes += bytes
     if (this.#queue.length >= MAX_QUEUED || this.#bytes > MAX_WAITING) this.#pause()
     if (!this.#working) void this.#work()
@@ -155,14 +170,16 @@ export class Channel {
         if (this.#isFull) await this.#room(this)
         if (this.#other!.#isFull) await this.#room(this.#other!)
         if (this.#ended) break
-        const text = this.#queue.shift()
-        const pending = this.#events.take(text)
+        const { message, bytes } = this.#queue.shift()!
+        this.#taken = bytes
+        const pending = this.#events.take(message)
         if (pending) {
           this.#pause()
           await pending
         }
-        this.#bytes = this.#queue.length === 0 ? 0 : Math.max(0, this.#bytes - (text?.length ?? 0))
-        read += text?.length ?? 0
+        this.#taken = 0
+        this.#bytes -= bytes
+        read += bytes
         if (taken % PER_TURN !== 0 && read < READ_PER_TURN) continue
         read = 0
         await turn()

@@ -17,10 +17,15 @@ interface PendingUpdate {
   before: Settings
 }
 
-/** What a client's event comes to. */
+/** What a client's event comes to. `event`: as its provider gets it; `own`: as it came. */
 type Outcome =
-  | { readonly kind: 'pass'; readonly text: string }
-  | { readonly kind: 'response'; readonly text: string; readonly eventId: string; readonly event: RealtimeEvent }
+  | { readonly kind: 'pass'; readonly event: RealtimeEvent }
+  | {
+      readonly kind: 'response'
+      readonly event: RealtimeEvent
+      readonly eventId: string
+      readonly own: RealtimeEvent
+    }
   | {
       readonly kind: 'error'
       readonly code: string
@@ -176,8 +181,8 @@ export class ClientEvents {
           throw new EventError('unsupported_event', message, 'type')
         }
     }
-    // Written anew: a name that stands twice could be read in two ways.
-    return { kind: 'pass', text: JSON.stringify(event) }
+    // It is written anew: a name that stands twice could be read in two ways.
+    return { kind: 'pass', event }
   }
 
   #update(event: RealtimeEvent): Outcome {
@@ -191,7 +196,7 @@ export class ClientEvents {
     this.updates.push({ eventId, isOwn: false, change, before: this.settings })
     this.settings = { ...this.settings, ...change }
     this.#conversation.settings(wanted)
-    return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId, session }) }
+    return { kind: 'pass', event: { ...event, event_id: eventId, session } }
   }
 
   #commit(event: RealtimeEvent): Outcome {
@@ -200,13 +205,13 @@ export class ClientEvents {
     }
     const eventId = this.#idFor(event)
     this.#conversation.addAudio(this.#input.commit(eventId))
-    return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId }) }
+    return { kind: 'pass', event: { ...event, event_id: eventId } }
   }
 
   #clear(event: RealtimeEvent): Outcome {
     const eventId = this.#idFor(event)
     this.#input.clear(eventId)
-    return { kind: 'pass', text: JSON.stringify({ ...event, event_id: eventId }) }
+    return { kind: 'pass', event: { ...event, event_id: eventId } }
   }
 
   #response(event: RealtimeEvent): Outcome {
@@ -221,8 +226,8 @@ export class ClientEvents {
       if (response.model !== undefined) own = { ...response, model: this.#context.target.mapping.externalId }
     } else if (response != null) throw new EventError('invalid_request', 'response: expected an object', 'response')
     const eventId = this.#idFor(event)
-    const text = JSON.stringify({ ...event, event_id: eventId, ...(own != null && { response: own }) })
-    return { kind: 'response', text, eventId, event }
+    const sent = { ...event, event_id: eventId, ...(own != null && { response: own }) }
+    return { kind: 'response', event: sent, eventId, own: event }
   }
 
   /** The client's own id of an event, which an error of the provider names by ours. */

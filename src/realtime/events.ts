@@ -1,8 +1,11 @@
-/** Events of sessions: reading them within bounds, and the errors that clients get. */
+/** Events of sessions: reading them within bounds, writing large ones, and the errors that clients get. */
+import { textSteps } from '../core/frame-steps.ts'
 import { isObject, type Json } from '../core/json.ts'
 import { parseSteps } from '../core/json-steps.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
+import { stringifySteps } from '../core/stringify-steps.ts'
 import { shortId } from '../lib/id.ts'
+import type { Mask } from '../lib/mask.ts'
 import { turnBudget } from '../lib/turn-budget.ts'
 import { turns } from '../lib/turns.ts'
 
@@ -23,29 +26,41 @@ export interface RealtimeEvent extends Json {
   readonly type: string
 }
 
-/** Characters from which an event is read in turns. */
-const LARGE = 64 * 1024
+/** A message that is an event; `text` is masked. */
+export interface ReadEvent {
+  readonly event: RealtimeEvent
+  readonly text: string
+}
+
 /** Characters that are measured in one step. */
 const STEP = 256 * 1024
 
-/** Undefined for what is no event, or is more than one may hold. */
-export function readEvent(text: string): RealtimeEvent | undefined {
+/**
+ * Undefined for what is no event, or is more than one may hold. A large message is read in steps, in the turns of its tenant:
+ * what goes on behind it is one more. Any other one is read in a turn that has room. `mask`: of the side's credential.
+ */
+export function readInTurns(
+  message: string | Buffer,
+  tenant: string,
+  mask?: Mask,
+): ReadEvent | undefined | Promise<ReadEvent | undefined> {
+  if (typeof message !== 'string') return turns.run(tenant, readSteps(message, mask))
+  const turn = turnBudget.next(tenant)
+  return turn ? turn.then(() => read(message, mask)) : read(message, mask)
+}
+
+function read(message: string, mask: Mask | undefined): ReadEvent | undefined {
+  const text = mask?.answer(message) ?? message
   const shape = new Shape(CALL_BOUNDS)
   shape.add(text)
-  return shape.excess === undefined ? parsed(text) : undefined
+  const event = shape.excess === undefined ? parsed(text) : undefined
+  return event && { event, text }
 }
 
-/** The same; a large event is read in steps, in the turns of its tenant, and any other one in a turn that has room. */
-export function readInTurns(
-  text: string,
-  tenant: string,
-): ReturnType<typeof readEvent> | Promise<ReturnType<typeof readEvent>> {
-  if (text.length >= LARGE) return turns.run(tenant, readSteps(text))
-  const turn = turnBudget.next(tenant)
-  return turn ? turn.then(() => readEvent(text)) : readEvent(text)
-}
-
-function* readSteps(text: string): Generator<undefined, RealtimeEvent | undefined> {
+/** Reads a large message, in UTF-8. */
+export function* readSteps(message: Buffer, mask?: Mask): Generator<undefined, ReadEvent | undefined> {
+  const whole = yield* textSteps(message)
+  const text = mask ? yield* mask.answerSteps(whole) : whole
   const shape = new Shape(CALL_BOUNDS)
   for (let at = 0; at < text.length; at += STEP) {
     shape.add(text.slice(at, at + STEP))
@@ -55,10 +70,19 @@ function* readSteps(text: string): Generator<undefined, RealtimeEvent | undefine
   try {
     const event = eventIn(yield* parseSteps(text, json => JSON.parse(json)))
     yield
-    return event
+    return event && { event, text }
   } catch {
     return undefined
   }
+}
+
+/** A large event as JSON in UTF-8; what goes on behind it is one more step. */
+export function* writeSteps(event: Readonly<Json>): Generator<undefined, Buffer> {
+  const pieces = yield* stringifySteps(event)
+  yield
+  const bytes = Buffer.concat(pieces)
+  yield
+  return bytes
 }
 
 const eventIn = (value: unknown): RealtimeEvent | undefined =>

@@ -5,12 +5,12 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import { isObject, type Json } from '../core/json.ts'
-import type { MessageListener } from '../core/message-socket.ts'
+import type { Message, MessageListener } from '../core/message-socket.ts'
 import { isFor, isOver } from '../core/offer.ts'
 import type { ProviderSocket, Services } from '../core/ports.ts'
 import { readProviderError, upstreamError } from '../core/upstream-error.ts'
 import type { RealtimeRequest } from '../operations/realtime/request.ts'
-import { EventError, type RealtimeEvent, readEvent } from './events.ts'
+import { EventError, type ReadEvent, readInTurns } from './events.ts'
 import { OpenSessions } from './open-sessions.ts'
 import { enterReadRates } from './read-rate.ts'
 import { Session } from './session.ts'
@@ -20,9 +20,9 @@ import { firstUpdate, type SettingsContext } from './settings.ts'
 const PROTOCOL = 'realtime'
 /** For the provider's first event. */
 const FIRST_EVENT_MS = 15_000
-/** Of that event, which is read in one step; real ones have a few thousand. */
-const MAX_FIRST_CHARACTERS = 256 * 1024
-const NO_EVENT = `its first message is not an event of ${MAX_FIRST_CHARACTERS} characters at most`
+/** Bytes of that event, which no memory is counted for; real ones have a few thousand. */
+const MAX_FIRST = 256 * 1024
+const NO_EVENT = `its first message is not an event of ${MAX_FIRST} bytes at most`
 /** Providers' own errors have no status: what they say after they have opened a connection is theirs to answer for. */
 const FAULT_STATUS = 502
 
@@ -50,7 +50,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
   ex.timings.sent = performance.now()
   const provider = await services.providerSockets.open(ex, limits.message)
   try {
-    const earlier: (string | undefined)[] = []
+    const earlier: Message[] = []
     const created = await firstEvent(provider, ex, earlier)
     ex.timings.answered = performance.now()
     ex.committed()
@@ -61,9 +61,9 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
       hasInstructions: session?.type === 'realtime' && session.instructions !== undefined,
     }
     const fixed = session ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined)
-    const first = firstUpdate(created.session as Json, fixed, context)
+    const first = firstUpdate(created.event.session as Json, fixed, context)
     // From here on nothing is refused.
-    const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
+    const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL, tenant: ex.tenant })
     const readRates = enterReadRates(ex.tenant, limits.rate)
     const running = new Session({
       ...{ client, provider, created, earlier, context, first, limits, charges: ex.charges! },
@@ -88,24 +88,41 @@ const isAllowed = (mapping: Mapping, { access, target }: Exchange, now: number):
   access?.issue(mapping) === undefined
 
 /** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
-function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | undefined)[]): Promise<RealtimeEvent> {
+async function firstEvent(provider: ProviderSocket, ex: Exchange, later: Message[]): Promise<ReadEvent> {
+  const message = await firstMessage(provider, later)
+  const reading = message === undefined ? undefined : readInTurns(message, ex.tenant, provider.mask)
+  const read = reading instanceof Promise ? await reading : reading
+  if (!read) throw errors.invalidAnswer(NO_EVENT)
+  if (read.event.type === 'session.created' && isObject(read.event.session)) return read
+  throw errorOf(read.event, ex)
+}
+
+function firstMessage({ socket }: ProviderSocket, later: Message[]): Promise<Message> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(errors.upstreamTimeout('no session was opened in time')), FIRST_EVENT_MS)
     let isFirst = true
-    provider.socket.open(
+    const end = () => {
+      isFirst = false
+      clearTimeout(timer)
+      socket.pause()
+    }
+    let came = 0
+    socket.open(
       listening({
-        message(text) {
+        message(message) {
           if (!isFirst) {
-            later.push(text)
+            later.push(message)
             return
           }
-          isFirst = false
-          clearTimeout(timer)
-          provider.socket.pause()
-          const isRead = text !== undefined && text.length <= MAX_FIRST_CHARACTERS
-          const event = isRead ? readEvent(provider.mask?.answer(text) ?? text) : undefined
-          if (event?.type === 'session.created' && isObject(event.session)) resolve(event)
-          else reject(event ? errorOf(event, ex) : errors.invalidAnswer(NO_EVENT))
+          end()
+          resolve(message)
+        },
+        // A large one comes in turns, so that it is the first that is not whole.
+        read(bytes) {
+          came += bytes
+          if (!isFirst || came <= MAX_FIRST) return
+          end()
+          reject(errors.invalidAnswer(NO_EVENT))
         },
         closed(code) {
           clearTimeout(timer)
@@ -116,12 +133,10 @@ function firstEvent(provider: ProviderSocket, ex: Exchange, later: (string | und
   })
 }
 
-const listening = ({ message, closed }: Pick<MessageListener, 'message' | 'closed'>): MessageListener => ({
-  message,
-  closed,
+const listening = (some: Pick<MessageListener, 'message' | 'read' | 'closed'>): MessageListener => ({
+  ...some,
   pinged: () => undefined,
   pong: () => undefined,
-  read: () => undefined,
   drained: () => undefined,
 })
 

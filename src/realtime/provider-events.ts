@@ -1,10 +1,12 @@
 /** Events of providers: most are passed on, some change the session, and some are charged for. */
 import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
+import type { Message } from '../core/message-socket.ts'
 import type { Mask } from '../lib/mask.ts'
+import { turns } from '../lib/turns.ts'
 import type { ClientEvents } from './client-events.ts'
 import { DeltaMasks } from './delta-masks.ts'
-import { newEventId, type RealtimeEvent, readInTurns } from './events.ts'
+import { newEventId, type ReadEvent, type RealtimeEvent, readInTurns, readSteps } from './events.ts'
 import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
@@ -14,12 +16,12 @@ export interface SessionActions {
   isEnding(): boolean
   /** What runs was settled, or is about to be: no event of the provider counts any more. */
   isOver(): boolean
-  /** Sends nothing to a client that has left. */
-  toClient(text: string): void
+  /** Sends nothing to a client that has left; a large text is sent in a turn. */
+  toClient(text: string): Promise<void> | undefined
   toProvider(text: string): void
   sendError(code: string, message: string): void
   /** Sends a `response.create` to the provider once its cost is held. */
-  respond(eventId: string, text: string, event: Readonly<Json>): Promise<void>
+  respond(eventId: string, event: Readonly<Json>): Promise<void>
   /** Reports a refusal of money, and ends the session where no later one can succeed. */
   refused(error: GatewayError): void
   /** Closes both sides with 1008. */
@@ -63,19 +65,32 @@ export class ProviderEvents {
     this.#deltas = new DeltaMasks(mask)
   }
 
-  /** `text` is undefined for a binary message. Rejects when the ledger fails. */
-  async take(text: string | undefined): Promise<void> {
-    const masked = text === undefined ? undefined : (this.#mask?.answer(text) ?? text)
-    const read = masked === undefined ? undefined : readInTurns(masked, this.#tenant)
-    const event = read instanceof Promise ? await read : read
+  /** Rejects when the ledger fails. */
+  async take(message: Message): Promise<void> {
+    const reading = this.#read(message)
+    const read = reading instanceof Promise ? await reading : reading
     // It may have ended while a large event was read: what that would begin is never settled.
     if (this.#session.isOver()) return
-    if (!event) {
+    if (!read) {
       this.#session.upstreamFailed('it sent a message that is no event')
       return
     }
-    const passed = await this.#handle(event, this.#deltas.apply(event, masked!))
-    if (passed !== undefined) this.#session.toClient(passed)
+    const { event, text } = read
+    const passed = await this.#handle(event, typeof message === 'string' ? this.#deltas.apply(event, text) : text)
+    const sent = passed === undefined ? undefined : this.#session.toClient(passed)
+    if (sent) await sent
+  }
+
+  #read(message: Message): ReadEvent | undefined | Promise<ReadEvent | undefined> {
+    if (message === undefined) return undefined
+    if (typeof message === 'string') return readInTurns(message, this.#tenant, this.#mask)
+    return turns.run(this.#tenant, this.#largeSteps(message))
+  }
+
+  /** With a masked delta. */
+  *#largeSteps(message: Buffer): Generator<undefined, ReadEvent | undefined> {
+    const read = yield* readSteps(message, this.#mask)
+    return read && { event: read.event, text: yield* this.#deltas.applySteps(read.event, read.text) }
   }
 
   /** What the client gets of an event; undefined for nothing. */
@@ -136,7 +151,8 @@ export class ProviderEvents {
       return undefined
     }
     // The client has it before anything that follows.
-    this.#session.toClient(this.#shown(event, text))
+    const sent = this.#session.toClient(this.#shown(event, text))
+    if (sent) await sent
     // The client may have begun one while this one was charged.
     const isFree = !this.#responses.isRunning && !this.#session.isEnding()
     if (this.#isResponseDue && isFree) await this.#createResponse()
@@ -156,7 +172,8 @@ export class ProviderEvents {
         return
       }
     }
-    this.#session.toClient(text)
+    const sent = this.#session.toClient(text)
+    if (sent) await sent
     if (isByClient || !this.#events.settings.createsResponses || this.#context.transcribes || this.#session.isEnding())
       return
     if (this.#responses.isRunning) this.#isResponseDue = true
@@ -168,7 +185,7 @@ export class ProviderEvents {
     this.#isResponseDue = false
     const eventId = newEventId()
     const event = { type: 'response.create', event_id: eventId }
-    await this.#session.respond(eventId, JSON.stringify(event), event)
+    await this.#session.respond(eventId, event)
   }
 
   async #transcriptCompleted(event: RealtimeEvent, text: string): Promise<string | undefined> {
@@ -182,7 +199,7 @@ export class ProviderEvents {
     }
   }
 
-  #providerError(event: RealtimeEvent): string | undefined {
+  async #providerError(event: RealtimeEvent): Promise<string | undefined> {
     const error: Json = isObject(event.error) ? event.error : {}
     const { event_id: id, code } = error
     const of = typeof id === 'string' && id !== '' ? id : undefined
@@ -192,7 +209,8 @@ export class ProviderEvents {
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.
-    this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
+    const sent = this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
+    if (sent) await sent
     this.#session.upstreamFailed('it refused the settings of the session')
     return undefined
   }

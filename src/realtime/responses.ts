@@ -108,6 +108,11 @@ export class Responses {
     }
   }
 
+  /** The response of this event runs: it was neither refused nor ended. */
+  isHeld(eventId: string): boolean {
+    return this.#running?.eventId === eventId
+  }
+
   /** Releases the response that the provider refused, by default the only one that waits; false where the event requested none. */
   refused(eventId = this.#running?.eventId): boolean {
     const running = this.#running

@@ -2,13 +2,14 @@
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
-import type { MessageSocket } from '../core/message-socket.ts'
+import type { Message, MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket } from '../core/ports.ts'
 import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
+import { turns } from '../lib/turns.ts'
 import { Channel } from './channel.ts'
 import { ClientEvents } from './client-events.ts'
 import { Conversation } from './conversation.ts'
-import { errorEvent, newEventId, type RealtimeEvent, readInTurns } from './events.ts'
+import { errorEvent, newEventId, type ReadEvent, readInTurns, writeSteps } from './events.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
 import type { ReadRates } from './read-rate.ts'
 import { Responses } from './responses.ts'
@@ -33,9 +34,9 @@ interface SessionOptions {
   readonly client: MessageSocket
   readonly provider: ProviderSocket
   /** The provider's `session.created`. */
-  readonly created: RealtimeEvent
+  readonly created: ReadEvent
   /** Messages that the provider sent after it, before the session was made. */
-  readonly earlier: readonly (string | undefined)[]
+  readonly earlier: readonly Message[]
   readonly context: SettingsContext
   /** The gateway's own first update of the settings. */
   readonly first: ReturnType<typeof firstUpdate>
@@ -94,7 +95,7 @@ export class Session {
       mapping.contextLength ?? mapping.model.contextLength,
       mapping.model.imageTokens,
     )
-    const opened = isObject(created.session) ? created.session : {}
+    const opened = isObject(created.event.session) ? created.event.session : {}
     const { session, settings } = first
     this.#events = new ClientEvents(context, conversation, settings)
     conversation.settings(opened)
@@ -110,7 +111,7 @@ export class Session {
       client,
       {
         failed,
-        take: text => this.#fromClient(text),
+        take: message => this.#fromClient(message),
         closed: code => this.#clientClosed(code),
         stalled: () => this.#end(POLICY, 'slow_client', 'The client takes nothing of what is sent to it.'),
         flooded: () =>
@@ -122,7 +123,7 @@ export class Session {
       provider.socket,
       {
         failed,
-        take: text => events.take(text).finally(() => this.#stopWaiting()),
+        take: message => events.take(message).finally(() => this.#stopWaiting()),
         closed: () => this.#providerClosed(),
         stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
         flooded: () => this.#upstreamFailed('it sends too many pings, pongs or empty messages'),
@@ -132,7 +133,7 @@ export class Session {
     const eventId = newEventId()
     this.#events.updates.push({ eventId, isOwn: true, change: {}, before: settings })
     this.#provider.send(JSON.stringify({ type: 'session.update', event_id: eventId, session }))
-    this.#client.send(shownEvent(created, JSON.stringify(created), context, settings))
+    this.#client.send(shownEvent(created.event, created.text, context, settings))
     this.#client.open(this.#provider)
     this.#provider.open(this.#client, options.earlier)
   }
@@ -175,55 +176,63 @@ export class Session {
     return {
       isEnding: () => this.#ending,
       isOver: () => this.#provider.ended,
-      toClient: text => {
-        if (this.#clientOpen) this.#client.send(text)
-      },
+      toClient: text => (this.#clientOpen ? this.#client.sendInTurns(text, this.#tenant) : undefined),
       toProvider: text => this.#provider.send(text),
       sendError: (code, message) => this.#sendError(code, message),
-      respond: (eventId, text, event) => this.#respond(eventId, text, event),
+      respond: (eventId, event) => this.#respond(eventId, event, event),
       refused: error => this.#refused(error, null),
       endForPolicy: reason => this.#close(POLICY, reason),
       upstreamFailed: what => this.#upstreamFailed(what),
     }
   }
 
-  async #fromClient(text: string | undefined): Promise<void> {
-    if (text === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
-    const read = readInTurns(text, this.#tenant)
-    const event = read instanceof Promise ? await read : read
+  async #fromClient(message: Message): Promise<void> {
+    if (message === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
+    const reading = readInTurns(message, this.#tenant)
+    const read = reading instanceof Promise ? await reading : reading
     // A response that the provider's events began reads no more than it is held for.
     while (this.#holding) await this.#holding
     if (this.#ending) return
-    const taken = this.#events.take(event)
-    if (taken.kind === 'pass') this.#provider.send(taken.text)
-    else if (taken.kind === 'error') this.#sendError(taken.code, taken.message, taken.of, taken.param)
+    const taken = this.#events.take(read?.event)
+    const isLarge = typeof message !== 'string'
+    if (taken.kind === 'pass') {
+      const data = isLarge ? await this.#written(taken.event) : JSON.stringify(taken.event)
+      if (!this.#provider.ended) this.#provider.send(data)
+    } else if (taken.kind === 'error') this.#sendError(taken.code, taken.message, taken.of, taken.param)
     else if (this.#responses.isRunning) {
       const of = this.#events.clientIdOf(taken.eventId)
       this.#sendError('response_in_flight', 'A response is being made: wait for its end, or cancel it.', of)
-    } else await this.#respond(taken.eventId, taken.text, taken.event)
+    } else await this.#respond(taken.eventId, taken.own, taken.event, isLarge)
   }
 
-  /** The only way of a `response.create` to the provider: once its cost is held. */
-  #respond(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
-    this.#holding = this.#holdAndSend(eventId, text, event).finally(() => {
+  #written(event: Readonly<Json>): Promise<Buffer> {
+    return turns.run(this.#tenant, writeSteps(event))
+  }
+
+  /** The only way of a `response.create` to the provider, as `event`: once the cost of `own` is held. */
+  #respond(eventId: string, own: Readonly<Json>, event: Readonly<Json>, isLarge = false): Promise<void> {
+    this.#holding = this.#holdAndSend(eventId, own, event, isLarge).finally(() => {
       this.#holding = undefined
     })
     return this.#holding
   }
 
-  async #holdAndSend(eventId: string, text: string, event: Readonly<Json>): Promise<void> {
+  async #holdAndSend(eventId: string, own: Readonly<Json>, event: Readonly<Json>, isLarge: boolean): Promise<void> {
     const of = this.#events.clientIdOf(eventId)
     if (this.#responses.isSpent) {
       this.#sendError('session_spend_limit', 'The session has spent what one may spend. Open another one.', of)
       return
     }
     try {
-      await this.#responses.begin(eventId, this.#events.planned(event))
+      await this.#responses.begin(eventId, this.#events.planned(own))
     } catch (thrown) {
       this.#refused(asError(thrown), of)
       return
     }
-    if (!this.#ending && this.#providerOpen) this.#provider.send(text)
+    const data = isLarge ? await this.#written(event) : JSON.stringify(event)
+    // While a large one was written, the provider may have refused it by an error without a name.
+    const isHeld = this.#responses.isHeld(eventId)
+    if (isHeld && !this.#ending && this.#providerOpen) this.#provider.send(data)
     else if (this.#responses.refused(eventId)) this.#stopWaiting()
   }
 

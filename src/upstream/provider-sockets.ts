@@ -78,6 +78,7 @@ export class UpstreamSockets implements ProviderSockets {
         url: `${signed.baseUrl.replace(/\/$/, '').replace(/^http/, 'ws')}${signed.path}`,
         headers: asRecord(signed.headers),
         limit,
+        tenant: ex.tenant,
         timeoutMs: handshakeMs,
         socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', closed),
       })

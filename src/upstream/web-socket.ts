@@ -20,6 +20,8 @@ interface HandshakeOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Maximum bytes of a message. */
   readonly limit: number
+  /** In whose turns large messages are read. */
+  readonly tenant: string
   /** Milliseconds for the handshake. */
   readonly timeoutMs: number
   /** The connection to the server of `url`, with TLS where that says so. It is closed with the WebSocket. */
@@ -33,7 +35,7 @@ const MAX_ERROR_BYTES = 64 * 1024
 
 /** Resolves with the WebSocket or with the server's refusal. Rejects where the connection fails, or with a HandshakeTimeout. */
 export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket | RefusedUpgrade> {
-  const { url, headers, limit, timeoutMs, socket } = options
+  const { url, headers, limit, tenant, timeoutMs, socket } = options
   return new Promise((resolve, reject) => {
     const ws = new WebSocket(url, {
       ...socketBounds(limit),
@@ -53,7 +55,7 @@ export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket 
     ws.once('open', () => {
       clearTimeout(timer)
       ws.off('error', failed)
-      resolve(new TextSocket(ws, socket))
+      resolve(new TextSocket(ws, socket, tenant))
     })
     ws.once('unexpected-response', (_, response: IncomingMessage) => {
       void bodyOf(response).then(body => {

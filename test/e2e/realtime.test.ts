@@ -156,6 +156,9 @@ t.test('what cannot be opened is refused in plain HTTP, before the provider is c
   t.strictSame((await refusalOf(new Client()))[0], 502)
   provider.created = () => ({ ...usualCreated(), more: 'x'.repeat(256 * 1024) })
   t.equal((await refusalOf(new Client()))[0], 502, 'a first event that would be read for long')
+  provider.created = () => ({ ...usualCreated(), more: 'x'.repeat(250 * 1024) })
+  await (await new Client().opened()).end()
+  provider.created = usualCreated
 })
 
 t.test('intent=transcription opens a session that transcribes and answers nothing', async t => {

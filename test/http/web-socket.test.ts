@@ -2,12 +2,19 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
+import type { Message, MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import { acceptMessages } from '../../src/http/web-socket.ts'
+import { turns } from '../../src/lib/turns.ts'
 
 /** A frame of a client, whose mask changes nothing. */
 const frame = (head: number, payload = '') =>
   Buffer.concat([Buffer.from([head, 0x80 | payload.length, 0, 0, 0, 0]), Buffer.from(payload)])
+/** The same with a longer payload. */
+function longFrame(payload: Buffer): Buffer {
+  const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+  head.writeUInt32BE(payload.length, 6)
+  return Buffer.concat([head, payload])
+}
 const times = (count: number, ...frames: Buffer[]) => Buffer.alloc(count * size(frames), Buffer.concat(frames))
 const size = (frames: readonly Buffer[]) => frames.reduce((sum, { length }) => sum + length, 0)
 const ping = frame(0x89)
@@ -26,12 +33,19 @@ const nothing = {
 
 /** A server's end whose client has sent `bytes` in one write. */
 async function flooded(t: Test, bytes: Buffer): Promise<MessageSocket> {
+  const { socket, client } = await connected(t)
+  client.write(bytes)
+  return socket
+}
+
+/** A server's end, and the connection of its client. */
+async function connected(t: Test): Promise<{ socket: MessageSocket; client: Socket }> {
   const server = createServer()
   t.teardown(() => server.close())
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const accepted = new Promise<MessageSocket>(resolve => {
     server.once('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) =>
-      resolve(acceptMessages(req, socket, head, { limit: 1000, protocol: 'a', headers: [] })),
+      resolve(acceptMessages(req, socket, head, { limit: 1_000_000, protocol: 'a', headers: [], tenant: 'a' })),
     )
   })
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
@@ -42,9 +56,7 @@ async function flooded(t: Test, bytes: Buffer): Promise<MessageSocket> {
     'GET / HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n' +
       'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   )
-  const socket = await accepted
-  client.write(bytes)
-  return socket
+  return { socket: await accepted, client }
 }
 
 t.test('of frames that come at once, one message, ping or pong is taken in one turn of the loop', async t => {
@@ -90,4 +102,58 @@ t.test('a socket that is destroyed is closed before all that was read is gone th
     socket.open(listener)
   })
   t.strictSame([code, pongs], [1006, 10])
+})
+
+t.test('of large messages that end at once, one is made in a turn of the loop', async t => {
+  const payload = Buffer.from('é'.repeat(150_000))
+  const bytes = longFrame(payload)
+  const ends = await Promise.all(Array.from({ length: 6 }, () => connected(t)))
+  let turn = 0
+  let ticking = setImmediate(function tick() {
+    turn++
+    ticking = setImmediate(tick)
+  })
+  const got: { readonly turn: number; readonly message: Message }[] = []
+  const all = new Promise<void>(resolve => {
+    for (const { socket } of ends) {
+      socket.open({
+        ...nothing,
+        message(message) {
+          got.push({ turn, message })
+          if (got.length === ends.length) resolve()
+        },
+      })
+    }
+  })
+  for (const { client } of ends) client.write(bytes.subarray(0, -1))
+  for (const { socket } of ends) while (socket.received < bytes.length - 1) await turns.next('a')
+  for (let n = 0; n < 100; n++) await turns.next('a')
+  t.equal(got.length, 0)
+  for (const { client } of ends) client.write(bytes.subarray(-1))
+  await all
+  clearImmediate(ticking)
+  t.equal(new Set(got.map(({ turn }) => turn)).size, ends.length)
+  t.ok(got.every(({ message }) => Buffer.isBuffer(message) && message.equals(payload)))
+  for (const { socket } of ends) socket.destroy()
+})
+
+t.test('a large message comes, and the end behind it, however its reader pauses', async t => {
+  const { socket, client } = await connected(t)
+  const payload = Buffer.alloc(900_000, 'a')
+  const log: string[] = []
+  const code = new Promise<number>(closed => {
+    socket.open({
+      ...nothing,
+      closed,
+      message: message => log.push(`${message?.length}`),
+      read() {
+        socket.pause()
+        setImmediate(() => socket.resume())
+      },
+    })
+  })
+  const close = Buffer.concat([Buffer.from([0x88, 0x82, 0, 0, 0, 0]), Buffer.from([1000 >> 8, 1000 & 255])])
+  client.write(Buffer.concat([longFrame(payload), text, longFrame(payload), close]))
+  t.equal(await code, 1000)
+  t.strictSame(log, ['900000', '1', '900000'])
 })

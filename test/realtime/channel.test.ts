@@ -1,5 +1,6 @@
 /** One side of a session, as its messages are taken. */
 import t from 'tap'
+import type { Message } from '../../src/core/message-socket.ts'
 import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import { Channel } from '../../src/realtime/channel.ts'
 import { End, settle } from './kit.ts'
@@ -11,9 +12,9 @@ t.test('of large messages that wait, few are taken in one turn of the event loop
     turn++
     ticking = setImmediate(tick)
   })
-  const take = (text: string | undefined) => {
-    if (text !== undefined && text !== '"first"') taken.push(turn)
-    return text === '"first"' ? new Promise<void>(resolve => setImmediate(resolve)) : undefined
+  const take = (message: Message) => {
+    if (message !== undefined && message !== '"first"') taken.push(turn)
+    return message === '"first"' ? new Promise<void>(resolve => setImmediate(resolve)) : undefined
   }
   const nothing = () => undefined
   const events = {
@@ -50,13 +51,41 @@ t.test('a side that sends faster than its organization may is not read for a whi
   const [end] = ends
   end.come(1)
   t.notOk(end.paused)
-  end.come(2000)
+  end.come(20_000)
   t.ok(end.paused)
   end.message('"a"')
   t.ok(end.paused, 'also when its messages have been taken')
   while (end.paused) await new Promise(resolve => setTimeout(resolve, 1))
-  end.come(5000)
+  end.come(50_000)
   t.ok(end.paused)
   client.stop()
   t.notOk(end.paused, 'what comes of a side that has ended is dropped')
+})
+
+t.test('a message counts until it has been taken, also where its side has ended', async t => {
+  const nothing = () => undefined
+  let taken: () => void = nothing
+  const take = () =>
+    new Promise<void>(resolve => {
+      taken = resolve
+    })
+  const events = { take, failed: nothing, closed: nothing, stalled: nothing, flooded: nothing }
+  const rate = new TokenBucket(1e9, 1e9)
+  const ends = [new End(), new End()] as const
+  const [client, provider] = [new Channel(ends[0], events, rate), new Channel(ends[1], events, rate)]
+  client.open(provider)
+  provider.open(client)
+  const long = `"${'é'.repeat(50_000)}"`
+  ends[0].message(long)
+  ends[0].message(long)
+  t.equal(client.held, 200_004, 'in bytes')
+  taken()
+  await settle()
+  t.equal(client.held, 100_002)
+  ends[0].message(long)
+  client.stop()
+  t.equal(client.held, 100_002, 'what waits is dropped')
+  taken()
+  await settle()
+  t.equal(client.held, 0)
 })

@@ -7,6 +7,7 @@ import type { MessageListener, MessageSocket } from '../../src/core/message-sock
 import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { Mask } from '../../src/lib/mask.ts'
+import { LARGE_MESSAGE } from '../../src/lib/text-socket.ts'
 import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import { turns } from '../../src/lib/turns.ts'
 import type { RealtimeEvent } from '../../src/realtime/events.ts'
@@ -35,9 +36,9 @@ export class End implements MessageSocket {
   open(listener: MessageListener): void {
     this.#listener = listener
   }
-  send(text: string): void {
+  send(text: string | Buffer): void {
     if (this.closes.length > 0) throw new Error(`sent after the close: ${text}`)
-    this.sent.push(JSON.parse(text) as RealtimeEvent)
+    this.sent.push(JSON.parse(text.toString()) as RealtimeEvent)
   }
   ping(): void {
     this.pings++
@@ -59,8 +60,9 @@ export class End implements MessageSocket {
   /** What the end on the other side sends. */
   message(event: object | string): void {
     const text = typeof event === 'string' ? event : JSON.stringify(event)
-    this.received += text.length
-    this.#listener?.message(text, text.length)
+    const bytes = Buffer.from(text)
+    this.received += bytes.length
+    this.#listener?.message(bytes.length < LARGE_MESSAGE ? text : bytes, bytes.length)
   }
   /** Bytes of a message that is not whole yet. */
   come(bytes: number): void {
@@ -204,7 +206,7 @@ export async function opened(opening: Opening = {}) {
   const session = new Session({
     client,
     provider: { socket: provider, mask: secret === undefined ? undefined : new Mask(secret) },
-    ...{ created, earlier, context, charges, limits, now: () => 0 },
+    ...{ created: { event: created, text: JSON.stringify(created) }, earlier, context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     tenant: 'org-1',
     readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },

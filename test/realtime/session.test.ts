@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
+import { turns } from '../../src/lib/turns.ts'
 import { done, type End, limits, opened, settle } from './kit.ts'
 
 const create = { type: 'response.create' }
@@ -749,4 +750,43 @@ t.test('of what its ends have sent a session keeps no large part', async t => {
   const kept = (heap() - before) / MIB
   t.ok(kept < 1, `${kept} MiB`)
   t.notOk(session.failure)
+})
+
+t.test('large messages keep their place among small ones', async t => {
+  const { client, provider } = await opened()
+  const kinds = [true, false, false, true, true, false]
+  const names = kinds.map((_, at) => `e${at}`)
+  const item = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'é'.repeat(300_000) }] }
+  const before = [client.sent.length, provider.sent.length] as const
+  for (const [at, isLarge] of kinds.entries()) {
+    const more = isLarge ? { item } : {}
+    client.message({ type: 'conversation.item.create', event_id: names[at], ...more })
+    provider.message({ type: 'conversation.item.done', event_id: names[at], ...more })
+  }
+  await settle()
+  for (const [end, from] of [client, provider].map((end, at) => [end, before[at]!] as const)) {
+    const got = end.sent.slice(from)
+    t.strictSame(
+      got.map(({ event_id: id }) => id),
+      names,
+    )
+    t.strictSame(got[3]?.item, item)
+  }
+})
+
+t.test('a large request of a response that ends before it is written is not made', async t => {
+  const busy = { type: 'error', error: { code: 'conversation_already_has_active_response' } }
+  const rows: [says: string, end: (client: End, provider: End) => void][] = [
+    ['its client leaves', client => client.left()],
+    ['its provider refuses what it is doing', (_, provider) => provider.message(busy)],
+  ]
+  for (const [says, end] of rows) {
+    const { client, provider, charges } = await opened()
+    client.message({ type: 'response.create', response: { instructions: 'x'.repeat(300_000) } })
+    while (charges.held === 0) await turns.next('settle')
+    end(client, provider)
+    await settle()
+    t.notOk(provider.types().includes('response.create'), says)
+    t.strictSame([charges.held, charges.charged], [0, 0], says)
+  }
 })
