@@ -1,11 +1,5 @@
 /** Turns of the event loop for long work that is done in steps, in fair shares. */
-
-/**
- * A step that took so long, in milliseconds, is followed by a pause as long as itself, up to the longest one: half of the
- * loop is for others.
- */
-const LONG_MS = 4
-const LONGEST_PAUSE_MS = 100
+import { Pauses } from './pauses.ts'
 
 /** What a tenant has to do. */
 interface Waiting {
@@ -17,14 +11,36 @@ interface Waiting {
   worked: boolean
 }
 
-/** The queue of an event loop. Tenants take turns; so do the works of a tenant and its callers of `next`. */
+/** Milliseconds that only grow, and calls after some of them. */
+export interface Clock {
+  now(): number
+  /** What it returns keeps `then` from being called. */
+  after(ms: number, then: () => void): () => void
+}
+
+const ofProcess: Clock = {
+  now: () => performance.now(),
+  after(ms, then) {
+    const timer = setTimeout(then, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** The queue of an event loop. Tenants take turns, but for those in a pause; so do the works of a tenant and its callers. */
 export class Turns {
+  readonly #clock: Clock
   /** In their order: a tenant that had its turn comes last. */
   readonly #waiting = new Map<string, Waiting>()
-  #running = false
-  /** When the last step began, and when the next one may. */
+  readonly #pauses = new Pauses()
+  #isPlanned = false
+  #cancelTimer: (() => void) | undefined = undefined
+  /** Whose step runs, and when it began. */
+  #tenant: string | undefined = undefined
   #began = 0
-  #free = 0
+
+  constructor(clock = ofProcess) {
+    this.#clock = clock
+  }
 
   /** All steps of `steps`. The tenant's next work begins when they are done. */
   run<T>(tenant: string, steps: Generator<undefined, T>): Promise<T> {
@@ -40,7 +56,6 @@ export class Turns {
         }
       }
       this.#of(tenant).works.push(work)
-      this.#start()
     })
   }
 
@@ -48,7 +63,6 @@ export class Turns {
   next(tenant: string): Promise<void> {
     return new Promise(resolve => {
       this.#of(tenant).callers.push(resolve)
-      this.#start()
     })
   }
 
@@ -57,41 +71,46 @@ export class Turns {
     if (!waiting) {
       waiting = { works: [], callers: [], worked: false }
       this.#waiting.set(tenant, waiting)
+      this.#plan()
     }
     return waiting
   }
 
-  #start(): void {
-    if (this.#running) return
-    this.#running = true
-    const pause = Math.min(this.#free - performance.now(), LONGEST_PAUSE_MS)
-    if (pause > 0) setTimeout(this.#schedule, pause)
-    else this.#schedule()
-  }
-
-  readonly #schedule = (): void => {
-    setImmediate(this.#turn)
-    // Behind it in the same turn of the loop, when all has been done that goes on behind the step.
-    setImmediate(this.#rest)
+  /** The next turn: as soon as one of those that wait may take a step. */
+  readonly #plan = (): void => {
+    if (this.#isPlanned || this.#waiting.size === 0) return
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    const now = this.#clock.now()
+    let at = Number.POSITIVE_INFINITY
+    for (const tenant of this.#waiting.keys()) at = Math.min(at, this.#pauses.endOf(tenant, now))
+    if (at > now) this.#cancelTimer = this.#clock.after(at - now, this.#plan)
+    else {
+      this.#isPlanned = true
+      setImmediate(this.#turn)
+      // Behind it in the same turn of the loop, when all has been done that goes on behind the step.
+      setImmediate(this.#rest)
+    }
   }
 
   readonly #turn = (): void => {
-    this.#began = performance.now()
-    this.#step()
+    this.#began = this.#clock.now()
+    for (const [tenant, waiting] of this.#waiting) {
+      if (this.#pauses.endOf(tenant, this.#began) > this.#began) continue
+      this.#tenant = tenant
+      this.#step(tenant, waiting)
+      return
+    }
   }
 
   readonly #rest = (): void => {
-    const now = performance.now()
-    const took = now - this.#began
-    if (took >= LONG_MS) this.#free = now + took
-    this.#running = false
-    if (this.#waiting.size > 0) this.#start()
+    if (this.#tenant !== undefined) this.#pauses.stepped(this.#tenant, this.#began, this.#clock.now())
+    this.#tenant = undefined
+    this.#isPlanned = false
+    this.#plan()
   }
 
-  #step(): void {
-    const [first] = this.#waiting
-    if (!first) return
-    const [tenant, waiting] = first
+  #step(tenant: string, waiting: Waiting): void {
     const { works, callers } = waiting
     this.#waiting.delete(tenant)
     waiting.worked = works.length > 0 && !(waiting.worked && callers.length > 0)

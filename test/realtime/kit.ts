@@ -15,10 +15,12 @@ import { Session } from '../../src/realtime/session.ts'
 import { firstUpdate, type SettingsContext } from '../../src/realtime/settings.ts'
 import { target } from '../plugins/wire-kit.ts'
 
-/** Lets everything run that needs no clock and no network. */
+const TENANT = 'org-1'
+
+/** Lets everything of the tenant run that needs no network. */
 export async function settle(): Promise<void> {
   for (let steps = 0; steps < 200; steps++) {
-    await turns.next('settle')
+    await turns.next(TENANT)
     await setImmediate()
   }
 }
@@ -208,7 +210,7 @@ export async function opened(opening: Opening = {}) {
     provider: { socket: provider, mask: secret === undefined ? undefined : new Mask(secret) },
     ...{ created: { event: created, text: JSON.stringify(created) }, earlier, context, charges, limits, now: () => 0 },
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
-    tenant: 'org-1',
+    tenant: TENANT,
     readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },
     lease: { grow: () => true, release: () => undefined },
     log: { warn: (fields, message) => console.error(message, fields) },
