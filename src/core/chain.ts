@@ -72,7 +72,8 @@ export function compile(
       return run(ex, () => {
         if (called && !repeats) throw new Error(`filter "${name}" called next() twice`)
         called = true
-        return ex.input.isLarge ? inTurn(ex.turn(), ex, inner) : inner(ex)
+        const turn = ex.input.isLarge ? ex.turn() : undefined
+        return turn ? inTurn(turn, ex, inner) : inner(ex)
       })
     }
     if (repeats && instead) handle = rescued(handle, instead)
@@ -94,7 +95,7 @@ export function compile(
   }
 }
 
-async function inTurn(turn: Promise<void> | undefined, ex: Exchange, inner: Chain['handle']): Promise<Reply> {
+async function inTurn(turn: Promise<void>, ex: Exchange, inner: Chain['handle']): Promise<Reply> {
   await turn
   if (ex.signal.reason) throw ex.signal.reason
   return inner(ex)

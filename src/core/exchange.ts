@@ -211,11 +211,11 @@ export class Exchange {
   }
 
   /**
-   * What the next part of the work waits for: each part has a turn of the loop for itself where the request holds much, and
-   * any other one where this turn is full. Undefined where it need not wait.
+   * What the next part of the work waits for: where the request holds much, a turn of the loop, which parts share as long as
+   * they are short; and any other one where this turn is full. Undefined where it need not wait.
    */
   turn(): Promise<void> | undefined {
-    return this.input.isLarge ? turns.next(this.tenant) : turnBudget.next(this.tenant)
+    return this.input.isLarge ? turns.nextPart(this.tenant) : turnBudget.next(this.tenant)
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
@@ -223,16 +223,14 @@ export class Exchange {
     this.#request ??= this.input.read().then(value => {
       this.timings.read = performance.now()
       const body = this.stored ? this.stored.read(value) : value
-      const turn = this.turn()
-      return body instanceof Promise || turn ? this.#decodeInTurn(body, turn) : this.#decode(body)
+      return body instanceof Promise ? body.then(read => this.#decodeInTurn(read)) : this.#decodeInTurn(body)
     })
     return this.#request
   }
 
-  async #decodeInTurn(body: unknown, turn: Promise<void> | undefined): Promise<Ops[Op]> {
-    const read = await body
-    await turn
-    return this.#decode(read)
+  #decodeInTurn(body: unknown): Ops[Op] | Promise<Ops[Op]> {
+    const turn = this.turn()
+    return turn ? turn.then(() => this.#decode(body)) : this.#decode(body)
   }
 
   #decode(body: unknown): Ops[Op] {

@@ -1,6 +1,9 @@
 /** Turns of the event loop for long work that is done in steps, in fair shares. */
 import { Pauses } from './pauses.ts'
 
+/** A step that has taken less, in milliseconds, goes on with what would be a part of its own. */
+const SHORT_MS = 1
+
 /** What a tenant has to do. */
 interface Waiting {
   /** Work in the order in which it came: what it makes takes memory until its end, so that one at a time goes on. */
@@ -64,6 +67,12 @@ export class Turns {
     return new Promise(resolve => {
       this.#of(tenant).callers.push(resolve)
     })
+  }
+
+  /** The same before a part of work; undefined where a step of the tenant has just begun: the part belongs to it. */
+  nextPart(tenant: string): Promise<void> | undefined {
+    const isNew = this.#tenant === tenant && this.#clock.now() - this.#began < SHORT_MS
+    return isNew ? undefined : this.next(tenant)
   }
 
   #of(tenant: string): Waiting {

@@ -189,6 +189,24 @@ t.test(
   },
 )
 
+t.test('parts of work share a step as long as it has only begun', async t => {
+  const clock = new VirtualClock()
+  const turns = new Turns(clock)
+  const log: string[] = []
+  t.ok(turns.nextPart('a'), 'outside of any step')
+  const parts = turns.next('a').then(async () => {
+    for (const ms of [0.4, 0.4, 0.4, 0.1]) {
+      log.push(turns.nextPart('b') ? 'b waits' : 'b')
+      const turn = turns.nextPart('a')
+      log.push(turn ? 'next' : 'same')
+      await turn
+      clock.time += ms
+    }
+  })
+  await clock.passUntil(parts)
+  t.strictSame(log, ['b waits', 'same', 'b waits', 'same', 'b waits', 'same', 'b waits', 'next'])
+})
+
 t.test('a full turn of the loop makes others wait, of each tenant in its turn, and no fuller than it was', async t => {
   let now = 1
   const budget = new TurnBudget(() => now)
