@@ -5,6 +5,7 @@ import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import { bodySteps, type Place, parseBody } from '../core/lossless-json.ts'
 import type { Body } from '../core/raw-strings.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
 import { atOnce, turns } from '../lib/turns.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { LongStrings } from './long-strings.ts'
@@ -15,6 +16,8 @@ import { ShapeScan } from './scan.ts'
 const SMALL = 128 * 1024
 /** Of such a scan: what is parsed of so many costs about as much as a small request does besides. */
 const FEW_STEPS = 4096
+/** Bytes from which what is read at once waits where a turn of the loop is full: 128 KiB take up to half a millisecond. */
+const BUDGETED = 16 * 1024
 /** Bytes from which its long strings are parsed in steps. */
 const LARGE = 1024 * 1024
 /** Of the scan in one turn; a step takes up to 60 ns. */
@@ -45,6 +48,8 @@ export async function readJson(
   values?: number,
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
+  const turn = body.length > BUDGETED && body.length <= SMALL ? turnBudget.next(guard.tenant) : undefined
+  if (turn) await turn
   const steps = parsing(body, guard, exact, values)
   const { done, value } = steps.next()
   return done ? value : await turns.run(guard.tenant, steps)
