@@ -1,10 +1,12 @@
-/** One connection: some of its requests are served at once, and those behind them in turns of their own. */
+/** One connection: how many of its requests are served at once, and when those behind them are. */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { addressKey, clientAddress } from '../core/address.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
 import { isClosing } from './closing.ts'
 
 const MAX_REQUESTS = 1_000
-/** Pipelined requests that are served at once: all that one read of the socket brings come in one turn of the loop. */
+/** Requests that are served at once. */
 const AT_ONCE = 8
 /** Requests without an answer, those that wait included. */
 export const MAX_UNANSWERED = 128
@@ -14,15 +16,21 @@ const MAX_BEHIND = 256
 /** Counts its requests and their answers. */
 export class Connection {
   readonly #socket: Socket
+  readonly #budget: Pick<typeof turnBudget, 'next'>
   readonly #waiting: { readonly res: ServerResponse; readonly serve: () => void }[] = []
+  /** The first of those that wait is served in a later turn of the loop. */
+  #isPlanned = false
   #carried = 0
   #serving = 0
   #whenAnswered: (() => void)[] = []
   #ended = false
   #behind = 0
+  /** Who shares turns of the loop: no tenant is known before a request is served. */
+  #client: string | undefined
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, budget = turnBudget) {
     this.#socket = socket
+    this.#budget = budget
   }
 
   /** Its last request is here, or what is none. */
@@ -49,10 +57,16 @@ export class Connection {
     return this.#serving + this.#waiting.length
   }
 
-  /** Calls `serve`, which answers with `res`: at once, or when enough answers before it have left. */
+  /**
+   * Calls `serve`, which answers with `res`: at once, or when enough answers before it have left. One read of the socket may
+   * bring very many requests: those behind the first one wait where a turn of the loop is full.
+   */
   take(res: ServerResponse, serve: () => void): void {
-    if (this.#serving < AT_ONCE && this.#waiting.length === 0) this.#serve(res, serve)
-    else this.#waiting.push({ res, serve })
+    if (this.unanswered === 0) this.#serve(res, serve)
+    else {
+      this.#waiting.push({ res, serve })
+      if (!this.#isPlanned) this.#serveMore()
+    }
   }
 
   /** Calls back when all requests that are here have been answered. */
@@ -69,14 +83,42 @@ export class Connection {
 
   readonly #answered = (): void => {
     this.#serving--
-    if (this.#waiting.length > 0) setImmediate(this.#next)
-    else if (this.#serving === 0) for (const then of this.#whenAnswered.splice(0)) then()
+    if (this.#waiting.length === 0) {
+      if (this.#serving === 0) for (const then of this.#whenAnswered.splice(0)) then()
+    } else if (!this.#isPlanned) {
+      this.#isPlanned = true
+      setImmediate(this.#serveMore)
+    }
+  }
+
+  /** As many as may be, where this turn of the loop has room. */
+  readonly #serveMore = (): void => {
+    this.#isPlanned = false
+    while (this.#mayServe) {
+      this.#client ??= addressKey(clientAddress(this.#socket.remoteAddress ?? '', undefined, []))
+      const turn = this.#budget.next(this.#client)
+      if (turn) {
+        this.#isPlanned = true
+        void turn.then(this.#serveInTurn)
+        return
+      }
+      this.#serveNext()
+    }
+  }
+
+  readonly #serveInTurn = (): void => {
+    if (this.#mayServe) this.#serveNext()
+    this.#serveMore()
   }
 
   /** An answer that ends the connection leaves those behind it unserved. */
-  readonly #next = (): void => {
-    if (isClosing(this.#socket) || this.#socket.destroyed) return
-    const next = this.#waiting.shift()
-    if (next) this.#serve(next.res, next.serve)
+  get #mayServe(): boolean {
+    const { destroyed } = this.#socket
+    return this.#waiting.length > 0 && this.#serving < AT_ONCE && !destroyed && !isClosing(this.#socket)
+  }
+
+  #serveNext(): void {
+    const { res, serve } = this.#waiting.shift()!
+    this.#serve(res, serve)
   }
 }
