@@ -51,9 +51,16 @@ export class ChunkCoalescer {
 /** The same in a list. */
 export class CoalescedChunks {
   #pieces: Buffer[] = []
+  #bytes = 0
   readonly #coalescer = new ChunkCoalescer(piece => void this.#pieces.push(piece))
 
+  /** Of all that came since the last `take`. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   add(chunk: Buffer): void {
+    this.#bytes += chunk.length
     this.#coalescer.add(chunk)
   }
 
@@ -62,6 +69,7 @@ export class CoalescedChunks {
     this.#coalescer.flush()
     const pieces = this.#pieces
     this.#pieces = []
+    this.#bytes = 0
     return pieces
   }
 

@@ -16,7 +16,6 @@ export class ChunkQueue {
   readonly #onTaken: (taken: Taken) => void
   readonly #chunks = new CoalescedChunks()
   #pieces = 0
-  #bytes = 0
   /** Wakes the waiting reader, which then reads the queue. */
   #waiting: (() => void) | undefined
   #ended = false
@@ -29,7 +28,7 @@ export class ChunkQueue {
 
   /** Of what waits to be taken. */
   get bytes(): number {
-    return this.#bytes
+    return this.#chunks.bytes
   }
 
   /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */
@@ -45,7 +44,6 @@ export class ChunkQueue {
   push(chunk: Buffer): void {
     this.#chunks.add(chunk)
     this.#pieces++
-    this.#bytes += chunk.length
     this.#wake()
   }
 
@@ -72,10 +70,9 @@ export class ChunkQueue {
   }
 
   #taken(): Buffer[] {
+    const taken = { pieces: this.#pieces, bytes: this.#chunks.bytes }
     const chunks = this.#chunks.take()
-    const taken = { pieces: this.#pieces, bytes: this.#bytes }
     this.#pieces = 0
-    this.#bytes = 0
     this.#onTaken(taken)
     return chunks
   }
