@@ -72,6 +72,7 @@ export {
   errorReader,
   guessStatus,
   type ProviderError,
+  parseErrorBody,
   readProviderError,
   upstreamError,
   upstreamErrorFrom,

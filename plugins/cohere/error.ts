@@ -1,6 +1,7 @@
 /** Errors of Cohere's wire: `{"message": "…", "id": "…"}`. */
 import {
   type GatewayError,
+  parseErrorBody,
   readProviderError,
   type Target,
   upstreamError,
@@ -21,7 +22,7 @@ export function error(status: number, body: string, target: Target): GatewayErro
 
 function parsedProviderError(body: string) {
   try {
-    return readProviderError(JSON.parse(body))
+    return readProviderError(parseErrorBody(body))
   } catch {
     return undefined
   }

@@ -4,6 +4,7 @@ import {
   guessStatus,
   isObject,
   type Json,
+  listIn,
   readProviderError,
   type Target,
   textIn,
@@ -25,6 +26,8 @@ const STATUS: ReadonlyMap<string | undefined, number> = new Map([
   ['DEADLINE_EXCEEDED', 504],
 ])
 
+/** Of the details of an error, and of the violations in each: real ones have a few, an answer may hold more of anything. */
+const MAX_DETAILS = 32
 const TOO_LONG = /input token count.{0,40}exceeds the maximum/i
 
 /**
@@ -37,8 +40,8 @@ export function errorOf(answer: unknown, target: Target, status?: number): Gatew
   if (!reported) return undefined
   const error = isObject(body) && isObject(body.error) ? body.error : {}
   const word = textIn(error.status)
-  const details = Array.isArray(error.details) ? error.details.filter(isObject) : []
-  const isSpent = details.some(({ violations }) => Array.isArray(violations) && violations.some(isDaily))
+  const details = listIn(error.details).slice(0, MAX_DETAILS).filter(isObject)
+  const isSpent = details.some(({ violations }) => listIn(violations).slice(0, MAX_DETAILS).some(isDaily))
   return upstreamError(
     meaning(status ?? statusOf(error.code) ?? STATUS.get(word) ?? guessStatus(reported, target), word, details),
     { message: reported.message, type: word ?? reported.type, code: codeOf(reported.message, isSpent) },

@@ -3,6 +3,7 @@ import {
   type GatewayError,
   isObject,
   type Json,
+  parseErrorBody,
   readProviderError,
   type Target,
   textIn,
@@ -14,7 +15,7 @@ import {
 export function error(status: number, body: string, target: Target): GatewayError {
   let parsed: unknown
   try {
-    parsed = JSON.parse(body)
+    parsed = parseErrorBody(body)
   } catch {
     return upstreamErrorFrom(status, body, target)
   }

@@ -5,7 +5,6 @@ import {
   isObject,
   type JobReport,
   type Json,
-  parseAnswer,
   pathSegment,
   type Target,
   textIn,
@@ -28,9 +27,11 @@ const words = new Map(
   Object.entries(STATES).flatMap(([state, all]) => all.map(word => [word, state as State] as const)),
 )
 
+const MAX_WORD = 64
+
 /** Undefined for a word that is not known. */
 export const jobState = (word: unknown): State | undefined =>
-  typeof word === 'string' ? words.get(word.toLowerCase().replace(/[-_ ]/g, '')) : undefined
+  typeof word === 'string' && word.length <= MAX_WORD ? words.get(word.toLowerCase().replace(/[-_ ]/g, '')) : undefined
 
 /** It stands in the address of every poll. */
 const MAX_ID = 1024
@@ -62,11 +63,11 @@ function objectIn(frame: Frame): Json {
   return isObject(answer) ? answer : {}
 }
 
-/** The answer to a poll. Throws a GatewayError for what is no JSON object. */
+/** The answer to a poll, within the bounds of `JobForm.read`. Throws a GatewayError for what is no JSON object. */
 export function stateAnswer(body: string, target: Target): Json {
   let answer: unknown
   try {
-    answer = parseAnswer(body)
+    answer = JSON.parse(body)
   } catch {
     throw errorIn(undefined, 'JSON', target)
   }
@@ -74,12 +75,14 @@ export function stateAnswer(body: string, target: Target): Json {
   return answer
 }
 
+/** Characters of a code or message that are read; fewer are shown. */
+const MAX_MESSAGE = 4000
 const MODERATED = /content.?filter|content.?policy|moderat|safety|sensitive|prohibited|responsible.?ai|\brai\b/i
 
 /** What a job failed with; refusals of the content have the code `content_filter`. */
 export function jobError(error: unknown): NonNullable<JobReport['error']> | undefined {
   if (!isObject(error)) return undefined
-  const code = textIn(error.code) ?? (typeof error.code === 'number' ? String(error.code) : '')
-  const message = textIn(error.message) ?? (code || 'The provider gave no reason.')
+  const code = textIn(error.code)?.slice(0, MAX_MESSAGE) ?? (typeof error.code === 'number' ? String(error.code) : '')
+  const message = textIn(error.message)?.slice(0, MAX_MESSAGE) ?? (code || 'The provider gave no reason.')
   return { code: MODERATED.test(`${code} ${message}`) ? 'content_filter' : code, message }
 }

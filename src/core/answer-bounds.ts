@@ -21,6 +21,10 @@ export const MAX_FRAME_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
 const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
 /** Of any answer, unless its operation has others. */
 export const ANSWER_BOUNDS: AnswerBounds = { values: MAX_ANSWER_VALUES }
+/** Of an error body: real ones hold some dozens, but for those that repeat the request. */
+export const ERROR_BOUNDS: Bounds = { values: 2000 }
+/** Of the state of a job, which is read at every poll: real ones hold some dozens. */
+export const STATE_BOUNDS: Bounds = { values: 10_000 }
 
 /** What an answer may hold. */
 export interface AnswerBounds extends Bounds {

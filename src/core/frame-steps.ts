@@ -4,6 +4,8 @@ import type { Event } from './event.ts'
 import { parsedAhead } from './lossless-json.ts'
 import type { Decoder, Frame } from './translator.ts'
 
+/** Bytes that are read within fractions of a millisecond. */
+export const FEW_BYTES = 4096
 /** Size from which a frame is large. */
 const LARGE = 256 * 1024
 /** Bytes whose text is made in one step: where it is not ASCII a byte takes up to 10 ns. */

@@ -35,7 +35,7 @@ export interface JobReport {
 /** How a wire speaks of jobs that it has created. Its decoder gives one `job` event for the create. */
 export interface JobForm {
   poll(job: UpstreamJob, target: Target): WireRequest
-  /** Reads a 200. Throws a GatewayError for what cannot be read. */
+  /** Reads a 200 of at most 1 MiB, 10,000 JSON values and 128 levels. Throws a GatewayError for what cannot be read. */
   read(body: string, target: Target): JobReport
   /** Where results are behind a request of the wire. */
   result?(job: UpstreamJob, target: Target): WireRequest

@@ -1,8 +1,10 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
 import { redactText } from '../lib/redact.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
+import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
 import { asAnswerError, GatewayError } from './error.ts'
-import { isObject } from './json.ts'
+import { isObject, type Json } from './json.ts'
 import type { Target } from './translator.ts'
 
 /** What a provider's error says, whatever its form. */
@@ -13,6 +15,8 @@ export interface ProviderError {
   param?: string | undefined
 }
 
+/** Bytes of an error body that are read. */
+export const MAX_ERROR_BYTES = 64 * 1024
 const MESSAGE_LIMIT = 5000
 /** Characters of each field that are read: more than are shown, since masks shorten a message. */
 const READ_LIMIT = 4 * MESSAGE_LIMIT
@@ -39,7 +43,7 @@ function reportedIn(answer: unknown): ProviderError | undefined {
   const { error, detail, base_resp: base } = body
   if (isObject(error)) {
     return {
-      message: text(error.message) ?? JSON.stringify(error),
+      message: text(error.message) ?? written(error),
       code: str(error.code),
       type: str(error.type),
       param: str(error.param),
@@ -58,7 +62,34 @@ function reportedIn(answer: unknown): ProviderError | undefined {
 /** Messages come as strings, or as the lists and objects of a validator. */
 function text(message: unknown): string | undefined {
   if (typeof message === 'string') return message || undefined
-  return message === undefined || message === null ? undefined : JSON.stringify(message)
+  return message === undefined || message === null ? undefined : written(message)
+}
+
+/** Its JSON text as far as it is read: an answer with an error in it may hold a million values. */
+const written = (value: unknown): string => JSON.stringify(beginningOf(value, { left: READ_LIMIT }))
+
+/** A copy of a parsed value, up to where its JSON text has used up the characters of `room`, or more. */
+function beginningOf(value: unknown, room: { left: number }): unknown {
+  room.left--
+  if (typeof value === 'string') {
+    const text = value.slice(0, Math.max(0, room.left))
+    room.left -= text.length
+    return text
+  }
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items: unknown[] = []
+    for (let at = 0; at < value.length && room.left > 0; at++) items.push(beginningOf(value[at], room))
+    return items
+  }
+  const members: [string, unknown][] = []
+  for (const name in value) {
+    if (room.left <= 0) break
+    room.left -= name.length
+    members.push([name, beginningOf((value as Json)[name], room)])
+  }
+  // Not by assignment: a member may be called __proto__.
+  return Object.fromEntries(members)
 }
 
 /** Whose error it is: its credential is never shown, and codes of its own have names in its manifest. */
@@ -198,22 +229,42 @@ export function upstreamError(
   }
 }
 
-/** Parses a body and reads it as an error; text that is not JSON is kept when it is short and not markup. */
+/**
+ * As `JSON.parse`, for error bodies. Throws a SyntaxError, or a GatewayError for one that nests too deep or holds more
+ * than 2,000 values.
+ */
+export const parseErrorBody = (body: string): unknown => parseAnswer(body, ERROR_BOUNDS)
+
+/**
+ * Parses a body and reads it as an error. Text that is not JSON is kept when it is short and not markup; of JSON beyond
+ * the bounds the text itself is the message.
+ */
 export function upstreamErrorFrom(status: number, body: string, origin?: Origin): GatewayError {
   let reported: ProviderError | undefined
   try {
-    reported = readProviderError(JSON.parse(body))
-  } catch {
+    reported = readProviderError(parseErrorBody(body))
+  } catch (thrown) {
     const plain = body.trim()
-    if (plain && plain.length < 500 && !plain.startsWith('<')) reported = { message: plain }
+    const isKept = thrown instanceof GatewayError ? plain.startsWith('{') : plain.length < 500 && !plain.startsWith('<')
+    if (plain && isKept) reported = { message: plain }
   }
   return upstreamError(status, reported ?? { message: `the provider answered with status ${status}` }, origin)
 }
 
-/** A provider's error as its wire reads it. What its wire cannot read is an invalid answer of that status. */
-export function upstreamErrorOf(target: Target, status: number, body: string): GatewayError {
+/**
+ * A provider's error as its wire reads it, of the first 64 KiB of its body, in a turn of the loop that has room: many
+ * may come at once. What its wire cannot read is an invalid answer of that status. Never rejects.
+ */
+export async function upstreamErrorOf(
+  target: Target,
+  status: number,
+  body: Buffer,
+  tenant: string,
+): Promise<GatewayError> {
+  const turn = turnBudget.next(tenant)
+  if (turn) await turn
   try {
-    return target.translator.error(status, body, target)
+    return target.translator.error(status, body.toString('utf8', 0, MAX_ERROR_BYTES), target)
   } catch (thrown) {
     return asAnswerError(thrown, status)
   }
@@ -229,7 +280,7 @@ export const errorReader =
     const asText = () => upstreamErrorFrom(status, body, target)
     let parsed: unknown
     try {
-      parsed = JSON.parse(body)
+      parsed = parseErrorBody(body)
     } catch {
       return asText()
     }

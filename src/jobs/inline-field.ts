@@ -50,9 +50,9 @@ export class InlineField {
     return this.#size
   }
 
-  /** The text that came since the last call, with an empty string in the place of the value. */
-  takeText(): string {
-    return this.#kept.joined().toString('utf8')
+  /** The text that came since the last call, as UTF-8, with an empty string in the place of the value. */
+  takeKept(): Buffer {
+    return this.#kept.joined()
   }
 
   #keep(bytes: Buffer): void {

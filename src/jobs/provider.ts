@@ -1,17 +1,22 @@
 /** Requests to the providers of jobs: polls, cancels and results. */
+import { checkAnswer, STATE_BOUNDS } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
+import { FEW_BYTES } from '../core/frame-steps.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { upstreamErrorOf } from '../core/upstream-error.ts'
+import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
+import { atOnce, turns } from '../lib/turns.ts'
 import type { JobsContext } from './context.ts'
 import { pollMs, renewing, within } from './lease.ts'
 import { ResultKeeper } from './results.ts'
 import { targetsOf } from './targets.ts'
 
 const MAX_STATE_BYTES = 1024 * 1024
+/** Characters of a job's error that are read; fewer are shown. */
+const MAX_MESSAGE = 4000
 const HEAD_MS = 30_000
 const IDLE_MS = 60_000
 
@@ -100,12 +105,12 @@ export class JobProvider {
     const form = target.translator.job!
     const answer = await this.#call(job, target, form.poll(upstreamOf(job), target), signal)
     try {
-      if (answer.status !== 200) throw await failureOf(answer, target)
+      if (answer.status !== 200) throw await failureOf(answer, target, job.orgId)
       const { inlineResult: name } = form
-      if (name === undefined) return { target, report: reportIn(await textOf(answer), target, answer) }
-      const { text, blob } = await this.results.readInline(job, answer.chunks, name, MAX_STATE_BYTES)
+      if (name === undefined) return { target, report: await reportIn(await stateOf(answer), job, target, answer) }
+      const { kept, blob } = await this.results.readInline(job, answer.chunks, name, MAX_STATE_BYTES)
       try {
-        return { target, report: reportIn(text, target, answer), inline: blob }
+        return { target, report: await reportIn(kept, job, target, answer), inline: blob }
       } catch (thrown) {
         await this.results.discard(blob)
         throw thrown
@@ -127,12 +132,21 @@ const upstreamOf = ({ upstreamId, params }: Job) => ({
   params: JSON.parse(params) as unknown,
 })
 
-/** Throws a GatewayError for a state that cannot be read. */
-function reportIn(text: string, target: Target, answer: JobAnswer): JobReport {
+/** Reads a state that is not small in the turns of the job's organization. Throws a GatewayError for one that cannot be read. */
+function reportIn(state: Buffer, { orgId }: Job, target: Target, answer: JobAnswer): JobReport | Promise<JobReport> {
+  const steps = reportSteps(state, target, answer)
+  return state.length > FEW_BYTES ? turns.run(orgId, steps) : atOnce(steps)
+}
+
+function* reportSteps(state: Buffer, target: Target, answer: JobAnswer): Generator<undefined, JobReport> {
   try {
+    const text = state.toString('utf8')
+    checkAnswer(text, STATE_BOUNDS)
+    yield
     const report = target.translator.job!.read(text, target)
-    const { error } = report
-    return error && answer.masked ? { ...report, error: { ...error, message: answer.masked(error.message) } } : report
+    if (!report.error) return report
+    const said = report.error.message.slice(0, MAX_MESSAGE)
+    return { ...report, error: { ...report.error, message: answer.masked?.(said) ?? said } }
   } catch (thrown) {
     throw withoutCredential(asAnswerError(thrown), answer)
   }
@@ -141,22 +155,30 @@ function reportIn(text: string, target: Target, answer: JobAnswer): JobReport {
 const withoutCredential = (error: GatewayError, { masked }: JobAnswer): GatewayError =>
   masked ? error.with({ message: masked(error.message) }) : error
 
-async function failureOf(answer: JobAnswer, target: Target): Promise<GatewayError> {
+async function failureOf(answer: JobAnswer, target: Target, tenant: string): Promise<GatewayError> {
   const { status } = answer
   if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
   const seconds = Number(answer.header('retry-after') ?? Number.NaN)
-  const reported = upstreamErrorOf(target, status, await textOf(answer)).with({ upstreamStatus: status })
-  const error = withoutCredential(reported, answer)
+  const body = await bytesOf(answer, MAX_ERROR_BYTES)
+  const reported = await upstreamErrorOf(target, status, body, tenant)
+  const error = withoutCredential(reported.with({ upstreamStatus: status }), answer)
   return Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
 }
 
-async function textOf(answer: JobAnswer): Promise<string> {
+async function stateOf(answer: JobAnswer): Promise<Buffer> {
+  const state = await bytesOf(answer, MAX_STATE_BYTES)
+  if (state.length > MAX_STATE_BYTES) throw errors.invalidAnswer(`it is larger than ${MAX_STATE_BYTES} bytes`)
+  return state
+}
+
+/** All bytes of an answer, or more than `most` of one that has more. */
+async function bytesOf(answer: JobAnswer, most: number): Promise<Buffer> {
   const kept = new CoalescedChunks()
   let size = 0
   for await (const chunk of answer.chunks) {
     size += chunk.length
-    if (size > MAX_STATE_BYTES) throw errors.invalidAnswer(`it is larger than ${MAX_STATE_BYTES} bytes`)
     kept.add(chunk)
+    if (size > most) break
   }
-  return kept.joined().toString('utf8')
+  return kept.joined()
 }

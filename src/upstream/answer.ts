@@ -2,7 +2,7 @@
 import { billed } from '../core/answer-bounds.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
-import { decodeSteps, isLarge, sizeOf } from '../core/frame-steps.ts'
+import { decodeSteps, FEW_BYTES, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
@@ -63,9 +63,6 @@ interface Reading {
   readonly mask: Mask | undefined
   readonly seals: AnswerSeals | undefined
 }
-
-/** Bytes that are decoded within fractions of a millisecond. */
-const FEW_BYTES = 4096
 
 /** By index: this is done for each piece of each stream. */
 function isMuch(chunks: readonly Buffer[] = []): boolean {

@@ -9,7 +9,7 @@ import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { partUsage } from '../core/part-usage.ts'
 import { isUnmeasured, mayCallTools } from '../core/requests.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
-import { upstreamErrorOf } from '../core/upstream-error.ts'
+import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
 import type { Mask } from '../lib/mask.ts'
 import { turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
@@ -32,7 +32,6 @@ import type { Transport } from './transport.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-const MAX_ERROR_BYTES = 64 * 1024
 /** A job is begun within this time. */
 const CREATE_MS = 120_000
 
@@ -294,8 +293,7 @@ async function providerError(incoming: UpstreamResponse, ex: Exchange, mask: Mas
   } catch (thrown) {
     if (ex.signal.reason) throw thrown
   }
-  const text = Buffer.concat(body).subarray(0, MAX_ERROR_BYTES).toString('utf8')
-  const reported = upstreamErrorOf(ex.target!, incoming.status, text)
+  const reported = await upstreamErrorOf(ex.target!, incoming.status, Buffer.concat(body), ex.tenant)
   const error = mask ? maskedError(reported, mask) : reported
   const wait = retryAfterMs(name => incoming.header(name), error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })

@@ -1,12 +1,15 @@
 /** Reads what follows a provider's first answer: states of a job, and files (docs/contract.md#polled-answers). */
+import { checkAnswer, STATE_BOUNDS } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { asAnswerError, asError, errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
+import { FEW_BYTES } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Decoder, Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import type { Mask } from '../lib/mask.ts'
+import { atOnce, turns } from '../lib/turns.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { AnswerMask, maskedError } from './masking.ts'
@@ -87,11 +90,10 @@ export class FollowUps {
       // What is made is charged, and there is no client to give it to.
       if (polling.hasLeft && !polling.runs) throw errors.aborted()
       if (next.type === 'wait') await pause(next.afterMs, attempt)
-      const bytes = await this.#get(next, attempt)
-      const data = next.type === 'wait' ? bytes.toString('utf8') : ''
+      const content = await this.#get(next, attempt)
       try {
-        const read = decoder.frame({ data, bytes })
-        batch = decoder.done ? [...read, ...decoder.end()] : read
+        const steps = decodeSteps(decoder, next, content)
+        batch = content.bytes > FEW_BYTES ? await turns.run(attempt.tenant, steps) : atOnce(steps)
       } catch (thrown) {
         throw asAnswerError(thrown)
       }
@@ -99,14 +101,14 @@ export class FollowUps {
   }
 
   /** A provider that is busy or gone for a moment still has the job. */
-  async #get(next: Next, attempt: FollowedAttempt): Promise<Buffer> {
+  async #get(next: Next, attempt: FollowedAttempt): Promise<CoalescedChunks> {
     for (let tries = 1, delay = BACK_OFF.first; ; tries++, delay = Math.min(delay * BACK_OFF.factor, BACK_OFF.most)) {
       let failure: GatewayError
       let wait = delay
       try {
-        const { status, retryAfter, bytes } = await this.#follow(next, attempt)
-        if (status === 200) return bytes
-        failure = this.#providerError(next, status, bytes, attempt)
+        const { status, retryAfter, content } = await this.#follow(next, attempt)
+        if (status === 200) return content
+        failure = await this.#providerError(next, status, content, attempt)
         if (status !== 429 && status < 500) throw failure
         wait = Math.max(wait, retryAfterMs(name => (name === 'retry-after' ? retryAfter : undefined), '') ?? 0)
       } catch (thrown) {
@@ -121,10 +123,15 @@ export class FollowUps {
     }
   }
 
-  #providerError(next: Next, status: number, bytes: Buffer, { target, mask }: FollowedAttempt): GatewayError {
+  async #providerError(
+    next: Next,
+    status: number,
+    content: CoalescedChunks,
+    { target, mask, tenant }: FollowedAttempt,
+  ): Promise<GatewayError> {
     if (next.type === 'fetch') return errors.invalidAnswer(`an address in it answers with status ${status}`, status)
     if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
-    const error = upstreamErrorOf(target, status, bytes.toString('utf8', 0, MAX_STATE_BYTES))
+    const error = await upstreamErrorOf(target, status, content.joined(), tenant)
     return mask ? maskedError(error, mask) : error
   }
 
@@ -165,14 +172,14 @@ export class FollowUps {
     let source: PlainSource | undefined
     try {
       source = decoded(incoming, incoming.header('content-encoding'))
-      const chunks = new CoalescedChunks()
+      const content = new CoalescedChunks()
       let size = 0
       for (let batch = await source.take(); batch; batch = await source.take()) {
         for (const chunk of batch) {
           size += chunk.length
           if (size > maxBytes) throw tooLarge(maxBytes)
           take(lease, chunk.length)
-          chunks.add(chunk)
+          content.add(chunk)
         }
       }
       incoming.release()
@@ -181,7 +188,7 @@ export class FollowUps {
         status: incoming.status,
         location: header('location'),
         retryAfter: header('retry-after'),
-        bytes: chunks.joined(),
+        content,
       }
     } catch (thrown) {
       incoming.destroy()
@@ -209,6 +216,21 @@ export class FollowUps {
       signal.ignore(abort)
     }
   }
+}
+
+/** The events of what stands at an address; a file has 64 MiB at most, which are copied when it is joined. */
+function* decodeSteps(
+  decoder: Decoder,
+  { type }: Next,
+  content: CoalescedChunks,
+): Generator<undefined, readonly Event[]> {
+  const bytes = content.joined()
+  const data = type === 'wait' ? bytes.toString('utf8') : ''
+  if (type === 'wait') checkAnswer(data, STATE_BOUNDS)
+  yield
+  const frame = { data, bytes }
+  const read = decoder.steps ? yield* decoder.steps(frame) : decoder.frame(frame)
+  return decoder.done ? [...read, ...decoder.end()] : read
 }
 
 function take(lease: MemoryLease, bytes: number): void {

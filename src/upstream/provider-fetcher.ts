@@ -13,7 +13,7 @@ export interface Fetched {
   /** Of a redirect: where to. */
   readonly location: string | undefined
   readonly retryAfter: string | undefined
-  readonly bytes: Buffer
+  readonly content: CoalescedChunks
 }
 
 /** The bounds of one fetch. */
@@ -51,20 +51,20 @@ export class ProviderFetcher {
         onInfo: interimBound(),
       })
       body.on('error', () => undefined)
-      const chunks = new CoalescedChunks()
+      const content = new CoalescedChunks()
       let size = 0
       for await (const chunk of body as AsyncIterable<Buffer>) {
         size += chunk.length
         if (size > maxBytes) throw tooLarge(maxBytes)
         take(chunk.length)
-        chunks.add(chunk)
+        content.add(chunk)
       }
       const { location, 'retry-after': retryAfter } = headers
       return {
         status: statusCode,
         location: textOf(location),
         retryAfter: textOf(retryAfter),
-        bytes: chunks.joined(),
+        content,
       }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')

@@ -86,7 +86,7 @@ export class UpstreamSockets implements ProviderSockets {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
       throw errors.unreachable('no WebSocket could be opened', thrown)
     }
-    if ('status' in answer) throw providerError(answer, target, mask)
+    if ('status' in answer) throw await providerError(answer, target, ex.tenant, mask)
     return { socket: answer, mask }
   }
 
@@ -113,13 +113,14 @@ const asRecord = (headers: readonly string[]): Record<string, string> => {
   return record
 }
 
-function providerError(
+async function providerError(
   { status, headers, body }: RefusedUpgrade,
   target: Target,
+  tenant: string,
   mask: Mask | undefined,
-): GatewayError {
+): Promise<GatewayError> {
   if (status < 400) return errors.invalidAnswer(`its status is ${status}, in place of a WebSocket`, status)
-  const reported = upstreamErrorOf(target, status, body.toString('utf8'))
+  const reported = await upstreamErrorOf(target, status, body, tenant)
   const error = mask ? maskedError(reported, mask) : reported
   const header = (name: string) => {
     const value = headers[name]

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
+import { MAX_ERROR_BYTES } from '../core/upstream-error.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 import { boundInterim } from './interim.ts'
 
@@ -30,8 +31,6 @@ interface HandshakeOptions {
 
 /** The server did not answer the handshake in time. */
 export class HandshakeTimeout extends Error {}
-
-const MAX_ERROR_BYTES = 64 * 1024
 
 /** Resolves with the WebSocket or with the server's refusal. Rejects where the connection fails, or with a HandshakeTimeout. */
 export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket | RefusedUpgrade> {

@@ -294,6 +294,8 @@ t.test('of a long error, no more is read than is shown of it with masks', async 
   for (const answer of [
     { error: { message: long, code: long, type: long, param: long } },
     { error: { other: long } },
+    { error: { message: ['a', long] } },
+    { error: { message: { [long]: long, __proto__: long } } },
     { error: long },
     { detail: [{ msg: long }] },
     { base_resp: { status_code: 1, status_msg: long } },
@@ -302,9 +304,38 @@ t.test('of a long error, no more is read than is shown of it with masks', async 
     const lengths = Object.values(readProviderError(answer)!).map(field => (field as string | undefined)?.length ?? 0)
     t.ok(Math.max(...lengths) <= 20_000, `${Object.keys(answer)}: ${lengths}`)
   }
+  let looked = 0
+  const many = new Proxy(Array(1_000_000).fill([]), {
+    get: (list, name) => {
+      looked++
+      return Reflect.get(list, name)
+    },
+  })
+  const { message } = readProviderError({ error: { message: many } })!
+  t.match(message, /^\[\[\],\[\],/)
+  t.ok(looked < 100_000, `of a million values ${looked} are looked at`)
   const late = `${' '.repeat(100_000)}insufficient_quota`
   t.equal(guessStatus({ message: late }), 500, 'what stands behind that is not read')
   t.equal(upstreamError(400, { message: late }).code, null)
+})
+
+t.test('an error body that holds more than is read is its own message', t => {
+  const fill = (text: string, count: number) => Array(count).fill(text).join()
+  const echo = (count: number) => `{"detail":[{"msg":"Field required","input":[${fill('0', count)}]}]}`
+  const deep = `{"error":{"message":${'['.repeat(200)}${']'.repeat(200)}}}`
+  for (const [says, status, body, shown] of [
+    ['as many values as are read', 422, echo(1900), /^\[{"msg":"Field required","input":\[0,0/],
+    ['more values', 422, echo(2000), /^{"detail":\[{"msg":"Field required","input":\[0,0/],
+    ['more levels', 500, deep, /^{"error":{"message":\[{100}/],
+    ['a page with as many commas', 502, `<p>${fill('a', 3000)}`, /answered with status 502/],
+  ] as const) {
+    const error = upstreamErrorFrom(status, body, withSecret)
+    t.match(error.message, shown, says)
+    t.ok(error.message.length <= 5000, says)
+  }
+  const told = `{"code":"context_length_exceeded","input":[${fill('0', 3000)}]}`
+  t.equal(upstreamErrorFrom(400, told).code, 'context_length_exceeded', 'it says what it is about all the same')
+  t.end()
 })
 
 t.test('an error in an answer has the status that it would have had', async t => {

@@ -45,6 +45,30 @@ t.test('what is said of a job that makes no sense changes nothing of its state, 
   }
 })
 
+t.test('a state that holds more than any real one is a failed poll', async t => {
+  const state = (count: number) => `{"status":"in_progress","seen":[${'0,'.repeat(count)}0]}`
+  for (const [says, body, expected] of [
+    ['as many values as are read', state(9_000), { state: 'in_progress', failures: 0 }],
+    ['more values', state(10_000), { state: 'queued', failures: 1 }],
+    [
+      'more levels',
+      `{"status":"in_progress","a":${'['.repeat(200)}${']'.repeat(200)}}`,
+      { state: 'queued', failures: 1 },
+    ],
+    ['a word without end', { status: '-'.repeat(100_000) }, { state: 'queued', failures: 0 }],
+  ] as const) {
+    const kit = await engineKit(t)
+    kit.answer = polls({ body })
+    await kit.create()
+    await kit.poll()
+    t.match(await kit.read('video_1'), { completedAt: null, ...expected }, says)
+  }
+  const kit = await engineKit(t)
+  kit.answer = polls({ body: { status: 'failed', error: { code: 'x', message: 'b'.repeat(1_000_000) } } })
+  await kit.create()
+  t.equal((await ended(kit, 'video_1')).error?.message.length, 1000)
+})
+
 t.test('what a provider repeats of the credential that it was sent is not shown', async t => {
   const message = `no access with ${SENT}`
   for (const [says, said] of [

@@ -411,7 +411,10 @@ t.test('what breaks a decoder, or the reader of an error, is a failure of its pr
   const wire: Translator = { ...chatWire, decoder: () => decoder, error: broken }
   const reported = { ...failure(/it cannot be read/), cause: TypeError }
   t.match((await outcome(wire, '{}')).thrown, reported)
-  t.match(upstreamErrorOf(target({ translator: wire }), 401, '{}'), { ...reported, upstreamStatus: 401 })
+  t.match(await upstreamErrorOf(target({ translator: wire }), 401, Buffer.from('{}'), 'org'), {
+    ...reported,
+    upstreamStatus: 401,
+  })
   const end = { done: false, frame: (): Event[] => [{ type: 'text', choice: 0, text: 'a' }], end: broken }
   const { events } = await outcome({ ...chatWire, decoder: () => end }, ['{}'], true)
   t.match(events, [{ type: 'text' }, { type: 'error', error: reported }], 'in the middle of a stream')

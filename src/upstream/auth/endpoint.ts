@@ -1,5 +1,6 @@
 /** Fetches credentials: tokens of an OAuth server, keys from instance metadata. */
 import { Agent } from 'undici'
+import { ERROR_BOUNDS, parseAnswer } from '../../core/answer-bounds.ts'
 import { errors, type GatewayError } from '../../core/error.ts'
 import { redactMessage, upstreamError } from '../../core/upstream-error.ts'
 import { Deadline } from '../../lib/timer.ts'
@@ -78,10 +79,10 @@ export function grantIn({ status, text }: EndpointAnswer, secret: string): Grant
   return { token, seconds: typeof seconds === 'number' && seconds > 0 ? seconds : 0 }
 }
 
-/** The fields of a JSON object; none of what is no such. */
+/** The fields of a JSON object; none of what is no such, or holds more than a credential does. */
 export function fieldsOf(text: string): Record<string, unknown> {
   try {
-    return Object(JSON.parse(text)) as Record<string, unknown>
+    return Object(parseAnswer(text, ERROR_BOUNDS)) as Record<string, unknown>
   } catch {
     return {}
   }
