@@ -1,5 +1,6 @@
 /** Reads the lists of models of providers now and then: engines of the operator's own come and go. */
 import { Agent } from 'undici'
+import { parseAnswer } from '../core/answer-bounds.ts'
 import type { Catalog, FoundModel, ModelLists, Provider } from '../core/catalog.ts'
 import { isObject, listIn } from '../core/json.ts'
 import type { Log } from '../core/ports.ts'
@@ -11,6 +12,8 @@ const EVERY_MS = 30_000
 const DEADLINE_MS = 2_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const MAX_MODELS = 500
+/** Of a list: engines say some dozens of things of each model. */
+const LIST_BOUNDS = { values: 100_000 }
 /** How often in a row a provider may fail to answer until its models are gone. */
 const MAX_MISSES = 2
 
@@ -148,7 +151,7 @@ export class Discovery {
         signal: abort.signal,
       })
       const text = await body.text()
-      return statusCode === 200 ? modelsIn(JSON.parse(text)) : undefined
+      return statusCode === 200 ? modelsIn(parseAnswer(text, LIST_BOUNDS)) : undefined
     } catch (err) {
       this.#options.log.debug({ provider: provider.id, err }, 'model list failed')
       return undefined
