@@ -80,6 +80,8 @@ export const route: FilterFactory<Settings> = {
             if (error.stale && !renewed && ex.attempts.length < most) {
               renewed = true
               health.left(step, query)
+              const turn = ex.turn()
+              if (turn) await turn
               continue
             }
             const whose = health.failed(step, query, error, performance.now() - began)
@@ -87,10 +89,13 @@ export const route: FilterFactory<Settings> = {
             else if (isFull(error)) queue.full(step)
             // 402 is about a credential, too: the organization's own key has reached a limit.
             else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) queue.failed(step)
-            // Nothing else has let others go on.
+            // Nothing else has let others go on; or many attempts have failed at once.
             if (error.upstreamStatus === undefined) {
               unsent++
               await turns.next(query.tenant)
+            } else {
+              const turn = ex.turn()
+              if (turn) await turn
             }
           }
           const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT

@@ -6,6 +6,7 @@ import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
 import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
+import { turnBudget } from '../lib/turn-budget.ts'
 import { urlOf } from '../lib/url.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
@@ -75,13 +76,13 @@ export class ClientFetcher implements MediaFetcher {
    * image is `not_an_image` or `image_too_large`.
    */
   image(fetch: MediaFetch): Promise<string> {
-    const { param, take } = fetch
+    const { param, take, tenant } = fetch
     const { image_size: maxBytes, image_time: totalMs } = this.#bounds
     const tooLarge = () => errors.imageTooLarge(maxBytes, param)
     return this.#fetch(fetch, {
       totalMs,
       accept: 'image/png, image/jpeg, image/gif, image/webp',
-      read: answer => readImage(answer, param, { maxBytes, tooLarge, take }),
+      read: answer => readImage(answer, param, tenant, { maxBytes, tooLarge, take }),
     })
   }
 
@@ -171,7 +172,7 @@ export class ClientFetcher implements MediaFetcher {
   }
 }
 
-async function readImage(answer: Answer, param: string, reading: Reading): Promise<string> {
+async function readImage(answer: Answer, param: string, tenant: string, reading: Reading): Promise<string> {
   const { statusCode, headers } = answer
   if (statusCode !== 200) throw errors.notAnImage(`its server answers ${statusCode}`, param)
   if (isCompressed(headers)) throw errors.notAnImage('it is compressed', param)
@@ -179,6 +180,8 @@ async function readImage(answer: Answer, param: string, reading: Reading): Promi
   const chunks = await readAll(answer, reading, (chunks, size) => {
     if (type === undefined && size >= IMAGE_HEAD) type = typeOf(Buffer.concat(chunks), param)
   })
+  const turn = turnBudget.next(tenant)
+  if (turn) await turn
   const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
 }

@@ -26,6 +26,8 @@ export const cache: FilterFactory<Infer<typeof options>> = {
       const key = await keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
+      const turn = found instanceof Promise ? ex.turn() : undefined
+      if (turn) await turn
       if (hit) return replay(ex, hit, services.memory)
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')

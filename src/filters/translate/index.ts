@@ -65,6 +65,9 @@ interface Media {
 // No closures: each would cost a context of every request, which most do not need.
 async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, media: Media, next: Next) {
   await fetched
+  // Many files may be here at once, and each is looked into.
+  const turn = ex.turn()
+  if (turn) await turn
   return translated(ex, target, media, next)
 }
 
@@ -85,6 +88,8 @@ async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Tar
   } catch (thrown) {
     throw forTarget(thrown, target)
   }
+  const turn = ex.turn()
+  if (turn) await turn
   begin(ex, input, target, media)
   return next()
 }
