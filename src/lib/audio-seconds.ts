@@ -1,10 +1,10 @@
 /** How long the audio of a file lasts. */
-import { PROOF_BYTES } from './audio-frame.ts'
 import { ByteReader } from './byte-reader.ts'
-import { frameSeconds, holdsFrames } from './frame-seconds.ts'
+import { frameSeconds } from './frame-seconds.ts'
 import { id3Bytes, isId3 } from './frame-tags.ts'
 import { opusSeconds } from './opus-seconds.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
+import { wavSeconds } from './wav-seconds.ts'
 
 /** A file, in the pieces that it came in; `size` is in bytes. */
 export interface AudioFile {
@@ -29,8 +29,8 @@ export const AUDIO_BUDGET: Readonly<AudioBudget> = { steps: 250_000 }
 export const LEAST_BYTES_PER_SECOND = 25
 /** Of the largest files that are likely: 192,000 samples a second, of 32 bits, in stereo. */
 const MOST_BYTES_PER_SECOND = 1_536_000
-/** Of WAV and FLAC, what holds their formats. */
-const HEAD = 4096
+/** What says of which type a file is, and holds the format of FLAC. */
+const HEAD = 512
 /** Tags that may stand before the audio. */
 const MAX_TAGS = 16
 const TAG_HEAD = 10
@@ -51,7 +51,7 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
   const text = head.toString('latin1', 0, 12)
   const found = (counted: boolean, seconds: number | undefined): AudioLength | undefined =>
     seconds === undefined ? undefined : { counted, seconds: Math.max(seconds, left / MOST_BYTES_PER_SECOND) }
-  if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(head, left, reader, budget))
+  if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(left, reader, budget))
   if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
   if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), left, budget))
   if (isVideo(head)) return found(false, movieSeconds(reader(), budget))
@@ -71,56 +71,6 @@ function behindTags(pieces: Iterable<Buffer>): number {
     if (!reader.skip(bytes - TAG_HEAD)) break
   }
   return at
-}
-
-/**
- * All behind the head of the first data: its length is unknown in a streamed file, and other data may follow it. Undefined where
- * the data begin with frames, which some decoders play as such, whatever the format is.
- */
-function wavSeconds(head: Buffer, size: number, reader: () => ByteReader, budget: AudioBudget): number | undefined {
-  let slowest: number | undefined
-  for (let at = 12; at + 8 <= head.length; ) {
-    const name = head.toString('latin1', at, at + 4)
-    const length = head.readUInt32LE(at + 4)
-    at += 8
-    if (name === 'fmt ' && at + 16 <= head.length) slowest = Math.min(slowest ?? Infinity, plainRate(head, at))
-    if (name === 'data') {
-      const data = reader()
-      data.skip(at)
-      budget.steps -= FRAMES_STEPS
-      return slowest && !holdsFrames(data.take(FRAMES_READ), FRAMES_WITHIN) ? (size - at) / slowest : undefined
-    }
-    at += length + (length % 2)
-  }
-  return undefined
-}
-
-/** Of the data of WAV, where frames may begin; what is read of them; and what it costs at most to look for them there. */
-const FRAMES_WITHIN = 1024
-const FRAMES_READ = FRAMES_WITHIN + PROOF_BYTES
-const FRAMES_STEPS = 96
-
-/** Tags of samples that are not compressed: whole numbers, floats, A-law and mu-law. */
-const PLAIN_FORMATS = new Set([1, 3, 6, 7])
-/** Those of a byte, whatever the format says. */
-const LAW_FORMATS = new Set([6, 7])
-/** The tag stands at the end of the format, behind the bits of a sample that are used. */
-const EXTENSIBLE = 0xfffe
-/** Of samples that decoders play. */
-const SAMPLE_BITS = new Set([8, 16, 24, 32, 64])
-
-/**
- * Bytes a second of the samples of a WAVEFORMATEX; 0 for compressed ones, and for odd ones. Decoders do not read its own byte
- * rate, and some take the bits that are used for all that a sample has.
- */
-function plainRate(head: Buffer, at: number): number {
-  const isExtensible = head.readUInt16LE(at) === EXTENSIBLE && at + 26 <= head.length
-  const tag = head.readUInt16LE(isExtensible ? at + 24 : at)
-  const all = LAW_FORMATS.has(tag) ? 8 : head.readUInt16LE(at + 14)
-  if (!PLAIN_FORMATS.has(tag) || !SAMPLE_BITS.has(all)) return 0
-  const used = isExtensible ? head.readUInt16LE(at + 18) : 0
-  const bits = used > 0 ? Math.min(all, used) : all
-  return head.readUInt32LE(at + 4) * head.readUInt16LE(at + 2) * Math.ceil(bits / 8)
 }
 
 /** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of sample rate, 36 bits of sample count. */
