@@ -30,6 +30,14 @@ export const PROOF_BYTES = PROOF_MPEG * LARGEST_MPEG
 export const frameOf = (head: number, rest: number): Frame | undefined =>
   (head & ADTS_MASK) >>> 0 === ADTS ? adtsFrame(head, rest) : head >>> 21 === SYNC ? mpegFrame(head) : undefined
 
+/** The same, of the length of a frame at a place with a head behind it; 0 for what is none. */
+export function frameBytes(bytes: Buffer, at: number): number {
+  const head = ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0
+  if ((head & ADTS_MASK) >>> 0 !== ADTS) return head >>> 21 === SYNC ? (mpegFrame(head)?.bytes ?? 0) : 0
+  const size = ((head & 3) << 11) | (bytes[at + 4]! << 3) | (bytes[at + 5]! >>> 5)
+  return ADTS_RATES[(head >>> 10) & 15] === undefined || size < HEAD ? 0 : size
+}
+
 const SYNC = 0x7ff
 const MPEG_MARK = 0xfffe_0c00
 /** By version: 2.5, a reserved one, 2 and 1. Samples a second. */
@@ -52,7 +60,16 @@ const BIT_RATES = {
 } as const
 const SLOWEST_MPEG = 1_000
 
+/** By the bits of a head that say it; null where they say none. */
+const MPEG_FRAMES: (Frame | null | undefined)[] = Array.from({ length: 4096 })
+
 function mpegFrame(head: number): Frame | undefined {
+  const bits = (head >>> 9) & 0xfff
+  if (MPEG_FRAMES[bits] === undefined) MPEG_FRAMES[bits] = newMpegFrame(head) ?? null
+  return MPEG_FRAMES[bits] ?? undefined
+}
+
+function newMpegFrame(head: number): Frame | undefined {
   const version = (head >>> 19) & 3
   const layer = (head >>> 17) & 3
   const rate = MPEG_RATES[version]![(head >>> 10) & 3]
@@ -66,6 +83,9 @@ function mpegFrame(head: number): Frame | undefined {
   const bytes = (Math.floor(((samples / 8 / slot) * kilobits * 1000) / rate) + padding) * slot
   return { mark: (head & MPEG_MARK) >>> 0, bytes, samples, rate, slowest: SLOWEST_MPEG, proof: PROOF_MPEG }
 }
+
+/** Whether audio that begins with a frame is of ADTS. */
+export const isAdts = (bytes: Buffer): boolean => (bytes.readUInt32BE(0) & ADTS_MASK) >>> 0 === ADTS
 
 const ADTS = 0xfff0_0000
 const ADTS_MASK = 0xfff6_0000

@@ -1,8 +1,10 @@
 /** How long the audio of a file lasts. */
+import { isAdts } from './audio-frame.ts'
 import { ByteReader } from './byte-reader.ts'
-import { frameSeconds } from './frame-seconds.ts'
+import { framesLength } from './frame-seconds.ts'
 import { id3Bytes, isId3 } from './frame-tags.ts'
 import { opusSeconds } from './opus-seconds.ts'
+import { type Around, beginsOther, holdsOther } from './other-streams.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
 import { wavSeconds } from './wav-seconds.ts'
 
@@ -40,7 +42,7 @@ const TAG_HEAD = 10
  * in a head, the file is no shorter than its size allows.
  */
 export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUDGET }): AudioLength | undefined {
-  const start = behindTags(pieces)
+  const { start, tags } = behindTags(pieces)
   const left = size - start
   const reader = () => {
     const from = new ByteReader(pieces)
@@ -51,26 +53,52 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
   const text = head.toString('latin1', 0, 12)
   const found = (counted: boolean, seconds: number | undefined): AudioLength | undefined =>
     seconds === undefined ? undefined : { counted, seconds: Math.max(seconds, left / MOST_BYTES_PER_SECOND) }
-  if (/^RIFF.{4}WAVE/s.test(text)) return found(true, wavSeconds(left, reader, budget))
+  const isOther = (around: Around, proven: number): boolean => {
+    const most = probed(start, tags, proven)
+    return (
+      beginsOther(reader().take(Math.max(most - start, LEAST_PROBED)), around) ||
+      holdsOther(new ByteReader(pieces).take(most), around, budget)
+    )
+  }
+  if (/^RIFF.{4}WAVE/s.test(text)) {
+    const seconds = wavSeconds(left, reader, budget)
+    const isKnown = seconds !== undefined && !isOther('samples', HEAD)
+    return found(true, isKnown ? seconds : undefined)
+  }
   if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
   if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), left, budget))
   if (isVideo(head)) return found(false, movieSeconds(reader(), budget))
-  return found(true, frameSeconds(reader(), left, budget))
+  const frames = framesLength(reader(), left, budget)
+  const isKnown = frames && !isOther(isAdts(head) ? 'adts' : 'mpeg', frames.proven)
+  return found(true, isKnown ? frames.seconds : undefined)
+}
+
+/** Of a file, what decoders look at for its type at first, and at most. */
+const LEAST_PROBED = 2048
+const MOST_PROBED = 1024 * 1024
+/**
+ * What they look at where the type is proven `proven` bytes behind `tags`: twice as much each time, until it is. They step over
+ * one tag.
+ */
+function probed(start: number, tags: number, proven: number): number {
+  if (tags > 1) return MOST_PROBED
+  return Math.min(Math.max(LEAST_PROBED, 2 ** Math.ceil(Math.log2(start + proven))), MOST_PROBED)
 }
 
 /** Bytes of the ID3v2 tags at the begin, behind which decoders look for audio of any type. */
-function behindTags(pieces: Iterable<Buffer>): number {
+function behindTags(pieces: Iterable<Buffer>): { start: number; tags: number } {
   const reader = new ByteReader(pieces)
-  let at = 0
-  for (let tags = 0; tags < MAX_TAGS; tags++) {
+  let start = 0
+  let tags = 0
+  for (; tags < MAX_TAGS; tags++) {
     const head = reader.take(TAG_HEAD)
     const isTag = head.length === TAG_HEAD && isId3(head.readUInt32BE(0))
     const bytes = isTag ? id3Bytes(head.readUInt16BE(3), head[5]!, head.readUInt32BE(6)) : undefined
     if (bytes === undefined) break
-    at += bytes
+    start += bytes
     if (!reader.skip(bytes - TAG_HEAD)) break
   }
-  return at
+  return { start, tags }
 }
 
 /** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of sample rate, 36 bits of sample count. */

@@ -3,16 +3,24 @@ import { type Frame, frameOf, HEAD } from './audio-frame.ts'
 import type { ByteReader } from './byte-reader.ts'
 import { HeadWindow, isId3, tagIn } from './frame-tags.ts'
 
+/** How long frames are, and what proves their kind. */
+export interface FramesLength {
+  readonly seconds: number
+  /** Bytes from the first one to the last head of as many frames as prove it; of all, where there are fewer. */
+  readonly proven: number
+}
+
 /**
- * Seconds of `size` bytes, the first of which begin a frame; undefined where they do not, and where frames of the first one's
- * mark follow one another behind a gap: decoders may have begun elsewhere. What is behind a gap, and beyond the steps of
- * `budget`, counts as the slowest frames would, with those that stand there alone: the result is no less than what is played.
+ * That of `size` bytes, the first of which begin a frame; undefined where they do not, where too few follow one another to
+ * prove the kind of all that is behind them, and where frames of the first one's mark follow one another behind a gap: decoders
+ * may have begun elsewhere. What is behind a gap, and beyond the steps of `budget`, counts as the slowest frames of the kind
+ * would, with those that stand there alone: the result is no less than what is played.
  *
  * Tags between frames are no gap. Decoders that do not step over them play each frame in them, which counts; undefined where
  * such a frame, or a tag in a tag, leads them into the body of a frame behind it.
  */
-export function frameSeconds(reader: ByteReader, size: number, budget: { steps: number }): number | undefined {
-  return new FrameCount(reader, size, budget).seconds()
+export function framesLength(reader: ByteReader, size: number, budget: { steps: number }): FramesLength | undefined {
+  return new FrameCount(reader, size, budget).length()
 }
 
 /** One pass over a file, from place to place at which a frame may begin. */
@@ -26,6 +34,9 @@ class FrameCount {
   #at = 0
   #first: Frame | undefined
   #samples = 0
+  /** Those before a gap. */
+  #frames = 0
+  #proven = 0
   /** Seconds of frames in tags. */
   #inTags = 0
   /** Bytes that neither frames nor tags cover. */
@@ -45,10 +56,14 @@ class FrameCount {
     this.#window = new HeadWindow(reader)
   }
 
-  seconds(): number | undefined {
+  length(): FramesLength | undefined {
     while (this.#budget.steps-- > 0 && this.#step());
     if (!this.#first || this.#isAmbiguous) return undefined
-    return this.#samples / this.#first.rate + this.#inTags + Math.max(0, this.#uncovered) / this.#first.slowest
+    const { rate, slowest, proof } = this.#first
+    const isProven = this.#frames > proof
+    if (this.#uncovered > 0 && !isProven) return undefined
+    const seconds = this.#samples / rate + this.#inTags + Math.max(0, this.#uncovered) / slowest
+    return { seconds, proven: isProven ? this.#proven : this.#size }
   }
 
   /** False at the end. */
@@ -95,7 +110,8 @@ class FrameCount {
     return this.#goOn(passed, Math.min(passed, HEAD))
   }
 
-  #passFrame({ bytes }: Frame): boolean {
+  #passFrame({ bytes, proof }: Frame): boolean {
+    if (this.#frames++ === proof) this.#proven = this.#at + HEAD
     this.#uncovered -= bytes
     return this.#reader.skip(bytes - HEAD) && this.#goOn(bytes, HEAD)
   }

@@ -112,20 +112,20 @@ t.test('no tag makes a file shorter than what decoders play that do not step ove
 
 t.test('tags between frames take steps as they are long', async t => {
   const stepsOf = (picture: Buffer) => {
-    const pieces = [slow, tagOf(picture), slow]
+    const pieces = [...times(7, slow), tagOf(picture), slow]
     const budget = { steps: 1_000_000 }
     audioLength({ pieces, size: Buffer.concat(pieces).length }, budget)
     return 1_000_000 - budget.steps
   }
   for (const [says, picture, least, most] of [
-    ['zeros', Buffer.alloc(64_000), 1000, 1100],
+    ['zeros', Buffer.alloc(64_000), 1000, 1200],
     ['a picture', noise(64_000), 1000, 5000],
     ['bytes that may begin frames', Buffer.alloc(64_000, 0xff), 64_000, 66_000],
   ] as const) {
     const steps = stepsOf(picture)
     t.ok(steps >= least && steps <= most, `${says}: ${steps}`)
   }
-  const pieces = [slow, tagOf(Buffer.alloc(50_000, 0xff)), ...times(100, slow)]
+  const pieces = [...times(7, slow), tagOf(Buffer.alloc(50_000, 0xff)), ...times(100, slow)]
   const file = { pieces, size: Buffer.concat(pieces).length }
   t.ok(audioLength(file, { steps: 10_000 })!.seconds > 40, 'what is not looked at counts as the slowest frames would')
 })
