@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto'
 import { MAX_NAME } from './shape.ts'
 
-/**
- * The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME`). `longest`: where
- * keys are kept, characters of one that is kept as it is.
- */
-export const textKey = (text: string, longest = MAX_NAME): string =>
+/** The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME`). */
+export const textKey = (text: string): string => keyWithin(text, MAX_NAME)
+
+/** The same where keys are kept: the hash of a text of more than `longest` characters. */
+export const keyWithin = (text: string, longest: number): string =>
   text.length > longest ? createHash('sha256').update(text).digest('base64') : text
 
 /** The same for what stands in the place of a text: anything else is its own key. */

@@ -1,5 +1,5 @@
 /** Keeps the credential of a session out of texts that its provider sends in pieces. */
-import { textKey } from '../core/text-key.ts'
+import { keyWithin } from '../core/text-key.ts'
 import { type Mask, PiecewiseMask } from '../lib/mask.ts'
 import type { RealtimeEvent } from './events.ts'
 
@@ -39,7 +39,7 @@ export class DeltaMasks {
   /** What has come before the piece of `event`; undefined for what is not masked. */
   #of({ type, item_id: item }: RealtimeEvent): PiecewiseMask | undefined {
     if (!this.#mask || type.endsWith('audio.delta')) return undefined
-    const name = textKey(`${type} ${typeof item === 'string' ? item : ''}`, MAX_NAME)
+    const name = keyWithin(`${type} ${typeof item === 'string' ? item : ''}`, MAX_NAME)
     let found = this.#texts.get(name)
     if (!found) {
       found = new PiecewiseMask(this.#mask)

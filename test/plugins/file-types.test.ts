@@ -16,7 +16,14 @@ import { encodeWith, type Json, offer } from './golden-kit.ts'
 
 const PAGES = 1000
 const latin = (text: string) => Buffer.from(text, 'latin1')
-const pdf = latin(`%PDF-1.7\n<</Type/Pages/Kids[3 0 R]/Count ${PAGES}>>${' '.repeat(2000)}`)
+const pdf = latin(
+  `%PDF-1.7
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count ${PAGES}>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R>>endobj
+trailer<</Root 1 0 R>>
+${' '.repeat(2000)}`,
+)
 const box = (name: string, body: Buffer) => {
   const head = Buffer.alloc(8)
   head.writeUInt32BE(body.length + 8, 0)

@@ -212,10 +212,10 @@ export function nameAt(bytes: Buffer, from: number): { name: string; isOdd: bool
 }
 
 /** Whether the value at `at` is that name. */
-export function isNamed(bytes: Buffer, at: number, expected: string): boolean {
+export function isNamed(bytes: Buffer, at: number, wanted: string): boolean {
   if (!isName(bytes, at)) return false
   const { name, isOdd } = nameAt(bytes, at)
-  return name === expected && !isOdd
+  return name === wanted && !isOdd
 }
 
 /** Of a digit; throws {@link Unclear} for another byte. */
