@@ -18,6 +18,11 @@ export class TokenBucket {
     this.#at = now
   }
 
+  /** Gives back what was taken, up to the size. */
+  give(count: number): void {
+    this.#tokens = Math.min(this.#size, this.#tokens + count)
+  }
+
   /** Milliseconds from the last `take` until nothing is owed; 0 where nothing is. */
   get owedMs(): number {
     return (Math.max(0, -this.#tokens) / this.#perSecond) * 1000

@@ -33,13 +33,20 @@ export class HttpCallbackPoster implements CallbackPoster {
   }
 
   /** Rejects with an Error whose message shows nothing of what is inside. Redirects are not followed. */
-  async post(given: string, allowed: readonly string[], headers: Record<string, string>, body: string, ms: number) {
+  async post(
+    tenant: string,
+    given: string,
+    allowed: readonly string[],
+    headers: Record<string, string>,
+    body: string,
+    ms: number,
+  ) {
     this.check(given, allowed)
     const url = new URL(given)
     const client = new Client(url.origin, {
       connect: isAllowed(given, allowed)
         ? plainConnector({ timeout: CONNECT_MS })
-        : guardedConnector(CONNECT_MS, this.#resolve),
+        : guardedConnector(tenant, CONNECT_MS, this.#resolve),
       pipelining: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: ms,

@@ -98,12 +98,13 @@ export class ClientFetcher implements MediaFetcher {
     })
   }
 
-  async #fetch<T>({ url, param, signal, tenant }: MediaFetch, kind: Kind<T>): Promise<T> {
+  async #fetch<T>(fetch: MediaFetch, kind: Kind<T>): Promise<T> {
+    const { param, signal, tenant } = fetch
     const deadline = new Deadline(kind.totalMs, signal)
     try {
       await this.#enter(tenant, deadline.signal)
       try {
-        return await this.#follow(url, param, kind, deadline.signal)
+        return await this.#follow(fetch, kind, deadline.signal)
       } finally {
         this.#slots.leave(tenant)
       }
@@ -114,11 +115,12 @@ export class ClientFetcher implements MediaFetcher {
     }
   }
 
-  async #follow<T>(url: string, param: string, kind: Kind<T>, signal: AbortSignal): Promise<T> {
+  async #follow<T>(fetch: MediaFetch, kind: Kind<T>, signal: AbortSignal): Promise<T> {
+    const { url, param } = fetch
     let address = urlOf(url)
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
       if (!address) break
-      const got: T | Redirect = await this.#get(address, param, kind, signal)
+      const got: T | Redirect = await this.#get(address, fetch, kind, signal)
       if (!(got instanceof Redirect)) return got
       address = got.to
     }
@@ -128,11 +130,11 @@ export class ClientFetcher implements MediaFetcher {
   /** What is there, or where it is said to be. A client for each: addresses that others choose are not kept. */
   async #get<T>(
     url: URL,
-    param: string,
+    { param, tenant }: MediaFetch,
     { totalMs, accept, read }: Kind<T>,
     signal: AbortSignal,
   ): Promise<T | Redirect> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs)
+    const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs, tenant)
     if (!options) throw errors.urlNotFetched(param)
     const client = new Client(url.origin, options)
     try {

@@ -6,18 +6,19 @@ import { plainConnector } from './paused-answers.ts'
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** Undefined for addresses that are not even tried: public ones with https on its own port, or `allowed` origins. */
+/** `tenant` pays for the TLS handshakes. Undefined for addresses that are not even tried: public ones with https on its own port, or `allowed` origins. */
 export function fetchOptions(
   url: URL,
   allowed: ReadonlySet<string>,
   resolve: Resolve,
   timeoutMs: number,
+  tenant: string,
 ): Client.Options | undefined {
   if (url.username !== '' || url.password !== '') return undefined
   const isAllowed = allowed.has(url.origin)
   if (!isAllowed && (url.protocol !== 'https:' || url.port !== '')) return undefined
   return {
-    connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(CONNECT_MS, resolve),
+    connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(tenant, CONNECT_MS, resolve),
     pipelining: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeoutMs,

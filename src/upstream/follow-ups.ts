@@ -199,7 +199,7 @@ export class FollowUps {
   }
 
   async #foreign(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
-    const { signal, lease } = attempt
+    const { signal, lease, tenant } = attempt
     const controller = new AbortController()
     const abort = () => controller.abort()
     signal.listen(abort)
@@ -209,6 +209,7 @@ export class FollowUps {
         take: bytes => take(lease, bytes),
         timeoutMs: Math.max(1, Math.ceil(attempt.remainingMs())),
         signal: controller.signal,
+        tenant,
       })
     } catch (thrown) {
       throw signal.reason ?? thrown

@@ -3,8 +3,9 @@ import { Resolver } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
 import type { buildConnector } from 'undici'
 import { isPublicHost, parseAddress } from '../core/address.ts'
+import { withBudget } from './handshake-budget.ts'
 import type { NetLookup } from './names.ts'
-import { plainConnector } from './paused-answers.ts'
+import { socketConnector } from './upstream-socket.ts'
 
 const DNS_TIMEOUT_MS = 2_000
 const DNS_TRIES = 2
@@ -25,14 +26,15 @@ const MAX_ADDRESSES = 64
 /**
  * An undici connector that checks three times: an address that stands in the URL, every address that a name has (one
  * that is not public condemns the name), and the peer of the connection. What was checked is what is connected, so
- * that no second answer of a name server comes between (reliability 0.5).
+ * that no second answer of a name server comes between (reliability 0.5). `tenant` pays for the TLS handshakes.
  */
 export function guardedConnector(
+  tenant: string,
   timeoutMs: number,
   resolve: Resolve,
-  build: typeof plainConnector = plainConnector,
+  build: typeof socketConnector = socketConnector,
 ): buildConnector.connector {
-  const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve) })
+  const connect = withBudget(build({ timeout: timeoutMs, lookup: publicLookup(resolve) }), tenant)
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !isPublicAddress(host)) {

@@ -73,8 +73,8 @@ export class UpstreamJobCaller implements JobCaller {
     return followRedirects(address, get, answer => answer.header('location'))
   }
 
-  async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, headMs)
+  async #foreign(url: URL, { signal, headers, headMs, idleMs, tenant }: JobCall): Promise<JobAnswer> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, headMs, tenant)
     // No later attempt makes another address of one that stands in the URL.
     const isReachable = this.#allowed.has(url.origin) || isPublicHost(url.hostname)
     if (!options || !isReachable) throw errors.invalidAnswer('an address in it is not one that may be fetched from')

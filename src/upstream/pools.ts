@@ -1,6 +1,7 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
-import { Pool } from 'undici'
+import { type buildConnector, Pool } from 'undici'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { withBudget } from './handshake-budget.ts'
 import { sharedLookup } from './names.ts'
 import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
 
@@ -14,7 +15,9 @@ const UNUSED_MS = 60_000
 interface PoolKey {
   readonly baseUrl: string
   readonly connectMs: number
-  /** To public addresses only. */
+  /** Of an organization's own provider: it pays for the TLS handshakes. */
+  readonly owner: string | undefined
+  /** To public addresses only; of those with an owner. */
   readonly guarded: boolean
   /** On a socket of its own. */
   readonly fresh: boolean
@@ -38,7 +41,7 @@ export class Pools {
   }
 
   of(way: PoolKey): Pick<Entry, 'pool' | 'prefix'> {
-    const key = `${way.connectMs} ${way.guarded} ${way.fresh} ${way.baseUrl}`
+    const key = `${way.connectMs} ${way.guarded} ${way.fresh} ${way.owner ?? ''} ${way.baseUrl}`
     let entry = this.#entries.get(key)
     if (!entry) {
       this.#prune()
@@ -54,17 +57,14 @@ export class Pools {
     this.#entries.clear()
   }
 
-  #open({ baseUrl, connectMs, guarded, fresh }: PoolKey): Entry {
-    const { origin, pathname } = new URL(baseUrl)
-    const connect = guarded
-      ? guardedConnector(connectMs, this.#resolve, socketConnector)
-      : socketConnector({ timeout: connectMs, lookup: this.#lookup })
+  #open(way: PoolKey): Entry {
+    const { origin, pathname } = new URL(way.baseUrl)
     const pool = new Pool(origin, {
       // How many there may be is bounded for each provider.
       connections: null,
       // With 0 no socket is kept.
-      pipelining: fresh ? 0 : 1,
-      connect,
+      pipelining: way.fresh ? 0 : 1,
+      connect: this.#connector(way),
       factory: (origin, options) => new SocketClient(origin, options as SocketClientOptions),
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
@@ -74,6 +74,12 @@ export class Pools {
       maxHeaderSize: MAX_HEADER_BYTES,
     })
     return { pool, prefix: pathname.replace(/\/$/, ''), usedAt: 0 }
+  }
+
+  #connector({ connectMs, owner, guarded }: PoolKey): buildConnector.connector {
+    if (owner !== undefined && guarded) return guardedConnector(owner, connectMs, this.#resolve)
+    const connect = socketConnector({ timeout: connectMs, lookup: this.#lookup })
+    return owner === undefined ? connect : withBudget(connect, owner)
   }
 
   /** Closes the pools of addresses that no provider has any more. */

@@ -23,6 +23,8 @@ interface ProviderFetch {
   readonly take: (bytes: number) => void
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Its budget pays for the TLS handshake. */
+  readonly tenant: string
 }
 
 /** Fetches with a connection of its own each, to public https addresses and allowed origins only. */
@@ -37,8 +39,8 @@ export class ProviderFetcher {
   }
 
   /** One request, without following. Rejects with a 502 that shows nothing of the address. */
-  async get(url: URL, { maxBytes, take, timeoutMs, signal }: ProviderFetch): Promise<Fetched> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs)
+  async get(url: URL, { maxBytes, take, timeoutMs, signal, tenant }: ProviderFetch): Promise<Fetched> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs, tenant)
     if (!options) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
     const client = new Client(url.origin, options)
     const deadline = new Deadline(timeoutMs, signal)

@@ -12,11 +12,13 @@ import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { boundedConnector } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { withBudget } from './handshake-budget.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { maskedError } from './masking.ts'
 import { sharedLookup } from './names.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
+import { socketConnector } from './upstream-socket.ts'
 import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-socket.ts'
 
 /** For the handshake, beside the connection. */
@@ -101,9 +103,9 @@ export class UpstreamSockets implements ProviderSockets {
   }
 
   #connector({ owner, timeouts }: Provider): buildConnector.connector {
-    const guarded = owner !== undefined && !this.#allowPrivate
-    if (guarded) return guardedConnector(timeouts.connect, this.#resolve)
-    return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
+    if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
+    if (!this.#allowPrivate) return guardedConnector(owner, timeouts.connect, this.#resolve)
+    return withBudget(socketConnector({ timeout: timeouts.connect, lookup: this.#lookup }), owner)
   }
 }
 

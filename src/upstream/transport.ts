@@ -51,7 +51,7 @@ export class Transport {
     const { method, baseUrl, path, headers, timeouts, fresh = false } = call
     const { id, owner } = call.provider
     const guarded = owner !== undefined && !this.#allowPrivate
-    const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
+    const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, owner, guarded, fresh })
     const open = this.#inFlight.begin(call.tenant, call.provider)
     if (!open) return Promise.reject(errors.providerBusy(id))
     const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)

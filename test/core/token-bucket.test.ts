@@ -16,6 +16,8 @@ t.test('its size is taken at once, and what is more is owed until time has given
   t.equal(owed(bucket, 100, 5500), 100, 'half a second gives 500 back')
   t.equal(owed(bucket, 0, 9000), 0)
   t.equal(owed(bucket, 1001, 9000), 1, 'no more than its size is saved')
+  bucket.give(5000)
+  t.equal(owed(bucket, 1001, 9000), 1, 'nor by what is given back')
   t.end()
 })
 
