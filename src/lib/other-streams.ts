@@ -1,6 +1,6 @@
 /**
- * Streams that decoders look for anywhere in the first bytes of a file, and play in place of what it begins with. Others, such as
- * Ogg, Matroska and FLAC, they take only from its first byte, so that what looks like them behind a frame is none.
+ * Streams that decoders look for anywhere in the first bytes of a file, and play in place of what it begins with. Others,
+ * such as Ogg, Matroska and FLAC, they take only from its first byte, so that what looks like them behind a frame is none.
  */
 import { frameBytes } from './audio-frame.ts'
 
@@ -146,8 +146,8 @@ class Search {
 /** The bytes at which something may begin. */
 const BEGINS = new Uint8Array(256)
 /**
- * By the first byte of a mark, the three behind it: of DTS in words of 16 and of 14 bits, of MLP and TrueHD, which differ in the
- * last bit, and of IEC 61937, which wraps them.
+ * By the first byte of a mark, the three behind it: of DTS in words of 16 and of 14 bits, of MLP and TrueHD, which differ
+ * in the last bit, and of IEC 61937, which wraps them.
  */
 const MARKS = new Uint32Array(256)
 for (const mark of [0x7ffe_8001, 0xfe7f_0180, 0x1fff_e800, 0xff1f_00e8, 0xf872_6fba, 0x72f8_1f4e]) {

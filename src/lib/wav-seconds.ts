@@ -13,9 +13,9 @@ const LEAST_FORMAT = 16
 const UNKNOWN = new Set([0, 0xffff_ffff])
 
 /**
- * Seconds of all in `size` bytes behind the head of the first data: its length is unknown in a streamed file, and other data may
- * follow it. Undefined where there are none, for samples that are compressed or odd, where data begin with frames, or hold what
- * decoders look for in samples, which they play whatever the format is, and for more chunks than `budget` has steps.
+ * Seconds of all in `size` bytes behind the head of the first data: its length is unknown in a streamed file, and other data
+ * may follow it. Undefined where there are none, for samples that are compressed or odd, where data begin with frames, or hold
+ * what decoders look for in samples, which they play whatever the format is, and for more chunks than `budget` has steps.
  */
 export function wavSeconds(size: number, reader: () => ByteReader, budget: { steps: number }): number | undefined {
   const format = new Format()
@@ -49,7 +49,7 @@ export function wavSeconds(size: number, reader: () => ByteReader, budget: { ste
   return first === undefined ? undefined : (size - first) / format.bytesPerSecond!
 }
 
-/** Behind zeros, of the data, where frames may begin; what is read of them; and what it costs at most to look for them there. */
+/** Of data, behind zeros, where frames may begin; what is read of them; and what it costs at most to look for them. */
 const FRAMES_WITHIN = 1024
 const FRAMES_READ = FRAMES_WITHIN + PROOF_BYTES
 const FRAMES_STEPS = 512
