@@ -99,7 +99,8 @@ export async function fannedOut<P>(
       return [isReported ? events : [usageOf(part, receipts[at]!.sent, events)]]
     })
     const owed = [...answered, ...billed]
-    if (owed.length > 0) charge(reportOf(owed), signal.reason)
+    // What the gateway itself ends costs its caller nothing.
+    if (owed.length > 0 && signal.reason.status === CLIENT_CLOSED) charge(reportOf(owed), signal.reason)
     throw signal.reason
   }
   const there = answers.filter(answer => answer !== undefined)

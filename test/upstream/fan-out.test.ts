@@ -208,6 +208,24 @@ for (const [says, parts, atProvider, charged] of endings) {
   })
 }
 
+t.test('a request that the gateway ends costs nothing, whatever of its parts was answered', async t => {
+  const signal = new Cancellation()
+  const calls: PartCalls = {
+    charge: () => t.fail('it is charged'),
+    usageOf: () => ({ type: 'usage', usage: {} }),
+    async send(part, own, receipt) {
+      receipt.atProvider = true
+      if (part === written) return written
+      await new Promise<void>(resolve => own.listen(resolve))
+      throw own.reason
+    },
+  }
+  const whole = fannedOut([written, gone], promptFanOut, signal, calls)
+  const stops = errors.shuttingDown()
+  signal.abort(stops)
+  await t.rejects(whole, stops)
+})
+
 t.test('what fails before its caller leaves is charged as what fails', async t => {
   const signal = new Cancellation()
   const calls: PartCalls = {
