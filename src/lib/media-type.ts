@@ -70,6 +70,7 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map([
   ['mp3', 'audio/mp3'],
   ['mp4', 'video/mp4'],
   ['webm', 'video/webm'],
+  ['mkv', 'video/x-matroska'],
 ])
 
 /** The type that a file name, or the path of an address, suggests. */

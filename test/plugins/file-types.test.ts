@@ -15,6 +15,7 @@ import { mediaOf } from '../../src/operations/chat/media.ts'
 import { encodeWith, type Json, offer } from './golden-kit.ts'
 
 const PAGES = 1000
+const MATROSKA = Buffer.from('1a45dfa3', 'hex')
 const latin = (text: string) => Buffer.from(text, 'latin1')
 const pdf = latin(
   `%PDF-1.7
@@ -151,6 +152,8 @@ t.test('a file is what its bytes prove, else as it is declared, else as it is ca
     ['text with a known word', files['text that begins like a sound']!, 'text/plain', undefined, 'text/plain'],
     ['text in 16 bits', Buffer.from('\ufeffHello', 'utf16le'), 'text/plain', undefined, 'text/plain'],
     ['a name', Buffer.alloc(9), 'application/octet-stream', 'a.CSV', 'text/csv'],
+    ['a name of one form of several', MATROSKA, 'application/octet-stream', 'a.mkv', 'video/x-matroska'],
+    ['the form without a name', MATROSKA, 'application/octet-stream', undefined, 'video/webm'],
     ['no name', Buffer.alloc(9), 'application/octet-stream', undefined, 'application/octet-stream'],
     ['an unknown form', Buffer.alloc(9), 'image/bmp', 'a.pdf', 'image/bmp'],
   ]
