@@ -2,7 +2,7 @@
 import type { Exchange } from './exchange.ts'
 import { FILE_TOKENS } from './media.ts'
 import { ratesFor } from './money.ts'
-import { repeatsOf } from './requests.ts'
+import { repeatsOf, requestsOf } from './requests.ts'
 import type { Usage } from './usage.ts'
 
 /** Tokens of the shortest prefix that is cached, where a mapping names none (docs/wire-sources.md#anthropic). */
@@ -18,15 +18,14 @@ export function addCacheWrite(ex: Exchange, usage: Usage): void {
   const { prompt = 0 } = usage
   if (!target?.price || prompt === 0) return
   const { translator, mapping, price } = target
-  const each = prompt / repeatsOf(ex)
-  const least = mapping.minCacheableTokens ?? LEAST_CACHEABLE
-  const mark = translator.cacheMarks ? sentCacheMark : each < least ? undefined : '5m'
+  const isLong = prompt / requestsOf(ex) >= (mapping.minCacheableTokens ?? LEAST_CACHEABLE)
+  const mark = translator.cacheMarks ? sentCacheMark : isLong && '5m'
   if (!mark) return
   const {
     prompt: plain = 0n,
     input_cache_write: write = 0n,
     input_cache_write_1h: longer = write,
-  } = ratesFor(price, each)
+  } = ratesFor(price, prompt / repeatsOf(ex))
   if ((mark === '1h' ? longer : write) <= plain) return
   usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = prompt
 }

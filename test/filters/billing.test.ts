@@ -355,6 +355,16 @@ t.test('what may be written to a cache is held for at that price, and charged wh
     for await (const batch of events) reported.observe(batch)
     t.ok(log.includes('settle ok 200 10000'), `${says}: a report counts`, { log })
   }
+  const short = {
+    request: { ...request, prompts: true, messages: Array(200).fill({ role: 'user', content: 'x'.repeat(40) }) },
+  }
+  const many = make()
+  await many.filter.handle!(
+    exchange({ ...short, target: target({ mapping: { price: flat(all) } }), principal }),
+    answers([]),
+  )
+  t.equal(many.log[0], `hold ${parseMoney('0.002544')}`, 'none of many short prompts')
+
   const { log, filter } = make()
   const reads = exchange({ request, target: target({ mapping: { price: flat(all) } }), principal })
   reads.native = { wire: 'acme.chat', body: {}, pages: 1 }
