@@ -245,7 +245,8 @@ export function upstreamErrorFrom(status: number, body: string, origin?: Origin)
     reported = readProviderError(parseErrorBody(body))
   } catch (thrown) {
     const plain = body.trim()
-    const isKept = thrown instanceof GatewayError ? plain.startsWith('{') : plain.length < 500 && !plain.startsWith('<')
+    const isKept =
+      thrown instanceof GatewayError ? /^\[?\s*\{/.test(plain) : plain.length < 500 && !plain.startsWith('<')
     if (plain && isKept) reported = { message: plain }
   }
   return upstreamError(status, reported ?? { message: `the provider answered with status ${status}` }, origin)

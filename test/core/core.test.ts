@@ -326,6 +326,7 @@ t.test('an error body that holds more than is read is its own message', t => {
   for (const [says, status, body, shown] of [
     ['as many values as are read', 422, echo(1900), /^\[{"msg":"Field required","input":\[0,0/],
     ['more values', 422, echo(2000), /^{"detail":\[{"msg":"Field required","input":\[0,0/],
+    ['a list of more values', 422, `[${echo(2000)}]`, /^\[{"detail":\[{"msg":"Field required"/],
     ['more levels', 500, deep, /^{"error":{"message":\[{100}/],
     ['a page with as many commas', 502, `<p>${fill('a', 3000)}`, /answered with status 502/],
   ] as const) {
