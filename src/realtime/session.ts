@@ -227,6 +227,7 @@ export class Session {
       await this.#responses.begin(eventId, this.#events.planned(own))
     } catch (thrown) {
       this.#refused(asError(thrown), of)
+      this.#stopWaiting()
       return
     }
     const data = isLarge ? await this.#written(event) : JSON.stringify(event)

@@ -774,6 +774,15 @@ t.test('large messages keep their place among small ones', async t => {
   }
 })
 
+t.test('a client that leaves while its response is refused does not make its provider wait', async t => {
+  const { client, provider, charges } = await opened({ balance: 1 })
+  client.message({ type: 'response.create' })
+  client.left()
+  await settle()
+  t.equal(provider.closes.length, 1)
+  t.strictSame([charges.held, charges.charged], [0, 0])
+})
+
 t.test('a large request of a response that ends before it is written is not made', async t => {
   const busy = { type: 'error', error: { code: 'conversation_already_has_active_response' } }
   const rows: [says: string, end: (client: End, provider: End) => void][] = [
