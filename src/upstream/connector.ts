@@ -1,8 +1,10 @@
 /** Connections to servers that others may name: what their TLS may cost the event loop is bounded. */
 import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { DEFAULT_CIPHERS } from 'node:tls'
+import { DEFAULT_CIPHERS, TLSSocket } from 'node:tls'
 import { buildConnector } from 'undici'
+import { isObject } from '../core/json.ts'
+import { type Handshake, type HandshakeBudget, type HandshakeSocket, handshakeBudget } from './handshake-budget.ts'
 
 /**
  * Without DHE: the server chooses the group, of up to 10,000 bits, and the client computes with it for 600 ms before it sees
@@ -31,4 +33,43 @@ function boundTickets(socket: Socket): void {
   socket.on('session', () => {
     if (++tickets > MAX_TICKETS) socket.destroy(new Error(`the server sends more than ${MAX_TICKETS} session tickets`))
   })
+}
+
+/** A connector whose https handshakes `tenant` pays for. Its sockets must stop reading on `pause`, as those with `onread` do. */
+export function withBudget(
+  connect: buildConnector.connector,
+  tenant: string,
+  budget: HandshakeBudget = handshakeBudget,
+): buildConnector.connector {
+  return (options, callback) => {
+    let handshake: Handshake | undefined
+    let hasEnded = false
+    // The types of undici leave out that it returns the socket.
+    const connecting: unknown = connect(options, (...result) => {
+      const [, socket] = result
+      hasEnded = true
+      if (handshake) budget.end(handshake, socket instanceof TLSSocket && socket.authorized)
+      callback(...result)
+    })
+    if (!(connecting instanceof TLSSocket)) return
+    // Reading begins in this turn, after all listeners.
+    const begin = () => {
+      if (!hasEnded) handshake = budget.begin(tenant, handshakeSocket(connecting))
+    }
+    connecting.once('connect', () => process.nextTick(begin))
+  }
+}
+
+const handshakeSocket = (socket: TLSSocket): HandshakeSocket => ({
+  received: () => receivedBy(socket),
+  pause: () => socket.pause(),
+  resume: () => socket.resume(),
+})
+
+/** `bytesRead` of a TLS socket counts what it deciphered; that of the connection below it is private. */
+function receivedBy(socket: TLSSocket): number | undefined {
+  const handle: unknown = Reflect.get(socket, '_handle')
+  const parent: unknown = isObject(handle) ? Reflect.get(handle, '_parent') : undefined
+  const bytes: unknown = isObject(parent) ? Reflect.get(parent, 'bytesRead') : undefined
+  return typeof bytes === 'number' ? bytes : undefined
 }

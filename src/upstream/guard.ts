@@ -3,7 +3,7 @@ import { Resolver } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
 import type { buildConnector } from 'undici'
 import { isPublicHost, parseAddress } from '../core/address.ts'
-import { withBudget } from './handshake-budget.ts'
+import { withBudget } from './connector.ts'
 import type { NetLookup } from './names.ts'
 import { socketConnector } from './upstream-socket.ts'
 

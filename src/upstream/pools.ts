@@ -1,7 +1,7 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
 import { type buildConnector, Pool } from 'undici'
+import { withBudget } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
-import { withBudget } from './handshake-budget.ts'
 import { sharedLookup } from './names.ts'
 import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
 

@@ -6,7 +6,8 @@ import { createServer } from 'node:tls'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { buildConnector } from 'undici'
-import { type Handshake, HandshakeBudget, withBudget } from '../../src/upstream/handshake-budget.ts'
+import { withBudget } from '../../src/upstream/connector.ts'
+import { type Handshake, HandshakeBudget } from '../../src/upstream/handshake-budget.ts'
 import { socketConnector } from '../../src/upstream/upstream-socket.ts'
 import { makeAuthority } from '../helpers/certificates.ts'
 import { runs } from '../helpers/runs.ts'
@@ -129,6 +130,16 @@ t.test('a handshake that succeeds clears no other one of its tenant', async t =>
   t.notOk(open('a').isRead)
   budget.end(dear.handshake, true)
   t.ok(open('a').isRead)
+})
+
+t.test('a turn that is longer than any handshake is charged as the longest one', async t => {
+  const { budget, open, rest, turn } = started()
+  const honest = open('a')
+  turn(3000, [honest])
+  budget.tick()
+  t.notOk(honest.isRead)
+  rest(2100)
+  t.ok(honest.isRead, 'it goes on within the time of a connect')
 })
 
 t.test('many short ends in one turn are charged, and the timer ends with the last handshake', async t => {
