@@ -1,6 +1,6 @@
 /** One end of a WebSocket (RFC 6455) that carries texts, for parts that touch no sockets. */
 
-/** A text; its bytes, in UTF-8, where these are 64 KiB or more: to make text of them takes long. Undefined for a binary message. */
+/** A text, or its bytes in UTF-8 where these are 64 KiB or more: to make text of them takes long. Undefined: a binary message. */
 export type Message = string | Buffer | undefined
 
 /** What one end of a WebSocket reports. */

@@ -132,7 +132,7 @@ const upstreamOf = ({ upstreamId, params }: Job) => ({
   params: JSON.parse(params) as unknown,
 })
 
-/** Reads a state that is not small in the turns of the job's organization. Throws a GatewayError for one that cannot be read. */
+/** Reads a state that is not small in the turns of the job's organization. Throws a GatewayError where it cannot be read. */
 function reportIn(state: Buffer, { orgId }: Job, target: Target, answer: JobAnswer): JobReport | Promise<JobReport> {
   const steps = reportSteps(state, target, answer)
   return state.length > FEW_BYTES ? turns.run(orgId, steps) : atOnce(steps)

@@ -66,8 +66,8 @@ const ignore = (): void => undefined
 const TEXT = { binary: false }
 
 /**
- * A `MessageSocket` of the core. The library makes a message of all its bytes at once, when the last ones come. So what comes of
- * a large one is left with the connection until its tenant has a turn: of messages that end together, one is made in a turn.
+ * A `MessageSocket` of the core. The library makes a message of all its bytes at once, when the last ones come. So what comes
+ * of a large one is left with the connection until its tenant has a turn: of messages that end together, one is made in a turn.
  */
 export class TextSocket {
   readonly #ws: WebSocket

@@ -103,7 +103,10 @@ export class Conversation {
     }
   }
 
-  /** Of a response with so many tokens, all of which may be audio where `hasAudio`, and with these settings of its own; `rate` is of its own input. */
+  /**
+   * Of a response with so many tokens, all of which may be audio where `hasAudio`, and with these settings of its own; `rate` is
+   * of its own input.
+   */
   expected(output: number, hasAudio: boolean, own: Readonly<Json>, rate: number): Usage {
     const extra = new Conversation(undefined)
     extra.settings(own)

@@ -1,4 +1,4 @@
-/** The responses of a session: each passes the money gate before its provider has it, and is settled before its end is shown. */
+/** The responses of a session: each is held for before its provider has it, and is settled before its end is shown. */
 import type { Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
@@ -113,7 +113,7 @@ export class Responses {
     return this.#running?.eventId === eventId
   }
 
-  /** Releases the response that the provider refused, by default the only one that waits; false where the event requested none. */
+  /** Releases the response that the provider refused, by default the one that waits; false where the event requested none. */
   refused(eventId = this.#running?.eventId): boolean {
     const running = this.#running
     if (!running || running.id !== undefined || running.eventId !== eventId) return false

@@ -35,7 +35,7 @@ function boundTickets(socket: Socket): void {
   })
 }
 
-/** A connector whose https handshakes `tenant` pays for. Its sockets must stop reading on `pause`, as those with `onread` do. */
+/** A connector whose https handshakes `tenant` pays for. Sockets must stop reading on `pause`, as those with `onread` do. */
 export function withBudget(
   connect: buildConnector.connector,
   tenant: string,

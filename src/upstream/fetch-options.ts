@@ -6,7 +6,10 @@ import { plainConnector } from './paused-answers.ts'
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** `tenant` pays for the TLS handshakes. Undefined for addresses that are not even tried: public ones with https on its own port, or `allowed` origins. */
+/**
+ * `tenant` pays for the TLS handshakes. Undefined for addresses that are not tried: any but public ones with https on its own
+ * port, and `allowed` origins.
+ */
 export function fetchOptions(
   url: URL,
   allowed: ReadonlySet<string>,

@@ -1,8 +1,8 @@
 /**
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
  * An attempt that fails costs nothing, but for an answer that fails by what the caller had its model write, and for parts
- * of its request that were answered before the caller's fault ended it; a stream that is cut short is charged for what was delivered, and an
- * answer whose client has left for what its provider has done.
+ * of its request that were answered before the caller's fault ended it; a stream that is cut short is charged for what was
+ * delivered, and an answer whose client has left for what its provider has done.
  */
 import { asError, CLIENT_CLOSED, errors } from '../../core/error.ts'
 import type { Exchange, Outcome } from '../../core/exchange.ts'

@@ -1,6 +1,6 @@
 /**
- * The objects of a PDF: all that stand anywhere in it, and in its streams of objects, under each of their numbers. A reader takes
- * some of them, by tables that may lead anywhere, or by a search of its own where these are damaged.
+ * The objects of a PDF: all that stand anywhere in it, and in its streams of objects, under each of their numbers. A reader
+ * takes some of them, by tables that may lead anywhere, or by a search of its own where these are damaged.
  */
 import { type PdfBudget, spend, Unclear } from './budget.ts'
 import { Dictionary, KEY } from './dictionary.ts'
