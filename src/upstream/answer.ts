@@ -10,6 +10,7 @@ import type { Mask } from '../lib/mask.ts'
 import { turnBudget } from '../lib/turn-budget.ts'
 import type { Turns } from '../lib/turns.ts'
 import type { PlainSource } from './encoding.ts'
+import { FrameCutter } from './frame-cutter.ts'
 import type { Framing } from './framing/framing.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally } from './tally.ts'
@@ -23,15 +24,6 @@ const SMALL_HELD_BYTES = 64 * 1024
 const COPIES = 2
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
-/** Of a stream, what is cut into frames at a time: a slice of the smallest ones takes about 5 ms. */
-const SLICE = 8 * 1024
-const NEWLINE = 10
-/** Frames and unknown lines after which a stream waits for its turn: providers send some dozens in a slice. */
-const MANY = 256
-/** Lines that take about as long as one of these, even when they are blank. */
-const LINES = 16
-/** Frames and unknown lines in a row that hold no event: more than a model writes tokens. Comments do not count. */
-const MAX_SILENT = 200_000
 const tooLarge = () => errors.invalidAnswer('it is larger than 32 MiB')
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
@@ -78,23 +70,15 @@ type BatchResult = Batch | Promise<Batch>
 export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #incoming: UpstreamResponse
   readonly #source: PlainSource
-  readonly #framing: Framing
+  readonly #cutter: FrameCutter
   readonly #decoder: Decoder
   readonly #lease: MemoryLease
   readonly #mask: AnswerMask | undefined
   readonly #seals: AnswerSeals | undefined
   readonly #mayCallTools: boolean
   readonly #inTurn: Decoding | undefined
-  /** Of a chunk, what is cut into frames at a time. */
-  readonly #slice: number
   readonly #tally: Tally
   #leased = 0
-  /** Frames and unknown lines, and others for their part, of what was taken last, or since it waited for a turn. */
-  #work = 0
-  /** Frames and unknown lines since the last event. */
-  #silent = 0
-  #unknownLines = 0
-  #lines = 0
   /** Of the last frame; see `sizeOf`. */
   #size = 0
   /** What `commit` has read. */
@@ -106,13 +90,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   constructor({ incoming, source, framing, decoder, lease, isHeld, mayCallTools, inTurn, mask, seals }: Reading) {
     this.#incoming = incoming
     this.#source = source
-    this.#framing = framing
+    this.#cutter = new FrameCutter(framing, inTurn?.isStream === true)
     this.#decoder = decoder
     this.#lease = lease
     this.#tally = new Tally(isHeld, decoder.kept === undefined)
     this.#mayCallTools = mayCallTools
     this.#inTurn = inTurn
-    this.#slice = inTurn?.isStream ? SLICE : Number.POSITIVE_INFINITY
     this.#mask = mask && new AnswerMask(mask)
     this.#seals = seals
   }
@@ -205,14 +188,14 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     const events: Event[] = []
     try {
       const pieces = chunks ?? END
-      if (this.#work <= MANY) this.#work = 0
+      if (!this.#cutter.isMuch) this.#cutter.restart()
       for (let index = 0; index < pieces.length; index++) {
         const chunk = pieces[index]
         let from = 0
         do {
-          if (chunk && this.#work > MANY) return this.#decodeInTurns([], restOf(chunks, index, from), events)
-          const end = this.#endOfSlice(chunk, from)
-          const frames = this.#framesOf(end - from === chunk?.length ? chunk : chunk?.subarray(from, end))
+          if (chunk && this.#cutter.isMuch) return this.#decodeInTurns([], restOf(chunks, index, from), events)
+          const end = this.#cutter.endOfSlice(chunk, from)
+          const frames = this.#cutter.framesOf(end - from === chunk?.length ? chunk : chunk?.subarray(from, end))
           from = end
           if (this.#inTurn && frames.some(isLarge)) {
             return this.#decodeInTurns(frames, restOf(chunks, index, from), events)
@@ -227,24 +210,15 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return events
   }
 
-  /** Behind a line where there is one: the text of half a line is copied when the rest of it comes. */
-  #endOfSlice(chunk: Buffer | undefined, from: number): number {
-    if (!chunk) return 0
-    const end = from + this.#slice
-    if (end >= chunk.length) return chunk.length
-    const line = chunk.lastIndexOf(NEWLINE, end - 1) + 1
-    return line > from ? line : end
-  }
-
   /** The same from `frames` on: large ones, and many, are decoded in turns with others. */
   async #decodeInTurns(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
     try {
       await this.#addLarge(frames, events)
       for (const chunk of rest ?? []) {
         for (let from = 0; from < chunk.length && !this.#decoder.done; ) {
-          if (this.#work > MANY) await this.#nextTurn()
-          const end = this.#endOfSlice(chunk, from)
-          await this.#addLarge(this.#framesOf(chunk.subarray(from, end)), events)
+          if (this.#cutter.isMuch) await this.#nextTurn()
+          const end = this.#cutter.endOfSlice(chunk, from)
+          await this.#addLarge(this.#cutter.framesOf(chunk.subarray(from, end)), events)
           from = end
         }
       }
@@ -258,7 +232,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   async #nextTurn(): Promise<void> {
     const { turns, tenant } = this.#inTurn!
     await turns.next(tenant)
-    this.#work = 0
+    this.#cutter.restart()
   }
 
   async #addLarge(frames: readonly Frame[], events: Event[]): Promise<void> {
@@ -276,26 +250,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     }
   }
 
-  /** `chunk` is undefined at the end of the bytes. */
-  #framesOf(chunk: Buffer | undefined): Frame[] {
-    const frames = chunk ? this.#framing.push(chunk) : this.#framing.end()
-    const { unknownLines = 0, lines = 0 } = this.#framing
-    const cut = frames.length + unknownLines - this.#unknownLines
-    this.#silent += cut
-    this.#work += cut + Math.floor((lines - this.#lines) / LINES)
-    this.#unknownLines = unknownLines
-    this.#lines = lines
-    return frames
-  }
-
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
-    const kept = this.#tally.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
+    const kept = this.#tally.kept + this.#cutter.pending + (this.#decoder.kept ?? 0)
     if (kept > MAX_HELD_BYTES) throw tooLarge()
     if (kept > this.#leased + HELD_STEP) this.#hold(kept)
-    if (events.length > 0) this.#silent = 0
-    else if (this.#silent > MAX_SILENT)
-      throw errors.invalidAnswer(`${MAX_SILENT} of its events and lines in a row say nothing`)
+    this.#cutter.gave(events.length)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true
     this.#reading = true

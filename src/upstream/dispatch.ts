@@ -8,11 +8,11 @@ import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { partUsage } from '../core/part-usage.ts'
 import { isUnmeasured, mayCallTools } from '../core/requests.ts'
-import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
-import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
+import type { RequestPart, Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
+import { type AnsweredRequest, type AnswerReading, readingOf } from './answer-reading.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { BodyMemory } from './body-memory.ts'
@@ -20,13 +20,9 @@ import { bodyOf, isMadeInSteps } from './content.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
-import { BytesFraming } from './framing/bytes.ts'
-import type { Framing } from './framing/framing.ts'
-import { framingFor, mediaType } from './framing/index.ts'
 import { HeldAnswer } from './held-answer.ts'
-import { maskedError } from './masking.ts'
+import { providerError, readErrorBody } from './provider-error.ts'
 import { ProviderFetcher } from './provider-fetcher.ts'
-import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
@@ -36,13 +32,9 @@ import type { UpstreamResponse } from './upstream-response.ts'
 const CREATE_MS = 120_000
 
 /** One request on its way: the exchange's own, or one of several that stand for it. */
-interface DispatchedRequest extends Pick<RequestPart, 'request' | 'input'> {
-  readonly ex: Exchange
-  readonly target: Target
+interface DispatchedRequest extends AnsweredRequest, Pick<RequestPart, 'request'> {
   readonly signal: Cancellation
   readonly receipt: UpstreamRequest['receipt']
-  /** The client gets nothing before the end of the answer. */
-  readonly isWhole: boolean
   /** What came of an answer that failed, and is charged. */
   billed?: readonly Event[]
 }
@@ -69,7 +61,7 @@ export function dispatch(
 
   /** `shared`: what takes the memory of several answers. */
   const open = async (call: DispatchedRequest, shared?: MemoryLease): Promise<OpenAnswer> => {
-    const { ex, target } = call
+    const { ex } = call
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
     const { mask } = sent
@@ -78,10 +70,10 @@ export function dispatch(
     let source: PlainSource | undefined
     let answer: Answer | undefined
     try {
-      if (incoming.status >= 400) throw await providerError(incoming, ex, mask)
+      if (incoming.status >= 400) throw await errorOf(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       source = decoded(incoming, incoming.header('content-encoding'))
-      const reading = readingOf(incoming, call, target)
+      const reading = readingOf(incoming.header('content-type'), call)
       const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant, isStream: reading.kind === 'stream' }
       const { framing, decoder } = reading
       answer = new Answer({
@@ -196,35 +188,6 @@ function answered(ex: Exchange): void {
   ex.timings.answered = performance.now()
 }
 
-/** How an answer is cut into frames, and what reads them. */
-interface AnswerReading {
-  readonly kind: 'stream' | 'unary' | 'bytes'
-  readonly framing: Framing
-  readonly decoder: Decoder
-}
-
-/** Throws a GatewayError for an answer of a type that the wire does not have. */
-function readingOf(
-  incoming: UpstreamResponse,
-  { ex, input, isWhole }: DispatchedRequest,
-  target: Target,
-): AnswerReading {
-  const { translator } = target
-  const contentType = incoming.header('content-type')
-  const { bytes } = translator
-  if (bytes && contentType !== undefined) {
-    const type = mediaType(contentType)
-    if (bytes.types.some(begin => type.startsWith(begin))) {
-      return { kind: 'bytes', framing: new BytesFraming(), decoder: bytes.decoder(contentType, target, input) }
-    }
-  }
-  const { framing, mode } = framingFor(contentType, !isWhole)
-  if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
-  const native = nativeFormOf(translator, ex.native)
-  const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
-  return { kind: mode, framing, decoder }
-}
-
 /** What is known once the request is signed. */
 interface Sent {
   /** Of its credential. */
@@ -285,31 +248,14 @@ const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target
     ({ target }) => target.mapping === mapping && target.credential === credential && target.region === region,
   )
 
-/** The provider's error. Its status says what happened; what can be read of its body says more. */
-async function providerError(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
+/** Its status says what happened; what can be read of its body says more. */
+async function errorOf(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
   const body: Buffer[] = []
+  const header = (name: string) => incoming.header(name)
   try {
-    await read(decoded(incoming, incoming.header('content-encoding')), body)
+    await readErrorBody(decoded(incoming, header('content-encoding')), body)
   } catch (thrown) {
     if (ex.signal.reason) throw thrown
   }
-  const reported = await upstreamErrorOf(ex.target!, incoming.status, Buffer.concat(body), ex.tenant)
-  const error = mask ? maskedError(reported, mask) : reported
-  const wait = retryAfterMs(name => incoming.header(name), error.message)
-  return wait === undefined ? error : error.with({ retryAfterMs: wait })
-}
-
-/** Adds what comes to `into`, up to a bounded length. */
-async function read(source: PlainSource, into: Buffer[]): Promise<void> {
-  let size = 0
-  try {
-    for (let batch = await source.take(); batch && size < MAX_ERROR_BYTES; batch = await source.take()) {
-      for (const chunk of batch) {
-        into.push(chunk)
-        size += chunk.length
-      }
-    }
-  } finally {
-    source.free?.()
-  }
+  return providerError({ status: incoming.status, header }, Buffer.concat(body), ex.target!, ex.tenant, mask)
 }

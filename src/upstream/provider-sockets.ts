@@ -7,15 +7,13 @@ import type { Exchange } from '../core/exchange.ts'
 import type { MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import { upstreamErrorOf } from '../core/upstream-error.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { boundedConnector, withBudget } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
-import { maskedError } from './masking.ts'
 import { sharedLookup } from './names.ts'
-import { retryAfterMs } from './retry-after.ts'
+import { providerError } from './provider-error.ts'
 import { maskOfSent, sign } from './sign.ts'
 import { socketConnector } from './upstream-socket.ts'
 import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-socket.ts'
@@ -87,7 +85,7 @@ export class UpstreamSockets implements ProviderSockets {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
       throw errors.unreachable('no WebSocket could be opened', thrown)
     }
-    if ('status' in answer) throw await providerError(answer, target, ex.tenant, mask)
+    if ('status' in answer) throw await errorOf(answer, target, ex.tenant, mask)
     return { socket: answer, mask }
   }
 
@@ -114,19 +112,16 @@ const asRecord = (headers: readonly string[]): Record<string, string> => {
   return record
 }
 
-async function providerError(
+async function errorOf(
   { status, headers, body }: RefusedUpgrade,
   target: Target,
   tenant: string,
   mask: Mask | undefined,
 ): Promise<GatewayError> {
   if (status < 400) return errors.invalidAnswer(`its status is ${status}, in place of a WebSocket`, status)
-  const reported = await upstreamErrorOf(target, status, body, tenant)
-  const error = mask ? maskedError(reported, mask) : reported
   const header = (name: string) => {
     const value = headers[name]
     return typeof value === 'string' ? value : undefined
   }
-  const wait = retryAfterMs(header, error.message)
-  return wait === undefined ? error : error.with({ retryAfterMs: wait })
+  return providerError({ status, header }, body, target, tenant, mask)
 }

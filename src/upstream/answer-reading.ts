@@ -1,0 +1,40 @@
+/** How an answer is cut into frames, and what reads them. */
+import type { Exchange } from '../core/exchange.ts'
+import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
+import { BytesFraming } from './framing/bytes.ts'
+import type { Framing } from './framing/framing.ts'
+import { framingFor, mediaType } from './framing/index.ts'
+
+export interface AnswerReading {
+  readonly kind: 'stream' | 'unary' | 'bytes'
+  readonly framing: Framing
+  readonly decoder: Decoder
+}
+
+/** What was sent, and how its answer is given to the client. */
+export interface AnsweredRequest extends Pick<RequestPart, 'input'> {
+  readonly ex: Exchange
+  readonly target: Target
+  /** The client gets nothing before the end of the answer. */
+  readonly isWhole: boolean
+}
+
+/** Throws a GatewayError for an answer of a type that the wire does not have. */
+export function readingOf(
+  contentType: string | undefined,
+  { ex, target, input, isWhole }: AnsweredRequest,
+): AnswerReading {
+  const { translator } = target
+  const { bytes } = translator
+  if (bytes && contentType !== undefined) {
+    const type = mediaType(contentType)
+    if (bytes.types.some(begin => type.startsWith(begin))) {
+      return { kind: 'bytes', framing: new BytesFraming(), decoder: bytes.decoder(contentType, target, input) }
+    }
+  }
+  const { framing, mode } = framingFor(contentType, !isWhole)
+  if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
+  const native = nativeFormOf(translator, ex.native)
+  const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
+  return { kind: mode, framing, decoder }
+}

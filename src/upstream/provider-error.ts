@@ -1,0 +1,43 @@
+/** What a provider says in place of an answer. */
+import type { GatewayError } from '../core/error.ts'
+import type { Target } from '../core/translator.ts'
+import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
+import type { Mask } from '../lib/mask.ts'
+import type { PlainSource } from './encoding.ts'
+import { maskedError } from './masking.ts'
+import { retryAfterMs } from './retry-after.ts'
+
+/** The head of a provider's error. */
+interface ErrorHead {
+  readonly status: number
+  readonly header: (name: string) => string | undefined
+}
+
+/** The provider's error without the credential, and with the wait that it names. */
+export async function providerError(
+  { status, header }: ErrorHead,
+  body: Buffer,
+  target: Target,
+  tenant: string,
+  mask: Mask | undefined,
+): Promise<GatewayError> {
+  const reported = await upstreamErrorOf(target, status, body, tenant)
+  const error = mask ? maskedError(reported, mask) : reported
+  const wait = retryAfterMs(header, error.message)
+  return wait === undefined ? error : error.with({ retryAfterMs: wait })
+}
+
+/** Adds what comes of an error's body to `into`, up to a bounded length. */
+export async function readErrorBody(source: PlainSource, into: Buffer[]): Promise<void> {
+  let size = 0
+  try {
+    for (let batch = await source.take(); batch && size < MAX_ERROR_BYTES; batch = await source.take()) {
+      for (const chunk of batch) {
+        into.push(chunk)
+        size += chunk.length
+      }
+    }
+  } finally {
+    source.free?.()
+  }
+}
