@@ -82,6 +82,9 @@ const retired: Readonly<Record<string, string>> = {
   refusalOf: 'errorOf',
   isRefusal: 'isGatewayError',
   SimulatedRefusal: 'SimulatedError',
+  LateTurns: 'TurnBudget',
+  BareFrames: 'TokenBucket',
+  ReadRate: 'TokenBucket',
   budgetRefusal: 'exhaustedBudget',
   planRefusal: 'exhaustedPlan',
   toldResult: 'resultWithErrorText',
@@ -96,6 +99,8 @@ const retiredMembers: Readonly<Record<string, string>> = {
   finished: 'a list of the filter billing',
   requestedId: 'a part of RoutePlan',
   verbatim: 'rawStrings',
+  answerBounds: 'sentOutput',
+  isPartPaid: 'billedFailure',
 }
 const retiredFiles = [
   'standing',
