@@ -39,8 +39,18 @@ t.test("an idempotency key of one end user is no other one's", async t => {
 
 t.test('a large request is hashed in many turns of the event loop, and once for all its attempts', async t => {
   const { admission, begun } = admitting()
+  let reads = 0
   const admit = async (headers: Record<string, string>, image: string, attempts: number) => {
-    const request = { model: 'film', prompt: 'a cat', seconds: 4, images: [{ url: image }] }
+    reads = 0
+    const images = [
+      {
+        get url() {
+          reads++
+          return image
+        },
+      },
+    ]
+    const request = { model: 'film', prompt: 'a cat', seconds: 4, images }
     const ex = exchange({ endpoint: videos[0]!, request, headers, principal, target: target() })
     for (let n = 0; n < attempts; n++) {
       const failed = admission.handle(ex, {} as HoldRequest, () => Promise.reject(errors.overloaded()))
@@ -50,16 +60,18 @@ t.test('a large request is hashed in many turns of the event loop, and once for 
   }
   const image = `data:image/png;base64,${'x'.repeat(8 * 2 ** 20)}`
   const key = { 'idempotency-key': 'a' }
-  await inLoop(async turn => {
-    const [first] = await admit(key, image, 1)
-    const once = turn()
-    t.ok(once >= 64, `${once} turns`)
-    const [second, third] = await admit(key, image, 3)
-    t.ok(turn() - once < 2 * once, 'attempts share it')
-    t.equal(third!.id, second!.id)
-    t.strictSame([second!.requestHash, third!.requestHash], [first!.requestHash, first!.requestHash])
-    t.match(first!.requestHash, /^[0-9a-f]{64}$/)
-    t.not((await admit(key, `${image}x`, 1))[0]!.requestHash, first!.requestHash)
-    t.equal((await admit({}, image, 1))[0]!.requestHash, null)
+  const [first] = await inLoop(async turn => {
+    const jobs = await admit(key, image, 1)
+    t.ok(turn() >= 64, `${turn()} turns`)
+    return jobs
   })
+  const once = reads
+  t.ok(once > 0)
+  const [second, third] = await admit(key, image, 3)
+  t.equal(reads, once, 'attempts share it')
+  t.equal(third!.id, second!.id)
+  t.strictSame([second!.requestHash, third!.requestHash], [first!.requestHash, first!.requestHash])
+  t.match(first!.requestHash, /^[0-9a-f]{64}$/)
+  t.not((await admit(key, `${image}x`, 1))[0]!.requestHash, first!.requestHash)
+  t.equal((await admit({}, image, 1))[0]!.requestHash, null)
 })
