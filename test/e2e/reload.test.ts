@@ -17,6 +17,8 @@ const RELOADS = judged ? 200 : 125
 /** From then on memory may grow by no more than the margin, in MiB; one kept snapshot for each reload makes 3. */
 const WARM = judged ? 50 : 25
 const MARGIN = { heap: 2, rss: 16 }
+/** What is kept grows in every round; what the allocators hold grows once, as traffic happens to fall. */
+const ROUNDS = 3
 const STRANGERS = runs(10_000)
 /** Fewer than may wait on a connection: in a full turn of the loop they do. */
 const PER_SOCKET = 100
@@ -209,12 +211,16 @@ t.test(`CF-04, CF-05 ${RELOADS} reloads under load fail no request, and leave no
   const version = async () => /gateway_config_info\{version="(\w+)"\}/.exec(await gateway.metrics())![1]
   const first = await version()
   await reloadUnderLoad(t, WARM)
-  const warm = await memory(gateway)
-  t.strictSame(await reloadUnderLoad(t, RELOADS - WARM), [0.00012, 0.00032], 'every answer has the price of a version')
-  const end = await memory(gateway)
-  t.comment(JSON.stringify({ warm, end }))
-  t.ok(end.heap - warm.heap < MARGIN.heap, `the heap grew by less than ${MARGIN.heap} MiB`)
-  t.ok(end.rss - warm.rss < MARGIN.rss, `the process grew by less than ${MARGIN.rss} MiB`)
+  const rounds = [await memory(gateway)]
+  const grown = (what: keyof typeof MARGIN) => rounds.at(-1)![what] - rounds.at(-2)![what]
+  do {
+    const costs = await reloadUnderLoad(t, RELOADS - WARM)
+    t.strictSame(costs, [0.00012, 0.00032], 'every answer has the price of a version')
+    rounds.push(await memory(gateway))
+  } while (rounds.length <= ROUNDS && (grown('heap') >= MARGIN.heap || grown('rss') >= MARGIN.rss))
+  t.comment(JSON.stringify(rounds))
+  t.ok(grown('heap') < MARGIN.heap, `the heap grew by less than ${MARGIN.heap} MiB`)
+  t.ok(grown('rss') < MARGIN.rss, `the process grew by less than ${MARGIN.rss} MiB`)
   t.not(await version(), first)
 })
 
