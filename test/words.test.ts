@@ -99,7 +99,11 @@ const retiredMembers: Readonly<Record<string, string>> = {
   finished: 'a list of the filter billing',
   requestedId: 'a part of RoutePlan',
   verbatim: 'rawStrings',
-  answerBounds: 'sentOutput',
+  answerBounds: 'output of Outbound',
+  sentOutput: 'output of Outbound',
+  sentCacheMark: 'cacheMark of Outbound',
+  outboundParts: 'parts of Outbound',
+  outputLimit: 'limit of Outbound',
   isPartPaid: 'billedFailure',
 }
 const retiredFiles = [

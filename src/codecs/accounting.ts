@@ -104,7 +104,7 @@ export function metadataOf(ex: Exchange): object {
     discount: ex.cached ? null : discountOf(ex.target),
     used_service_tier: ex.servedTier,
     cached: ex.cached ? true : undefined,
-    max_tokens: ex.outputLimit?.tokens,
+    max_tokens: ex.outbound.limit?.tokens,
     stopped_by: ex.stoppedBy,
     healing_skipped: ex.healingSkipped,
     routing: ex.attempts.map(attemptOf),

@@ -18,6 +18,7 @@ import type { Upgrade } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
 import type { Op, Ops } from './ops.ts'
+import { Outbound } from './outbound.ts'
 import type { Access, Policy } from './policy.ts'
 import type { HealingSkipped, Principal, Replayed } from './ports.ts'
 import { PromptEstimate } from './prompt-estimate.ts'
@@ -26,21 +27,11 @@ import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
-import type { CacheMark, FanOut, NativeRequest, RequestPart, SentOutput, Target, WireRequest } from './translator.ts'
+import type { NativeRequest, Target } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
 
-/** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
-interface OutputLimit {
-  readonly tokens: number
-  readonly by: StoppedBy
-}
 /** What ends an answer early: the organization's credits or plan, or a limit of its own. */
 export type StoppedBy = 'credit' | 'limit'
-
-/** Encodes the `outbound` of an exchange with its output limit. */
-export interface RequestEncoding {
-  encode(): void
-}
 
 /** As `node:http` gives them: names in lower case. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
@@ -111,19 +102,8 @@ export class Exchange {
   requestedModel = ''
   requestedProvider: string | null = null
   target: Target | undefined = undefined
-  outbound: WireRequest | undefined = undefined
-  /** That of `outbound`, also once it is released. */
-  sentOutput: SentOutput | undefined = undefined
-  /** The longest mark of `outbound` for its provider's cache, also once it is released. */
-  sentCacheMark: CacheMark | undefined = undefined
-  /** All requests sent instead of one, `outbound` first; undefined for a single one. */
-  outboundParts: readonly RequestPart[] | undefined = undefined
-  /** Joins their answers. */
-  fanOut: FanOut | undefined = undefined
-  /** For the current attempt; undefined when the caller's limit applies. */
-  outputLimit: OutputLimit | undefined = undefined
-  /** Encodes `outbound` again, with the output limit. Set by the encoding filter. */
-  encoding: RequestEncoding | undefined = undefined
+  /** What the current attempt sends. Set by the encoding filter. */
+  readonly outbound = new Outbound()
   /** The provider has received the whole request of the current attempt. */
   atProvider = false
   /** The gateway ended the answer before its model did. */
@@ -246,9 +226,7 @@ export class Exchange {
 
   /** An answer has begun, so no further target is tried: releases the stored request. */
   committed(): void {
-    this.outbound = undefined
-    this.outboundParts = undefined
-    this.encoding = undefined
+    this.outbound.release()
     this.input.release()
   }
 
@@ -299,7 +277,7 @@ export class Exchange {
       if (this.timings.firstToken === 0 && isContent(event)) this.timings.firstToken = performance.now()
       if (event.type === 'start') this.fingerprint = event.fingerprint
       else if (event.type === 'error') this.#fail(event.error)
-      else if (event.type === 'finish' && event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
+      else if (event.type === 'finish' && event.reason === 'length') this.stoppedBy ??= this.outbound.limit?.by
     }
   }
 

@@ -26,18 +26,19 @@ export class ExpectedUsage {
 
 function expectedOf(ex: Exchange): Expected {
   const { target, request, operation, native } = ex
+  const sent = ex.outbound.output
   const usage = wholePrompt(ex)
   if (request && target) mergeUsage(usage, extrasOf(ex))
   const output = request && operation.output?.(request)
   const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
   // What has no limit may go on to the end of the context, whatever is known of the model's answers.
-  const isBounded = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
+  const isBounded = sent?.limit !== Number.POSITIVE_INFINITY
   const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MOST_OUTPUT)
   const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
   return {
     usage,
     longest,
-    written: output ? most * output.choices * (ex.sentOutput?.limits ?? 1) : 0,
+    written: output ? most * output.choices * (sent?.limits ?? 1) : 0,
     loops: loops === true,
   }
 }

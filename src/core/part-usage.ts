@@ -12,27 +12,12 @@ const NO_BODY = (): never => {
  * provider may have made since the part was sent, a moment on the monotonic clock. It is what an exchange of its own has.
  */
 export function partUsage(ex: Exchange, part: RequestPart, sent: number, events: readonly Event[]): UsageReport {
-  const {
-    snapshot,
-    endpoint,
-    headers,
-    query,
-    signal,
-    target,
-    native,
-    sentOutput,
-    sentCacheMark,
-    outputLimit,
-    usualSpeed,
-  } = ex
+  const { snapshot, endpoint, headers, query, signal, target, native, usualSpeed } = ex
   const own = new Exchange({ snapshot, endpoint, headers, query, signal, body: NO_BODY })
   own.request = part.input
   own.target = target
   own.native = native
-  own.outboundParts = [part]
-  own.sentOutput = sentOutput
-  own.sentCacheMark = sentCacheMark
-  own.outputLimit = outputLimit
+  own.outbound.partOf(ex.outbound, part)
   own.usualSpeed = usualSpeed
   own.timings.sent = sent
   const isUnseen = events.length === 0

@@ -24,24 +24,24 @@ export function unseenTokens(ex: Exchange, delivered: Delivered): number {
 }
 
 /** False for answers that their provider makes whole, though a client may get them as a stream. */
-export function comesInPieces({ streaming, target, outboundParts, sentOutput }: Exchange): boolean {
+export function comesInPieces({ streaming, target, outbound }: Exchange): boolean {
   const { translator, mapping } = target!
-  const isWhole = outboundParts !== undefined || sentOutput?.whole || translator.bridged
+  const isWhole = outbound.parts !== undefined || outbound.output?.whole || translator.bridged
   return streaming && !isWhole && mapping.supports.has('streaming')
 }
 
 /** Of all choices together, by the limit that the provider was sent, and by its model's own. */
-function mostTokens({ operation, request, target, sentOutput, outputLimit }: Exchange): number {
+function mostTokens({ operation, request, target, outbound }: Exchange): number {
   const { choices, limit: asked = Number.POSITIVE_INFINITY } = operation.output!(request!)
-  const sent = sentOutput?.limit ?? outputLimit?.tokens
+  const sent = outbound.output?.limit ?? outbound.limit?.tokens
   if (sent === Number.POSITIVE_INFINITY) return sent
   const { maxOutput, contextLength } = target!.mapping
-  const limits = choices * (sentOutput?.limits ?? 1)
+  const limits = choices * (outbound.output?.limits ?? 1)
   return limits * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
 }
 
-function choicesAtOnce({ operation, request, outboundParts }: Exchange): number {
+function choicesAtOnce({ operation, request, outbound }: Exchange): number {
   const { choices } = operation.output!(request!)
-  const parts = outboundParts?.length ?? 1
+  const parts = outbound.parts?.length ?? 1
   return (choices * Math.min(parts, PARTS_AT_ONCE)) / parts
 }

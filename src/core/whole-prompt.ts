@@ -14,12 +14,12 @@ export const LEAST_CACHEABLE = 1024
  * estimate of what no provider reports.
  */
 export function addCacheWrite(ex: Exchange, usage: Usage): void {
-  const { target, sentCacheMark } = ex
+  const { target, outbound } = ex
   const { prompt = 0 } = usage
   if (!target?.price || prompt === 0) return
   const { translator, mapping, price } = target
   const isLong = prompt / requestsOf(ex) >= (mapping.minCacheableTokens ?? LEAST_CACHEABLE)
-  const mark = translator.cacheMarks ? sentCacheMark : isLong && '5m'
+  const mark = translator.cacheMarks ? outbound.cacheMark : isLong && '5m'
   if (!mark) return
   const {
     prompt: plain = 0n,

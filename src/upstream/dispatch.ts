@@ -134,7 +134,8 @@ export function dispatch(
     const target = ex.target!
     ex.timings.sent = performance.now()
     ex.atProvider = false
-    const { outboundParts: parts, signal } = ex
+    const { signal } = ex
+    const { parts } = ex.outbound
     if (parts) {
       const lease = memory.lease(ex.tenant)
       const bodies = new BodyMemory(() => memory.lease(ex.tenant))
@@ -149,13 +150,13 @@ export function dispatch(
       }
       const charge = ex.answeredInPart.bind(ex)
       const usageOf = partUsage.bind(undefined, ex)
-      return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, { send, charge, usageOf }))
+      return held(ex, lease, fannedOut(parts, ex.outbound.fanOut!, signal, { send, charge, usageOf }))
     }
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.
     const own = isJob ? new Cancellation() : signal
     const call: DispatchedRequest = {
-      ...{ ex, target, request: ex.outbound!, input: ex.request! },
+      ...{ ex, target, request: ex.outbound.request!, input: ex.request! },
       ...{ signal: own, receipt: ex, isWhole: !ex.streaming },
     }
     let opened: OpenAnswer

@@ -68,7 +68,7 @@ export class UpstreamSockets implements ProviderSockets {
     const target = ex.target!
     const { timeouts } = target.provider
     const handshakeMs = Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
-    const request = sign(target, ex.outbound!, id, { type: undefined, body: undefined })
+    const request = sign(target, ex.outbound.request!, id, { type: undefined, body: undefined })
     const signed = request instanceof Promise ? await waitFor(request, timeouts.connect + handshakeMs, signal) : request
     const mask = maskOfSent(signed, target.provider)
     let answer: MessageSocket | RefusedUpgrade

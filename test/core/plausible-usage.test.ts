@@ -74,7 +74,7 @@ t.test('an answer whose limit the wire does not carry may go on to the end of th
     [Number.POSITIVE_INFINITY, 128_000],
   ] as const) {
     const ex = exchange({ request: short, target: target({ mapping: { maxOutput: 64_000, contextLength: 1e6 } }) })
-    if (limit) ex.sentOutput = { limit }
+    if (limit) ex.outbound.output = { limit }
     ex.observe([text('x'.repeat(40)), { type: 'usage', usage: { prompt: 9, completion: 128_000 } }])
     ex.completeUsage(false)
     t.equal(ex.usage.completion, kept)

@@ -5,7 +5,7 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import type { Mapping } from '../../src/core/catalog.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { Exchange } from '../../src/core/exchange.ts'
+import type { Outbound } from '../../src/core/outbound.ts'
 import { Thought } from '../../src/core/thought.ts'
 import type { SentOutput } from '../../src/core/translator.ts'
 import { runs } from '../helpers/runs.ts'
@@ -96,7 +96,7 @@ t.test('a model thinks until the first of its answer stands behind the last of i
   ]
   for (const [says, supports, sent] of whole) {
     const { ex, leave } = begun(supports)
-    ex.sentOutput = sent
+    ex.outbound.output = sent
     t.ok((leave().completion ?? 0) >= minute, says)
   }
   t.end()
@@ -152,29 +152,29 @@ t.test('no model thinks beyond the limit that it was sent, or its own', t => {
   const image: Event = { type: 'image', choice: 0, url: 'data:image/png;base64,AAAA' }
   const rows: [
     says: string,
-    given: { more?: object; mapping?: Partial<Mapping>; facts?: Partial<Exchange>; events?: Event[] },
+    given: { more?: object; mapping?: Partial<Mapping>; sent?: Partial<Outbound>; events?: Event[] },
     tokens: number,
   ][] = [
     ['the caller', { more: limit }, 100],
     ['of each choice', { more: { ...limit, n: 3 } }, 300],
     ['the model', { mapping: { maxOutput: 1000 } }, 1000],
     ['its context', { mapping: { maxOutput: undefined, contextLength: 2000 } }, 2000],
-    ['one that is sent in its place', { more: { max_tokens: 1 }, facts: { sentOutput: { limit: 16 } } }, 16],
-    ['what there is money for', { more: limit, facts: { outputLimit: { tokens: 50, by: 'credit' } } }, 50],
-    ['reasoning with one of its own', { more: limit, facts: { sentOutput: { limits: 2 } } }, 200],
-    ['none is sent', { more: limit, facts: { sentOutput: open } }, 60_000],
+    ['one that is sent in its place', { more: { max_tokens: 1 }, sent: { output: { limit: 16 } } }, 16],
+    ['what there is money for', { more: limit, sent: { limit: { tokens: 50, by: 'credit' } } }, 50],
+    ['reasoning with one of its own', { more: limit, sent: { output: { limits: 2 } } }, 200],
+    ['none is sent', { more: limit, sent: { output: open } }, 60_000],
     ['with a text', { more: limit, events: [text('x'.repeat(40))] }, 100],
     ['with a word of a summary', { more: limit, events: [reasoning('Well')] }, 100],
     ['with an image', { more: { max_tokens: 2000 }, events: [image] }, 2000],
     ['a text beyond it', { more: limit, events: [text('x'.repeat(800))] }, 200],
   ]
-  for (const [says, { more, mapping, facts, events = [] }, tokens] of rows) {
+  for (const [says, { more, mapping, sent, events = [] }, tokens] of rows) {
     for (const supports of [['streaming', 'reasoning'], ['reasoning'], []]) {
       const { ex, leave } = begun(supports, {}, more, mapping)
-      Object.assign(ex, facts)
+      Object.assign(ex.outbound, sent)
       for (const event of events) ex.observe([event])
       // Only what has no limit grows with the time.
-      const isRight = (found = 0) => found === tokens || (facts?.sentOutput === open && found > tokens)
+      const isRight = (found = 0) => found === tokens || (sent?.output === open && found > tokens)
       t.ok(isRight(ex.answerTokens), `${says}: ${ex.answerTokens}`)
       t.ok(isRight(leave().completion), `${says}, charged: ${ex.usage.completion}`)
     }

@@ -118,8 +118,8 @@ async function bill(
   const to = target({ mapping: { price, supports, maxOutput: 100, ...mapping } })
   const ex = exchange({ request: { ...request, ...more, stream }, target: to, principal, signal })
   const got: Event[] = []
-  ex.sentOutput = sent
-  ex.encoding = { encode: () => log.push(`encoded for ${ex.outputLimit?.tokens}`) }
+  ex.outbound.output = sent
+  ex.outbound.encode({ encode: () => void (ex.outbound.limit && log.push(`encoded for ${ex.outbound.limit.tokens}`)) })
   try {
     let batches = 0
     const answer = async () => {
@@ -339,7 +339,7 @@ t.test('what may be written to a cache is held for at that price, and charged wh
       principal,
       signal,
     })
-    ex.sentCacheMark = mark
+    ex.outbound.cacheMark = mark
     const left = async () => {
       ex.atProvider = true
       signal.abort(errors.aborted())
@@ -350,7 +350,7 @@ t.test('what may be written to a cache is held for at that price, and charged wh
     t.strictSame(log.slice(0, 2), [`hold ${amount}`, `settle aborted 499 ${amount} estimated`], says)
 
     const reported = exchange({ request: ex.request!, target: to, principal })
-    reported.sentCacheMark = mark
+    reported.outbound.cacheMark = mark
     const { events } = await filter.handle!(reported, answers([usage], [finish]))
     for await (const batch of events) reported.observe(batch)
     t.ok(log.includes('settle ok 200 10000'), `${says}: a report counts`, { log })
@@ -523,7 +523,7 @@ t.test('each choice that a model writes at once costs what it writes in the time
     ex.usualSpeed = () => 1000
     ex.timings.sent = performance.now() - 60_000
     ex.atProvider = true
-    if (parts) ex.outboundParts = Array.from({ length: parts }, () => ({}) as RequestPart)
+    if (parts) ex.outbound.parts = Array.from({ length: parts }, () => ({}) as RequestPart)
     signal.abort(errors.aborted())
     ex.completeUsage(true)
     const most = atOnce * (performance.now() - ex.timings.sent)
@@ -685,7 +685,7 @@ t.test('what is made whole at once is held for whole, though it is streamed', as
   const held = async (fields: object, to: Target, parts?: readonly RequestPart[]) => {
     const { log, filter } = make()
     const ex = exchange({ request: { ...request, ...fields, stream: true }, target: to, principal })
-    if (parts) ex.outboundParts = parts
+    if (parts) ex.outbound.parts = parts
     await filter.handle!(ex, answers([]))
     return log[0]
   }
@@ -711,8 +711,10 @@ t.test('images that a model may write text beside are held for with that, or wit
     const to = { ...plain, translator: { ...plain.translator, ...more } }
     const request = { model: 'acme-large', prompt: 'x'.repeat(40), n: 1, stream: false }
     const ex = exchange({ endpoint: imageEndpoints[0]!, request, target: to, principal })
-    ex.sentOutput = sent
-    ex.encoding = { encode: () => log.push(`encoded for ${ex.outputLimit?.tokens}`) }
+    ex.outbound.output = sent
+    ex.outbound.encode({
+      encode: () => void (ex.outbound.limit && log.push(`encoded for ${ex.outbound.limit.tokens}`)),
+    })
     const reply = filter.handle!(ex, answers([]))
     await reply.catch((error: GatewayError) => log.push(`${error.status} ${error.message}`))
     return log.slice(0, 2)
@@ -750,10 +752,10 @@ t.test('a whole answer is sent the output limit that its payer can afford', asyn
   const given = { stream: false, mapping: { maxOutput: 1000 } }
   const less = await bill(whole, { ...given, purse: { left: 110_000n } })
   t.match(less.log, ['hold 2010000', 'encoded for 50'])
-  t.match(less.ex.outputLimit, { tokens: 50, by: 'credit' })
+  t.match(less.ex.outbound.limit, { tokens: 50, by: 'credit' })
   t.equal(less.ex.stoppedBy, 'credit', 'the answer says what has ended it')
   const two = await bill(whole, { ...given, purse: { left: 110_000n, of: 'key' }, request: { n: 2 } })
-  t.match(two.ex.outputLimit, { tokens: 25, by: 'limit' }, 'for each choice')
+  t.match(two.ex.outbound.limit, { tokens: 25, by: 'limit' }, 'for each choice')
   const little = await bill(whole, { ...given, purse: { left: 24_000n } })
   t.match(little.message, /affords max_tokens of 7 at most/)
   const own = await bill(whole, { ...given, purse: { left: 24_000n }, request: { max_tokens: 7 } })

@@ -323,7 +323,7 @@ async function sentBy(wire: Translator, endpoint: Endpoint, body: object, inline
   const filter = translate.create({}, services as unknown as Services)
   try {
     await filter.handle!(ex, async () => ({ status: 200, headers: [], events: (async function* () {})() }))
-    return JSON.stringify([ex.outbound, ex.outboundParts])
+    return JSON.stringify([ex.outbound.request, ex.outbound.parts])
   } catch (thrown) {
     if (!(thrown instanceof GatewayError) || thrown.status !== 400) throw thrown
     return String(thrown.code)

@@ -15,6 +15,7 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import { Outbound } from '../../src/core/outbound.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
 import type { FanOut, Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
@@ -166,7 +167,7 @@ t.test('a request is encoded for its target, without what the mapping does not a
     })
     await run(translate, {}, {}, ex)
     t.strictSame(encoded.pop(), [sent, stream], says)
-    t.ok('heat' in ex.outbound!.body, says)
+    t.ok('heat' in ex.outbound.request!.body, says)
   }
 })
 
@@ -189,7 +190,7 @@ t.test('requests that stand for one have a bounded length in all', async t => {
     }
     const ex = exchange({ request, target: { ...target(), translator } })
     const got = await run(translate, {}, {}, ex)
-    return got instanceof GatewayError ? got : ex.outboundParts?.length
+    return got instanceof GatewayError ? got : ex.outbound.parts?.length
   }
   t.equal(await ask({ repeats: true }, 6), 6)
   t.strictSame(encoded.splice(0), [0, 1, 2, 3, 4, 5])
@@ -219,7 +220,7 @@ t.test('what only one wire can carry is not sent by another', async t => {
     const ex = exchange({ request, target: { ...target(), translator: speaks } })
     ex.native = { wire: 'w', body: {}, headers: { beta: 'x' }, only }
     const got = await run(translate, {}, {}, ex)
-    return got instanceof GatewayError ? got : ex.outbound
+    return got instanceof GatewayError ? got : ex.outbound.request
   }
   t.strictSame(await ask(translator, 'container'), { path: '/native', body: { beta: 'x' } })
   t.strictSame(await ask(foreign, undefined), { path: '/canonical', body: {} })
@@ -244,12 +245,12 @@ t.test('what is sent with other bounds, or with marks for a cache, is said until
     target: { ...target(), baseUrl: 'x', translator: { ...target().translator, encode } },
   })
   await run(translate, {}, {}, ex)
-  t.strictSame([ex.sentOutput, ex.sentCacheMark], [{ limit }, '1h'])
+  t.strictSame([ex.outbound.output, ex.outbound.cacheMark], [{ limit }, '1h'])
   ex.committed()
-  t.strictSame([ex.sentOutput, ex.sentCacheMark], [{ limit }, '1h'], 'also when the request is let go')
+  t.strictSame([ex.outbound.output, ex.outbound.cacheMark], [{ limit }, '1h'], 'also when the request is let go')
   ex.target = { ...ex.target!, baseUrl: undefined }
   await run(translate, {}, {}, ex)
-  t.strictSame([ex.sentOutput, ex.sentCacheMark], [undefined, undefined])
+  t.strictSame([ex.outbound.output, ex.outbound.cacheMark], [undefined, undefined])
 })
 
 t.test('rate limit headers are structured fields, and never negative', async t => {
@@ -376,7 +377,7 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
   const gone = new Cancellation()
   gone.abort(errors.aborted())
   const long: Event = { type: 'finish', choice: 0, reason: 'length' }
-  const bound = { outputLimit: { tokens: 300, by: 'credit' } }
+  const bound = { outbound: Object.assign(new Outbound(), { limit: { tokens: 300, by: 'credit' } }) }
   const rows: [says: string, kept: boolean, reply: Reply, facts: Json][] = [
     ['a whole answer', true, ok([text('a')], [finish]), {}],
     ['a broken answer', false, ok([text('a')], [{ type: 'error', error: errors.truncated() }], [finish]), {}],

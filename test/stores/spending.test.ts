@@ -64,7 +64,7 @@ async function serve(filter: ReturnType<typeof billing.create>, payer: Principal
   let written = 0
   let broke = false
   async function* answer(): AsyncGenerator<Event[]> {
-    let left = Math.min(ex.outputLimit?.tokens ?? 500, limit ?? 500) * n
+    let left = Math.min(ex.outbound.limit?.tokens ?? 500, limit ?? 500) * n
     for (const [at, piece] of pieces.entries()) {
       if (fails === at) {
         broke = true

@@ -75,7 +75,7 @@ async function outcome(
     target: target({ translator: wire }),
     endpoint,
   })
-  ex.outbound = { path: '/', body: {} }
+  ex.outbound.request = { path: '/', body: {} }
   const events: Event[] = []
   try {
     const reply = await dispatch(answering(body), memory)(ex)
@@ -489,12 +489,12 @@ t.test('the bodies of several requests in the place of one take memory until the
   const memory = budgetOf(64 * MIB)
   const ex = exchange({ request: { model: 'm', messages: [] }, target: target({ translator: chatWire }) })
   const input = ex.request!
-  ex.outboundParts = many(4, () => ({
+  ex.outbound.parts = many(4, () => ({
     request: { path: '/', body: { text: 'x'.repeat(MIB) } },
     input,
     characters: MIB + 20,
   }))
-  ex.fanOut = promptFanOut
+  ex.outbound.fanOut = promptFanOut
   let most = 0
   const transport = {
     send(call: Parameters<Transport['send']>[0]) {

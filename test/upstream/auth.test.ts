@@ -221,7 +221,11 @@ t.test('what arrives at the provider is what was signed', async t => {
     const ex = exchange({
       target: target({ provider: { auth: sigv4, baseUrl: `${url}/prefix` }, secret, translator }),
     })
-    ex.outbound = { path: '/model/a%3Ab(c)/converse?a=1&b=%20x', body, headers: { 'x-amz-extra': 'e', beta: 'b' } }
+    ex.outbound.request = {
+      path: '/model/a%3Ab(c)/converse?a=1&b=%20x',
+      body,
+      headers: { 'x-amz-extra': 'e', beta: 'b' },
+    }
     await t.rejects(dispatch(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex), {
       code: 'fetch_failed',
     })

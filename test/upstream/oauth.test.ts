@@ -254,7 +254,7 @@ t.test('a request that ends while it waits for a token ends at once, and the tok
   const call = (signal: Cancellation, total: number) => {
     const timeouts = { connect: 1000, firstEvent: 1000, idle: 1000, total }
     const ex = exchange({ signal, target: target({ provider: { auth, timeouts }, secret }) })
-    ex.outbound = { path: '/chat', body: {} }
+    ex.outbound.request = { path: '/chat', body: {} }
     return dispatch(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex)
   }
   const signal = new Cancellation()

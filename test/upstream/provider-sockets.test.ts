@@ -21,7 +21,7 @@ async function started(t: Test, options: ProviderSocketsOptions = {}) {
   const open = (orgId: string, given: Partial<Provider> = {}, path = '/realtime') => {
     const to = target({ provider: { baseUrl: provider.url, ...given } })
     const ex = exchange({ target: to, principal: principalOf({ orgId }) })
-    ex.outbound = { path, body: {} }
+    ex.outbound.request = { path, body: {} }
     return sockets.open(ex, LIMIT)
   }
   return { provider, open }

@@ -62,11 +62,12 @@ export function estimate(ex: Exchange): Estimate | null {
   const all = withUnmeasured(ex, usage)
   if (all !== usage) addCacheWrite(ex, all)
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
-  const limitable = ex.sentOutput?.limit !== Number.POSITIVE_INFINITY
-  const least = ex.sentOutput?.least ?? 0
+  const sent = ex.outbound.output
+  const limitable = sent?.limit !== Number.POSITIVE_INFINITY
+  const least = sent?.least ?? 0
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, least, limitable }
-  const choices = output.choices * (ex.sentOutput?.limits ?? 1)
-  const limit = ex.sentOutput?.limit ?? output.limit
+  const choices = output.choices * (sent?.limits ?? 1)
+  const limit = sent?.limit ?? output.limit
   const images = extras.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
@@ -85,7 +86,7 @@ export function estimate(ex: Exchange): Estimate | null {
 
 /** Of answers that are made to have images alone. Undefined where no limit is sent: they are then held for as images. */
 function outputOfImages(ex: Exchange): ReturnType<NonNullable<Operation['output']>> | undefined {
-  const limit = ex.sentOutput?.limit
+  const limit = ex.outbound.output?.limit
   return limit === undefined ? undefined : { choices: requestsOf(ex), limit }
 }
 

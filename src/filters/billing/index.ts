@@ -144,8 +144,7 @@ const withSpare = (expected: Estimate, spare: Money): Estimate =>
 /** Sends the limit that could be held, where that is less than the caller's. */
 function setLimit(ex: Exchange, expected: Estimate, hold: Hold): void {
   const tokens = Math.floor(tokensWithin(expected, hold.amount) / expected.choices)
-  ex.outputLimit = { tokens, by: stoppedBy(hold.refused) }
-  ex.encoding?.encode()
+  ex.outbound.limitTo({ tokens, by: stoppedBy(hold.refused) })
 }
 
 /**

@@ -131,8 +131,8 @@ const isWorthKeeping = (events: readonly Event[]): boolean =>
  * Whether the money of its payer, or the gateway, ended the answer, or had another limit sent than its caller's, which
  * changes more than its end: another one's would not.
  */
-const isForOnePayer = ({ isCut, stoppedBy, outputLimit }: Exchange): boolean =>
-  isCut || stoppedBy !== undefined || outputLimit !== undefined
+const isForOnePayer = ({ isCut, stoppedBy, outbound }: Exchange): boolean =>
+  isCut || stoppedBy !== undefined || outbound.limit !== undefined
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping

@@ -1,8 +1,9 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
 import { errors, GatewayError } from '../../core/error.ts'
-import type { Exchange, RequestEncoding } from '../../core/exchange.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { Op, Ops } from '../../core/ops.ts'
+import type { RequestEncoding } from '../../core/outbound.ts'
 import { s } from '../../core/schema.ts'
 import { weigh } from '../../core/stringify-steps.ts'
 import {
@@ -23,7 +24,7 @@ import { forTarget } from './refusals.ts'
 /** Characters of all requests that stand for one: each repeats what they do not share out. */
 const MAX_OF_ALL = 128 * 1024 * 1024
 
-/** Sets `Exchange.outbound`, or `outboundParts` for a fan-out. Throws 400 for what the target's wire cannot carry. */
+/** Fills `Exchange.outbound`. Throws 400 for what the target's wire cannot carry. */
 export const translate: FilterFactory<object> = {
   name: 'translate',
   options: s.object({}),
@@ -39,9 +40,7 @@ export const translate: FilterFactory<object> = {
         const target = ex.target!
         refuseForeign(ex, target)
         refuseReferences(ex.request!, target)
-        ex.encoding = undefined
-        // Of an attempt before: the money is held anew.
-        ex.outputLimit = undefined
+        ex.outbound.begin()
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
         return fetched ? fetchedFirst(fetched, ex, target, media, next) : translated(ex, target, media, next)
       },
@@ -117,8 +116,7 @@ function refuseReferences(request: Ops[Op], { provider }: Target): void {
 }
 
 function begin(ex: Exchange, input: Ops[Op], target: Target, media: Media): void {
-  ex.encoding = new Encoding(ex, input, target, media)
-  ex.encoding.encode()
+  ex.outbound.encode(new Encoding(ex, input, target, media))
 }
 
 /**
@@ -143,22 +141,14 @@ class Encoding implements RequestEncoding {
   encode(): void {
     const ex = this.#ex
     const target = this.#target
-    const { outputLimit } = ex
-    const input = outputLimit ? ex.operation.bounded!(this.#input, outputLimit.tokens) : this.#input
+    const { limit } = ex.outbound
+    const input = limit ? ex.operation.bounded!(this.#input, limit.tokens) : this.#input
     const stream = ex.streaming && target.mapping.supports.has('streaming')
     try {
       const { fanOut, parts } = partsOf(ex, input, target)
       // Answers that are put together come whole.
-      if (parts.length > 1) {
-        ex.fanOut = fanOut
-        ex.outboundParts = this.#parts(parts, fanOut!)
-        ex.outbound = ex.outboundParts[0]!.request
-      } else {
-        ex.outboundParts = undefined
-        ex.outbound = this.#request(input, stream)
-      }
-      ex.sentOutput = ex.outbound.output
-      ex.sentCacheMark = ex.outbound.cacheMark
+      if (parts.length > 1) ex.outbound.sendParts(this.#parts(parts, fanOut!), fanOut!)
+      else ex.outbound.send(this.#request(input, stream))
     } catch (thrown) {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
