@@ -11,15 +11,21 @@ interface Bounds {
   readonly bytes: number
 }
 
+interface RecentMask {
+  readonly mask: Mask
+  readonly bytes: number
+}
+
 /**
  * Masks by secret, bounded in number and bytes. Beyond the number the one goes that was used least recently; beyond the bytes
  * the least recent of those that take more than their part of them, so that long credentials push out no ordinary ones.
  */
 export class RecentMasks {
   /** The most recently used last. */
-  readonly #masks = new Map<string, { readonly mask: Mask; readonly bytes: number }>()
+  readonly #masks = new Map<string, RecentMask>()
   readonly #bounds: Bounds
   #bytes = 0
+  #last: RecentMask | undefined = undefined
 
   constructor(bounds: Bounds) {
     this.#bounds = bounds
@@ -35,6 +41,7 @@ export class RecentMasks {
     const key = sent === undefined ? secret : `${secret}\0${sent.key}`
     let entry = this.#masks.get(key)
     if (entry) {
+      if (entry === this.#last) return entry.mask
       this.#masks.delete(key)
     } else {
       const mask = new Mask(secret, sent)
@@ -43,6 +50,7 @@ export class RecentMasks {
       this.#bytes += entry.bytes
     }
     this.#masks.set(key, entry)
+    this.#last = entry
     return entry.mask
   }
 

@@ -36,7 +36,7 @@ interface DispatchedRequest extends AnsweredRequest, Pick<RequestPart, 'request'
   readonly signal: Cancellation
   readonly receipt: UpstreamRequest['receipt']
   /** What came of an answer that failed, and is charged. */
-  billed?: readonly Event[]
+  billed: readonly Event[] | undefined
 }
 
 /** An answer whose beginning is here. */
@@ -140,7 +140,16 @@ export function dispatch(
       const lease = memory.lease(ex.tenant)
       const bodies = new BodyMemory(() => memory.lease(ex.tenant))
       const send = async ({ request, input, characters }: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
-        const call: DispatchedRequest = { ex, target, request, input, signal, receipt, isWhole: true }
+        const call: DispatchedRequest = {
+          ex,
+          target,
+          request,
+          input,
+          signal,
+          receipt,
+          isWhole: true,
+          billed: undefined,
+        }
         try {
           return await followed(call, await bodies.during(characters, () => open(call, lease)))
         } catch (thrown) {
@@ -156,8 +165,14 @@ export function dispatch(
     // A job that has begun at a provider continues, with or without its caller.
     const own = isJob ? new Cancellation() : signal
     const call: DispatchedRequest = {
-      ...{ ex, target, request: ex.outbound.request!, input: ex.request! },
-      ...{ signal: own, receipt: ex, isWhole: !ex.streaming },
+      ex,
+      target,
+      request: ex.outbound.request!,
+      input: ex.request!,
+      signal: own,
+      receipt: ex,
+      isWhole: !ex.streaming,
+      billed: undefined,
     }
     let opened: OpenAnswer
     try {

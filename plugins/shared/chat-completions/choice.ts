@@ -33,8 +33,11 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
 /** The state of one choice, until its finish reason and the end of the answer. */
 export class Choice {
   readonly #index: number
-  readonly #details: ReasoningDetails
-  readonly #tools: ToolCalls
+  readonly #target: Target
+  readonly #count: CallCount
+  /** Made when they are first needed: most answers have neither. */
+  #details: ReasoningDetails | undefined = undefined
+  #tools: ToolCalls | undefined = undefined
   /** Set until no `<think>` block can follow. */
   #tags: ThinkTags | undefined
   readonly #cited: Cited
@@ -47,15 +50,15 @@ export class Choice {
   /** `count`: counts the values in all calls of the answer. */
   constructor(index: number, target: Target, count = new CallCount()) {
     this.#index = index
-    this.#details = new ReasoningDetails(index, target)
-    this.#tools = new ToolCalls(index, count)
+    this.#target = target
+    this.#count = count
     this.#cited = new Cited(index)
     this.#tags = new ThinkTags(index)
   }
 
   /** Characters kept of its reasoning beside the text, and of calls that wait. */
   get kept(): number {
-    return this.#details.kept + this.#tools.kept
+    return (this.#details?.kept ?? 0) + (this.#tools?.kept ?? 0)
   }
 
   /** True once it has any content. */
@@ -140,16 +143,16 @@ export class Choice {
   flush(out: Event[]): void {
     this.#flushTags(out)
     this.#cited.list(this.#lists, out)
-    this.#details.seal(out)
-    this.#tools.flush(out)
+    this.#details?.seal(out)
+    this.#tools?.flush(out)
   }
 
   /** Ends the choice; returns an error when its content is not an answer. */
   close(out: Event[]): GatewayError | undefined {
     this.#flushTags(out)
     this.#cited.list(this.#lists, out)
-    this.#details.seal(out)
-    const error = this.#tools.close(out)
+    this.#details?.seal(out)
+    const error = this.#tools?.close(out)
     if (error) return error
     out.push({ type: 'finish', choice: this.#index, reason: this.#reason() })
     return undefined
@@ -158,12 +161,12 @@ export class Choice {
   /** C10: with tool calls the reason is not stop. C12: without a reason it is stop, unless a call is complete. */
   #reason(): FinishReason {
     if (this.#filtered) return 'content_filter'
-    if (this.#finish === undefined) return this.#tools.anyComplete ? 'tool_calls' : 'stop'
-    return this.#finish === 'stop' && !this.#tools.empty ? 'tool_calls' : this.#finish
+    if (this.#finish === undefined) return this.#tools?.anyComplete ? 'tool_calls' : 'stop'
+    return this.#finish === 'stop' && this.#tools?.empty === false ? 'tool_calls' : this.#finish
   }
 
   #text(text: string, out: Event[]): void {
-    this.#details.seal(out)
+    this.#details?.seal(out)
     this.#cited.receive(text)
     if (this.#tags === undefined) {
       this.#cited.emitted(text)
@@ -178,7 +181,7 @@ export class Choice {
 
   /** Before content other than text. */
   #turn(out: Event[]): void {
-    this.#details.seal(out)
+    this.#details?.seal(out)
     this.#flushTags(out)
   }
 
@@ -202,6 +205,7 @@ export class Choice {
     const details = delta.reasoning_details
     if (Array.isArray(details) && details.length > 0) {
       this.#separate(out)
+      this.#details ??= new ReasoningDetails(this.#index, this.#target)
       if (this.#details.read(details, out)) return
     }
     const text = textIn(delta.reasoning_content) ?? textIn(delta.reasoning) ?? textIn(delta.reasoning_text)
@@ -210,7 +214,7 @@ export class Choice {
 
   #think(text: string, out: Event[]): void {
     this.#separate(out)
-    this.#details.seal(out)
+    this.#details?.seal(out)
     out.push({ type: 'reasoning', choice: this.#index, text })
   }
 
@@ -246,6 +250,7 @@ export class Choice {
   #calls(calls: readonly unknown[], answerId: string, out: Event[]): void {
     if (calls.length === 0) return
     this.#turn(out)
+    this.#tools ??= new ToolCalls(this.#index, this.#count)
     this.#tools.read(calls, answerId, out)
   }
 

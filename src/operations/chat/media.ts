@@ -13,6 +13,9 @@ import { MEDIA_BUDGET, type MediaData, mediaData } from './media-data.ts'
 
 const nothing: Media = { images: [], audioTokens: 0, fileTokens: 0 }
 
+/** Messages without media that are walked again, rather than remembered. */
+const FEW = 16
+
 const measured = new WeakMap<ChatRequest['messages'], Media>()
 
 /** Reads the heads of images and audio, and the trees of PDFs within bounds, once a request. */
@@ -20,7 +23,7 @@ export function mediaOf(messages: ChatRequest['messages']): Media {
   let media = measured.get(messages)
   if (!media) {
     media = mediaIn(messages)
-    measured.set(messages, media)
+    if (media !== nothing || messages.length > FEW) measured.set(messages, media)
   }
   return media
 }
