@@ -1,10 +1,11 @@
 /** Connections to servers that others may name: what their TLS may cost the event loop is bounded. */
 import { constants } from 'node:crypto'
-import type { Socket } from 'node:net'
+import type { Socket, TcpNetConnectOpts } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { DEFAULT_CIPHERS, TLSSocket } from 'node:tls'
 import { buildConnector } from 'undici'
-import { isObject } from '../core/json.ts'
 import { type Handshake, type HandshakeBudget, type HandshakeSocket, handshakeBudget } from './handshake-budget.ts'
+import { type TlsProgress, TlsRecords } from './tls-records.ts'
 
 /**
  * Without DHE: the server chooses the group, of up to 10,000 bits, and the client computes with it for 600 ms before it sees
@@ -35,16 +36,26 @@ function boundTickets(socket: Socket): void {
   })
 }
 
-/** A connector whose https handshakes `tenant` pays for. Sockets must stop reading on `pause`, as those with `onread` do. */
+/** How the connections of a tenant are made and paid for. */
+interface TenantOptions {
+  readonly lookup?: TcpNetConnectOpts['lookup']
+  readonly budget?: HandshakeBudget
+}
+
+/** A connector whose TLS is read record by record in turns of `tenant`, which pays for the handshakes. */
 export function withBudget(
   connect: buildConnector.connector,
   tenant: string,
-  budget: HandshakeBudget = handshakeBudget,
+  { lookup, budget = handshakeBudget }: TenantOptions = {},
 ): buildConnector.connector {
-  return (options, callback) => {
+  return (target, callback) => {
+    if (target.protocol !== 'https:') return connect(target, callback)
+    const { hostname, port } = target
+    const records = new TlsRecords({ host: hostname, port: Number(port || 443), ...(lookup && { lookup }) }, tenant)
     let handshake: Handshake | undefined
     let hasEnded = false
-    // The types of undici leave out that it returns the socket.
+    // The types of undici leave out that any stream will do, and that the socket is returned.
+    const options = Object.assign({}, target, { httpSocket: records as Duplex as Socket })
     const connecting: unknown = connect(options, (...result) => {
       const [, socket] = result
       hasEnded = true
@@ -52,24 +63,39 @@ export function withBudget(
       callback(...result)
     })
     if (!(connecting instanceof TLSSocket)) return
-    // Reading begins in this turn, after all listeners.
-    const begin = () => {
-      if (!hasEnded) handshake = budget.begin(tenant, handshakeSocket(connecting))
-    }
-    connecting.once('connect', () => process.nextTick(begin))
+    records.progress = progressOf(connecting)
+    records.below.once('connect', () => {
+      standFor(connecting, records.below)
+      if (!hasEnded) handshake = budget.begin(tenant, handshakeSocket(records))
+    })
   }
 }
 
-const handshakeSocket = (socket: TLSSocket): HandshakeSocket => ({
-  received: () => receivedBy(socket),
-  pause: () => socket.pause(),
-  resume: () => socket.resume(),
+function progressOf(socket: TLSSocket): TlsProgress {
+  const progress = {
+    handshakeEnded: false,
+    get bytes() {
+      return socket.bytesRead
+    },
+  }
+  socket.once('secure', () => {
+    progress.handshakeEnded = true
+  })
+  return progress
+}
+
+const handshakeSocket = (records: TlsRecords): HandshakeSocket => ({
+  received: () => records.received,
+  pause: () => records.stop(),
+  resume: () => records.go(),
 })
 
-/** `bytesRead` of a TLS socket counts what it deciphered; that of the connection below it is private. */
-function receivedBy(socket: TLSSocket): number | undefined {
-  const handle: unknown = Reflect.get(socket, '_handle')
-  const parent: unknown = isObject(handle) ? Reflect.get(handle, '_parent') : undefined
-  const bytes: unknown = isObject(parent) ? Reflect.get(parent, 'bytesRead') : undefined
-  return typeof bytes === 'number' ? bytes : undefined
+/** What Node passes on where TLS is read from a connection of its own. */
+function standFor(socket: TLSSocket, below: Socket): void {
+  socket.allowHalfOpen = false
+  Object.defineProperties(socket, {
+    remoteAddress: { value: below.remoteAddress },
+    ref: { value: () => below.ref() && socket },
+    unref: { value: () => below.unref() && socket },
+  })
 }

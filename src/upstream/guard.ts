@@ -34,7 +34,8 @@ export function guardedConnector(
   resolve: Resolve,
   build: typeof socketConnector = socketConnector,
 ): buildConnector.connector {
-  const connect = withBudget(build({ timeout: timeoutMs, lookup: publicLookup(resolve) }), tenant)
+  const lookup = publicLookup(resolve)
+  const connect = withBudget(build({ timeout: timeoutMs, lookup }), tenant, { lookup })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !isPublicAddress(host)) {

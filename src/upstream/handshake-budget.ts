@@ -28,8 +28,8 @@ interface Clocks {
 
 /** The connection of a handshake. */
 export interface HandshakeSocket {
-  /** Bytes that came from the server; undefined where they are not counted. */
-  readonly received: () => number | undefined
+  /** Bytes of the server that TLS has read. */
+  readonly received: () => number
   /** Nothing is read until `resume`: what the server sends stays with the kernel. */
   readonly pause: () => void
   readonly resume: () => void
@@ -55,7 +55,7 @@ export interface Handshake {
   readonly group: TenantHandshakes
   readonly socket: HandshakeSocket
   readonly taken: Taken[]
-  received: number | undefined
+  received: number
   readSince: number
 }
 
@@ -84,7 +84,7 @@ export class HandshakeBudget {
   /** For a socket that has just connected and is being read from. `end` must follow. */
   begin(tenant: string, socket: HandshakeSocket): Handshake {
     const group = this.#handshakesOf(tenant)
-    const handshake: Handshake = { group, socket, taken: [], received: undefined, readSince: 0 }
+    const handshake: Handshake = { group, socket, taken: [], received: 0, readSince: 0 }
     this.#active.add(group)
     if (!this.#timer) {
       this.#timer = setInterval(this.tick, PERIOD_MS).unref()
@@ -102,7 +102,7 @@ export class HandshakeBudget {
   /** In the turn in which it ended. `succeeded`: the server's chain is trusted. */
   end(handshake: Handshake, succeeded: boolean): void {
     const { group, taken } = handshake
-    if (group.reading.has(handshake)) this.#look(handshake)
+    if (group.reading.has(handshake)) this.#look()
     if (!group.reading.delete(handshake)) {
       const at = group.waiting.indexOf(handshake)
       if (at >= 0) group.waiting.splice(at, 1)
@@ -138,15 +138,14 @@ export class HandshakeBudget {
   }
 
   /**
-   * Takes the time since the last look, if that is long, from those that read in it. `ended` has no count of bytes any more.
-   * Short ends do not begin anew: many of them together may be long.
+   * Takes the time since the last look, if that is long, from those that read in it. Short ends do not begin anew: many of them together may be long.
    */
-  #look(ended?: Handshake): boolean {
+  #look(): boolean {
     const now = this.#clocks.now()
     const wall = now - this.#lookedAt - PERIOD_MS
     if (wall <= FREE_MS) return false
     const ms = Math.min(wall, this.#clocks.cpu() - this.#cpuThen)
-    if (ms > FREE_MS) for (const group of this.#active) take(group, ms, now, ended)
+    if (ms > FREE_MS) for (const group of this.#active) take(group, ms, now)
     this.#restart()
     return true
   }
@@ -193,17 +192,12 @@ export class HandshakeBudget {
 
 const mayRead = ({ bucket, most, reading }: TenantHandshakes): boolean => bucket.owedMs === 0 && reading.size < most
 
-function take({ bucket, reading }: TenantHandshakes, ms: number, now: number, ended: Handshake | undefined): void {
-  const read = [...reading].filter(handshake => handshake === ended || mayHaveRead(handshake))
+function take({ bucket, reading }: TenantHandshakes, ms: number, now: number): void {
+  const read = [...reading].filter(({ socket, received }) => socket.received() !== received)
   if (read.length === 0) return
   const time: Taken = { ms: Math.min(ms, read.length * MOST_MS), unproven: read.length }
   for (const { taken } of read) taken.push(time)
   bucket.take(time.ms, now)
-}
-
-function mayHaveRead({ socket, received }: Handshake): boolean {
-  const now = socket.received()
-  return now === undefined || now !== received
 }
 
 function cpuMs(): number {

@@ -79,7 +79,7 @@ export class Pools {
   #connector({ connectMs, owner, guarded }: PoolKey): buildConnector.connector {
     if (owner !== undefined && guarded) return guardedConnector(owner, connectMs, this.#resolve)
     const connect = socketConnector({ timeout: connectMs, lookup: this.#lookup })
-    return owner === undefined ? connect : withBudget(connect, owner)
+    return owner === undefined ? connect : withBudget(connect, owner, { lookup: this.#lookup })
   }
 
   /** Closes the pools of addresses that no provider has any more. */

@@ -102,7 +102,8 @@ export class UpstreamSockets implements ProviderSockets {
   #connector({ owner, timeouts }: Provider): buildConnector.connector {
     if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
     if (!this.#allowPrivate) return guardedConnector(owner, timeouts.connect, this.#resolve)
-    return withBudget(socketConnector({ timeout: timeouts.connect, lookup: this.#lookup }), owner)
+    const lookup = this.#lookup
+    return withBudget(socketConnector({ timeout: timeouts.connect, lookup }), owner, { lookup })
   }
 }
 

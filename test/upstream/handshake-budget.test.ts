@@ -201,11 +201,7 @@ async function greeter(t: Test, budget: HandshakeBudget) {
   const target = { hostname: '127.0.0.1', host: `127.0.0.1:${port}`, protocol: 'https:', port }
   return (tenant: string, options: buildConnector.BuildOptions = { ca: pair.cert }) =>
     new Promise<string>((resolve, reject) => {
-      withBudget(
-        socketConnector({ timeout: 60_000, ...options }),
-        tenant,
-        budget,
-      )(target, (error, socket) => {
+      withBudget(socketConnector({ timeout: 60_000, ...options }), tenant, { budget })(target, (error, socket) => {
         if (!socket) return reject(error)
         socket.once('data', (data: Buffer) => {
           resolve(String(data))
