@@ -1,11 +1,12 @@
 /** Reads a request's body as its endpoint takes it. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { BodyType } from '../core/body.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import type { Body } from '../core/raw-strings.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { readForm } from './form.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 import { readJson } from './json-body.ts'
 import { readBytes } from './pieces.ts'
 
@@ -19,7 +20,7 @@ type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
  * `guard` takes memory for what arrives, and ends a body that comes too slowly.
  */
 export function readBody(
-  req: IncomingMessage,
+  req: IncomingRequest,
   res: ServerResponse,
   { body = 'json', bodyLimit, maxValues, codec }: BodyRules,
   guard: BodyGuard,
@@ -51,7 +52,7 @@ const OTHER_CHARSET = /charset=(?!"?utf-8)/i
 const FORM_TYPE = /^multipart\/form-data\s*(;.*)?$/i
 
 /** The first of the body types that the content type fits. Throws 415, which names those that are taken. */
-function typeOf({ headers }: IncomingMessage, taken: BodyType | readonly BodyType[]): BodyType {
+function typeOf({ headers }: IncomingRequest, taken: BodyType | readonly BodyType[]): BodyType {
   const given = headers['content-type'] ?? ''
   if (typeof taken === 'string') {
     if (fits(taken, given)) return taken
@@ -69,7 +70,7 @@ function fits(type: BodyType, given: string): boolean {
 const nameOf = (type: BodyType): string => (type === 'json' ? 'application/json' : 'multipart/form-data')
 
 /** The length that is declared, if one is. */
-function checkHeaders({ headers }: IncomingMessage, limit: number): number | undefined {
+function checkHeaders({ headers }: IncomingRequest, limit: number): number | undefined {
   const encoding = headers['content-encoding']
   if (encoding && encoding !== 'identity') throw errors.unsupportedEncoding(encoding)
   const declared = headers['content-length']

@@ -1,6 +1,7 @@
 /** Gives a connection its last answer: one whose request was not read to its end, or a gateway that stops. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { IncomingRequest } from './incoming-request.ts'
 
 /** How long a client may go on sending what is not read. */
 const LINGER_MS = 1000
@@ -19,7 +20,7 @@ export function stopListening(socket: Socket): void {
  * Ends an answer that said `connection: close`. What the client still sends is dropped for a moment: a connection
  * that is closed over unread bytes is reset, and the client would lose the answer.
  */
-export function endLast(req: IncomingMessage, res: ServerResponse, body: string | Buffer): void {
+export function endLast(req: IncomingRequest, res: ServerResponse, body: string | Buffer): void {
   stopListening(req.socket)
   if (req.complete) {
     res.end(body)
@@ -29,7 +30,7 @@ export function endLast(req: IncomingMessage, res: ServerResponse, body: string 
   const timer = setTimeout(() => res.end(), LINGER_MS)
   req.once('end', () => res.end())
   res.once('close', () => clearTimeout(timer))
-  req.resume()
+  req.linger()
 }
 
 /** The same on a socket without a `ServerResponse`, of a request that is whole. */

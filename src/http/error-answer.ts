@@ -5,10 +5,11 @@ import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import { requestId } from '../lib/id.ts'
 import { endLast } from './closing.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 
 /** `last` ends the connection in any case. `cors` are headers that every answer at the path gets. */
 export function refuse(
-  req: IncomingMessage,
+  req: IncomingRequest,
   res: ServerResponse,
   error: GatewayError,
   { snapshot, last, cors }: { snapshot: Snapshot; last: boolean; cors: readonly string[] },
@@ -31,7 +32,7 @@ export function refuse(
 }
 
 /** Answers a preflight. */
-export function permit(req: IncomingMessage, res: ServerResponse, headers: readonly string[], last: boolean): void {
+export function permit(req: IncomingRequest, res: ServerResponse, headers: readonly string[], last: boolean): void {
   const close = last || hasBody(req)
   res.writeHead(204, [...headers, 'x-request-id', idOf(req), ...(close ? ['connection', 'close'] : [])])
   if (close) endLast(req, res, '')

@@ -1,9 +1,9 @@
 /** Reads a `multipart/form-data` body as it comes; files stay in the pieces of the socket (docs/contract.md#forms). */
-import type { IncomingMessage } from 'node:http'
 import busboy, { type Busboy } from 'busboy'
 import { Form, Upload } from '../core/body.ts'
 import { asError, errors } from '../core/error.ts'
 import type { BodyGuard } from './body-guard.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 import { readPieces } from './pieces.ts'
 
 const LIMITS = { parts: 65, files: 16, fieldSize: 1024 * 1024 }
@@ -12,7 +12,7 @@ const MAX_PARTS = LIMITS.parts - 1
 const MAX_NAME = 200
 
 /** Rejects with 400 `invalid_form_data`, 408, 413, 499 or 529 as a GatewayError. */
-export async function readForm(req: IncomingMessage, limit: number, guard: BodyGuard): Promise<Form> {
+export async function readForm(req: IncomingRequest, limit: number, guard: BodyGuard): Promise<Form> {
   const form = new Form()
   const parser = parserOf(req)
   const parsed = new Promise<void>((resolve, reject) => {
@@ -33,7 +33,7 @@ export async function readForm(req: IncomingMessage, limit: number, guard: BodyG
   return form
 }
 
-function parserOf({ headers }: IncomingMessage): Busboy {
+function parserOf({ headers }: IncomingRequest): Busboy {
   try {
     return busboy({ headers, limits: LIMITS, defParamCharset: 'utf8' })
   } catch (cause) {

@@ -1,6 +1,5 @@
 /** Reads a JSON request body: bounded, valid UTF-8, bounded in shape, free of prototype keys. */
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
 import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import { bodySteps, type Place, parseBody } from '../core/lossless-json.ts'
@@ -8,6 +7,7 @@ import type { Body } from '../core/raw-strings.ts'
 import { turnBudget } from '../lib/turn-budget.ts'
 import { atOnce, turns } from '../lib/turns.ts'
 import type { BodyGuard } from './body-guard.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
@@ -40,7 +40,7 @@ const MANY_VALUES = 20_000
  * `guard` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
  */
 export async function readJson(
-  req: IncomingMessage,
+  req: IncomingRequest,
   limit: number,
   guard: BodyGuard,
   declared: number | undefined,

@@ -1,17 +1,17 @@
 /** Reads the bytes of a request body, up to a limit. */
-import type { IncomingMessage } from 'node:http'
 import { errors } from '../core/error.ts'
 import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import type { BodyGuard } from './body-guard.ts'
+import { AVERAGE, type IncomingRequest, MANY } from './incoming-request.ts'
 
 /** From this length on a body is put together in one place from the start, not twice. */
 const LARGE = 64 * 1024
 
 /**
- * `declared` is the length that the client announced. Rejects with 408, 413, 499 or 529 as a GatewayError.
+ * `declared` is the length that the client announced. Rejects with 400, 408, 413, 499 or 529 as a GatewayError.
  */
 export function readBytes(
-  req: IncomingMessage,
+  req: IncomingRequest,
   limit: number,
   guard: BodyGuard,
   declared: number | undefined,
@@ -22,7 +22,7 @@ export function readBytes(
 
 /** Gives what comes to `pieces`, small chunks put together. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
 export function readPieces(
-  req: IncomingMessage,
+  req: IncomingRequest,
   limit: number,
   guard: BodyGuard,
   pieces: { add(chunk: Buffer): void },
@@ -40,6 +40,7 @@ export function readPieces(
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
       if (size > limit) return fail(errors.tooLarge(limit))
+      if (req.isFragmented) return fail(fragmented())
       try {
         guard.got(chunk.length)
         coalescer.add(chunk)
@@ -59,6 +60,11 @@ export function readPieces(
     req.on('close', gone)
   })
 }
+
+const fragmented = () =>
+  errors.badRequest(
+    `The body comes in more than ${MANY} chunks of fewer than ${AVERAGE} bytes on average. Send larger ones.`,
+  )
 
 /** What of a body is here. */
 class Pieces {

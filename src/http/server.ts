@@ -10,6 +10,7 @@ import { pump } from '../core/pump.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
+import { chunkTurns } from './chunk-turns.ts'
 import { answerClientError } from './client-error.ts'
 import { type Connection, MAX_UNANSWERED } from './connection.ts'
 import { Connections } from './connections.ts'
@@ -18,6 +19,7 @@ import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest } from './edge.ts'
 import { pathOf, permit, refuse } from './error-answer.ts'
 import { InFlightRequests, type RequestLimits } from './in-flight-requests.ts'
+import { IncomingRequest } from './incoming-request.ts'
 import { HttpSink, type ServedSink } from './sink.ts'
 import { ignoreUpgrade, type UpgradeRequest, UpgradeSink } from './upgrade.ts'
 import { asksForMessages, isHandshake } from './web-socket.ts'
@@ -54,7 +56,7 @@ interface ListenerOptions {
 
 /** The public HTTP server. `drain` ends it, and resolves when every connection is closed. */
 export class Listener {
-  readonly #server: Server
+  readonly #server: Server<typeof IncomingRequest>
   readonly #options: ListenerOptions
   readonly #requests: InFlightRequests
   readonly #cors: Cors
@@ -78,6 +80,7 @@ export class Listener {
     this.#connections = new Connections(maxConnections, socket => this.#closed(socket))
     this.#cors = new Cors(options.origins)
     this.#server = createServer({
+      IncomingMessage: IncomingRequest,
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: headerTimeout,
       requestTimeout: Math.max(headerTimeout, limits.request + SPARE_MS),
@@ -90,7 +93,7 @@ export class Listener {
     // `checkRequest` counts them. Beyond this limit Node 20 drops headers silently, and later versions reject the
     // request as unreadable. Their total size is limited in any case.
     this.#server.maxHeadersCount = 0
-    const serve = (req: IncomingMessage, res: ServerResponse) => this.#serve(req, res)
+    const serve = (req: IncomingRequest, res: ServerResponse) => this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => {
@@ -192,7 +195,7 @@ export class Listener {
     }
   }
 
-  #serve(req: IncomingMessage, res: ServerResponse): void {
+  #serve(req: IncomingRequest, res: ServerResponse): void {
     const connection = this.#connections.of(req.socket)
     if (connection.isOver()) return
     const isLast = connection.carry()
@@ -201,13 +204,13 @@ export class Listener {
   }
 
   /** Nothing behind this request is served, and all before it. */
-  #refuseLast(connection: Connection, req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
+  #refuseLast(connection: Connection, req: IncomingRequest, res: ServerResponse, error: GatewayError): void {
     connection.end()
     connection.take(res, () => this.#refuse(req, res, error, true))
   }
 
   /** `isLast`: the connection may carry no more requests. */
-  #begin(req: IncomingMessage, res: ServerResponse, isLast: boolean): void {
+  #begin(req: IncomingRequest, res: ServerResponse, isLast: boolean): void {
     const last = isLast || this.#draining || this.#connections.areLast
     const { current, memory, writeStall, limits } = this.#options
     const snapshot = current()
@@ -284,6 +287,7 @@ export class Listener {
 
   #serveUpgrade(request: UpgradeRequest, path: string, snapshot: Snapshot, route: Route): void {
     const { req, socket } = request
+    chunkTurns.close(socket)
     snapshot.retain()
     const signal = new Cancellation()
     if (this.#draining) signal.abort(errors.shuttingDown())
@@ -323,7 +327,7 @@ export class Listener {
     }
   }
 
-  #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError, last: boolean): void {
+  #refuse(req: IncomingRequest, res: ServerResponse, error: GatewayError, last: boolean): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'request read failed')
     refuse(req, res, error, { snapshot: this.#options.current(), last, cors: this.#cors.headers(pathOf(req), req) })

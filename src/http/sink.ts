@@ -1,11 +1,12 @@
 /** An exchange's way out over `node:http`. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { Sink } from '../core/pump.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 import { ResponseRate } from './response-rate.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
@@ -57,7 +58,7 @@ interface AnswerOptions {
 
 /** The way out of an answer that is not a WebSocket. */
 export class HttpSink implements ServedSink {
-  readonly #req: IncomingMessage
+  readonly #req: IncomingRequest
   readonly #res: ServerResponse
   #status = 200
   #headers: (string | number)[] = []
@@ -77,7 +78,7 @@ export class HttpSink implements ServedSink {
   #chunked = false
   readonly #guard: BodyGuard | undefined
 
-  constructor(req: IncomingMessage, res: ServerResponse, options: AnswerOptions) {
+  constructor(req: IncomingRequest, res: ServerResponse, options: AnswerOptions) {
     const { requestId, last, stallMs, minRate, fixed, guard } = options
     this.#req = req
     this.#res = res

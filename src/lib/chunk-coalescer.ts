@@ -23,12 +23,12 @@ export class ChunkCoalescer {
     const isLarge = chunk.length >= LARGE
     if (isLarge || this.#small < FEW) {
       if (!isLarge) this.#small++
-      this.#passBlock()
+      this.pass()
       this.#pass(chunk)
       return
     }
     if (this.#block === undefined || chunk.length > BLOCK - this.#to) {
-      this.#passBlock()
+      this.pass()
       this.#block = Buffer.allocUnsafeSlow(BLOCK)
       this.#from = this.#to = 0
     }
@@ -37,11 +37,12 @@ export class ChunkCoalescer {
 
   /** Passes on what is kept; what comes from then on counts anew. */
   flush(): void {
-    this.#passBlock()
+    this.pass()
     this.#small = 0
   }
 
-  #passBlock(): void {
+  /** Passes on what is kept. */
+  pass(): void {
     if (this.#block === undefined || this.#to === this.#from) return
     this.#pass(this.#block.subarray(this.#from, this.#to))
     this.#from = this.#to

@@ -127,6 +127,22 @@ group('MF-13 a body is accepted up to the limit, and cut off beyond it', async t
   t.equal((await upstream.record()).length, 0)
 })
 
+group('a body in very many tiny chunks is refused, and one in a chunk for each token of its JSON is not', async t => {
+  const chunked = (chunks: readonly string[]) => [
+    chat('Transfer-Encoding: chunked'),
+    chunks.map(one => chunk(one).join('')).join(''),
+  ]
+  const messages = Array.from({ length: 1000 }, () => ({ role: 'user', content: 'Hi' }))
+  const tokens = JSON.stringify({ model: 'test', messages }).match(/"[^"]*"|[^"]/g) ?? []
+  t.ok(tokens.length > 9000)
+  t.equal((await send([...chunked(tokens), '0\r\n\r\n'], 1)).status, 200)
+  t.equal((await upstream.record()).length, 1)
+  await upstream.reset()
+  const input = chunked([...' '.repeat(100_000)])
+  checkClosing(t, await send(input), [400], ['bad_request'])
+  t.equal((await upstream.record()).length, 0)
+})
+
 const body = `${(11).toString(16)}\r\n{"a":"b  "}\r\n0\r\n\r\n`
 /** Framings that two servers could read in two ways, each before a request that only one of them would see. */
 const ambiguous: [says: string, request: string, statuses?: number[]][] = [

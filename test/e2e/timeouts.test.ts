@@ -1,11 +1,12 @@
 /** How long the gateway waits for others: for a provider that fails or is late, and for a client that does not read. */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
+import { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { HttpSink } from '../../src/http/sink.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure, timing } from '../helpers/figure.ts'
@@ -199,7 +200,7 @@ const options = (memory = roomy()) => ({
 })
 
 t.test('OB-01 a client that accepts nothing for the time allowed is cut off', async t => {
-  const server = createServer(async (req, res) => {
+  const server = createServer({ IncomingMessage: IncomingRequest }, async (req, res) => {
     const sink = new HttpSink(req, res, { ...options(), stallMs: 50 })
     sink.head(200, 'text/event-stream', [])
     while (!res.destroyed) await sink.write(Buffer.alloc(MIB))
@@ -212,10 +213,10 @@ t.test('OB-01 a client that accepts nothing for the time allowed is cut off', as
   await once(server, 'close')
 })
 
-type Serve = (sink: HttpSink, req: IncomingMessage, res: ServerResponse) => void
+type Serve = (sink: HttpSink, req: IncomingRequest, res: ServerResponse) => void
 /** A connection on which `serve` is called with each request, and that does not read yet. */
 async function connection(t: Test, serve: Serve, stallMs = STALL_MS, memory = roomy()) {
-  const server = createServer({ keepAliveTimeout: IDLE_MS }, (req, res) => {
+  const server = createServer({ IncomingMessage: IncomingRequest, keepAliveTimeout: IDLE_MS }, (req, res) => {
     const sink = new HttpSink(req, res, { ...options(memory), stallMs })
     sink.head(200, 'application/json', [])
     serve(sink, req, res)

@@ -1,5 +1,5 @@
 /** Request bodies: bounded before they are read, before they are parsed, and free of what JSON can hide. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -11,6 +11,7 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { MAX_LEVELS, MAX_VALUES } from '../../src/core/shape.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
+import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
 import { atOnce } from '../../src/lib/turns.ts'
@@ -26,7 +27,7 @@ const memory = (bytes = 1024 * 1024 * 1024) => new MemoryBudget(bytes, { memory:
 const intake = (budget = memory()) => new BodyGuard(budget, () => 'org')
 
 const readJson = (
-  req: IncomingMessage,
+  req: IncomingRequest,
   res: ServerResponse,
   bodyLimit: number,
   guard: BodyGuard,
@@ -37,7 +38,7 @@ const readJson = (
 function request(chunks: readonly (string | Buffer)[], headers: Record<string, string> = JSON_TYPE) {
   const req = Object.assign(Readable.from(chunks.map(chunk => Buffer.from(chunk as string))), { headers })
   const res = { went: 0, writeContinue: () => res.went++ }
-  return { req: req as unknown as IncomingMessage, res: res as unknown as ServerResponse & typeof res }
+  return { req: req as unknown as IncomingRequest, res: res as unknown as ServerResponse & typeof res }
 }
 async function outcome({ req, res }: ReturnType<typeof request>, limit = 1_000_000): Promise<unknown> {
   try {
@@ -404,7 +405,7 @@ t.test('a client that expects 100-continue gets it once its headers are accepted
 t.test('a client that goes away while it sends is a client that goes away', async t => {
   for (const cause of [undefined, new Error('reset')]) {
     const req = Object.assign(new Readable({ read() {} }), { headers: JSON_TYPE })
-    const got = outcome({ ...request([]), req: req as unknown as IncomingMessage })
+    const got = outcome({ ...request([]), req: req as unknown as IncomingRequest })
     req.push('{"a"')
     req.destroy(cause)
     t.equal(await got, '499 request_cancelled')

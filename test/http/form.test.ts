@@ -1,5 +1,5 @@
 /** Forms as clients write them (docs/edge-cases.md#media M8, M9): whole, odd, broken and hostile. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
@@ -8,6 +8,7 @@ import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
+import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { readPieces } from '../../src/http/pieces.ts'
 
 fc.configureGlobal({ seed: 20261120 })
@@ -31,7 +32,7 @@ function read(
   const guard = new BodyGuard(budget, () => 'org')
   const req = Object.assign(Readable.from(chunks), { headers: { 'content-type': contentType, ...more } })
   const rules = { body: 'multipart', bodyLimit: LIMIT, codec: {} } as const
-  return readBody(req as unknown as IncomingMessage, {} as ServerResponse, rules, guard)
+  return readBody(req as unknown as IncomingRequest, {} as ServerResponse, rules, guard)
 }
 
 /** What a form holds, or how it is refused. */
@@ -173,7 +174,7 @@ t.test('what comes byte by byte is kept in few pieces', async t => {
   t.equal(Buffer.concat(upload!.pieces).toString(), 'a'.repeat(100_000))
   t.strictSame(form.texts.get('t'), ['b'.repeat(100_000)])
   let pieces = 0
-  const req = Readable.from(bytes) as unknown as IncomingMessage
+  const req = Readable.from(bytes) as unknown as IncomingRequest
   await readPieces(req, LIMIT, new BodyGuard(new MemoryBudget(LIMIT * 4, { memory: () => 0 }), () => 'org'), {
     add: () => void pieces++,
   })

@@ -1,5 +1,5 @@
 /** A large file of a form, from the socket of its client to the body for its provider: what is kept, and until when. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import t from 'tap'
 import { plugin as openai } from '../../plugins/openai.ts'
@@ -9,6 +9,7 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
+import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { bodyOf, type Content } from '../../src/upstream/content.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -31,7 +32,7 @@ t.test('a file of 60 MiB is held once, goes out in its pieces twice, and is free
   const guard = new BodyGuard(budget, () => 'org')
   const req = Object.assign(Readable.from(chunks), { headers: { 'content-type': 'multipart/form-data; boundary=b' } })
   const rules = { body: 'multipart', bodyLimit: 64 * MIB, codec: {} } as const
-  const { value, release } = await readBody(req as unknown as IncomingMessage, {} as ServerResponse, rules, guard)
+  const { value, release } = await readBody(req as unknown as IncomingRequest, {} as ServerResponse, rules, guard)
   t.ok(budget.used >= 60 * MIB && budget.used <= 1.2 * 60 * MIB, `${budget.used} bytes are accounted for`)
 
   const request = codec.decode(value as Form)
