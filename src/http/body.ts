@@ -2,13 +2,16 @@
 import type { ServerResponse } from 'node:http'
 import type { BodyType } from '../core/body.ts'
 import type { Endpoint } from '../core/endpoint.ts'
-import { errors } from '../core/error.ts'
+import { errors, type GatewayError } from '../core/error.ts'
 import type { Body } from '../core/raw-strings.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { readForm } from './form.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { readJson } from './json-body.ts'
 import { readBytes } from './pieces.ts'
+
+/** Of a body that its endpoint does not read: clients send `{}` with DELETE, and proxies an empty body in chunks with GET. */
+const UNREAD = { bytes: 64 * 1024, chunks: 1024 }
 
 /** What reading depends on. */
 type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
@@ -41,6 +44,21 @@ export function readBody(
     return Promise.reject(thrown)
   }
 }
+
+/**
+ * Drops a body that the endpoint does not read, as it comes, so that no answer keeps it while it lasts. `fail` is called
+ * once where more comes than is dropped.
+ */
+export function dropBody(req: IncomingRequest, fail: (error: GatewayError) => void): void {
+  req.on('data', () => {
+    if (req.bytes <= UNREAD.bytes && req.chunks <= UNREAD.chunks) return
+    req.pause()
+    req.removeAllListeners('data')
+    fail(takesNoBody())
+  })
+}
+
+const takesNoBody = () => errors.badRequest('This endpoint takes no request body.')
 
 function release(form: { release(): void }, guard: BodyGuard): void {
   form.release()

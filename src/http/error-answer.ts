@@ -65,5 +65,5 @@ function codecOf(
 }
 
 /** Decides by headers, since `complete` is false before the first read even without a body. */
-const hasBody = ({ headers }: IncomingMessage): boolean =>
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

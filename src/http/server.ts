@@ -8,7 +8,7 @@ import type { MemoryBudget } from '../core/memory-budget.ts'
 import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
-import { readBody } from './body.ts'
+import { dropBody, readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { chunkTurns } from './chunk-turns.ts'
 import { answerClientError } from './client-error.ts'
@@ -17,7 +17,7 @@ import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest } from './edge.ts'
-import { pathOf, permit, refuse } from './error-answer.ts'
+import { hasBody, pathOf, permit, refuse } from './error-answer.ts'
 import { InFlightRequests, type RequestLimits } from './in-flight-requests.ts'
 import { IncomingRequest } from './incoming-request.ts'
 import { HttpSink, type ServedSink } from './sink.ts'
@@ -267,6 +267,13 @@ export class Listener {
       fixed,
       guard: unread,
     })
+    if (endpoint.bodyLimit === 0 && hasBody(req)) {
+      dropBody(req, error => {
+        if (sink.begun) sink.destroy()
+        sink.endConnection()
+        signal.abort(error)
+      })
+    }
     void this.#run(route, ex, signal, sink, guard)
   }
 

@@ -143,6 +143,26 @@ group('a body in very many tiny chunks is refused, and one in a chunk for each t
   t.equal((await upstream.record()).length, 0)
 })
 
+group('a body that an endpoint does not read is dropped where it is small, and else ends the connection', async t => {
+  const models = (framing: string, body: string) => get('/v1/models', bearer, framing) + body
+  const coding = 'Transfer-Encoding: chunked'
+  const byteChunks = (count: number) => chunk('a').join('').repeat(count)
+  t.equal((await send(models(lengthOf('{}'), '{}') + get('/v1/models', bearer), 2)).responses.length, 2)
+  for (const body of ['', byteChunks(100)]) {
+    t.equal((await send(models(coding, `${body}0\r\n\r\n`), 1)).status, 200)
+  }
+  const stream = get('/mcp', bearer, 'Accept: text/event-stream', coding).replace(
+    'gateway',
+    `127.0.0.1:${gateway.port}`,
+  )
+  const ended = await send(socket => {
+    socket.write(stream)
+    socket.once('data', () => socket.write(byteChunks(2000)))
+  })
+  t.match(ended, { status: 200, complete: false })
+  t.not(ended.closed, null, 'the stream is cut off')
+})
+
 const body = `${(11).toString(16)}\r\n{"a":"b  "}\r\n0\r\n\r\n`
 /** Framings that two servers could read in two ways, each before a request that only one of them would see. */
 const ambiguous: [says: string, request: string, statuses?: number[]][] = [
