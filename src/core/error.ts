@@ -14,8 +14,16 @@ export const asAnswerError = (thrown: unknown, status?: number): GatewayError =>
 const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
   new GatewayError({ status, type: 'invalid_request_error', code, message, param })
 
-const affordable = (tokens: number) =>
-  tokens > 0 ? `: what is left affords max_tokens of ${tokens} at most` : ': what is left does not cover its prompt'
+/** What there is not enough money for: completes «what is left does not cover its …». */
+export interface Unaffordable {
+  readonly what: string
+  /** What a caller may do in place of adding credits. */
+  readonly instead: string
+}
+
+const PROMPT: Unaffordable = { what: 'prompt', instead: 'lower max_tokens' }
+const affordable = (tokens: number, what: string) =>
+  tokens > 0 ? `: what is left affords max_tokens of ${tokens} at most` : `: what is left does not cover its ${what}`
 
 /** Seconds, from 1 to 3. */
 const jittered = () => 1 + Math.floor(Math.random() * 3)
@@ -105,12 +113,12 @@ export const errors = {
       'The client secret is unknown, or it has expired. Make another one: POST /v1/realtime/client_secrets.',
     ),
   /** `tokens`: the affordable output limit; 0 when the prompt alone is too expensive. */
-  insufficientCredits: (tokens: number) =>
+  insufficientCredits: (tokens: number, { what, instead } = PROMPT) =>
     invalid(
       402,
       'billing_error',
-      `The organization has insufficient credits for this request${affordable(tokens)}. ` +
-        'Add credits, lower max_tokens, or use a free model.',
+      `The organization has insufficient credits for this request${affordable(tokens, what)}. ` +
+        `Add credits, ${instead}, or use a free model.`,
     ),
   /** An answer whose provider takes no output limit. */
   unlimited: () =>

@@ -1,5 +1,6 @@
 /** What the kernel must know of each operation, so that no part of it tests which one it is. Rows: `src/operations`. */
 import type { Mapping, Model } from './catalog.ts'
+import type { Unaffordable } from './error.ts'
 import type { JobOperation } from './job.ts'
 import type { Json } from './json.ts'
 import type { Media } from './media.ts'
@@ -34,6 +35,8 @@ export interface Operation<O extends Op = Op> {
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media
+  /** What a 402 names, where that is no prompt and no limit of its caller. */
+  readonly unaffordable?: Unaffordable
   /** Usage besides tokens that the request may cause at the mapping. */
   extras?(request: Readonly<Ops[O]>, mapping: Mapping): Usage
   /** What more than its estimate the request may use: by files that do not say their size, or that its provider fetches. */

@@ -727,7 +727,8 @@ t.test('images that a model may write text beside are held for with that, or wit
   t.strictSame(await drawn({ prompt: '1', image_output: '30' }, much), [`hold ${10_000 + 14_492 * 30_000}`])
   t.strictSame(await drawn(text, 70_000_000n), [`hold ${10_000 + 14_492 * 10_000}`, 'encoded for 6999'])
   const [, refused] = await drawn(text, 63_000_000n)
-  t.match(refused, /^402 .*does not cover its prompt/, 'no limit is sent that would cut the picture')
+  const why = /^402 .*does not cover its images\. Add credits, ask for fewer images, or/
+  t.match(refused, why, 'no limit is sent that would cut the picture')
 })
 
 t.test('each choice of a stream that is cut ends once, whenever it ends', async t => {

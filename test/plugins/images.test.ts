@@ -468,8 +468,11 @@ t.test('M3, M4 what holds no picture is refused, or the failure of its provider'
 })
 
 t.test('where a model may write beside pictures, a limit is sent that leaves these whole', t => {
+  const plain = { parameters: new Set(['max_tokens']) }
   const rows: [says: string, input: Partial<ImageRequest>, mapping: object, limit: number, least: number][] = [
     ['a picture of no quality', {}, {}, 14_492, 6_300],
+    ['of a model that takes no quality', { quality: 'max' }, plain, 10_192, 2_000],
+    ['three of it, for less money', { n: 3, max_output: 6500 }, plain, 6500, 6_000],
     ['a large one', { quality: 'max' }, {}, 33_192, 25_000],
     ['a small one, where nothing is smaller', { quality: 'low' }, {}, 10_192, 2_000],
     ['three', { n: 3 }, {}, 27_092, 18_900],

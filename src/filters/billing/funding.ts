@@ -1,7 +1,7 @@
 /** Decides which funds pay for an attempt, checks that they may, and how much to hold. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { errors, type GatewayError } from '../../core/error.ts'
+import { errors, type GatewayError, type Unaffordable } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Money, Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
@@ -81,14 +81,18 @@ export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): 
 
 /**
  * Why nothing can be held; 402, because it is about money (docs/contract.md#plans). `tokens` is the output limit
- * that there would be room for; undefined where none can be sent.
+ * that there would be room for; undefined where none can be sent. `of`: what is not covered, where that is no prompt.
  */
-export function exhaustedError({ exhausted, period, resetsAt }: Exhausted, tokens: number | undefined): GatewayError {
+export function exhaustedError(
+  { exhausted, period, resetsAt }: Exhausted,
+  tokens: number | undefined,
+  of?: Unaffordable,
+): GatewayError {
   const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
   const room = tokens ? ` There is room for max_tokens of ${tokens} at most.` : ''
   switch (exhausted) {
     case 'credits':
-      return tokens === undefined ? errors.unlimited() : errors.insufficientCredits(tokens)
+      return tokens === undefined && !of ? errors.unlimited() : errors.insufficientCredits(tokens ?? 0, of)
     case 'key':
       return errors.spent(
         `API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}${room}`,

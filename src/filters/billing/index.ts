@@ -4,7 +4,7 @@
  * of its request that were answered before the caller's fault ended it; a stream that is cut short is charged for what was
  * delivered, and an answer whose client has left for what its provider has done.
  */
-import { asError, CLIENT_CLOSED, errors } from '../../core/error.ts'
+import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../core/error.ts'
 import type { Exchange, Outcome } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
@@ -77,7 +77,7 @@ export const billing: FilterFactory<Options> = {
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
         const wanted = holdFor(ex, amount, least, spare, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
-        const hold = await reserve(wanted, expected, services)
+        const hold = await reserve(wanted, expected, ex.operation.unaffordable, services)
         if (!isEndable && expected && hold && hold.amount < amount) setLimit(ex, expected, hold)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
         const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
@@ -154,14 +154,17 @@ function setLimit(ex: Exchange, expected: Estimate, hold: Hold): void {
 async function reserve(
   request: HoldRequest,
   expected: Estimate | undefined,
+  unaffordable: Unaffordable | undefined,
   { ledger }: Services,
 ): Promise<Hold | undefined> {
   try {
     const hold = await ledger.hold(request)
     if ('exhausted' in hold) {
-      if (!expected || expected.limitable) throw exhaustedError(hold, expected ? affordable(hold, expected) : 0)
+      if (!expected || expected.limitable) {
+        throw exhaustedError(hold, expected ? affordable(hold, expected) : 0, unaffordable)
+      }
       // Another provider may take a limit that there is money for.
-      throw exhaustedError(hold, undefined).with({ failover: true })
+      throw exhaustedError(hold, undefined, unaffordable).with({ failover: true })
     }
     return hold
   } catch (thrown) {

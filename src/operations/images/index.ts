@@ -54,6 +54,8 @@ const bounded = <R extends ImageRequest>(request: Readonly<R>, tokens: number): 
   max_output: tokens,
 })
 
+const unaffordable = { what: 'images', instead: 'ask for fewer images' }
+
 /** Priced by the image, or by tokens. */
 export const images: Operation<'images'> = {
   name: 'images',
@@ -63,6 +65,7 @@ export const images: Operation<'images'> = {
   requirements: imageRequirements,
   promptSize: ({ prompt }) => textSize(prompt),
   extras: imageUsage,
+  unaffordable,
   bounded,
   terms: imageTerms,
   bridge: (wires, model) => bridge('images', wires, model),
@@ -83,6 +86,7 @@ export const imageEdits: Operation<'image_edits'> = {
     ...imageUsage(request, mapping),
     image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS,
   }),
+  unaffordable,
   bounded,
   terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),

@@ -16,20 +16,26 @@ const QUALITY_TOKENS: Readonly<Record<string, number>> = {
 /** Of `high`, of `hd`, and of what the provider chooses. */
 const USUAL_TOKENS = 6_300
 /** Of the largest image of models that make no difference by quality; Gemini's of 4K has so many. */
-const LEAST_TOKENS = 2_000
+export const LEAST_TOKENS = 2_000
 /** Of text and thoughts beside the images: several times as many as an honest answer has. */
 const TEXT_TOKENS = 8_192
 
 type Wanted = Readonly<Pick<ImageRequest, 'n' | 'quality'>>
 
-/** Images, and the tokens that they may have: a quality that the mapping does not take saves none. */
+/** Images, and the tokens that they may have. */
 export function imageUsage({ n, quality }: Wanted, mapping: Mapping): Usage {
   const tokens = n * tokensOf(quality, mapping)
   return { output_images: n, completion: tokens, image_output: tokens }
 }
 
-const tokensOf = (quality: ImageRequest['quality'], mapping: Mapping): number =>
-  (takes(mapping, 'quality') && QUALITY_TOKENS[quality ?? '']) || USUAL_TOKENS
+/**
+ * A quality that the mapping does not take saves none where the provider chooses one. Models that may write text beside
+ * their images make no difference by quality where their mapping says that they take none.
+ */
+function tokensOf(quality: ImageRequest['quality'], mapping: Mapping): number {
+  if (takes(mapping, 'quality')) return QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS
+  return mapping.model.output.includes('text') ? LEAST_TOKENS : USUAL_TOKENS
+}
 
 /**
  * The output limit of one request to a model that may write text and thoughts beside its images, which count in it. One
