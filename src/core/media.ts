@@ -21,6 +21,8 @@ export interface Media {
 
 /** Of an image in an answer; Gemini's smallest has so many. */
 export const IMAGE_TOKENS = 1290
+/** Of the largest image of models that make no difference by quality; Gemini's of 4K has so many. */
+export const LARGE_IMAGE_TOKENS = 2000
 /** The same of one that has come and is not reported yet: 0 where images are not paid by tokens. */
 export const tokensOfImage = (price: Price | undefined): number =>
   !price || price.perImage || price.rates.request !== undefined ? 0 : IMAGE_TOKENS

@@ -767,6 +767,24 @@ t.test('a whole answer is sent the output limit that its payer can afford', asyn
   t.match(limited.message, /usage limit\. There is room for max_tokens of 7 at most/)
 })
 
+t.test('no limit is sent that the images of a chat would not fit into', async t => {
+  const whole = answers([text('a')], [usage, finish])
+  const model = { ...target({}).mapping.model, output: ['text', 'image'] }
+  const two = { n: 2, image_config: { n: 2 } }
+  const rows: [says: string, request: object, tokens: number, sent: number | undefined, refused?: string][] = [
+    ['an image and some text', {}, 2010, 2010],
+    ['no image', {}, 2009, undefined, 'billing_error'],
+    ['two in each of two choices', two, 8020, 4010],
+    ['not both', two, 8018, undefined, 'billing_error'],
+    ["a caller's own limit", { max_tokens: 20 }, 20, undefined],
+  ]
+  for (const [says, request, tokens, sent, refused] of rows) {
+    const purse = { left: BigInt(tokens) * 2000n + 10_000n }
+    const { ex, code } = await bill(whole, { stream: false, mapping: { maxOutput: 10_000, model }, purse, request })
+    t.strictSame([ex.outbound.limit?.tokens, code], [sent, refused], says)
+  }
+})
+
 t.test('a request without a principal or without input leaves no row', async t => {
   for (const facts of [{ request }, { principal }]) {
     const { log, filter } = make()

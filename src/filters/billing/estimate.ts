@@ -1,6 +1,6 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../../core/exchange.ts'
-import { IMAGE_TOKENS } from '../../core/media.ts'
+import { IMAGE_TOKENS, LARGE_IMAGE_TOKENS } from '../../core/media.ts'
 import {
   costOf,
   MILLION,
@@ -30,6 +30,8 @@ export interface Estimate {
   readonly most: number
   /** Tokens of each choice below which no limit is sent; 0 where nothing is said of that. */
   readonly least: number
+  /** Tokens of the images that each choice may hold beside its text. */
+  readonly ofImages: number
   /** A lower limit can be sent. */
   readonly limitable: boolean
 }
@@ -65,10 +67,11 @@ export function estimate(ex: Exchange): Estimate | null {
   const sent = ex.outbound.output
   const limitable = sent?.limit !== Number.POSITIVE_INFINITY
   const least = sent?.least ?? 0
-  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, least, limitable }
+  if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, least, ofImages: 0, limitable }
   const choices = output.choices * (sent?.limits ?? 1)
   const limit = sent?.limit ?? output.limit
   const images = extras.output_images ?? 0
+  const ofImages = written ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
@@ -81,7 +84,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const factor = tierFactorOf(price, terms)
   // See `dearestCost`.
   const ofAnswer = perMillion(price, dearest(rates, mapping.model.output), factor < MILLION ? MILLION : factor)
-  return { base, unmeasured, perMillion: ofAnswer, choices, most, least, limitable }
+  return { base, unmeasured, perMillion: ofAnswer, choices, most, least, ofImages, limitable }
 }
 
 /** Of answers that are made to have images alone. Undefined where no limit is sent: they are then held for as images. */

@@ -26,7 +26,10 @@ import { admitSession } from './session-charges.ts'
 const options = s.object({
   /** Answer tokens of each choice that a stream holds at a time. */
   stream_hold: s.default(s.integer({ minimum: 1 }), 4096),
-  /** Of whole answers, where money is short: a limit below this is refused, rather than sent in place of the caller's. */
+  /**
+   * Of whole answers, where money is short: a limit below this, and below the images that may stand beside it, is refused,
+   * rather than sent in place of the caller's.
+   */
   least_output: s.default(s.integer({ minimum: 1 }), 256),
   /** Holds content that providers fetch by themselves at its most, where there is money; else at what is usual. */
   hold_unmeasured: s.default(s.boolean(), true),
@@ -130,9 +133,9 @@ async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
  * be ended at any token, and a whole answer without a limit nowhere.
  */
 function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
-  const { choices, most, limitable } = expected
+  const { choices, most, ofImages, limitable } = expected
   const wanted = isEndable ? Math.min(most, stream_hold) : most
-  const fewest = limitable ? Math.max(least_output, expected.least) : most
+  const fewest = limitable ? Math.max(least_output + ofImages, expected.least) : most
   const least = Math.min(wanted, isEndable ? 1 : fewest)
   return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
 }

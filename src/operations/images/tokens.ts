@@ -1,5 +1,6 @@
 /** Tokens that images may have, and all of an answer with them (docs/contract.md#media-prices). */
 import type { Mapping } from '../../core/catalog.ts'
+import { LARGE_IMAGE_TOKENS } from '../../core/media.ts'
 import { takes } from '../../core/operation.ts'
 import type { SentOutput } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
@@ -15,8 +16,6 @@ const QUALITY_TOKENS: Readonly<Record<string, number>> = {
 }
 /** Of `high`, of `hd`, and of what the provider chooses. */
 const USUAL_TOKENS = 6_300
-/** Of the largest image of models that make no difference by quality; Gemini's of 4K has so many. */
-export const LEAST_TOKENS = 2_000
 /** Of text and thoughts beside the images: several times as many as an honest answer has. */
 const TEXT_TOKENS = 8_192
 
@@ -34,7 +33,7 @@ export function imageUsage({ n, quality }: Wanted, mapping: Mapping): Usage {
  */
 function tokensOf(quality: ImageRequest['quality'], mapping: Mapping): number {
   if (takes(mapping, 'quality')) return QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS
-  return mapping.model.output.includes('text') ? LEAST_TOKENS : USUAL_TOKENS
+  return mapping.model.output.includes('text') ? LARGE_IMAGE_TOKENS : USUAL_TOKENS
 }
 
 /**
@@ -45,7 +44,7 @@ export function imageOutput(
   { n, quality, max_output: given }: Wanted & Pick<ImageRequest, 'max_output'>,
   mapping: Mapping,
 ): SentOutput & { readonly limit: number } {
-  const images = n * Math.max(LEAST_TOKENS, tokensOf(quality, mapping))
+  const images = n * Math.max(LARGE_IMAGE_TOKENS, tokensOf(quality, mapping))
   const most = Math.min(images + TEXT_TOKENS, mapping.maxOutput ?? Number.POSITIVE_INFINITY)
   const least = Math.min(images, most)
   return { limit: Math.min(Math.max(given ?? most, least), most), least, whole: true }
