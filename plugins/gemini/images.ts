@@ -28,7 +28,7 @@ import { ratioFor } from '../shared/images/proportions.ts'
 import { errorOf } from './error.ts'
 import { blockedBy, filteredBy } from './filtered.ts'
 import { type Surface, vertex } from './surface.ts'
-import { ofModality, UsageMeter } from './usage.ts'
+import { ofModality, tierOf, UsageMeter } from './usage.ts'
 
 const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9']
 /** Older models have one size alone. */
@@ -92,7 +92,8 @@ function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> 
       images.push({ b64: yield* imageIn(data, slices) })
     }
   }
-  return { images, refused, usage: usageOf(answer.usageMetadata, images.length > 0), written }
+  const report = answer.usageMetadata
+  return { images, refused, usage: usageOf(report, images.length > 0), tier: tierOf(report), written }
 }
 
 /** Without details, all that was answered is images where there are any. */

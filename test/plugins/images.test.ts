@@ -301,6 +301,39 @@ t.test('files of a form go out in the pieces in which they came, under names of 
   ])
 })
 
+t.test('the tier that was served is said, of several requests where it is one', t => {
+  const inlineData = { mimeType: 'image/png', data: b64 }
+  const made = (serviceTier: string) => ({
+    candidates: [{ content: { parts: [{ inlineData }] } }],
+    usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 9, serviceTier },
+  })
+  const images = [{ type: 'image_url', image_url: { url: dataUrl } }]
+  const said = {
+    choices: [{ index: 0, message: { role: 'assistant', content: '', images }, finish_reason: 'stop' }],
+    service_tier: 'flex',
+  }
+  const tiersIn = (events: Event[]) => events.flatMap(event => (event.type === 'tier' ? [event.tier] : []))
+  const read = (wire: Wire, answer: object) => {
+    const decoder = wire.decoder('unary', offer(), request())
+    return [...decoder.frame({ data: JSON.stringify(answer) }), ...decoder.end()]
+  }
+  const own = wires.get('gemini.images')!
+  t.strictSame(tiersIn(read(bridged, said)), ['flex'], 'of a chat')
+  const chat = chatOverImages(new Map([['images', own]]))!
+  for (const [tiers, joined] of [
+    [['flex', 'flex'], ['flex']],
+    [['standard', 'flex'], []],
+  ] as const) {
+    const answers = tiers.map(tier => read(own, made(tier)))
+    t.strictSame(
+      answers.map(tiersIn),
+      tiers.map(tier => [tier === 'flex' ? tier : 'default']),
+    )
+    for (const { fanOut } of [own, chat]) t.strictSame(tiersIn(fanOut!.join(answers)), joined)
+  }
+  t.end()
+})
+
 t.test('requests for more pictures than a model makes at once are several', async t => {
   const rows: [wire: string, id: string, n: number, parts: number[], maxImageN?: number][] = [
     ['openai.images', 'gpt-image-1', 10, [10]],

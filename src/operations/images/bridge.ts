@@ -8,7 +8,7 @@ import type { Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
 import { mergeUsage, textSize, type Usage } from '../../core/usage.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
-import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
+import { commonTier, type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
 import { imageOutput } from './tokens.ts'
 
@@ -85,6 +85,7 @@ class ChatImagesDecoder implements Decoder {
   /** Bytes of what it says besides. */
   #written = 0
   #refused: string | undefined
+  #tier: string | undefined
   #ended = false
 
   constructor(chat: Decoder, wanted: number) {
@@ -107,8 +108,13 @@ class ChatImagesDecoder implements Decoder {
     const failures = this.#collect(this.#chat.end())
     this.#ended = true
     if (failures.length > 0) return failures
-    const written = this.#written
-    return this.#decoder.found({ images: this.#images, refused: this.#refused, usage: this.#usage, written })
+    return this.#decoder.found({
+      images: this.#images,
+      refused: this.#refused,
+      usage: this.#usage,
+      tier: this.#tier,
+      written: this.#written,
+    })
   }
 
   /** Keeps images and usage for the end; only failures are passed on, with the usage before them. */
@@ -120,6 +126,9 @@ class ChatImagesDecoder implements Decoder {
           break
         case 'usage':
           mergeUsage(this.#usage, event.usage)
+          break
+        case 'tier':
+          this.#tier = event.tier
           break
         case 'text':
         case 'reasoning':
@@ -249,7 +258,7 @@ const fanOut = (
     const parts = translator.fanOut?.split(input, target) ?? [input]
     return parts.map(({ n }) => ({ ...request, image_config: { ...request.image_config, n } }))
   },
-  join: answers => [...answers.flatMap(events => events.filter(({ type }) => type === 'image')), FINISH],
+  join: answers => [...commonTier(answers), ...answers.flat().filter(({ type }) => type === 'image'), FINISH],
 })
 const FINISH: Event = { type: 'finish', choice: 0, reason: 'stop' }
 

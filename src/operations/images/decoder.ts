@@ -19,6 +19,8 @@ export interface FoundImages extends Omit<GeneratedImages, 'images'> {
   readonly refused?: string | undefined
   /** What was reported; the images themselves are counted here. */
   readonly usage?: Usage | undefined
+  /** The service tier that was served, in the API's terms. */
+  readonly tier?: string | undefined
   /** Bytes of text and thoughts that came; they are counted where no tokens were reported. */
   readonly written?: number | undefined
 }
@@ -42,6 +44,7 @@ export class ImagesDecoder implements Decoder {
   readonly #read: ReadImages
   readonly #wanted: number
   #found: (Omit<GeneratedImages, 'images'> & Report) | undefined
+  #tier: string | undefined
   /** Those that are here stand before those that are still fetched. */
   #images: FoundImage[] = []
   #waits = false
@@ -84,13 +87,14 @@ export class ImagesDecoder implements Decoder {
    * Ends with 400 `content_filter` when all images were left out, and with 502 for none (docs/contract.md#images): charged
    * where the model has written anything in their place, since the caller may have had it do so.
    */
-  found({ images, refused, usage: reported, written = 0, ...about }: FoundImages): Event[] {
+  found({ images, refused, usage: reported, tier, written = 0, ...about }: FoundImages): Event[] {
     const report = reportOf(reported, written, images.length)
+    this.#tier = tier
     if (images.length === 0) {
       this.#done = true
       const error = refused === undefined ? errors.invalidAnswer(lackOf(written)) : errors.contentFiltered(refused)
       if (!report.usage?.completion) return [{ type: 'error', error }]
-      return [usageEvent(report), { type: 'error', error: billed(error) }]
+      return [...tierEvents(tier), usageEvent(report), { type: 'error', error: billed(error) }]
     }
     this.#found = { ...about, ...report }
     this.#images = images.slice(0, this.#wanted)
@@ -108,8 +112,16 @@ export class ImagesDecoder implements Decoder {
     const next = this.#images.find(isElsewhere)
     if (next) return [{ type: 'fetch', url: next.url }]
     this.#done = true
-    return imageEvents({ ...this.#found!, images: this.#images as GeneratedImage[] })
+    return [...tierEvents(this.#tier), ...imageEvents({ ...this.#found!, images: this.#images as GeneratedImage[] })]
   }
+}
+
+const tierEvents = (tier: string | undefined): Event[] => (tier === undefined ? [] : [{ type: 'tier', tier }])
+
+/** The tier that all of several answers were served at, which is then that of their sum; nothing where they differ. */
+export function commonTier(answers: readonly (readonly Event[])[]): Event[] {
+  const tiers = answers.map(events => events.findLast(event => event.type === 'tier')?.tier)
+  return tiers.every(tier => tier === tiers[0]) ? tierEvents(tiers[0]) : []
 }
 
 const lackOf = (written: number): string =>
@@ -175,6 +187,9 @@ export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string)
     const values = answers.flatMap(events =>
       events.flatMap(event => (event.type === 'result' ? [event.value as GeneratedImages] : [])),
     )
-    return [{ type: 'result', value: { ...values[0]!, images: values.flatMap(({ images }) => images) } }]
+    return [
+      ...commonTier(answers),
+      { type: 'result', value: { ...values[0]!, images: values.flatMap(({ images }) => images) } },
+    ]
   },
 })
