@@ -7,6 +7,7 @@ import { type Event, isContent, type UsageReport } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { ExpectedUsage } from './expected-usage.ts'
 import { type Cost, costOf, noCost, type Requests } from './money.ts'
+import type { AnswerMeasure } from './operation.ts'
 import { plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './requests.ts'
 import { comesInPieces, unseenTokens } from './unseen.ts'
@@ -31,9 +32,8 @@ export class AnswerUsage {
   /** Bytes of text that the provider's own tools have read since the last report of the prompt. */
   #read = 0
   #images = 0
-  /** Of an answer that is no text, and of what type it says it is. */
-  #bytes = 0
-  #contentType = ''
+  /** Of an answer that is no text; null where it costs nothing, undefined before its first bytes. */
+  #measure: AnswerMeasure | null | undefined
   #begun = false
   #billed: Partial<Usage> | undefined
   /** What a provider has counted of the answer so far, until it reports. */
@@ -69,8 +69,7 @@ export class AnswerUsage {
           this.#images++
           break
         case 'bytes':
-          this.#bytes += event.bytes.length
-          if (event.contentType !== undefined) this.#contentType = event.contentType
+          this.#measured(event)
           break
         case 'start':
           this.#begin()
@@ -84,6 +83,14 @@ export class AnswerUsage {
           break
       }
     }
+  }
+
+  #measured({ bytes, contentType = '' }: Extract<Event, { type: 'bytes' }>): void {
+    const { endpoint, target } = this.#ex
+    if (this.#measure === undefined) {
+      this.#measure = endpoint.operation?.measure?.(contentType, target!.mapping.model) ?? null
+    }
+    this.#measure?.add(bytes)
   }
 
   #begin(): void {
@@ -152,7 +159,8 @@ export class AnswerUsage {
 
   /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
   get tokens(): number {
-    return Math.max(this.#ex.usage.completion ?? 0, this.#delivered.written(this.#unseen) + this.#imageTokens)
+    const written = this.#delivered.written(this.#unseen) + this.#imageTokens
+    return Math.max(this.#ex.usage.completion ?? 0, written, this.#measure?.tokens ?? 0)
   }
 
   get #unseen(): number {
@@ -187,12 +195,8 @@ export class AnswerUsage {
     if (this.#images > 0) usage.output_images ??= this.#images
     let assumed: Assumed = 'nothing'
     if (!operation.output) {
-      const isCounted = usage.completion !== undefined || this.#bytes === 0
-      const measured = isCounted
-        ? undefined
-        : operation.measured?.(this.#bytes, this.#contentType, target!.mapping.model)
-      if (measured) {
-        mergeUsage(usage, measured)
+      if (usage.completion === undefined && this.#measure) {
+        mergeUsage(usage, this.#measure.usage)
         usage.prompt ??= this.#ex.promptUsage.prompt!
         return true
       }

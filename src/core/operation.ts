@@ -43,8 +43,8 @@ export interface Operation<O extends Op = Op> {
   unmeasured?(request: Readonly<Ops[O]>): Usage | undefined
   /** Whether a tool of the request runs at its provider, which may read the whole prompt again after each of its calls. */
   loops?(request: Readonly<Ops[O]>): boolean
-  /** Of an answer of bytes that no report counts: what so many come to, as an estimate. */
-  measured?(bytes: number, contentType: string, model: Model): Usage | undefined
+  /** Measures an answer of bytes while it comes, for as long as no report counts it; undefined where that costs nothing. */
+  measure?(contentType: string, model: Model): AnswerMeasure | undefined
   /** What the price depends on besides usage, as requested. */
   terms?(request: Readonly<Ops[O]>): Terms
   /** Serves the operation by the mapping's wires for another one, where it has none (docs/contract.md#bridges). */
@@ -77,6 +77,15 @@ export interface Operation<O extends Op = Op> {
   readonly demo?: Readonly<Record<string, Simulation>>
   /** The same over WebSockets. */
   readonly demoSession?: Readonly<Record<string, SimulatedSession>>
+}
+
+/** Estimates what the bytes of an answer come to. */
+export interface AnswerMeasure {
+  add(bytes: Buffer): void
+  /** Completion tokens so far. */
+  readonly tokens: number
+  /** The same by axes. */
+  readonly usage: Usage
 }
 
 /** A request's body once its routing fields are read. */

@@ -22,6 +22,7 @@ import { imageFanOut } from '../../src/operations/images/decoder.ts'
 import { spokenTokens } from '../../src/operations/speech/spoken-tokens.ts'
 import { videoJob } from '../../src/operations/videos/job.ts'
 import type { VideoRequest } from '../../src/operations/videos/request.ts'
+import { adts, times, usual } from '../codecs/audio-pieces.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 import { pdf, pages as tree } from './pdf-kit.ts'
@@ -233,32 +234,57 @@ t.test('bodies say whether a tool of theirs runs at the provider', t => {
   t.end()
 })
 
-t.test('sound that no report counts is measured, and marked as estimated', async t => {
+/** A page of Opus that ends at a position in samples, with so many bytes in it. */
+function page(position: number, bytes: number): Buffer {
+  const head = Buffer.alloc(27)
+  head.write('OggS')
+  head.writeBigInt64LE(BigInt(position), 6)
+  const lacing = Buffer.from([...times(Math.floor(bytes / 255), 255), bytes % 255])
+  head[26] = lacing.length
+  return Buffer.concat([head, lacing, Buffer.alloc(bytes, 'OggX')])
+}
+
+t.test('sound that no report counts is measured as it comes, and marked as estimated', async t => {
   const price = perMillion({ prompt: '1', output_audio: '12' })
-  for (const [contentType, tokens] of [
-    ['audio/wav', 21],
-    ['audio/mpeg', 63],
-  ] as const) {
-    const ex = exchange({
-      endpoint: speech,
-      request: { model: 'm', input: 'Hi', characters: 2, stream: true },
-      target: offer(price),
-    })
-    ex.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000), contentType }])
-    ex.completeUsage(true)
-    t.match(ex.usage, { completion: tokens, output_audio: tokens }, contentType)
-    t.equal(ex.estimated, true)
-    t.equal(ex.cost?.total, BigInt(tokens) * 12_000n + 1_000n)
+  const begun = (more: Target = offer(price)) =>
+    exchange({ endpoint: speech, request: { model: 'm', input: 'Hi', characters: 2, stream: true }, target: more })
+  const opus = [page(0, 19), page(0, 60), ...times(60, 0).map((_, at) => page(48_000 * (at + 1), 3000))]
+  const rows: [says: string, contentType: string, pieces: Buffer[], seconds: number][] = [
+    ['samples', 'audio/wav', [Buffer.alloc(48_000)], 1],
+    ['FLAC', 'audio/flac', [Buffer.alloc(48_000)], 2],
+    ['frames of MP3', 'audio/mpeg', [Buffer.alloc(160), ...times(100, usual)], 0.01 + (100 * 1152) / 44_100],
+    ['frames of AAC', 'audio/aac', times(100, adts(200)), (100 * 1024) / 44_100],
+    ['no frames', 'audio/mpeg', [Buffer.alloc(48_000, 0xff)], 3],
+    ['a minute of Opus', 'audio/opus', opus, 60],
+    ['a second stream in it', 'audio/opus', [...opus, ...opus.map(one => Buffer.from(one).fill(1, 14, 18))], 120],
+    ['a page that says too much', 'audio/opus', [page(48e9, 100)], 0.12],
+    ['a page in which nothing ends', 'audio/opus', [page(-1, 100), page(480, 10)], 0.01],
+    ['no pages', 'audio/opus', [Buffer.alloc(48_000, 'OggX')], 12],
+  ]
+  for (const [says, contentType, pieces, seconds] of rows) {
+    const whole = Buffer.concat(pieces)
+    const tokens = Math.ceil(seconds * 21 - 1e-6)
+    for (const size of [whole.length, 4096, 11]) {
+      const ex = begun()
+      for (let at = 0; at < whole.length; at += size) {
+        const bytes = whole.subarray(at, at + size)
+        ex.observe([{ type: 'bytes', bytes, ...(at === 0 && { contentType }) }])
+      }
+      t.equal(ex.answerTokens, tokens, `${says}: what is held must cover`)
+      ex.completeUsage(true)
+      t.match(ex.usage, { completion: tokens, output_audio: tokens }, `${says} in pieces of ${size}`)
+      t.equal(ex.estimated, true)
+      t.equal(ex.cost?.total, BigInt(tokens) * 12_000n + 1_000n)
+    }
   }
-  const counted = exchange({
-    endpoint: speech,
-    request: { model: 'm', input: 'Hi', characters: 2, stream: true },
-    target: offer(price),
-  })
+  const counted = begun()
   counted.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000) }])
   counted.observe([{ type: 'usage', usage: { prompt: 2, completion: 5, output_audio: 5 } }])
   counted.completeUsage(false)
   t.strictSame([counted.usage, counted.estimated], [{ prompt: 2, completion: 5, output_audio: 5 }, false])
+  const free = begun(offer(perMillion({ prompt: '15' }), 'characters'))
+  free.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000) }])
+  t.equal(free.answerTokens, 0, 'where characters are paid for')
 })
 
 t.test('pictures of a prompt and annotated pages have prices of their own', async t => {

@@ -1,15 +1,14 @@
 /** Speech: `POST /v1/audio/speech` (docs/contract.md#speech). */
 import type { Mapping } from '../../core/catalog.ts'
-import type { Operation, Requirement } from '../../core/operation.ts'
-import { CHARACTERS, textSize } from '../../core/usage.ts'
+import type { AnswerMeasure, Operation, Requirement } from '../../core/operation.ts'
+import { CHARACTERS, textSize, type Usage } from '../../core/usage.ts'
+import { StreamedSeconds } from '../../lib/streamed-seconds.ts'
 import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
 import { spokenTokens } from './spoken-tokens.ts'
 
 /** Of audio whose provider counts none (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 21
-const PLAIN_BYTES_PER_SECOND = 48_000
-const COMPRESSED_BYTES_PER_SECOND = 16_000
 
 const wireOf = ({ wires }: Mapping) => wires.get('speech')
 const mostOf = (mapping: Mapping): number | undefined =>
@@ -53,14 +52,29 @@ export const speech: Operation<'speech'> = {
     const most = Math.ceil(spokenTokens(input) / Math.min(speed, 1))
     return { completion: most, output_audio: most }
   },
-  measured(bytes, contentType, { tokenizer }) {
-    if (tokenizer === CHARACTERS) return undefined
-    const isPlain = /wav|pcm|l16/i.test(contentType)
-    const seconds = bytes / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
-    const tokens = Math.ceil(seconds * TOKENS_PER_SECOND)
-    return { completion: tokens, output_audio: tokens }
-  },
+  measure: (contentType, { tokenizer }) => (tokenizer === CHARACTERS ? undefined : new SpeechMeasure(contentType)),
   tuning: { speed: 'speed', instructions: 'instructions' },
   neverReplayed: true,
   demo,
+}
+
+class SpeechMeasure implements AnswerMeasure {
+  readonly #audio: StreamedSeconds
+
+  constructor(contentType: string) {
+    this.#audio = new StreamedSeconds(contentType)
+  }
+
+  add(bytes: Buffer): void {
+    this.#audio.add(bytes)
+  }
+
+  get tokens(): number {
+    return Math.ceil(this.#audio.seconds * TOKENS_PER_SECOND)
+  }
+
+  get usage(): Usage {
+    const { tokens } = this
+    return { completion: tokens, output_audio: tokens }
+  }
 }
