@@ -134,6 +134,7 @@ export type { RealtimeRequest } from './operations/realtime/request.ts'
 export type { RerankRequest, RerankResult } from './operations/rerank/request.ts'
 export { searchUnits } from './operations/rerank/search-units.ts'
 export { ANY_VOICE, type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
+export { speechOutput } from './operations/speech/spoken-tokens.ts'
 export {
   needsSpeakers,
   needsTimes,

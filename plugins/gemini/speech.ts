@@ -1,5 +1,6 @@
 /** Speech over generateContent, `gemini.speech` and `gemini.vertex-speech` (docs/wire-sources.md#gemini). */
 import {
+  CHARACTERS,
   type Decoder,
   type Event,
   errors,
@@ -7,11 +8,14 @@ import {
   isObject,
   type Json,
   listIn,
+  type Mapping,
   pathSegment,
   type SpeechRequest,
+  speechOutput,
   type Target,
   type Translator,
   textIn,
+  type Usage,
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
@@ -24,6 +28,14 @@ import { UsageMeter } from './usage.ts'
 
 const USUAL_VOICE = 'Kore'
 const RATE = 24_000
+/** Tokens of an answer of its models so far, where a mapping names none: Vertex AI refuses a higher limit. */
+const MOST_OUTPUT = 16_384
+
+function outputOf(request: Readonly<SpeechRequest>, mapping: Mapping) {
+  const { limit, least } = speechOutput(request, mapping)
+  const { maxOutput: most = MOST_OUTPUT } = mapping
+  return { limit: Math.min(limit, most), least: Math.min(least, most) }
+}
 
 function encode(
   request: Readonly<SpeechRequest>,
@@ -34,20 +46,27 @@ function encode(
   const { input, instructions } = request
   const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const voiceName = voiceOf(request, mapping, USUAL_VOICE)
+  const output = outputOf(request, mapping)
   return {
     path: `${models}/${pathSegment(mapping.externalId)}:${method}`,
     body: {
       contents: [{ role: 'user', parts: [{ text: instructions ? `${instructions}: ${input}` : input }] }],
       generationConfig: {
         responseModalities: ['AUDIO'],
+        maxOutputTokens: output.limit,
         speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName } } },
       },
     },
+    // What is charged for characters costs no tokens.
+    ...(mapping.model.tokenizer !== CHARACTERS && { output }),
   }
 }
 
 /** What a provider sends of the rate that its samples have: `audio/L16;codec=pcm;rate=24000`. */
 const rateOf = (mimeType: string): number => Number(/;\s*rate=(\d{4,6})\b/.exec(mimeType)?.[1] ?? RATE)
+
+/** Without details, all that was answered is audio. */
+const asAudio = (usage: Usage): Usage => ({ ...usage, output_audio: usage.output_audio ?? usage.completion ?? 0 })
 
 /** Plain samples in base64, of which a WAV file is made where that is wanted. */
 class PartDecoder implements Decoder {
@@ -88,9 +107,7 @@ class PartDecoder implements Decoder {
     if (error) return [{ type: 'error', error }]
     if (this.#characters.length > 0) return []
     const { total } = this.#meter
-    return total
-      ? [{ type: 'usage', usage: { ...total, output_audio: total.output_audio ?? total.completion ?? 0 } }]
-      : []
+    return total ? [{ type: 'usage', usage: asAudio(total) }] : []
   }
 
   #failure(): GatewayError | undefined {
@@ -102,7 +119,10 @@ class PartDecoder implements Decoder {
   #counted(report: unknown): readonly Event[] {
     if (this.#characters.length > 0) return this.#began ? [] : this.#characters
     const usage = this.#meter.add(report)
-    return usage ? [{ type: 'usage', usage }] : []
+    const progress = this.#meter.progress()
+    const events: Event[] = usage ? [{ type: 'usage', usage }] : []
+    if (progress) events.push({ type: 'progress', usage: asAudio(progress) })
+    return events
   }
 
   #audioIn({ content }: Json): Event[] {

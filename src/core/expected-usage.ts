@@ -38,7 +38,7 @@ function expectedOf(ex: Exchange): Expected {
   return {
     usage,
     longest,
-    written: output ? most * output.choices * (sent?.limits ?? 1) : 0,
+    written: output ? most * output.choices * (sent?.limits ?? 1) : isBounded ? (sent?.limit ?? 0) : 0,
     loops: loops === true,
   }
 }

@@ -6,7 +6,7 @@ import type { Json } from './json.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'
-import type { FanOut, Target, Translator } from './translator.ts'
+import type { FanOut, SentOutput, Target, Translator } from './translator.ts'
 import type { Usage } from './usage.ts'
 
 /** A row of the table of operations: chat, embeddings, images and so on. */
@@ -35,6 +35,11 @@ export interface Operation<O extends Op = Op> {
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media
+  /**
+   * How long an answer becomes whose caller can set no limit, where its wire sends none: held for as `least` at first, which
+   * grows as the answer is measured, and as `limit` where it cannot be ended. Undefined where answers cost no tokens.
+   */
+  expectedOutput?(request: Readonly<Ops[O]>, mapping: Mapping): SentOutput | undefined
   /** What a 402 names, where that is no prompt and no limit of its caller. */
   readonly unaffordable?: Unaffordable
   /** Usage besides tokens that the request may cause at the mapping. */

@@ -23,12 +23,20 @@ export function unseenTokens(ex: Exchange, delivered: Delivered): number {
   return Math.max(0, Math.min(comesInPieces(ex) ? tokens : tokens - delivered.seen, left))
 }
 
-/** False for answers that their provider makes whole, though a client may get them as a stream. */
-export function comesInPieces({ streaming, target, outbound }: Exchange): boolean {
+/**
+ * False for answers that their provider makes whole, though a client may get them as a stream. What is bytes comes in pieces
+ * whatever its mapping supports.
+ */
+export function comesInPieces(ex: Exchange): boolean {
+  const { streaming, target, outbound } = ex
   const { translator, mapping } = target!
   const isWhole = outbound.parts !== undefined || outbound.output?.whole || translator.bridged
-  return streaming && !isWhole && mapping.supports.has('streaming')
+  return streaming && !isWhole && (mapping.supports.has('streaming') || isMeasured(ex))
 }
+
+/** What its bytes come to is measured while they come. */
+const isMeasured = ({ target, operation, isCountedAhead }: Exchange): boolean =>
+  operation.measure !== undefined && target!.translator.bytes !== undefined && !isCountedAhead
 
 /** Of all choices together, by the limit that the provider was sent, and by its model's own. */
 function mostTokens({ operation, request, target, outbound }: Exchange): number {

@@ -13,6 +13,7 @@ import { CALL_BOUNDS, Shape } from '../../src/core/shape.ts'
 import type { CacheMark, RequestPart, SentOutput, Target, Translator } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { images as imageEndpoints } from '../../src/endpoints/images.ts'
+import { speech } from '../../src/endpoints/speech.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { rowOf } from '../../src/filters/billing/row.ts'
 import { admitSession } from '../../src/filters/billing/session-charges.ts'
@@ -782,6 +783,118 @@ t.test('no limit is sent that the images of a chat would not fit into', async t 
     const purse = { left: BigInt(tokens) * 2000n + 10_000n }
     const { ex, code } = await bill(whole, { stream: false, mapping: { maxOutput: 10_000, model }, purse, request })
     t.strictSame([ex.outbound.limit?.tokens, code], [sent, refused], says)
+  }
+})
+
+/** Speech of `seconds` in pieces of one, for a text of 21 seconds at most that is paid with 1,000 nano-USD a token. */
+async function speak(seconds: number, { mapping, left, sent, bytes, report }: Spoken) {
+  const { log, filter } = make(undefined, { left })
+  const plain = target({
+    mapping: { price: flat({ prompt: '0', output_audio: '1' }), ...mapping },
+    model: { output: ['audio'] },
+  })
+  const decoder = () => ({ done: true, frame: () => [], end: () => [] })
+  const to = { ...plain, translator: { ...plain.translator, ...(bytes && { bytes: { types: [], decoder } }) } }
+  const body = { model: 'acme-large', input: 'x'.repeat(220), characters: 220, stream: true }
+  const ex = exchange({ endpoint: speech, request: body, target: to, principal })
+  ex.outbound.output = sent
+  ex.outbound.encode({ encode: () => void (ex.outbound.limit && log.push(`encoded for ${ex.outbound.limit.tokens}`)) })
+  const second: Event = { type: 'bytes', bytes: Buffer.alloc(48_000), contentType: 'audio/wav' }
+  const batches: Event[][] = Array.from({ length: seconds }, () => [second])
+  if (report) batches.push([{ type: 'usage', usage: { prompt: 1, completion: report, output_audio: report } }])
+  let heard = 0
+  try {
+    for await (const batch of (await filter.handle!(ex, answers(...batches))).events) {
+      ex.observe(batch)
+      heard += batch.filter(({ type }) => type === 'bytes').length
+    }
+  } catch (thrown) {
+    log.push((thrown as GatewayError).message)
+  }
+  return { heard, stoppedBy: ex.stoppedBy, log: log.filter(line => !line.startsWith('cost')) }
+}
+interface Spoken {
+  mapping?: Partial<Mapping>
+  left: bigint
+  sent?: SentOutput
+  bytes?: true
+  report?: number
+}
+
+t.test('speech by tokens holds what is usual, grows while it is measured, and ends in order', async t => {
+  const streaming: Partial<Mapping> = { supports: new Set(['streaming']) }
+  const much = 10n ** 12n
+  const rows: [says: string, seconds: number, given: Spoken, heard: number, log: (string | RegExp)[]][] = [
+    [
+      'short of its hold',
+      10,
+      { mapping: streaming, left: much },
+      10,
+      ['hold 440000', 'settle ok 200 210000 estimated'],
+    ],
+    [
+      'slow, in events',
+      30,
+      { mapping: streaming, left: much },
+      30,
+      ['hold 440000', 'extend 100000', 'extend 100000', 'settle ok 200 630000 estimated'],
+    ],
+    [
+      'slow, as bytes',
+      30,
+      { bytes: true, left: much, report: 630 },
+      30,
+      ['hold 440000', /^extend/, /^extend/, /^extend/, 'settle ok 200 630000'],
+    ],
+    [
+      'without end',
+      1000,
+      { mapping: streaming, left: 500_000n },
+      24,
+      ['hold 440000', 'extend 60000', 'settle ok 200 500000 estimated'],
+    ],
+    [
+      'the same as bytes',
+      1000,
+      { bytes: true, left: 500_000n },
+      24,
+      ['hold 440000', 'extend 60000', /500000 estimated$/],
+    ],
+    [
+      'less than is usual',
+      10,
+      { mapping: streaming, left: 430_000n },
+      0,
+      ['hold 440000', /not cover its speech\. .*shorter/],
+    ],
+    [
+      'that cannot be ended',
+      30,
+      { mapping: { cancellable: false }, bytes: true, left: much },
+      30,
+      ['hold 3260000', /./],
+    ],
+    [
+      'with a limit',
+      3,
+      { sent: { limit: 2000, least: 440 }, left: much, report: 70 },
+      3,
+      ['hold 2000000', 'settle ok 200 70000'],
+    ],
+    [
+      'with a lower one',
+      3,
+      { sent: { limit: 2000, least: 440 }, left: 500_000n, report: 70 },
+      3,
+      ['hold 2000000', 'encoded for 500', 'settle ok 200 70000'],
+    ],
+  ]
+  for (const [says, seconds, given, heard, log] of rows) {
+    const spoken = await speak(seconds, given)
+    t.match(spoken.log, log, says)
+    t.equal(spoken.log.length, log.length, says)
+    t.equal(spoken.heard, heard, says)
+    t.equal(spoken.stoppedBy, heard < seconds && heard > 0 ? 'credit' : undefined, says)
   }
 })
 

@@ -35,10 +35,11 @@ const characters = { tokenizer: 'characters' }
 
 t.test('each wire asks in its own words', async t => {
   const openAi = { model: 'say-1', input: 'Hi 👋', voice: 'alloy' }
-  const gemini = (voiceName: string, text = 'Hi 👋') => ({
+  const gemini = (voiceName: string, maxOutputTokens: number, text = 'Hi 👋') => ({
     contents: [{ role: 'user', parts: [{ text }] }],
     generationConfig: {
       responseModalities: ['AUDIO'],
+      maxOutputTokens,
       speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName } } },
     },
   })
@@ -78,14 +79,14 @@ t.test('each wire asks in its own words', async t => {
       request({ instructions: 'Calm' }),
       offer(),
       '/models/say-1:generateContent',
-      gemini('Kore', 'Calm: Hi 👋'),
+      gemini('Kore', 1500 + 4 * (20 + 8), 'Calm: Hi 👋'),
     ],
     [
       'gemini.vertex-speech',
       request({ voice: 'alloy' }),
       offer({ ...voices, ...streaming }),
       '/publishers/google/models/say-1:streamGenerateContent?alt=sse',
-      gemini('bea'),
+      gemini('bea', 1500 + 4 * 20),
     ],
     ['elevenlabs.speech', request(), offer(), `${sarah}mp3_44100_128`, eleven],
     [
@@ -113,8 +114,39 @@ t.test('each wire asks in its own words', async t => {
   ]
   for (const [wire, input, to, path, body] of rows) {
     const stream = to.mapping.supports.has('streaming')
-    t.strictSame(wires.get(wire)!.encode(input, to, stream), { path, body }, `${wire} ${path}`)
+    const { output: _, ...sent } = wires.get(wire)!.encode(input, to, stream)
+    t.strictSame(sent, { path, body }, `${wire} ${path}`)
   }
+})
+
+t.test('Gemini is sent a limit that honest speech stays within, for what it may speak of a prompt', t => {
+  const text = 'a'.repeat(1000)
+  const rows: [
+    says: string,
+    input: Partial<SpeechRequest>,
+    mapping: Overrides['mapping'],
+    limit: number,
+    least: number,
+  ][] = [
+    ['a letter', { input: 'a' }, {}, 1508, 2],
+    ['a text', { input: text }, {}, 9500, 2000],
+    ['slowly', { input: text, speed: 0.5 }, {}, 16_384, 4000],
+    ['with instructions', { input: 'a', instructions: text }, {}, 9508, 2],
+    ['a long one of a model that is not known', { input: text.repeat(9) }, {}, 16_384, 16_384],
+    ['of one that is', { input: text.repeat(9) }, { maxOutput: 16_000 }, 16_000, 16_000],
+    ['less money', { input: text, max_output: 3000 }, {}, 3000, 2000],
+    ['too little of it', { input: text, max_output: 10 }, {}, 2000, 2000],
+  ]
+  for (const [says, input, mapping, limit, least] of rows) {
+    for (const wire of ['gemini.speech', 'gemini.vertex-speech']) {
+      const { body, output } = wires.get(wire)!.encode(request(input), offer(mapping), false)
+      t.strictSame(output, { limit, least }, says)
+      t.match(body, { generationConfig: { maxOutputTokens: limit } }, says)
+    }
+  }
+  const { output } = wires.get('gemini.speech')!.encode(request(), offer({}, characters), false)
+  t.equal(output, undefined, 'what is paid by characters costs no tokens')
+  t.end()
 })
 
 const soundOf = (events: Event[]): string =>
@@ -183,6 +215,9 @@ t.test('M11 samples of Gemini become WAV, and no odd byte of them is lost', asyn
   const plain = decode('stream', request({ response_format: 'pcm' }), [part('abc'), part('d', tokens)])
   t.strictSame([soundOf(plain), typeOf(plain)], ['abcd', ['audio/pcm', undefined]])
   t.strictSame(usageOf(plain), { prompt: 3, completion: 50, output_audio: 50 })
+  const counts = { promptTokenCount: 3, candidatesTokenCount: 20 }
+  const running = decode('stream', request(), [part('abc', counts)]).find(({ type }) => type === 'progress')
+  t.match(running, { usage: { completion: 20, output_audio: 20 } }, 'what it counts while it speaks is known')
   const streamed = decode('stream', request(), [part('abc'), part('d', tokens)])
   t.equal(soundOf(streamed), `${wavHead(24_000).toString('latin1')}abcd`)
   const whole = decode('unary', request(), [part('abcd', tokens)])

@@ -166,7 +166,8 @@ function within(batch: readonly Event[], tokens: number, ofImage: number): reado
   let used = 0
   const end = batch.findIndex(event => {
     used += tokensOf([event], ofImage)
-    return used > tokens
+    // Bytes are measured once they have passed.
+    return used > tokens || (event.type === 'bytes' && tokens === 0)
   })
   return end < 0 ? batch : batch.slice(0, end)
 }

@@ -13,6 +13,7 @@ import {
 } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../core/requests.ts'
+import type { SentOutput } from '../../core/translator.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
 import { addCacheWrite, wholePrompt } from '../../core/whole-prompt.ts'
 
@@ -28,7 +29,7 @@ export interface Estimate {
   readonly choices: number
   /** Tokens that each of these may have. */
   readonly most: number
-  /** Tokens of each choice below which no limit is sent; 0 where nothing is said of that. */
+  /** Tokens of each choice without which an answer is of no use; 0 where nothing is said of that. */
   readonly least: number
   /** Tokens of the images that each choice may hold beside its text. */
   readonly ofImages: number
@@ -46,12 +47,14 @@ export function estimate(ex: Exchange): Estimate | null {
   const request = ex.request!
   const { operation } = ex
   const written = ex.target!.translator.bridged ? undefined : operation.output?.(request)
-  const output = written ?? outputOfImages(ex)
+  const sent = ex.outbound.output
+  const expected = sent || written ? undefined : operation.expectedOutput?.(request, mapping)
+  const output = written ?? outputOf(ex, sent ?? expected)
   const extras = extrasOf(ex)
   const usage = wholePrompt(ex)
   for (const axis in extras) {
     // Below, all tokens of an answer count.
-    if (!output || (axis !== 'completion' && axis !== 'image_output')) usage[axis as Axis] = extras[axis as Axis]!
+    if (!output || !ofAnswer.has(axis)) usage[axis as Axis] = extras[axis as Axis]!
   }
   const rates = ratesFor(price, longestOf(ex, usage))
   // Images that cost by their tokens are a part of the answer's.
@@ -64,32 +67,40 @@ export function estimate(ex: Exchange): Estimate | null {
   const all = withUnmeasured(ex, usage)
   if (all !== usage) addCacheWrite(ex, all)
   const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
-  const sent = ex.outbound.output
-  const limitable = sent?.limit !== Number.POSITIVE_INFINITY
-  const least = sent?.least ?? 0
+  const limitable = !expected && sent?.limit !== Number.POSITIVE_INFINITY
+  const least = (sent ?? expected)?.least ?? 0
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, least, ofImages: 0, limitable }
   const choices = output.choices * (sent?.limits ?? 1)
   const limit = sent?.limit ?? output.limit
+  // Only a caller may set a limit beyond it.
+  const context = written && mapping.contextLength
   const images = extras.output_images ?? 0
   const ofImages = written ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
-  const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
+  const ceiling = mapping.maxOutput ?? context ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
   // Without a rate for answers, the rest must have a price by itself.
   if (rates.completion === undefined) {
-    const all = { ...usage, completion: most, ...((drawsOnly || !written) && { image_output: most }) }
+    const others = (drawsOnly || !written) && { image_output: most, output_audio: most }
+    const all = { ...usage, completion: most, ...others }
     if (!costOf(all, price, terms)) return null
   }
   const factor = tierFactorOf(price, terms)
   // See `dearestCost`.
-  const ofAnswer = perMillion(price, dearest(rates, mapping.model.output), factor < MILLION ? MILLION : factor)
-  return { base, unmeasured, perMillion: ofAnswer, choices, most, least, ofImages, limitable }
+  const ofTokens = perMillion(price, dearest(rates, mapping.model.output, extras), factor < MILLION ? MILLION : factor)
+  return { base, unmeasured, perMillion: ofTokens, choices, most, least, ofImages, limitable }
 }
 
-/** Of answers that are made to have images alone. Undefined where no limit is sent: they are then held for as images. */
-function outputOfImages(ex: Exchange): ReturnType<NonNullable<Operation['output']>> | undefined {
-  const limit = ex.outbound.output?.limit
+/** Axes that an answer's tokens are counted in. */
+const ofAnswer: ReadonlySet<string> = new Set(['completion', 'image_output', 'output_audio'])
+
+/** Of answers whose callers set no limit. Undefined where nothing bounds them: they are then held for as what they are of. */
+function outputOf(
+  ex: Exchange,
+  bound: SentOutput | undefined,
+): ReturnType<NonNullable<Operation['output']>> | undefined {
+  const limit = bound?.limit
   return limit === undefined ? undefined : { choices: requestsOf(ex), limit }
 }
 
@@ -109,7 +120,7 @@ function dearestCost(usage: Usage, price: Price, terms: Terms): Money | null {
 }
 
 /** Whatever the tokens of the answer turn out to be. */
-function dearest(rates: Rates, output: readonly string[]): bigint {
+function dearest(rates: Rates, output: readonly string[], extras: Usage): bigint {
   const {
     completion = 0n,
     internal_reasoning: thought = 0n,
@@ -118,7 +129,7 @@ function dearest(rates: Rates, output: readonly string[]): bigint {
   } = rates
   let rate = thought > completion ? thought : completion
   if (imageRate > rate && output.includes('image')) rate = imageRate
-  if (audioRate > rate && output.includes('audio')) rate = audioRate
+  if (audioRate > rate && (output.includes('audio') || extras.output_audio !== undefined)) rate = audioRate
   return rate
 }
 

@@ -76,7 +76,7 @@ export const billing: FilterFactory<Options> = {
         }
         const streamed = ex.streaming && mapping.supports.has('streaming')
         const isEndable = comesInPieces(ex) && mapping.cancellable !== false && !isUnmeasured(ex)
-        const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
+        const { amount, least, step } = expected ? sizes(expected, isEndable, given) : NOTHING
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
         const wanted = holdFor(ex, amount, least, spare, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
@@ -84,7 +84,8 @@ export const billing: FilterFactory<Options> = {
         if (!isEndable && expected && hold && hold.amount < amount) setLimit(ex, expected, hold)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
         const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
-        const meter = hold && streamed ? new Meter(ex, hold, held, wanted, given.stream_hold, services) : undefined
+        const isMetered = streamed || isEndable
+        const meter = hold && isMetered ? new Meter(ex, hold, held, wanted, step, services) : undefined
         if (meter) meters.begin(ex, meter)
         const conclusion = {
           settle(outcome: Outcome, isWhole: boolean) {
@@ -128,16 +129,21 @@ async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
   yield batch
 }
 
+const NOTHING = { amount: 0n, least: 0n, step: 0 }
+
 /**
  * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can
- * be ended at any token, and a whole answer without a limit nowhere.
+ * be ended at any token, and a whole answer without a limit nowhere. One that is of no use without so many tokens holds
+ * these. `step`: tokens of each choice that the hold of a stream grows by.
  */
 function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
-  const { choices, most, ofImages, limitable } = expected
-  const wanted = isEndable ? Math.min(most, stream_hold) : most
-  const fewest = limitable ? Math.max(least_output + ofImages, expected.least) : most
-  const least = Math.min(wanted, isEndable ? 1 : fewest)
-  return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
+  const { choices, most, least: useful, ofImages, limitable } = expected
+  const first = useful > 0 ? Math.max(useful, least_output) : stream_hold
+  const wanted = isEndable ? Math.min(most, first) : most
+  const fewest = limitable ? Math.max(least_output + ofImages, useful) : most
+  const least = Math.min(wanted, isEndable ? Math.max(useful, 1) : fewest)
+  const [amount, enough] = [costWith(expected, wanted * choices), costWith(expected, least * choices)]
+  return { amount, least: enough, step: isEndable ? Math.min(first, stream_hold) : stream_hold }
 }
 
 /** What is held for content of unknown size, no token of the answer may use. */

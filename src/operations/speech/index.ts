@@ -5,7 +5,7 @@ import { CHARACTERS, textSize, type Usage } from '../../core/usage.ts'
 import { StreamedSeconds } from '../../lib/streamed-seconds.ts'
 import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
-import { spokenTokens } from './spoken-tokens.ts'
+import { speechOutput } from './spoken-tokens.ts'
 
 /** Of audio whose provider counts none (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 21
@@ -47,11 +47,15 @@ export const speech: Operation<'speech'> = {
   requirements,
   promptSize: ({ input, instructions = '' }) => textSize(input) + textSize(instructions),
   characters: ({ characters }) => characters,
-  extras({ input, speed = 1 }, { model }) {
-    if (model.tokenizer === CHARACTERS) return {}
-    const most = Math.ceil(spokenTokens(input) / Math.min(speed, 1))
-    return { completion: most, output_audio: most }
+  extras(request, mapping) {
+    if (mapping.model.tokenizer === CHARACTERS) return {}
+    const { least } = speechOutput(request, mapping)
+    return { completion: least, output_audio: least }
   },
+  expectedOutput: (request, mapping) =>
+    mapping.model.tokenizer === CHARACTERS ? undefined : speechOutput(request, mapping),
+  unaffordable: { what: 'speech', instead: 'send a shorter text' },
+  bounded: (request, tokens) => ({ ...request, max_output: tokens }),
   measure: (contentType, { tokenizer }) => (tokenizer === CHARACTERS ? undefined : new SpeechMeasure(contentType)),
   tuning: { speed: 'speed', instructions: 'instructions' },
   neverReplayed: true,

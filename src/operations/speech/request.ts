@@ -44,6 +44,8 @@ export interface SpeechRequest {
   readonly speed: number | undefined
   readonly instructions: string | undefined
   readonly stream_format: 'audio' | 'sse'
+  /** Tokens that there is money for, where that is less than is sent otherwise. */
+  readonly max_output?: number | undefined
   /** Audio passes on as it comes. */
   readonly stream: true
 }

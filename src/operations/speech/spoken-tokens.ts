@@ -1,4 +1,7 @@
 /** What a text comes to when it is spoken, in tokens of audio, of which a second has 21 (docs/contract.md#media-prices). */
+import type { Mapping } from '../../core/catalog.ts'
+import type { SentOutput } from '../../core/translator.ts'
+import type { SpeechRequest } from './request.ts'
 
 /** Slower than speech usually is: 10 letters a second, in alphabets of any script, 3.5 syllables, or 1.5 words. */
 const LETTER = 2
@@ -19,4 +22,35 @@ export function spokenTokens(text: string): number {
     sum += ascii[code] ?? (isWord(character) ? WORD : code < FIRST_SYLLABLE ? LETTER : SYLLABLE)
   }
   return sum
+}
+
+/** Speech that is slower than the estimate by this, and a minute of pauses, is honest. */
+const SLOWNESS = 4
+const PAUSES = 1_500
+
+/** Of requests that were counted. */
+const counted = new WeakMap<Readonly<SpeechRequest>, { readonly usual: number; readonly longest: number }>()
+
+/** Models that read instructions and text as one prompt may speak both. */
+function lengthOf(request: Readonly<SpeechRequest>) {
+  const known = counted.get(request)
+  if (known) return known
+  const { input, instructions = '', speed = 1 } = request
+  const slowly = Math.min(speed, 1)
+  const usual = Math.ceil(spokenTokens(input) / slowly)
+  const longest = SLOWNESS * (usual + Math.ceil(spokenTokens(instructions) / slowly)) + PAUSES
+  const length = { usual, longest }
+  counted.set(request, length)
+  return length
+}
+
+/** Tokens of an answer: at usual speed, which no lower limit cuts, and the limit beyond which no honest one goes. */
+export function speechOutput(
+  request: Readonly<SpeechRequest>,
+  { maxOutput = Number.POSITIVE_INFINITY }: Mapping,
+): SentOutput & { readonly limit: number; readonly least: number } {
+  const { usual, longest } = lengthOf(request)
+  const most = Math.min(longest, maxOutput)
+  const least = Math.min(usual, most)
+  return { limit: Math.min(Math.max(request.max_output ?? most, least), most), least }
 }
