@@ -10,6 +10,8 @@ export const customProvidersEntry = s.default(
   s.object({
     /** Upper bound of each of a manifest's `timeouts`. */
     max_timeout: s.default(s.duration(), '10m'),
+    /** Upper bound of `timeouts.connect`, for TCP and TLS together. */
+    max_connect: s.default(s.duration(), '15s'),
     /** Concurrent calls to one custom provider, and to all custom providers of an organization together. */
     max_concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 64),
   }),
@@ -17,9 +19,10 @@ export const customProvidersEntry = s.default(
 )
 
 /** The caps in milliseconds and calls. */
-export const linkCaps = ({ max_timeout, max_concurrency }: Infer<typeof customProvidersEntry>): CustomCaps => ({
-  timeoutMs: max_timeout,
-  concurrency: max_concurrency,
+export const linkCaps = (entry: Infer<typeof customProvidersEntry>): CustomCaps => ({
+  timeoutMs: entry.max_timeout,
+  connectMs: Math.min(entry.max_connect, entry.max_timeout),
+  concurrency: entry.max_concurrency,
 })
 
 /** Paths of the capped keys that a manifest sets itself. */
@@ -35,9 +38,11 @@ export function refuseBeyond(value: ProviderFile, keys: readonly Path[], caps: C
   const { timeouts, concurrency } = value
   for (const path of keys) {
     const ms = path.length === 2 ? timeouts[path[1] as keyof typeof timeouts] : undefined
-    if (ms !== undefined && ms > caps.timeoutMs) {
-      const most = `"${caps.timeoutMs / 1000}s"`
-      throw source.error(`expected at most ${most}: the operator's "custom_providers.max_timeout"`, path)
+    const isShorter = path[1] === 'connect' && caps.connectMs < caps.timeoutMs
+    const mostMs = isShorter ? caps.connectMs : caps.timeoutMs
+    if (ms !== undefined && ms > mostMs) {
+      const cap = isShorter ? 'max_connect' : 'max_timeout'
+      throw source.error(`expected at most "${mostMs / 1000}s": the operator's "custom_providers.${cap}"`, path)
     }
     if (path.length === 1 && concurrency > caps.concurrency) {
       throw source.error(
@@ -49,13 +54,13 @@ export function refuseBeyond(value: ProviderFile, keys: readonly Path[], caps: C
 }
 
 /** A copy of `provider` with its timeouts and concurrency lowered to the caps. */
-export function capped(provider: Provider, { timeoutMs, concurrency }: CustomCaps): Provider {
+export function capped(provider: Provider, { timeoutMs, connectMs, concurrency }: CustomCaps): Provider {
   const { connect, firstEvent, idle, total } = provider.timeouts
   const within = (ms: number) => Math.min(ms, timeoutMs)
   return {
     ...provider,
     timeouts: {
-      connect: within(connect),
+      connect: Math.min(connect, connectMs),
       firstEvent: firstEvent === undefined ? undefined : within(firstEvent),
       idle: within(idle),
       total: within(total),

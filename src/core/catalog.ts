@@ -289,6 +289,8 @@ export interface Catalog {
 export interface CustomCaps {
   /** Of each of their timeouts, milliseconds. */
   readonly timeoutMs: number
+  /** The same of the time to connect: a socket that never connects is of no use to any. */
+  readonly connectMs: number
   /** Of the calls of one organization to all of them at the same time. */
   readonly concurrency: number
 }

@@ -197,7 +197,7 @@ t.test('what no longer fits is left out with a word to the operator, and the res
 })
 
 t.test('a manifest outlasts and outnumbers no cap of the operator', async t => {
-  const capped = { ...shared, customCaps: { timeoutMs: 600_000, concurrency: 64 } }
+  const capped = { ...shared, customCaps: { timeoutMs: 600_000, connectMs: 15_000, concurrency: 64 } }
   const add = (changes: Record<string, string>) => manifest(changes, {}, capped)
   const rows: [changes: Record<string, string>, said: string][] = [
     [
@@ -205,7 +205,10 @@ t.test('a manifest outlasts and outnumbers no cap of the operator', async t => {
       'manifest:7:20: expected at most "600s": the operator\'s "custom_providers.max_timeout"',
     ],
     [{ timeouts: '{ idle: 5s, first_event: 601s }' }, 'manifest:7:36: expected at most "600s"'],
-    [{ timeouts: '{ connect: 11m }' }, 'manifest:7:22: expected at most "600s"'],
+    [
+      { timeouts: '{ connect: 16s }' },
+      'manifest:7:22: expected at most "15s": the operator\'s "custom_providers.max_connect"',
+    ],
     [{ concurrency: '65' }, 'manifest:7:14: expected at most 64: the operator\'s "custom_providers.max_concurrency"'],
   ]
   for (const [changes, said] of rows) t.match(String(await refusal(add(changes))), said)
@@ -216,15 +219,15 @@ t.test('a manifest outlasts and outnumbers no cap of the operator', async t => {
   const most = { connect: 5000, firstEvent: undefined, idle: 120_000, total: 600_000 }
   const byDefault = { timeouts: most, concurrency: 64, ownerConcurrency: 64 }
   t.strictSame(at(await add({}), capped), byDefault, 'what nobody wrote is capped, not refused')
-  const within = await add({ timeouts: '{ first_event: 600s, total: 5m }', concurrency: '64' })
-  t.match(at(within, capped), { timeouts: { firstEvent: 600_000, total: 300_000 }, concurrency: 64 })
+  const within = await add({ timeouts: '{ connect: 15s, first_event: 600s, total: 5m }', concurrency: '64' })
+  t.match(at(within, capped), { timeouts: { connect: 15_000, firstEvent: 600_000, total: 300_000 }, concurrency: 64 })
   const old = await manifest({ timeouts: '{ connect: 15m, first_event: 20d, total: 20d }', concurrency: '100000' })
   t.strictSame(
     at(old, capped),
-    { ...byDefault, timeouts: { ...most, connect: 600_000, firstEvent: 600_000 } },
+    { ...byDefault, timeouts: { ...most, connect: 15_000, firstEvent: 600_000 } },
     'what was stored before is capped when it is loaded',
   )
-  t.strictSame(at(old, { ...capped, customCaps: { timeoutMs: 1000, concurrency: 1 } }), {
+  t.strictSame(at(old, { ...capped, customCaps: { timeoutMs: 1000, connectMs: 1000, concurrency: 1 } }), {
     timeouts: { connect: 1000, firstEvent: 1000, idle: 1000, total: 1000 },
     concurrency: 1,
     ownerConcurrency: 1,
