@@ -1,6 +1,6 @@
 /** Connections to servers that others may name: what their TLS may cost the event loop is bounded. */
 import { constants } from 'node:crypto'
-import type { Socket, TcpNetConnectOpts } from 'node:net'
+import { Socket, type TcpNetConnectOpts } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { DEFAULT_CIPHERS, TLSSocket } from 'node:tls'
 import { buildConnector } from 'undici'
@@ -18,15 +18,21 @@ const CIPHERS = `${DEFAULT_CIPHERS}:!DHE`
  */
 const MAX_TICKETS = 16
 
+/** As undici's, with the socket that connects; undefined where none is opened. */
+export type Connector = (...given: Parameters<buildConnector.connector>) => Socket | undefined
+
 /** undici's, for http and https. */
-export function boundedConnector(options: buildConnector.BuildOptions): buildConnector.connector {
+export function boundedConnector(options: buildConnector.BuildOptions): Connector {
   const connect = buildConnector({ ciphers: CIPHERS, secureOptions: constants.SSL_OP_NO_RENEGOTIATION, ...options })
-  return (target, callback) =>
-    connect(target, (...result) => {
+  return (target, callback) => {
+    // The types of undici leave out that it returns the socket.
+    const connecting: unknown = connect(target, (...result) => {
       const [, socket] = result
       if (socket) boundTickets(socket)
       callback(...result)
     })
+    return connecting instanceof Socket ? connecting : undefined
+  }
 }
 
 function boundTickets(socket: Socket): void {
@@ -44,30 +50,32 @@ interface TenantOptions {
 
 /** A connector whose TLS is read record by record in turns of `tenant`, which pays for the handshakes. */
 export function withBudget(
-  connect: buildConnector.connector,
+  connect: Connector,
   tenant: string,
   { lookup, budget = handshakeBudget }: TenantOptions = {},
-): buildConnector.connector {
+): Connector {
   return (target, callback) => {
     if (target.protocol !== 'https:') return connect(target, callback)
     const { hostname, port } = target
     const records = new TlsRecords({ host: hostname, port: Number(port || 443), ...(lookup && { lookup }) }, tenant)
     let handshake: Handshake | undefined
     let hasEnded = false
-    // The types of undici leave out that any stream will do, and that the socket is returned.
+    // The types of undici leave out that any stream will do.
     const options = Object.assign({}, target, { httpSocket: records as Duplex as Socket })
-    const connecting: unknown = connect(options, (...result) => {
+    const connecting = connect(options, (...result) => {
       const [, socket] = result
       hasEnded = true
       if (handshake) budget.end(handshake, socket instanceof TLSSocket && socket.authorized)
       callback(...result)
     })
-    if (!(connecting instanceof TLSSocket)) return
-    records.progress = progressOf(connecting)
-    records.below.once('connect', () => {
-      standFor(connecting, records.below)
-      if (!hasEnded) handshake = budget.begin(tenant, handshakeSocket(records))
-    })
+    if (connecting instanceof TLSSocket) {
+      records.progress = progressOf(connecting)
+      records.below.once('connect', () => {
+        standFor(connecting, records.below)
+        if (!hasEnded) handshake = budget.begin(tenant, handshakeSocket(records))
+      })
+    }
+    return connecting
   }
 }
 

@@ -1,9 +1,8 @@
 /** Connects to addresses that a client gave: to public ones, whatever they are called and wherever names lead. */
 import { Resolver } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
-import type { buildConnector } from 'undici'
 import { isPublicHost, parseAddress } from '../core/address.ts'
-import { withBudget } from './connector.ts'
+import { type Connector, withBudget } from './connector.ts'
 import type { NetLookup } from './names.ts'
 import { socketConnector } from './upstream-socket.ts'
 
@@ -33,16 +32,16 @@ export function guardedConnector(
   timeoutMs: number,
   resolve: Resolve,
   build: typeof socketConnector = socketConnector,
-): buildConnector.connector {
+): Connector {
   const lookup = publicLookup(resolve)
   const connect = withBudget(build({ timeout: timeoutMs, lookup }), tenant, { lookup })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !isPublicAddress(host)) {
       callback(new ForbiddenAddress(), null)
-      return
+      return undefined
     }
-    connect(options, (error, socket) => {
+    return connect(options, (error, socket) => {
       if (!socket) callback(error ?? new Error('no socket'), null)
       else if (isPublicPeer(socket)) callback(null, socket)
       else {

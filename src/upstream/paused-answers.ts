@@ -1,7 +1,7 @@
 /** Sockets whose provider may end or break them while an answer is paused. */
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
-import { boundedConnector } from './connector.ts'
+import { boundedConnector, type Connector } from './connector.ts'
 
 /** The part of undici's HTTP/1 parser that is used here: private, of 7.30.2. */
 interface Parser {
@@ -16,7 +16,7 @@ interface Parser {
  * (nodejs/undici#5360, mended in 8): without this, a slow reader and such a provider end the process. What the socket has
  * left is delivered before undici sees its end.
  */
-export function endsWhilePaused(connect: buildConnector.connector): buildConnector.connector {
+export function endsWhilePaused(connect: Connector): Connector {
   return (options, callback) =>
     connect(options, (...result) => {
       const [, socket] = result
@@ -29,7 +29,7 @@ export function endsWhilePaused(connect: buildConnector.connector): buildConnect
     })
 }
 
-export const plainConnector = (options: buildConnector.BuildOptions): buildConnector.connector =>
+export const plainConnector = (options: buildConnector.BuildOptions): Connector =>
   endsWhilePaused(boundedConnector(options))
 
 function deliver(socket: Socket): void {

@@ -1,6 +1,6 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
-import { type buildConnector, Pool } from 'undici'
-import { withBudget } from './connector.ts'
+import { Pool } from 'undici'
+import { type Connector, withBudget } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { sharedLookup } from './names.ts'
 import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
@@ -76,7 +76,7 @@ export class Pools {
     return { pool, prefix: pathname.replace(/\/$/, ''), usedAt: 0 }
   }
 
-  #connector({ connectMs, owner, guarded }: PoolKey): buildConnector.connector {
+  #connector({ connectMs, owner, guarded }: PoolKey): Connector {
     if (owner !== undefined && guarded) return guardedConnector(owner, connectMs, this.#resolve)
     const connect = socketConnector({ timeout: connectMs, lookup: this.#lookup })
     return owner === undefined ? connect : withBudget(connect, owner, { lookup: this.#lookup })

@@ -1,6 +1,5 @@
 /** WebSockets to providers: signed, connected and guarded as any request to them. */
 import type { Socket } from 'node:net'
-import type { buildConnector } from 'undici'
 import type { Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -9,7 +8,7 @@ import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
-import { boundedConnector, withBudget } from './connector.ts'
+import { boundedConnector, type Connector, withBudget } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { sharedLookup } from './names.ts'
@@ -99,7 +98,7 @@ export class UpstreamSockets implements ProviderSockets {
     })
   }
 
-  #connector({ owner, timeouts }: Provider): buildConnector.connector {
+  #connector({ owner, timeouts }: Provider): Connector {
     if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
     if (!this.#allowPrivate) return guardedConnector(owner, timeouts.connect, this.#resolve)
     const lookup = this.#lookup

@@ -57,6 +57,7 @@ export class Transport {
     const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)
     const pieces = body instanceof PiecewiseBody ? body : undefined
     const response = new UpstreamResponse(call, pieces, open, this.#coalescer, this.#lingering)
+    if (response.hasFailed) return response.head
     // undici takes any iterable; its types name streams only.
     const sending: Sending = {
       method,

@@ -112,6 +112,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     signal.listen(this.#onAbort)
   }
 
+  get hasFailed(): boolean {
+    return this.#failed
+  }
+
   header(name: string): string | undefined {
     const value = this.headers[name]
     return Array.isArray(value) ? value[0] : value
@@ -315,7 +319,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#failed = true
     const failure = this.#answered || this.#isSent ? error.with({ sent: true }) : error
     this.#settle()
-    this.#controller?.abort(error)
+    if (this.#controller) this.#controller.abort(error)
+    else this.line?.cancelConnect(error)
     this.#rejectHead(failure)
     this.#chunks.fail(failure)
   }

@@ -1,16 +1,66 @@
 /** A socket to a provider, with its age, whose reading can be paused. */
 import type { Socket, TcpNetConnectOpts } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
-import { boundedConnector } from './connector.ts'
+import { boundedConnector, type Connector } from './connector.ts'
 import { endsWhilePaused } from './paused-answers.ts'
 
 const READ_BYTES = 64 * 1024
 
-/** The socket that a client has at the moment. */
-export interface UpstreamSocket {
-  readonly socket: Socket | undefined
+/** The socket that a client has at the moment, or connects. */
+export class UpstreamSocket {
+  readonly #connect: Connector
+  #socket: Socket | undefined
+  #connectedAt: number | undefined
+  #connecting: Socket | undefined
+  /** Why no socket is connected any more. */
+  #cancelled: Error | undefined
+
+  constructor(connect: Connector) {
+    this.#connect = connect
+  }
+
+  get socket(): Socket | undefined {
+    return this.#socket
+  }
+
   /** On the monotonic clock; undefined while the socket connects. */
-  readonly connectedAt: number | undefined
+  get connectedAt(): number | undefined {
+    return this.#connectedAt
+  }
+
+  /** To be given to the client. */
+  readonly connect: Connector = (options, callback) => {
+    this.#connectedAt = undefined
+    if (this.#cancelled) {
+      callback(this.#cancelled, null)
+      return undefined
+    }
+    let hasEnded = false
+    const connecting = this.#connect(options, (...result) => {
+      const [, socket] = result
+      hasEnded = true
+      this.#connecting = undefined
+      this.#socket = socket ?? undefined
+      if (socket) this.#connectedAt = performance.now()
+      callback(...result)
+    })
+    if (!hasEnded) this.#connecting = connecting
+    return connecting
+  }
+
+  /** A request is about to wait for the socket. */
+  begin(): void {
+    this.#cancelled = undefined
+  }
+
+  /**
+   * The request that waits for the socket has ended. Where that still connects, it is destroyed, and undici lets the request
+   * go: else it would keep both, with the request's body, until the connect timeout.
+   */
+  cancelConnect(reason: Error): void {
+    this.#cancelled = reason
+    this.#connecting?.destroy(reason)
+  }
 }
 
 /** What is sent over a socket, and what takes the answer: it gets the socket before a byte is written. */
@@ -32,42 +82,29 @@ const onread = {
 }
 
 /** undici's, for sockets that may rest. */
-export function socketConnector(options: buildConnector.BuildOptions = {}): buildConnector.connector {
+export function socketConnector(options: buildConnector.BuildOptions = {}): Connector {
   const all: buildConnector.BuildOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
   return endsWhilePaused(boundedConnector(all))
 }
 
 /** What a pool makes its clients with. */
 export interface SocketClientOptions extends Client.Options {
-  connect: buildConnector.connector
+  connect: Connector
 }
 
-/** One of a pool's clients, which has one socket at a time. */
+/** One of a pool's clients, which has one socket and one request at a time. */
 export class SocketClient extends Client {
   readonly #line: UpstreamSocket
 
   constructor(origin: URL, { connect, ...options }: SocketClientOptions) {
-    const line: { -readonly [key in keyof UpstreamSocket]: UpstreamSocket[key] } = {
-      socket: undefined,
-      connectedAt: undefined,
-    }
-    super(origin, {
-      ...options,
-      connect: (target, callback) => {
-        line.connectedAt = undefined
-        connect(target, (...result) => {
-          const [, socket] = result
-          line.socket = socket ?? undefined
-          if (socket) line.connectedAt = performance.now()
-          callback(...result)
-        })
-      },
-    })
+    const line = new UpstreamSocket(connect)
+    super(origin, { ...options, connect: line.connect })
     this.#line = line
   }
 
   override dispatch(sending: Sending, handler: Dispatcher.DispatchHandler): boolean {
     sending.caller.line = this.#line
+    this.#line.begin()
     return super.dispatch(sending, handler)
   }
 }

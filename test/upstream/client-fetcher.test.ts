@@ -6,10 +6,11 @@ import { createServer as createListener } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { type buildConnector, Client } from 'undici'
+import { Client } from 'undici'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import { ClientFetcher, type FetchBounds } from '../../src/upstream/client-fetcher.ts'
 import { guardedConnector, isPublicAddress, type Resolve } from '../../src/upstream/guard.ts'
+import type { socketConnector } from '../../src/upstream/upstream-socket.ts'
 import { insideHosts } from './addresses.ts'
 
 const png = Buffer.from(
@@ -100,7 +101,7 @@ t.test('SI-01 an address is public only when all the world finds the same there'
 })
 
 /** Connects as a client would that was told to fetch from there. */
-async function connected(host: string, resolve: Resolve, build?: typeof buildConnector): Promise<string> {
+async function connected(host: string, resolve: Resolve, build?: typeof socketConnector): Promise<string> {
   if (!URL.canParse(`http://${host}:${port}/`)) return 'not a URL'
   const client = new Client(`http://${host}:${port}`, { connect: guardedConnector('org', 1000, resolve, build) })
   try {
@@ -151,13 +152,13 @@ t.test('SI-02 a name is condemned by any address of its own that is not public, 
       options.lookup('rebind.example', { all: true }, (_error, found) => {
         for (const { address } of found as { address: string }[]) seen.push(address)
         callback(new RangeError('nothing is connected here'), null)
-      })) as typeof buildConnector
+      })) as typeof socketConnector
   await connected('rebind.example', rebinding, build)
   t.strictSame([asked, seen], [1, ['93.184.216.34']], 'what was checked is what is connected: nobody asks twice')
 
   let destroyed = 0
   const diverted = (() => (_to: unknown, callback: (error: null, socket: object) => void) =>
-    callback(null, { remoteAddress: '127.0.0.1', destroy: () => destroyed++ })) as typeof buildConnector
+    callback(null, { remoteAddress: '127.0.0.1', destroy: () => destroyed++ })) as typeof socketConnector
   t.equal(await connected('public.example', publicly, diverted), 'ForbiddenAddress')
   t.equal(destroyed, 1, 'a connection that came out inside is closed')
 })

@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t from 'tap'
-import { buildConnector, Client } from 'undici'
+import { Client } from 'undici'
+import { boundedConnector } from '../../src/upstream/connector.ts'
 import { endsWhilePaused } from '../../src/upstream/paused-answers.ts'
 
 /** As much as undici holds of an answer before it pauses. */
@@ -23,7 +24,7 @@ async function readLate(
   await once(server.listen(0, '127.0.0.1'), 'listening')
   scope.teardown(() => server.close())
   let closed: Promise<void> | undefined
-  const connect = endsWhilePaused(buildConnector({}))
+  const connect = endsWhilePaused(boundedConnector({}))
   const client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
     connect: (options, callback) =>
       connect(options, (...result) => {

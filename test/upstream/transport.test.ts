@@ -391,3 +391,40 @@ t.test('a provider that stops at once is left at once when its client leaves, an
   t.equal(await readAll(incoming).catch((error: GatewayError) => error.code), 'request_cancelled')
   t.equal(call.receipt.atProvider, true, 'so that what was delivered is charged')
 })
+
+t.test('a call that ends while its socket connects takes the socket with it, and what it would have sent', async t => {
+  const connected: Socket[] = []
+  let arrived = () => {}
+  const address = await rawProvider(t, socket => {
+    connected.push(socket.on('error', () => undefined).resume())
+    arrived()
+  })
+  const silent = address.replace('http:', 'https:')
+  const transport = new Transport({ allowPrivate: true })
+  t.teardown(() => transport.close())
+  const body = Buffer.alloc(1024)
+  for (const owner of [undefined, 'org-1']) {
+    for (const given of [body, [body, body]]) {
+      const call = { ...callTo(silent, owner), body: given, timeouts: { ...timeouts, connect: 600_000 } }
+      const arrival = new Promise<void>(resolve => (arrived = resolve))
+      const sent = transport.send(call)
+      await arrival
+      const closed = once(connected.at(-1)!, 'close')
+      call.signal.abort(errors.aborted())
+      t.equal(await outcome(sent), 'request_cancelled')
+      await closed
+    }
+  }
+  const count = connected.length
+  const early = { ...callTo(silent), body: [body] }
+  const sent = transport.send(early)
+  early.signal.abort(errors.aborted())
+  t.strictSame(await Promise.all([outcome(sent), outcome(transport.send(early))]), Array(2).fill('request_cancelled'))
+  t.equal(await outcome(transport.send({ ...callTo(silent), firstEventMs: 1 })), 'timeout')
+  arrived = () => {}
+  const { port, next } = await provider(t)
+  const other = transport.send(callTo(`http://127.0.0.1:${port}/v1`))
+  ;(await next()).end('{}')
+  await readAll(await other)
+  t.ok(connected.length <= count + 1, 'what has ended before is not connected')
+})
