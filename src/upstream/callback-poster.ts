@@ -1,13 +1,12 @@
 /** Posts to addresses that clients gave: public ones, over https, each resolved once and connected to as it was checked. */
-import { Client } from 'undici'
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import type { CallbackPoster } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
-import { interimBound } from './interim.ts'
 import { plainConnector } from './paused-answers.ts'
+import { SingleClient } from './single-client.ts'
 
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
@@ -43,32 +42,20 @@ export class HttpCallbackPoster implements CallbackPoster {
   ) {
     this.check(given, allowed)
     const url = new URL(given)
-    const client = new Client(url.origin, {
-      connect: isAllowed(given, allowed)
-        ? plainConnector({ timeout: CONNECT_MS })
-        : guardedConnector(tenant, CONNECT_MS, this.#resolve),
-      pipelining: 0,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: ms,
-      bodyTimeout: ms,
-    })
+    const connect = isAllowed(given, allowed)
+      ? plainConnector({ timeout: CONNECT_MS })
+      : guardedConnector(tenant, CONNECT_MS, this.#resolve)
+    const options = { connect, maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: ms, bodyTimeout: ms }
     const deadline = new Deadline(ms)
+    const client = new SingleClient(url, options, deadline.signal)
     try {
-      const answer = await client.request({
-        method: 'POST',
-        path: url.pathname + url.search,
-        headers,
-        body,
-        signal: deadline.signal,
-        onInfo: interimBound(),
-      })
-      answer.body.on('error', () => undefined)
+      const answer = await client.request({ method: 'POST', headers, body })
       return { status: answer.statusCode, text: await beginningOf(answer.body as AsyncIterable<Buffer>) }
     } catch (cause) {
       throw new Error(deadline.signal.aborted ? 'it did not answer in time' : 'it could not be reached', { cause })
     } finally {
       deadline.end()
-      client.destroy().catch(() => undefined)
+      client.destroy()
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Fetches images and audio at addresses of clients, for wires that take none (docs/contract.md#fetched-addresses). */
-import { Client, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
@@ -10,8 +10,8 @@ import { turnBudget } from '../lib/turn-budget.ts'
 import { urlOf } from '../lib/url.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
-import { interimBound } from './interim.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
+import { SingleClient } from './single-client.ts'
 
 /** `server.fetch` of gateway.yaml: sizes in bytes, times in milliseconds. */
 export interface FetchBounds {
@@ -127,7 +127,7 @@ export class ClientFetcher implements MediaFetcher {
     throw errors.urlNotFetched(param)
   }
 
-  /** What is there, or where it is said to be. A client for each: addresses that others choose are not kept. */
+  /** What is there, or where it is said to be. */
   async #get<T>(
     url: URL,
     { param, tenant }: MediaFetch,
@@ -136,22 +136,14 @@ export class ClientFetcher implements MediaFetcher {
   ): Promise<T | Redirect> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs, tenant)
     if (!options) throw errors.urlNotFetched(param)
-    const client = new Client(url.origin, options)
+    const client = new SingleClient(url, options, signal)
     try {
-      const answer = await client.request({
-        method: 'GET',
-        path: url.pathname + url.search,
-        headers: { accept, 'accept-encoding': 'identity' },
-        signal,
-        onInfo: interimBound(),
-      })
+      const answer = await client.request({ headers: { accept, 'accept-encoding': 'identity' } })
       const { location } = answer.headers
       if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new Redirect(urlOf(location, url))
-      answer.body.on('error', () => undefined)
       return await read(answer)
     } finally {
-      // What was left unread fails, and nothing awaits it.
-      client.destroy().catch(() => undefined)
+      client.destroy()
     }
   }
 

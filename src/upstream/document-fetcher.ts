@@ -1,12 +1,12 @@
 /** Reads small JSON documents at addresses of strangers: public ones, by https, without redirects. */
 import { LRUCache } from 'lru-cache'
-import { Client, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import type { DocumentSource } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
-import { interimBound } from './interim.ts'
+import { SingleClient } from './single-client.ts'
 
 const TOTAL_MS = 5_000
 const MAX_BYTES = 5 * 1024
@@ -75,27 +75,20 @@ export class DocumentFetcher implements DocumentSource {
     return kept
   }
 
-  /** A client for each: addresses that strangers choose are not kept. */
   async #get(url: URL, reader: string): Promise<Kept> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, TOTAL_MS, reader)
     if (!options) throw unread('it is at no public https address')
     const deadline = new Deadline(TOTAL_MS)
-    const client = new Client(url.origin, options)
+    const client = new SingleClient(url, options, deadline.signal)
     try {
       const answer = await client.request({
-        method: 'GET',
-        path: url.pathname + url.search,
         headers: { accept: 'application/json', 'accept-encoding': 'identity' },
-        signal: deadline.signal,
-        onInfo: interimBound(),
       })
-      answer.body.on('error', () => undefined)
       const text = await readText(answer)
       return { text, until: this.#now() + lifeOf(answer.headers['cache-control']) }
     } finally {
       deadline.end()
-      // What was left unread fails, and nothing awaits it.
-      client.destroy().catch(() => undefined)
+      client.destroy()
     }
   }
 }

@@ -1,7 +1,7 @@
 /** How to connect to addresses that others gave: clients, or providers (docs/contract.md#fetched-addresses). */
-import type { Client } from 'undici'
 import { guardedConnector, type Resolve } from './guard.ts'
 import { plainConnector } from './paused-answers.ts'
+import type { SocketClientOptions } from './upstream-socket.ts'
 
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
@@ -16,13 +16,12 @@ export function fetchOptions(
   resolve: Resolve,
   timeoutMs: number,
   tenant: string,
-): Client.Options | undefined {
+): SocketClientOptions | undefined {
   if (url.username !== '' || url.password !== '') return undefined
   const isAllowed = allowed.has(url.origin)
   if (!isAllowed && (url.protocol !== 'https:' || url.port !== '')) return undefined
   return {
     connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(tenant, CONNECT_MS, resolve),
-    pipelining: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,

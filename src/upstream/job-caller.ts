@@ -1,5 +1,5 @@
 /** Requests about jobs to their providers: answers are read as they come, and no length of time bounds the whole. */
-import { Client, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { isPublicHost } from '../core/address.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
@@ -9,10 +9,10 @@ import { waitFor } from './auth/wait.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
-import { interimBound } from './interim.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
 import { followRedirects } from './redirects.ts'
 import { maskOfSent, sign } from './sign.ts'
+import { SingleClient } from './single-client.ts'
 import type { Transport } from './transport.ts'
 
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
@@ -78,22 +78,18 @@ export class UpstreamJobCaller implements JobCaller {
     // No later attempt makes another address of one that stands in the URL.
     const isReachable = this.#allowed.has(url.origin) || isPublicHost(url.hostname)
     if (!options || !isReachable) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
-    const client = new Client(url.origin, { ...options, bodyTimeout: idleMs })
     const controller = new AbortController()
     const abort = () => controller.abort()
+    const client = new SingleClient(url, { ...options, bodyTimeout: idleMs }, controller.signal)
     signal.listen(abort)
     try {
       const answer = await client.request({
-        method: 'GET',
-        path: url.pathname + url.search,
         headers: { accept: '*/*', 'accept-encoding': 'identity', ...headers },
-        signal: controller.signal,
-        onInfo: interimBound(),
       })
       return plainAnswer(foreignAnswer(answer, client, () => signal.ignore(abort)))
     } catch (thrown) {
       signal.ignore(abort)
-      client.destroy().catch(() => undefined)
+      client.destroy()
       if (signal.reason) throw signal.reason
       throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
     }
@@ -102,10 +98,9 @@ export class UpstreamJobCaller implements JobCaller {
 
 function foreignAnswer(
   { statusCode, headers, body }: Dispatcher.ResponseData,
-  client: Client,
+  client: SingleClient,
   end: () => void,
 ): JobAnswer {
-  body.on('error', () => undefined)
   return {
     status: statusCode,
     header(name) {
@@ -115,7 +110,7 @@ function foreignAnswer(
     chunks: body as AsyncIterable<Buffer>,
     destroy() {
       end()
-      client.destroy().catch(() => undefined)
+      client.destroy()
     },
   }
 }

@@ -1,11 +1,10 @@
 /** Gets what stands at addresses that providers gave, on origins of others: through the guard, and without credentials. */
-import { Client } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
-import { interimBound } from './interim.ts'
+import { SingleClient } from './single-client.ts'
 
 /** What an address gave. */
 export interface Fetched {
@@ -42,17 +41,12 @@ export class ProviderFetcher {
   async get(url: URL, { maxBytes, take, timeoutMs, signal, tenant }: ProviderFetch): Promise<Fetched> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs, tenant)
     if (!options) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
-    const client = new Client(url.origin, options)
     const deadline = new Deadline(timeoutMs, signal)
+    const client = new SingleClient(url, options, deadline.signal)
     try {
       const { statusCode, headers, body } = await client.request({
-        method: 'GET',
-        path: url.pathname + url.search,
         headers: { accept: '*/*', 'accept-encoding': 'identity' },
-        signal: deadline.signal,
-        onInfo: interimBound(),
       })
-      body.on('error', () => undefined)
       const content = new CoalescedChunks()
       let size = 0
       for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -72,7 +66,7 @@ export class ProviderFetcher {
       throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
     } finally {
       deadline.end()
-      client.destroy().catch(() => undefined)
+      client.destroy()
     }
   }
 }

@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once, setMaxListeners } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createListener } from 'node:net'
+import { createServer as createListener, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
@@ -10,6 +10,8 @@ import { Client } from 'undici'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import { ClientFetcher, type FetchBounds } from '../../src/upstream/client-fetcher.ts'
 import { guardedConnector, isPublicAddress, type Resolve } from '../../src/upstream/guard.ts'
+import { plainConnector } from '../../src/upstream/paused-answers.ts'
+import { SingleClient } from '../../src/upstream/single-client.ts'
 import type { socketConnector } from '../../src/upstream/upstream-socket.ts'
 import { insideHosts } from './addresses.ts'
 
@@ -426,4 +428,45 @@ t.test('one tenant does not keep the pictures of another one waiting, and tenant
   t.equal(held.at(-1)![0], '/c')
   stop.abort()
   for (const all of [many, other, third]) await all
+})
+
+t.test('a request that is given up ends with its socket and its reason, also where that still connects', async t => {
+  const reason = new Error('given up')
+  const sockets: Socket[] = []
+  let come = () => {}
+  let gone = () => {}
+  const silent = createListener(socket => {
+    sockets.push(socket.on('error', () => undefined).once('close', () => gone()))
+    socket.resume()
+    come()
+  })
+  await once(silent.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    silent.close()
+  })
+  const at = `127.0.0.1:${(silent.address() as { port: number }).port}`
+  for (const scheme of ['https', 'http']) {
+    for (const body of [undefined, '{}']) {
+      const controller = new AbortController()
+      const opened = new Promise<void>(resolve => (come = resolve))
+      const closed = new Promise<void>(resolve => (gone = resolve))
+      // Without a timeout of its own.
+      const options = { connect: plainConnector({ timeout: 0 }) }
+      const client = new SingleClient(new URL(`${scheme}://${at}/x`), options, controller.signal)
+      const method = body === undefined ? 'GET' : 'POST'
+      const answer = t.rejects(client.request({ method, headers: {}, ...(body && { body }) }), reason, scheme)
+      await opened
+      controller.abort(reason)
+      await Promise.all([answer, closed])
+      await t.rejects(client.request({ headers: {} }), reason, 'and none begins')
+      client.destroy()
+    }
+  }
+  routes['/half'] = (_req, res) => res.write('a')
+  const controller = new AbortController()
+  const client = new SingleClient(new URL(`${origin}/half`), { connect: plainConnector({}) }, controller.signal)
+  const { body } = await client.request({ headers: {} })
+  controller.abort(reason)
+  await t.rejects(body.text(), reason)
 })
