@@ -2,6 +2,9 @@
 import type { GatewayError } from '../core/error.ts'
 import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
 
+/** What a chunk costs beside its bytes: those of a hostile provider have one. */
+export const PIECE_BYTES = 64
+
 /** How much a reader took at a time. */
 export interface Taken {
   readonly pieces: number
@@ -29,6 +32,11 @@ export class ChunkQueue {
   /** Of what waits to be taken. */
   get bytes(): number {
     return this.#chunks.bytes
+  }
+
+  /** The same with what its chunks cost. */
+  get weight(): number {
+    return this.#chunks.bytes + this.#pieces * PIECE_BYTES
   }
 
   /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */

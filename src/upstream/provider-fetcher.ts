@@ -5,6 +5,7 @@ import { Deadline } from '../lib/timer.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { SingleClient } from './single-client.ts'
+import { chunksIn } from './small-chunks.ts'
 
 /** What an address gave. */
 export interface Fetched {
@@ -49,7 +50,7 @@ export class ProviderFetcher {
       })
       const content = new CoalescedChunks()
       let size = 0
-      for await (const chunk of body as AsyncIterable<Buffer>) {
+      for await (const chunk of chunksIn(body)) {
         size += chunk.length
         if (size > maxBytes) throw tooLarge(maxBytes)
         take(chunk.length)

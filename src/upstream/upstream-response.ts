@@ -3,21 +3,21 @@ import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import { timerMs } from '../lib/timer.ts'
-import { ChunkQueue, type Taken } from './chunk-queue.ts'
+import { turns } from '../lib/turns.ts'
+import { ChunkQueue, PIECE_BYTES, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'
 import type { InFlightCount } from './in-flight-count.ts'
 import { MAX_INTERIM } from './interim.ts'
 import type { Lingering } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
+import { SmallChunks } from './small-chunks.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamSocket } from './upstream-socket.ts'
 
-/** Unread bytes from which reading pauses. */
+/** What is unread, with the cost of its chunks, from which reading pauses. */
 const HIGH_WATER = 32 * 1024
 /** So much of an answer is taken in one turn of the event loop, which would read a full socket 32 times in it. */
 const TURN_BYTES = 64 * 1024
-/** What a chunk costs beside its bytes: those of a hostile provider have one. */
-const PIECE_BYTES = 64
 /** How long, and how much, a provider may still talk after its last event. */
 const DRAIN_MS = 1000
 const DRAIN_BYTES = 256 * 1024
@@ -65,8 +65,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #pausedAt: number | undefined
   /** When reading went on after `UNREAD_MS`. */
   #unreadUntil = Number.NEGATIVE_INFINITY
-  /** Bytes and pieces that were taken since a turn was waited for: most answers end before they wait for one. */
-  #takenBytes = 0
+  readonly #smallChunks: SmallChunks
+  /** What was taken since a turn was waited for, and how much of it is the cost of chunks: most answers wait for none. */
+  #takenWeight = 0
+  #takenPieces = 0
   #waitsForTurn = false
   #ended = false
   #released = false
@@ -106,6 +108,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
       this.#rejectHead = reject
     })
     this.#began = performance.now()
+    this.#smallChunks = new SmallChunks(this.#began)
     this.#since = this.#began
     this.#deadline = this.#began + remainingMs
     this.#timer = this.#wakeAfter(Math.min(firstEventMs, timeouts.idle, remainingMs))
@@ -185,6 +188,11 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     if (this.#released) {
       this.#drained += chunk.length + PIECE_BYTES
       if (this.#drained > DRAIN_BYTES) this.#fail(errors.aborted())
+      else this.#counted(1, chunk.length)
+      return
+    }
+    if (this.#smallChunks.add(chunk.length)) {
+      this.#fail(errors.invalidAnswer('it comes in chunks of a few bytes'))
       return
     }
     if (this.#lingerBytes !== undefined) {
@@ -194,7 +202,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
         return
       }
     }
-    if (this.#chunks.bytes + chunk.length > HIGH_WATER) this.#pause(controller)
+    if (this.#chunks.weight + chunk.length > HIGH_WATER) this.#pause(controller)
     this.#chunks.push(chunk)
   }
 
@@ -214,9 +222,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /** The reader has all that there was; if it waits from now on, then for the provider. */
   #taken(taken: Taken): void {
-    this.#takenBytes += taken.bytes + taken.pieces * PIECE_BYTES
-    if (this.#takenBytes >= TURN_BYTES) this.#resumeInTurn()
-    else this.#resume()
+    if (!this.#counted(taken.pieces, taken.bytes)) this.#resume()
     if (this.#phase !== 'idle') return
     this.#since = performance.now()
     const socket = this.line?.socket
@@ -229,20 +235,35 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     controller?.pause()
   }
 
-  /** A reader that takes as fast as the socket brings would keep the loop in this turn. */
-  #resumeInTurn(): void {
+  /** Counts what was taken. True where reading goes on in a later turn. */
+  #counted(pieces: number, bytes: number): boolean {
+    this.#takenPieces += pieces
+    this.#takenWeight += bytes + pieces * PIECE_BYTES
+    const areMany = this.#takenPieces * PIECE_BYTES > this.#takenWeight / 2
+    if (this.#takenWeight < (areMany ? HIGH_WATER : TURN_BYTES)) return false
+    this.#resumeInTurn(areMany)
+    return true
+  }
+
+  /**
+   * A reader that takes as fast as the socket brings would keep the loop in this turn. Where chunks are
+   * many for their bytes, all answers of the tenant share turns: many together would still keep it.
+   */
+  #resumeInTurn(areMany: boolean): void {
     if (this.#waitsForTurn || this.#ended || this.#failed) return
     this.#waitsForTurn = true
     this.#pause(this.#controller)
-    setImmediate(UpstreamResponse.#nextTurn, this)
+    if (areMany) void turns.next(this.#tenant).then(() => UpstreamResponse.#nextTurn(this))
+    else setImmediate(UpstreamResponse.#nextTurn, this)
   }
 
   /** Static, since a closure of each answer would be made for few. */
   static #nextTurn(this: void, response: UpstreamResponse): void {
     response.#waitsForTurn = false
-    response.#takenBytes = 0
+    response.#takenWeight = 0
+    response.#takenPieces = 0
     // Where more is unread, its reader resumes.
-    if (response.#chunks.bytes <= HIGH_WATER) response.#resume()
+    if (response.#chunks.weight <= HIGH_WATER) response.#resume()
   }
 
   #resume(): void {
@@ -264,8 +285,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   readonly #look = (): void => {
     const now = performance.now()
-    // A reader that does not read is not the provider's silence.
-    if (this.#chunks.bytes > 0) this.#since = now
+    // A reader that does not read is not the provider's silence, nor is a wait for a turn.
+    if (this.#chunks.bytes > 0 || this.#waitsForTurn) this.#since = now
     const remainingMs = this.#deadline - now
     // The client has left: an incomplete answer no longer counts as the provider's failure.
     if (this.#lingerBytes !== undefined) {
