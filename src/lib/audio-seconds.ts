@@ -3,10 +3,11 @@ import { isAdts } from './audio-frame.ts'
 import { ByteReader } from './byte-reader.ts'
 import { framesLength } from './frame-seconds.ts'
 import { id3Bytes, isId3 } from './frame-tags.ts'
-import { opusSeconds } from './opus-seconds.ts'
+import { oggLength } from './ogg-seconds.ts'
 import { type Around, beginsOther, holdsOther } from './other-streams.ts'
 import { isVideo, movieSeconds } from './video-seconds.ts'
 import { wavSeconds } from './wav-seconds.ts'
+import { isWebm, webmSeconds } from './webm-seconds.ts'
 
 /** A file, in the pieces that it came in; `size` is in bytes. */
 export interface AudioFile {
@@ -38,8 +39,8 @@ const MAX_TAGS = 16
 const TAG_HEAD = 10
 
 /**
- * Undefined for other types than WAV, FLAC, MP3, AAC, Opus in Ogg and MP4, and for heads without a length. Whatever stands
- * in a head, the file is no shorter than its size allows.
+ * Undefined for other types than WAV, FLAC, MP3, AAC, Opus in Ogg and WebM, Vorbis and MP4, and for heads without a length.
+ * Whatever stands in a head, the file is no shorter than its size allows.
  */
 export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUDGET }): AudioLength | undefined {
   const { start, tags } = behindTags(pieces)
@@ -66,7 +67,11 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
     return found(true, isKnown ? seconds : undefined)
   }
   if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
-  if (text.startsWith('OggS')) return found(true, opusSeconds(reader(), left, budget))
+  if (text.startsWith('OggS')) {
+    const length = oggLength(reader(), left, budget)
+    return length && found(length.counted, length.seconds)
+  }
+  if (isWebm(head)) return found(true, webmSeconds(reader, left, budget))
   if (isVideo(head)) return found(false, movieSeconds(reader(), budget))
   const frames = framesLength(reader(), left, budget)
   const isKnown = frames && !isOther(isAdts(head) ? 'adts' : 'mpeg', frames.proven)

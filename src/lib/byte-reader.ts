@@ -26,6 +26,10 @@ export class ByteReader {
 
   /** Passes over the next `count` bytes; false where there are fewer. */
   skip(count: number): boolean {
+    if (this.#at + count <= this.#piece.length) {
+      this.#at += count
+      return true
+    }
     let left = count - this.#within(count).length
     while (left > 0 && this.#advance()) left -= this.#within(left).length
     return left === 0
