@@ -14,16 +14,12 @@ export const asAnswerError = (thrown: unknown, status?: number): GatewayError =>
 const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
   new GatewayError({ status, type: 'invalid_request_error', code, message, param })
 
-/** What there is not enough money for: completes «what is left does not cover its …». */
+/** What there is not enough money for: completes «what is left does not cover …». */
 export interface Unaffordable {
   readonly what: string
   /** What a caller may do in place of adding credits. */
   readonly instead: string
 }
-
-const PROMPT: Unaffordable = { what: 'prompt', instead: 'lower max_tokens' }
-const affordable = (tokens: number, what: string) =>
-  tokens > 0 ? `: what is left affords max_tokens of ${tokens} at most` : `: what is left does not cover its ${what}`
 
 /** Seconds, from 1 to 3. */
 const jittered = () => 1 + Math.floor(Math.random() * 3)
@@ -112,13 +108,13 @@ export const errors = {
       'invalid_client_secret',
       'The client secret is unknown, or it has expired. Make another one: POST /v1/realtime/client_secrets.',
     ),
-  /** `tokens`: the affordable output limit; 0 when the prompt alone is too expensive. */
-  insufficientCredits: (tokens: number, { what, instead } = PROMPT) =>
+  /** `left`: what the credits come to for the request; `instead`: what else would do. */
+  insufficientCredits: (left = 'what is left does not cover it', instead = 'make the request smaller') =>
     invalid(
       402,
       'billing_error',
-      `The organization has insufficient credits for this request${affordable(tokens, what)}. ` +
-        `Add credits, ${instead}, or use a free model.`,
+      `The organization has insufficient credits for this request: ${left}. ` +
+        `Add credits${instead && `, ${instead},`} or use a cheaper model.`,
     ),
   /** An answer whose provider takes no output limit. */
   unlimited: () =>

@@ -149,12 +149,16 @@ function checkTranscription(ex: Exchange, session: SessionSettings, targets: rea
 /** What is needed for any response; the session holds for each by itself. */
 async function checkMoney(principal: Principal, targets: readonly Target[], services: Services): Promise<void> {
   const { budgets } = await services.keys.status(principal)
-  if (budgets.some(({ spent, held, limit }) => spent + held >= limit)) {
-    throw errors.spent('A usage limit of the API key is reached.')
+  const full = budgets.find(({ spent, held, limit }) => spent + held >= limit)
+  if (full) {
+    const isHeld = full.spent < full.limit
+    throw errors.spent(
+      `A usage limit of the API key is reached${isHeld ? ' by what is held for requests in flight: repeat this when they have ended' : ''}.`,
+    )
   }
   const isOwn = targets.every(({ credential }) => isByok(credential))
   const isFree = targets.every(({ mapping }) => Object.values(mapping.pricing).every(usd => usd === '0'))
   if (isOwn || isFree || principal.account === 'open') return
   const { balance } = await services.ledger.balance(principal.orgId)
-  if (balance <= 0n) throw errors.insufficientCredits(0)
+  if (balance <= 0n) throw errors.insufficientCredits('nothing is left', '')
 }

@@ -72,7 +72,7 @@ t.test('a call of a request that holds much has turns of the loop for itself', a
 
 t.test('a refusal, a wrong body and an unknown path come back as errors', async t => {
   const finished: string[] = []
-  const refusing = caller(() => Promise.reject(errors.insufficientCredits(0)), finished)
+  const refusing = caller(() => Promise.reject(errors.insufficientCredits()), finished)
   t.match(said(await call(refusing, { path, body, lease: lease(), report })), /insufficient credits/)
   const serving = caller((_ex, next) => next(), finished)
   t.match(said(await call(serving, { path, body: {}, lease: lease(), report })), /model: is required/)

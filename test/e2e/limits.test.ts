@@ -46,11 +46,15 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
   const enough = (PRICE * 10).toFixed(9)
   const bounds: [says: string, caller: () => Promise<As>, message: RegExp][] = [
     ['credits', () => tenant({ credits: enough }), /insufficient credits/],
-    ['a limit of the key', () => tenant({ key: { limit: enough } }), /^402 API key reached its usage limit\.$/],
+    [
+      'a limit of the key',
+      () => tenant({ key: { limit: enough } }),
+      /^402 API key reached its usage limit\.(?: [\d.]+ USD are held for requests in flight: .*)?$/,
+    ],
     [
       'a recurring limit of the key',
       () => tenant({ key: { limit: enough, limitPeriod: 'month', limitZone: 'Asia/Tokyo' } }),
-      /^402 API key reached its current period usage limit\. It resets at \d{4}-\d\d-\d\dT15:00:00\.000Z\.$/,
+      /^402 API key reached its current period usage limit\. It resets at \d{4}-\d\d-\d\dT15:00:00\.000Z\.(?: [\d.]+ USD are held for requests in flight: .*)?$/,
     ],
     [
       'a budget of the member',
@@ -69,7 +73,7 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
         await command('plans.set', { organization: made.org, plan: 'lite' })
         return made
       },
-      /^402 Coding plan credit limit reached\. Upgrade your plan or wait for renewal on \d{4}-\d\d-\d\d\.$/,
+      /^402 Coding plan credit limit reached\. Upgrade your plan or wait for renewal on \d{4}-\d\d-\d\d\.(?: [\d.]+ USD are held for requests in flight: .*)?$/,
     ],
     [
       'the smallest of all',
@@ -79,7 +83,7 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
         await command('keys.update', { id: made.id, limit: '0.0003', limitPeriod: 'day' })
         return made
       },
-      /^402 API key reached its usage limit\.$/,
+      /^402 API key reached its usage limit\.(?: [\d.]+ USD are held for requests in flight: .*)?$/,
     ],
   ]
   for (const [says, caller, message] of bounds) {

@@ -35,7 +35,7 @@ function nested(): Shape {
 }
 const broken: Event = { type: 'error', error: errors.truncated() }
 
-const spent = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
+const spent = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n, held: 0n }
 
 type Act = 'hold' | 'settle' | 'void' | 'record'
 /** Nano-USD that the payer has, and what runs out then; without it, enough. */

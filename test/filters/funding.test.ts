@@ -1,11 +1,13 @@
 /** Who pays for an attempt: discounts, coding plans, keys of one's own, limits, and what is reserved. */
 import t from 'tap'
 import type { Credential, Mapping } from '../../src/core/catalog.ts'
+import type { Endpoint } from '../../src/core/endpoint.ts'
 import { errors, type GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { formatMoney, parseMoney } from '../../src/core/money.ts'
 import type { Plan } from '../../src/core/plan.ts'
 import type { Exhausted, Hold, HoldRequest, Principal, RequestRow, Services } from '../../src/core/ports.ts'
+import { transcriptions } from '../../src/endpoints/transcriptions.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
@@ -26,6 +28,7 @@ const planned: Partial<Principal> = { plan: { plan: 'lite', since: 0, overflow: 
 const own: Credential = { id: 'c', source: 'byok', secret: 's', fingerprint: 'f' }
 
 interface Given {
+  endpoint?: Endpoint
   request?: object
   principal?: Partial<Principal>
   mapping?: Partial<Mapping>
@@ -84,6 +87,7 @@ async function bill(given: Given = {}) {
     model: { output: given.output ?? ['text'] },
   })
   const ex = exchange({
+    ...(given.endpoint && { endpoint: given.endpoint }),
     request: { model: 'acme-large', messages, ...given.request },
     target: { ...to, credential: given.credential },
     principal: { ...principal, ...given.principal },
@@ -184,8 +188,12 @@ t.test('a plan has its restrictions (interface 8.6)', async t => {
 
 t.test('a refusal about money is 402, and says when there is money again', async t => {
   const at = Date.UTC(2026, 1, 1)
-  const rows: [says: Omit<Exhausted, 'room'>, message: string][] = [
-    [{ exhausted: 'credits', period: 'total', resetsAt: undefined }, errors.insufficientCredits(0).message],
+  const rows: [says: Omit<Exhausted, 'room' | 'held'>, message: string][] = [
+    [
+      { exhausted: 'credits', period: 'total', resetsAt: undefined },
+      'The organization has insufficient credits for this request: what is left does not cover its prompt. ' +
+        'Add credits, shorten the prompt, or use a cheaper model.',
+    ],
     [{ exhausted: 'key', period: 'total', resetsAt: undefined }, 'API key reached its usage limit.'],
     [
       { exhausted: 'key', period: 'day', resetsAt: at },
@@ -206,10 +214,34 @@ t.test('a refusal about money is 402, and says when there is money again', async
     ],
   ]
   for (const [says, message] of rows) {
-    const { error, row } = await bill({ says: { ...says, room: 0n } })
+    const { error, row } = await bill({ says: { ...says, room: 0n, held: 0n } })
     t.match(error, { status: 402, type: 'invalid_request_error', code: 'billing_error', message, failover: false })
     t.equal(row, undefined)
+    const held = await bill({ says: { ...says, room: 0n, held: parseMoney('4.93') }, request: { stream: false } })
+    const more = ' 4.93 USD are held for requests in flight: repeat this one when they have ended.'
+    t.equal(held.error?.message, message + more)
+    t.equal((await bill({ says: { ...says, room: 0n, held: 1n } })).error?.message, message, 'where that would not do')
   }
+})
+
+t.test('a refusal names what is lower where that would do', async t => {
+  const says: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 24_000n, held: 0n }
+  const given: Given = { mapping: { price: flat({ prompt: '1', completion: '2', input_audio: '3' }) } }
+  const recording = { model: 'acme-large', seconds: 60, file: { size: 1 }, format: 'json' }
+  const rows: [says: string, given: Given, message: RegExp][] = [
+    [
+      'a chat',
+      { says: { ...says, room: parseMoney('0.0011') } },
+      /affords max_tokens of \d+ at most\. Add credits, lower max_tokens, or/,
+    ],
+    ['its prompt', { says }, /does not cover its prompt\. Add credits, shorten the prompt, or/],
+    [
+      'audio',
+      { ...given, says, endpoint: transcriptions[0]!, request: recording },
+      /does not cover it\. Add credits, make the request smaller, or/,
+    ],
+  ]
+  for (const [what, row, message] of rows) t.match((await bill(row)).error?.message, message, what)
 })
 
 t.test('what has no price is refused on credits, and served with own provider keys', async t => {
@@ -303,7 +335,7 @@ t.test(
       ['by itself, but nothing more can be kept at the end', { fails: 'settle', credential: own, full: true }, 503],
       [
         'by itself, beyond a limit',
-        { credential: own, says: { exhausted: 'key', period: 'total', resetsAt: undefined, room: 0n } },
+        { credential: own, says: { exhausted: 'key', period: 'total', resetsAt: undefined, room: 0n, held: 0n } },
         402,
       ],
       ['by itself, on a good day', { credential: own }, 'settled'],

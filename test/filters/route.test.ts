@@ -96,7 +96,7 @@ t.test('UF-07 a fault of the caller ends the request, and counts against no prov
   const faults = [status(400), status(413), status(415), status(422), status(400, 'context_length_exceeded')]
   faults.push(
     status(400, 'content_policy'),
-    () => errors.insufficientCredits(0),
+    () => errors.insufficientCredits(),
     () => errors.internal('a defect'),
   )
   for (const fault of faults) {

@@ -116,7 +116,7 @@ export class Balance implements SessionCharges {
 
   async hold(expected: Usage, mapping = this.#own): Promise<PartHold> {
     await setImmediate()
-    if (!this.#take(costOf(expected))) throw errors.insufficientCredits(0).with({ code: 'insufficient_credits' })
+    if (!this.#take(costOf(expected))) throw errors.insufficientCredits().with({ code: 'insufficient_credits' })
     let amount = costOf(expected)
     const release = () => {
       this.held -= amount

@@ -62,6 +62,8 @@ export interface Exhausted {
   readonly resetsAt: number | undefined
   /** What could still be held; never below 0. */
   readonly room: Money
+  /** What could be held beyond that if nothing were held for other requests. */
+  readonly held: Money
 }
 
 /** One finished request as it is kept: no content, only facts. */

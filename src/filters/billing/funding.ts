@@ -3,7 +3,7 @@
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { errors, type GatewayError, type Unaffordable } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Money, Price } from '../../core/money.ts'
+import { formatMoney, type Money, type Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
 import { isPremium, type Plan } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../../core/ports.ts'
@@ -79,20 +79,31 @@ export const uncharged = ({ mapping, provider, credential, translator, region, b
 export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): Money =>
   (BigInt(Math.round(prompt + completion)) * rate + 500n) / 1000n
 
+/** The output limit that a refused request could have. */
+export interface OutputLimit {
+  /** What sets it. */
+  readonly param: 'max_tokens' | 'max_output_tokens'
+  /** What there is room for; 0 when the prompt alone is too expensive. */
+  readonly tokens: number
+}
+
 /**
- * Why nothing can be held; 402, because it is about money (docs/contract.md#plans). `tokens` is the output limit
- * that there would be room for; undefined where none can be sent. `of`: what is not covered, where that is no prompt.
+ * Why not even `least` can be held; 402, because it is about money (docs/contract.md#plans). `limit`: undefined where a lower
+ * one would not do, null where none can be sent. `of`: what is not covered, where that is no prompt.
  */
 export function exhaustedError(
-  { exhausted, period, resetsAt }: Exhausted,
-  tokens: number | undefined,
+  { exhausted, period, resetsAt, room: left, held }: Exhausted,
+  least: Money,
+  limit?: OutputLimit | null,
   of?: Unaffordable,
 ): GatewayError {
   const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
-  const room = tokens ? ` There is room for max_tokens of ${tokens} at most.` : ''
+  const affordable = limit?.tokens ? ` There is room for ${limit.param} of ${limit.tokens} at most.` : ''
+  const inFlight = held > 0n && left + held >= least ? ` ${heldText(held)}` : ''
+  const room = affordable + inFlight
   switch (exhausted) {
     case 'credits':
-      return tokens === undefined && !of ? errors.unlimited() : errors.insufficientCredits(tokens ?? 0, of)
+      return withText(limit === null && !of ? errors.unlimited() : insufficientCredits(limit, of), inFlight)
     case 'key':
       return errors.spent(
         `API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}${room}`,
@@ -113,3 +124,23 @@ export function exhaustedError(
     }
   }
 }
+
+function insufficientCredits(limit: OutputLimit | null | undefined, of: Unaffordable | undefined): GatewayError {
+  if (limit && limit.tokens > 0) {
+    const { param, tokens } = limit
+    return errors.insufficientCredits(`what is left affords ${param} of ${tokens} at most`, `lower ${param}`)
+  }
+  const part = of ?? (limit ? PROMPT : undefined)
+  return part
+    ? errors.insufficientCredits(`what is left does not cover ${part.what}`, part.instead)
+    : errors.insufficientCredits()
+}
+
+const PROMPT: Unaffordable = { what: 'its prompt', instead: 'shorten the prompt' }
+
+/** It is given back as far as it is not used. */
+const heldText = (held: Money): string =>
+  `${formatMoney(held)} USD are held for requests in flight: repeat this one when they have ended.`
+
+const withText = (error: GatewayError, more: string): GatewayError =>
+  more === '' ? error : error.with({ message: error.message + more })

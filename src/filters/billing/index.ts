@@ -16,7 +16,7 @@ import { comesInPieces } from '../../core/unseen.ts'
 import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
-import { allowanceOf, discounted, exhaustedError, payerOf, storageOf, uncharged } from './funding.ts'
+import { allowanceOf, discounted, exhaustedError, type OutputLimit, payerOf, storageOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
 import { keep, release } from './keep.ts'
 import { Meter, Meters, stoppedBy } from './meter.ts'
@@ -169,11 +169,12 @@ async function reserve(
   try {
     const hold = await ledger.hold(request)
     if ('exhausted' in hold) {
+      const least = request.least ?? request.amount
       if (!expected || expected.limitable) {
-        throw exhaustedError(hold, expected ? affordable(hold, expected) : 0, unaffordable)
+        throw exhaustedError(hold, least, expected && affordable(hold, expected), unaffordable)
       }
       // Another provider may take a limit that there is money for.
-      throw exhaustedError(hold, undefined, unaffordable).with({ failover: true })
+      throw exhaustedError(hold, least, null, unaffordable).with({ failover: true })
     }
     return hold
   } catch (thrown) {
@@ -183,11 +184,11 @@ async function reserve(
   }
 }
 
-/** Tokens of each choice that its caller may ask for in the place of more; 0 for none. */
-function affordable({ room }: Exhausted, expected: Estimate): number {
-  if (expected.least > 0) return 0
+/** Tokens of each choice that its caller may ask for in the place of more. Undefined where fewer would not do. */
+function affordable({ room }: Exhausted, expected: Estimate): OutputLimit | undefined {
+  if (expected.least > 0 || expected.most === 0) return undefined
   const tokens = Math.floor(tokensWithin(expected, room) / expected.choices)
-  return tokens < expected.most ? tokens : 0
+  return tokens < expected.most ? { param: 'max_tokens', tokens } : undefined
 }
 
 /** Throws for what a coding plan excludes. */

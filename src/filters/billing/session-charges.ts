@@ -55,7 +55,7 @@ class Charges implements SessionCharges {
     const wanted = this.#wanted(cost?.total ?? 0n, mapping, principal)
     const hold = await this.#services.ledger.hold(wanted)
     if ('exhausted' in hold) {
-      const refused = exhaustedError(hold, 0)
+      const refused = exhaustedError(hold, wanted.amount)
       throw hold.exhausted === 'credits' ? refused.with({ code: 'insufficient_credits' }) : refused
     }
     const settlement = { ex: this.#ex, mapping, price, principal, storageRate: this.#storageRate }
@@ -65,7 +65,7 @@ class Charges implements SessionCharges {
   /** Throws the refusal. */
   async reserve(amount: Money, mapping: Mapping, principal: Principal): Promise<Hold> {
     const hold = await this.#services.ledger.hold(this.#wanted(amount, mapping, principal))
-    if ('exhausted' in hold) throw exhaustedError(hold, 0)
+    if ('exhausted' in hold) throw exhaustedError(hold, amount)
     return hold
   }
 

@@ -54,7 +54,7 @@ const bounded = <R extends ImageRequest>(request: Readonly<R>, tokens: number): 
   max_output: tokens,
 })
 
-const unaffordable = { what: 'images', instead: 'ask for fewer images' }
+const unaffordable = { what: 'its images', instead: 'ask for fewer images' }
 
 /** Priced by the image, or by tokens. */
 export const images: Operation<'images'> = {

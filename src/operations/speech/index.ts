@@ -54,7 +54,7 @@ export const speech: Operation<'speech'> = {
   },
   expectedOutput: (request, mapping) =>
     mapping.model.tokenizer === CHARACTERS ? undefined : speechOutput(request, mapping),
-  unaffordable: { what: 'speech', instead: 'send a shorter text' },
+  unaffordable: { what: 'its speech', instead: 'send a shorter text' },
   bounded: (request, tokens) => ({ ...request, max_output: tokens }),
   measure: (contentType, { tokenizer }) => (tokenizer === CHARACTERS ? undefined : new SpeechMeasure(contentType)),
   tuning: { speed: 'speed', instructions: 'instructions' },

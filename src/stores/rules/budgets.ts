@@ -22,8 +22,14 @@ export function currentBudget(account: BudgetAccount, now: number): BudgetAccoun
 export function exhaustedBudget(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
   const { of, period, limit, spent, held } = account
   if (spent < limit && spent + held + amount <= limit) return undefined
-  const left = limit - spent - held
-  return { exhausted: of, period, resetsAt: endOf(account, now), room: left > 0n ? left : 0n }
+  return { exhausted: of, period, resetsAt: endOf(account, now), ...roomIn(limit - spent, held) }
+}
+
+/** Of what is left where nothing is held; both are at least 0. */
+export function roomIn(left: Money, held: Money): Pick<Exhausted, 'room' | 'held'> {
+  const most = left > 0n ? left : 0n
+  const room = most > held ? most - held : 0n
+  return { room, held: most - room }
 }
 
 /** A current account with these amounts added to holds and spending. */

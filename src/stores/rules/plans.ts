@@ -4,6 +4,7 @@ import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Funds, PlanState, PlanStore } from '../../core/ports.ts'
 import { cycleOf } from '../../lib/period.ts'
+import { roomIn } from './budgets.ts'
 
 const WEEK_MS = 7 * 86_400_000
 
@@ -40,16 +41,14 @@ export function exhaustedPlan(
   now: number,
 ): Exhausted | undefined {
   if (amount <= 0n) return undefined
-  if (!account) return { exhausted: 'plan', period: 'month', resetsAt: undefined, room: 0n }
-  const ofMonth = left(monthly, account.used + account.held)
-  if (amount > ofMonth) {
-    return { exhausted: 'plan', period: 'month', resetsAt: cycleOf(account.since, now).end, room: ofMonth }
+  if (!account) return { exhausted: 'plan', period: 'month', resetsAt: undefined, room: 0n, held: 0n }
+  if (account.used + account.held + amount > monthly) {
+    const ofMonth = roomIn(monthly - account.used, account.held)
+    return { exhausted: 'plan', period: 'month', resetsAt: cycleOf(account.since, now).end, ...ofMonth }
   }
-  if (premium === undefined) return undefined
-  const ofWeek = left(premium, account.premiumUsed + account.premiumHeld)
-  return amount > ofWeek
-    ? { exhausted: 'premium', period: 'week', resetsAt: weekEnd(account), room: ofWeek }
-    : undefined
+  if (premium === undefined || account.premiumUsed + account.premiumHeld + amount <= premium) return undefined
+  const ofWeek = roomIn(premium - account.premiumUsed, account.premiumHeld)
+  return { exhausted: 'premium', period: 'week', resetsAt: weekEnd(account), ...ofWeek }
 }
 
 /** The account that a charge against the allowance is booked to. */
@@ -103,8 +102,6 @@ export function planSetting(
   const plan = changes.plan === undefined ? (was?.plan ?? null) : changes.plan
   return { plan, overflow: changes.overflow ?? was?.overflow ?? false }
 }
-
-const left = (granted: Money, taken: Money): Money => (granted > taken ? granted - taken : 0n)
 
 const weekEnd = ({ weekAt }: Pick<PlanAccount, 'weekAt'>): number | undefined =>
   weekAt === undefined ? undefined : weekAt + WEEK_MS

@@ -7,8 +7,8 @@ import { type Bill, isPlan, NOTHING } from './settlement.ts'
 export interface CreditAccounts {
   /** False when the credit does not suffice; an open account always suffices. */
   reserve(principal: Principal, amount: Money): boolean
-  /** Credit that can still be held; at least 0. */
-  room(orgId: string): Money
+  /** Credit that can still be held, and that is held. Called for refusals only. */
+  room(orgId: string): Pick<Exhausted, 'room' | 'held'>
   /** Releases a hold and takes the cost. */
   release(orgId: string, held: Money, cost: Money): void
 }
@@ -119,14 +119,14 @@ export class Reservations {
     if (typeof planned === 'string') return planned
     if (planned && (isPlan(funds) || !principal.plan?.overflow)) return planned
     if (this.#credits.reserve(principal, amount)) return 'credits'
-    const room = this.#credits.room(orgId)
-    if (planned) return planned.room > room ? planned : { ...planned, room }
-    return { exhausted: 'credits', period: 'total', resetsAt: undefined, room }
+    const left = this.#credits.room(orgId)
+    if (planned) return planned.room > left.room ? planned : { ...planned, ...left }
+    return { exhausted: 'credits', period: 'total', resetsAt: undefined, ...left }
   }
 }
 
 /** What an extension gets of a hold that is not open any more. */
-export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
+export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n, held: 0n }
 
 /** A hold that has ended: nothing left, but its organization and payer. */
 export const gone = ({ orgId, funds, budgets }: Hold): OpenHold => ({ orgId, amount: 0n, funds, budgets })

@@ -1,7 +1,8 @@
 /** Balances of organizations: reserved individually where credit bounds them, updated once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import type { Principal } from '../../core/ports.ts'
+import type { Exhausted, Principal } from '../../core/ports.ts'
+import { roomIn } from '../rules/budgets.ts'
 import type { CreditAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
@@ -16,7 +17,7 @@ interface Change {
 export class Balances implements CreditAccounts, Participant {
   readonly #reserve: Statement
   readonly #change: Statement
-  readonly #room: Statement<[string], { room: Money }>
+  readonly #room: Statement<[string], { balance: Money; held: Money }>
   readonly #changes = new Map<string, Change>()
 
   constructor(db: Sqlite, writer: Writer) {
@@ -30,7 +31,7 @@ export class Balances implements CreditAccounts, Participant {
       'UPDATE balances SET held = held + ?, balance = balance - ?, used = used + ? WHERE org_id = ?',
     )
     this.#room = db
-      .prepare<[string], { room: Money }>('SELECT balance - held AS room FROM balances WHERE org_id = ?')
+      .prepare<[string], { balance: Money; held: Money }>('SELECT balance, held FROM balances WHERE org_id = ?')
       .safeIntegers()
     writer.join(this)
   }
@@ -46,10 +47,10 @@ export class Balances implements CreditAccounts, Participant {
     return this.#write(orgId) && this.#reserve.run(amount, orgId, amount).changes > 0
   }
 
-  room(orgId: string): Money {
+  room(orgId: string): Pick<Exhausted, 'room' | 'held'> {
     this.#write(orgId)
-    const { room } = this.#room.get(orgId) ?? { room: 0n }
-    return room > 0n ? room : 0n
+    const { balance, held } = this.#room.get(orgId) ?? { balance: 0n, held: 0n }
+    return roomIn(balance, held)
   }
 
   release(orgId: string, held: Money, cost: Money): void {

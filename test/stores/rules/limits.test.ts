@@ -29,16 +29,16 @@ t.test('a period that is over leaves what is held, and nothing spent', async t =
 })
 
 t.test('what is spent and held is within the limit, and one that is reached refuses what is free', async t => {
-  for (const [spent, held, amount, room] of [
+  for (const [spent, held, amount, left] of [
     [30n, 20n, 50n, undefined],
-    [30n, 20n, 51n, 50n],
-    [100n, 0n, 0n, 0n],
+    [30n, 20n, 51n, { room: 50n, held: 20n }],
+    [30n, 80n, 1n, { room: 0n, held: 70n }],
+    [100n, 0n, 0n, { room: 0n, held: 0n }],
     [99n, 1n, 0n, undefined],
-    [130n, 20n, 1n, 0n],
+    [130n, 20n, 1n, { room: 0n, held: 0n }],
   ] as const) {
     const exhausted = exhaustedBudget(account({ spent, held }), amount, NOON)
-    const expected =
-      room === undefined ? undefined : { exhausted: 'key', period: 'day', resetsAt: midnight + DAY, room }
+    const expected = left && { exhausted: 'key', period: 'day', resetsAt: midnight + DAY, ...left }
     t.same(exhausted, expected, `${spent} spent, ${held} held, ${amount} wanted`)
   }
   t.same(withSpending(account(), -20n, 5n), account({ spent: 35n, held: 0n }))

@@ -9,7 +9,7 @@ import { identity } from '../subject.ts'
 function reservations({ limit, plan, credits }: { limit?: bigint; plan?: bigint; credits?: bigint }) {
   const held = { limit: 0n, plan: 0n, credits: 0n }
   const full = (exhausted: 'key' | 'plan', room: bigint) =>
-    ({ exhausted, period: exhausted === 'plan' ? 'month' : 'total', resetsAt: undefined, room }) as const
+    ({ exhausted, period: exhausted === 'plan' ? 'month' : 'total', resetsAt: undefined, room, held: 0n }) as const
   const accounts = new Reservations(
     {
       reserve(_, amount) {
@@ -17,7 +17,7 @@ function reservations({ limit, plan, credits }: { limit?: bigint; plan?: bigint;
         held.credits += amount
         return true
       },
-      room: () => credits ?? 0n,
+      room: () => ({ room: credits ?? 0n, held: 6n }),
       release(_, amount) {
         held.credits -= amount
       },
@@ -58,14 +58,14 @@ const allowance = { monthly: 0n, premium: undefined }
 t.test('the plan pays if it can, then credits, if they may', async t => {
   for (const [rooms, request, expected] of [
     [{ credits: 9n }, wanted(5n), { funds: 'credits', amount: 5n }],
-    [{ credits: 4n }, wanted(5n), { exhausted: 'credits', room: 4n }],
+    [{ credits: 4n }, wanted(5n), { exhausted: 'credits', room: 4n, held: 6n }],
     [{ credits: 0n }, wanted(5n, { byok: true }), { funds: 'byok', amount: 5n }],
     [{ plan: 9n }, wanted(5n, { allowance }), { funds: 'plan', amount: 5n }],
     [{}, wanted(5n, { allowance: { monthly: 0n, premium: 1n } }), { funds: 'premium' }],
     [{ plan: 4n }, wanted(5n, { allowance }), { exhausted: 'plan', room: 4n }],
     [{ plan: 4n, credits: 9n }, wanted(5n, { allowance }, true), { funds: 'credits', amount: 5n }],
-    [{ plan: 2n, credits: 3n }, wanted(5n, { allowance }, true), { exhausted: 'plan', room: 3n }],
-    [{ plan: 3n, credits: 2n }, wanted(5n, { allowance }, true), { exhausted: 'plan', room: 3n }],
+    [{ plan: 2n, credits: 3n }, wanted(5n, { allowance }, true), { exhausted: 'plan', room: 3n, held: 6n }],
+    [{ plan: 3n, credits: 2n }, wanted(5n, { allowance }, true), { exhausted: 'plan', room: 3n, held: 0n }],
     [{ limit: 4n }, wanted(5n, { byok: true }), { exhausted: 'key', room: 4n }],
   ] as const) {
     t.match(

@@ -1,7 +1,7 @@
 /** Balances, limits and plans in memory, reserved and released per attempt. Call within transactions. */
 import type { Money } from '../../../core/money.ts'
 import type { Allowance, Exhausted, Funds, Principal } from '../../../core/ports.ts'
-import { type BudgetAccount, currentBudget, exhaustedBudget, withSpending } from '../../rules/budgets.ts'
+import { type BudgetAccount, currentBudget, exhaustedBudget, roomIn, withSpending } from '../../rules/budgets.ts'
 import { bookedAt, currentPlan, exhaustedPlan, fundsOf, type PlanAccount, withUse } from '../../rules/plans.ts'
 import type { BudgetAccounts, CreditAccounts, PlanAccounts } from '../../rules/reservations.ts'
 import type { Tables } from './tables.ts'
@@ -22,9 +22,9 @@ export class Credits implements CreditAccounts {
     return true
   }
 
-  room(orgId: string): Money {
+  room(orgId: string): Pick<Exhausted, 'room' | 'held'> {
     const { balance, held } = this.#tables.balance(orgId)
-    return balance > held ? balance - held : 0n
+    return roomIn(balance, held)
   }
 
   release(orgId: string, held: Money, cost: Money): void {
