@@ -50,8 +50,16 @@ export interface SessionPart {
   readonly firstMs?: number | undefined
 }
 
+/** The same with so many tokens of output, all of which may be audio where any may. */
+export const withOutput = (usage: Usage, tokens: number): Usage =>
+  usage.output_audio === undefined
+    ? { ...usage, completion: tokens }
+    : { ...usage, completion: tokens, output_audio: tokens }
+
 /** Money that is held for one part of a session. */
 export interface PartHold {
+  /** Tokens of output that it paid for when it was made. */
+  readonly output: number
   /** Holds more, as `usage` is now expected to be. False when there is no money for it. Rejects when the ledger fails. */
   extend(usage: Usage): Promise<boolean>
   /** Notes what the part has come to: that is charged when the process ends before it settles. */
@@ -68,4 +76,6 @@ export interface SessionCharges {
    * the refusal: no money, a limit, a key that has ended.
    */
   hold(expected: Usage, mapping?: Mapping): Promise<PartHold>
+  /** The same for a response, the output of which may be limited: where there is less money, for less of it. */
+  holdResponse(expected: Usage): Promise<PartHold>
 }

@@ -93,6 +93,13 @@ export class ClientEvents {
     }
   }
 
+  /** A `response.create` with a lower limit of its output, where the provider takes one. */
+  limited(event: Readonly<Json>, tokens: number): Readonly<Json> {
+    if (!this.#context.form.settings.has('max_output_tokens')) return event
+    const own = isObject(event.response) ? event.response : {}
+    return { ...event, response: { ...own, max_output_tokens: tokens } }
+  }
+
   /** The settings that the provider may have: it has yet to answer some changes, and may refuse them. */
   #possible(): Settings[] {
     return [...this.updates.map(({ before }) => before), this.settings, ...(this.#kept ? [this.#kept] : [])]

@@ -4,7 +4,13 @@ import { errors, type GatewayError } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
 import type { Money } from '../core/money.ts'
 import { plausible } from '../core/plausible-usage.ts'
-import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
+import {
+  type PartHold,
+  type RealtimeForm,
+  type SessionCharges,
+  type SessionPart,
+  withOutput,
+} from '../core/realtime.ts'
 import { textSize, type Usage } from '../core/usage.ts'
 import { Output, speechUsage } from './conversation.ts'
 
@@ -36,11 +42,12 @@ interface Running {
   readonly expected: Usage
   readonly reported: (usage: Usage) => void
   readonly output: Output
-  readonly hasAudio: boolean
   id: string | undefined
   firstMs: number | undefined
   /** Tokens of output that are held for. */
   covered: number
+  /** There was no money for more than that: more is wanted when all of it is used, not before. */
+  isShort: boolean
   /** There was no money for more of it. */
   isCancelled: boolean
 }
@@ -93,16 +100,21 @@ export class Responses {
     return this.#running?.isCancelled === true
   }
 
-  /** Holds for a response. Resolves when the event with this id may be sent; throws the refusal. */
-  async begin(eventId: string, { expected, outputRate, reported }: PlannedResponse): Promise<void> {
+  /**
+   * Holds for a response. Resolves when the event with this id may be sent, to the tokens of output that there is money for where
+   * these are less than what is expected; throws the refusal.
+   */
+  async begin(eventId: string, { expected, outputRate, reported }: PlannedResponse): Promise<number | undefined> {
     this.#isBeginning = true
     try {
-      const hold = await this.#options.charges.hold(expected)
+      const hold = await this.#options.charges.holdResponse(expected)
+      const covered = hold.output
+      const isShort = covered < (expected.completion ?? 0)
       this.#running = {
         ...{ hold, eventId, expected, reported, at: this.#options.now(), began: performance.now() },
-        ...{ output: new Output(outputRate), hasAudio: expected.output_audio !== undefined },
-        ...{ id: undefined, firstMs: undefined, covered: expected.completion ?? 0, isCancelled: false },
+        ...{ output: new Output(outputRate), id: undefined, firstMs: undefined, covered, isShort, isCancelled: false },
       }
+      return isShort ? covered : undefined
     } finally {
       this.#isBeginning = false
     }
@@ -138,16 +150,18 @@ export class Responses {
     running.firstMs ??= Math.round(performance.now() - running.began)
     if (type.endsWith('audio.delta')) running.output.audio(Math.floor((delta.length * 3) / 4))
     else running.output.text(textSize(delta))
-    return running.output.tokens < running.covered * GROWS_AT ? true : this.#grow(running)
+    const growsAt = running.isShort ? running.covered : running.covered * GROWS_AT
+    return running.output.tokens < growsAt ? true : this.#grow(running)
   }
 
   async #grow(running: Running): Promise<boolean> {
     const completion = running.output.tokens + HELD_OUTPUT
-    const wanted = { ...running.expected, completion, ...(running.hasAudio && { output_audio: completion }) }
-    if (await running.hold.extend(wanted)) {
+    if (await running.hold.extend(withOutput(running.expected, completion))) {
       running.covered = completion
+      running.isShort = false
       return true
     }
+    running.isShort = true
     // What was held before still covers some.
     if (running.output.tokens < running.covered) return true
     running.isCancelled = true

@@ -209,7 +209,7 @@ export class Session {
     return turns.run(this.#tenant, writeSteps(event))
   }
 
-  /** The only way of a `response.create` to the provider, as `event`: once the cost of `own` is held. */
+  /** The only way of a `response.create` to the provider, as `event` or limited: once the cost of `own` is held. */
   #respond(eventId: string, own: Readonly<Json>, event: Readonly<Json>, isLarge = false): Promise<void> {
     this.#holding = this.#holdAndSend(eventId, own, event, isLarge).finally(() => {
       this.#holding = undefined
@@ -223,14 +223,16 @@ export class Session {
       this.#sendError('session_spend_limit', 'The session has spent what one may spend. Open another one.', of)
       return
     }
+    let sent = event
     try {
-      await this.#responses.begin(eventId, this.#events.planned(own))
+      const affordable = await this.#responses.begin(eventId, this.#events.planned(own))
+      if (affordable !== undefined) sent = this.#events.limited(event, affordable)
     } catch (thrown) {
       this.#refused(asError(thrown), of)
       this.#stopWaiting()
       return
     }
-    const data = isLarge ? await this.#written(event) : JSON.stringify(event)
+    const data = isLarge ? await this.#written(sent) : JSON.stringify(sent)
     // While a large one was written, the provider may have refused it by an error without a name.
     const isHeld = this.#responses.isHeld(eventId)
     if (isHeld && !this.#ending && this.#providerOpen) this.#provider.send(data)

@@ -336,11 +336,17 @@ t.test(
   'no response without money, beyond what a session may spend, beside another, or for a key that has ended',
   async t => {
     // 4096 tokens of audio are held for at 64,000 nano-USD: 0.26 USD.
-    const poor = await payer('0.2')
+    const poor = await payer('0.016')
     const short = await new Client('?model=voice', { key: poor.key }).opened()
     short.send({ type: 'response.create', event_id: 'mine' })
     t.match(await short.until('error'), { error: { code: 'insufficient_credits', event_id: 'mine' } })
     t.strictSame(provider.last().got, [])
+    const less = await payer('0.2')
+    const limited = await new Client('?model=voice', { key: less.key }).opened()
+    limited.send({ type: 'response.create' })
+    await limited.until('response.done')
+    t.match(provider.last().got, [{ response: { max_output_tokens: 3125 } }], 'what there is money for')
+    await limited.end()
     short.send({ type: 'response.create', response: { max_output_tokens: 10, output_modalities: ['text'] } })
     await short.until('response.done')
     await short.end()

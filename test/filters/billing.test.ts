@@ -675,10 +675,44 @@ t.test('a part of a session whose report has no price costs what was held for it
       snapshot: { realtime: { session: 1000 } as never },
     })
     const done = async (): Promise<Reply> => ({ status: 101, headers: [], events: eventsOf() })
-    await admitSession(ex, 0n, services as unknown as Services, done)
+    await admitSession(ex, { storageRate: 0n, leastOutput: 256 }, services as unknown as Services, done)
     const part = await ex.charges!.hold(held)
     await part.settle({ id: 'transcript:a', usage: used, estimated: false, outcome: 'ok', at: 0 })
     t.strictSame(settled.pop(), expected, says)
+  }
+})
+
+t.test('a response of a session has the output that there is money for, from the least on', async t => {
+  const price = flat({ prompt: '1', completion: '4', input_audio: '8', output_audio: '64' })
+  const expected = { prompt: 100, input_audio: 50, completion: 4096, output_audio: 4096 }
+  const prompt = 50_000n + 400_000n
+  const rows: [left: bigint, expected: Usage, output: number | string][] = [
+    [10n ** 9n, expected, 4096],
+    [prompt + 300n * 64_000n, expected, 300],
+    [prompt + 256n * 64_000n, expected, 256],
+    [prompt + 256n * 64_000n - 1n, expected, '402 insufficient_credits affords max_output_tokens of 255 at most'],
+    [prompt - 1n, expected, '402 insufficient_credits does not cover its prompt'],
+    [prompt + 10n * 64_000n, { ...expected, completion: 10, output_audio: 10 }, 10],
+    [100_000n + 300n * 4_000n, { prompt: 100, completion: 4096 }, 300],
+  ]
+  for (const [left, usage, output] of rows) {
+    const services = {
+      now: () => 5000,
+      realtimeSecrets: { live: async () => principal },
+      ledger: {
+        hold: async ({ amount, least = amount }: HoldRequest) =>
+          left < least ? { ...spent, room: left } : { id: 'h', orgId: 'org-1', amount: left < amount ? left : amount },
+        void: async () => undefined,
+      },
+    }
+    const snapshot = { realtime: { session: 1000 } as never }
+    const ex = exchange({ request, target: { ...target({ mapping: { price } }), price }, principal, snapshot })
+    const done = async (): Promise<Reply> => ({ status: 101, headers: [], events: eventsOf() })
+    await admitSession(ex, { storageRate: 0n, leastOutput: 256 }, services as unknown as Services, done)
+    const said = ({ status, code, message }: GatewayError) => `${status} ${code} ${message}`
+    const got = await ex.charges!.holdResponse(usage).then(part => part.output, said)
+    if (typeof output === 'number') t.equal(got, output)
+    else t.match(got, new RegExp(output.replace(' insufficient_credits', ' insufficient_credits .*')))
   }
 })
 

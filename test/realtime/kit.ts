@@ -97,6 +97,8 @@ export class End implements MessageSocket {
 const costOf = ({ prompt = 0, completion = 0, input_audio_hour: hours = 0 }: Usage): number =>
   prompt + completion + Math.round(hours * 3600 * 1000)
 
+const LEAST_OUTPUT = 256
+
 export interface Settled extends SessionPart {
   readonly model: string
   readonly cost: number
@@ -114,16 +116,28 @@ export class Balance implements SessionCharges {
     this.#own = own
   }
 
-  async hold(expected: Usage, mapping = this.#own): Promise<PartHold> {
+  hold(expected: Usage, mapping = this.#own): Promise<PartHold> {
+    return this.#hold(expected, mapping, costOf(expected))
+  }
+
+  holdResponse(expected: Usage): Promise<PartHold> {
+    const { completion = 0 } = expected
+    return this.#hold(expected, this.#own, costOf(expected) - completion + Math.min(completion, LEAST_OUTPUT))
+  }
+
+  async #hold(expected: Usage, mapping: Mapping, least: number): Promise<PartHold> {
     await setImmediate()
-    if (!this.#take(costOf(expected))) throw errors.insufficientCredits().with({ code: 'insufficient_credits' })
-    let amount = costOf(expected)
+    const all = costOf(expected)
+    let amount = this.left < all && this.left >= least ? this.left : all
+    if (!this.#take(amount)) throw errors.insufficientCredits().with({ code: 'insufficient_credits' })
+    const output = (expected.completion ?? 0) - (all - amount)
     const release = () => {
       this.held -= amount
       this.left += amount
       amount = 0
     }
     return {
+      output,
       extend: async usage => {
         const missing = costOf(usage) - amount
         if (missing > 0 && !this.#take(missing)) return false

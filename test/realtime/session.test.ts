@@ -45,6 +45,34 @@ t.test('a response that passes what is held for it holds more, and is cancelled 
   t.strictSame([charges.charged, charges.held], [7310, 0])
 })
 
+t.test('a response that there is less money for is sent a limit of its output, and ends in order', async t => {
+  const { client, provider, charges } = await opened({ balance: 1000 })
+  client.message({ ...create, response: { instructions: 'Sing.' } })
+  await settle()
+  const limit = 1000 - 2
+  t.match(provider.last(), { response: { instructions: 'Sing.', max_output_tokens: limit } })
+  t.equal(charges.held, 1000)
+  provider.message(created('r1'))
+  provider.message(audio(47))
+  await settle()
+  t.equal(client.last()?.type, 'response.output_audio.delta', 'no more is wanted before all of it is used')
+  provider.message(done('r1', 2, limit, 'incomplete'))
+  await settle()
+  t.strictSame([client.last()?.type, charges.left], ['response.done', 0])
+  client.message(create)
+  await settle()
+  t.match(client.last(), { error: { code: 'insufficient_credits' } })
+
+  const { client: other, provider: its } = await opened({ balance: 300, byok: true })
+  other.message({ ...create, response: { max_output_tokens: 'inf' } })
+  await settle()
+  t.match(its.last(), { response: { max_output_tokens: 300 } })
+  its.message(created('r1'))
+  its.message(audio(20))
+  await settle()
+  t.strictSame(its.types().slice(-1), ['response.cancel'], 'of a provider that passes its limit')
+})
+
 t.test('a session ends by the clock: when it is too long, too quiet, or its ends answer no pings', async t => {
   const rows: [says: string, after: number, code: number, error: string, answers: 'both' | 'client' | 'provider'][] = [
     ['idle', limits.idle, 1000, 'session_idle', 'both'],
@@ -586,9 +614,9 @@ t.test('a report lowers what is held for only where no truncation may have left 
 
 t.test('what a client sends while a response is held for comes behind it', async t => {
   const { client, provider, charges } = await opened()
-  const hold = charges.hold.bind(charges)
+  const hold = charges.holdResponse.bind(charges)
   let isHolding = false
-  charges.hold = (...of) => {
+  charges.holdResponse = (...of) => {
     isHolding = true
     return hold(...of)
   }

@@ -27,8 +27,8 @@ const options = s.object({
   /** Answer tokens of each choice that a stream holds at a time. */
   stream_hold: s.default(s.integer({ minimum: 1 }), 4096),
   /**
-   * Of whole answers, where money is short: a limit below this, and below the images that may stand beside it, is refused,
-   * rather than sent in place of the caller's.
+   * Where money is short: a limit below this, and below the images that may stand beside it, is refused, rather than sent in
+   * place of the caller's.
    */
   least_output: s.default(s.integer({ minimum: 1 }), 256),
   /** Holds content that providers fetch by themselves at its most, where there is money; else at what is usual. */
@@ -62,7 +62,7 @@ export const billing: FilterFactory<Options> = {
         const target = ex.endpoint.counts ? uncharged(ex.target!) : discounted(ex.target!, ex.principal!)
         ex.target = target
         if (ex.operation.isSession) {
-          const reply = await admitSession(ex, storageRate, services, next)
+          const reply = await admitSession(ex, { storageRate, leastOutput: given.least_output }, services, next)
           // Its parts have rows of their own.
           recorded.add(ex)
           return reply

@@ -6,7 +6,7 @@ import type { Reply } from '../../core/filter.ts'
 import { costOf, type Money, type Price, toNumber } from '../../core/money.ts'
 import { isFree, labelsOf } from '../../core/offer.ts'
 import type { Hold, HoldRequest, Principal, RequestRow, Services } from '../../core/ports.ts'
-import type { PartHold, SessionCharges, SessionPart } from '../../core/realtime.ts'
+import { type PartHold, type SessionCharges, type SessionPart, withOutput } from '../../core/realtime.ts'
 import type { Usage } from '../../core/usage.ts'
 import { isByok } from '../../routing/policy.ts'
 import { allowanceOf, discounted, exhaustedError, payerOf, storageOf } from './funding.ts'
@@ -16,14 +16,21 @@ import { identityOf, rowOf } from './row.ts'
 /** A hold older than a whole session plus this is orphaned and will be released. */
 const GRACE_MS = 60_000
 
+interface SessionPrices {
+  /** Of stored data, in pico-USD per token. */
+  readonly storageRate: bigint
+  /** Tokens: a lower output limit than this is not sent in the place of a caller's. */
+  readonly leastOutput: number
+}
+
 /** Opens a session when something can be paid for, and sets `charges` on the exchange. */
 export async function admitSession(
   ex: Exchange,
-  storageRate: bigint,
+  prices: SessionPrices,
   services: Services,
   next: () => Promise<Reply>,
 ): Promise<Reply> {
-  const charges = new Charges(ex, storageRate, services)
+  const charges = new Charges(ex, prices, services)
   const trial = await charges.reserve(isFree(ex.target!.mapping) ? 0n : 1n, ex.target!.mapping, ex.principal!)
   void release(trial, services)
   ex.charges = charges
@@ -32,17 +39,27 @@ export async function admitSession(
 
 class Charges implements SessionCharges {
   readonly #ex: Exchange
-  readonly #storageRate: bigint
+  readonly #prices: SessionPrices
   readonly #services: Services
   #count = 0
 
-  constructor(ex: Exchange, storageRate: bigint, services: Services) {
+  constructor(ex: Exchange, prices: SessionPrices, services: Services) {
     this.#ex = ex
-    this.#storageRate = storageRate
+    this.#prices = prices
     this.#services = services
   }
 
-  async hold(expected: Usage, mapping = this.#ex.target!.mapping): Promise<PartHold> {
+  hold(expected: Usage, mapping = this.#ex.target!.mapping): Promise<PartHold> {
+    return this.#hold(expected, mapping)
+  }
+
+  holdResponse(expected: Usage): Promise<PartHold> {
+    const fewest = Math.min(expected.completion ?? 0, this.#prices.leastOutput)
+    return this.#hold(expected, this.#ex.target!.mapping, withOutput(expected, fewest))
+  }
+
+  /** `least`: what will do in the place of all that is expected. */
+  async #hold(expected: Usage, mapping: Mapping, least?: Usage): Promise<PartHold> {
     const { realtimeSecrets } = this.#services
     const principal = await realtimeSecrets.live(this.#ex.principal!.keyId)
     if (!principal) throw errors.invalidKey('it was revoked, or it has expired.')
@@ -52,14 +69,19 @@ class Charges implements SessionCharges {
     if (!cost && mapping.unpriced !== 'allow' && !isByok(target.credential)) {
       throw errors.unpriced(mapping.model.id, target.provider.id)
     }
-    const wanted = this.#wanted(cost?.total ?? 0n, mapping, principal)
+    const amount = cost?.total ?? 0n
+    const wanted = this.#wanted(amount, mapping, principal, least && costOf(least, price)?.total)
     const hold = await this.#services.ledger.hold(wanted)
     if ('exhausted' in hold) {
-      const refused = exhaustedError(hold, wanted.amount)
+      const tokens = outputWithin(expected, price, hold.room)
+      const isLess = least !== undefined && hold.room < amount
+      const limit = isLess ? ({ param: 'max_output_tokens', tokens } as const) : undefined
+      const refused = exhaustedError(hold, wanted.least ?? amount, limit)
       throw hold.exhausted === 'credits' ? refused.with({ code: 'insufficient_credits' }) : refused
     }
-    const settlement = { ex: this.#ex, mapping, price, principal, storageRate: this.#storageRate }
-    return new HeldPart(hold, wanted, settlement, this.#services)
+    const output = hold.amount < amount ? outputWithin(expected, price, hold.amount) : (expected.completion ?? 0)
+    const settlement = { ex: this.#ex, mapping, price, principal, storageRate: this.#prices.storageRate }
+    return new HeldPart(output, hold, wanted, settlement, this.#services)
   }
 
   /** Throws the refusal. */
@@ -76,7 +98,7 @@ class Charges implements SessionCharges {
       : discounted({ ...target, mapping, price: mapping.price }, principal).price
   }
 
-  #wanted(amount: Money, mapping: Mapping, principal: Principal): HoldRequest {
+  #wanted(amount: Money, mapping: Mapping, principal: Principal, least?: Money): HoldRequest {
     const ex = this.#ex
     const id = `${ex.logId}:${this.#count++}`
     return {
@@ -84,6 +106,7 @@ class Charges implements SessionCharges {
       request: { ...identityOf(ex), id, model: mapping.model.id },
       principal: payerOf(ex, principal),
       amount,
+      least,
       expiresAt: this.#services.now() + ex.snapshot.realtime.session + GRACE_MS,
       byok: isByok(ex.target!.credential),
       allowance: allowanceOf(ex),
@@ -101,12 +124,14 @@ interface Settlement {
 }
 
 class HeldPart implements PartHold {
+  readonly output: number
   #hold: Hold
   readonly #wanted: HoldRequest
   readonly #settlement: Settlement
   readonly #services: Services
 
-  constructor(hold: Hold, wanted: HoldRequest, settlement: Settlement, services: Services) {
+  constructor(output: number, hold: Hold, wanted: HoldRequest, settlement: Settlement, services: Services) {
+    this.output = output
     this.#hold = hold
     this.#wanted = wanted
     this.#settlement = settlement
@@ -170,4 +195,13 @@ class HeldPart implements PartHold {
       storage: principal.retains ? storageOf(usage, storageRate) : 0n,
     }
   }
+}
+
+/** Tokens of the expected output that `amount` pays for beside the prompt. */
+function outputWithin(expected: Usage, price: Price | undefined, amount: Money): number {
+  const output = expected.completion ?? 0
+  const all = costOf(expected, price)?.total ?? 0n
+  const prompt = costOf(withOutput(expected, 0), price)?.total ?? 0n
+  if (amount >= all) return output
+  return amount > prompt ? Number(((amount - prompt) * BigInt(Math.floor(output))) / (all - prompt)) : 0
 }
