@@ -6,7 +6,7 @@ import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { InputBuffer } from './input-buffer.ts'
 import { checkImages } from './item-images.ts'
-import { HELD_OUTPUT, type PlannedResponse } from './responses.ts'
+import { heldOutput, type PlannedResponse } from './responses.ts'
 import { audioOf, changed, checkSettings, dearest, type Settings, type SettingsContext } from './settings.ts'
 
 /** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
@@ -75,7 +75,8 @@ export class ClientEvents {
     // The dearest counts.
     const possible = this.#possible()
     const own: Readonly<Json> = isObject(response) ? response : {}
-    const limits = possible.map(({ maxOutput = HELD_OUTPUT }) => maxOutput)
+    const unlimited = heldOutput(this.#context.target.mapping)
+    const limits = own.max_output_tokens === undefined ? possible.map(({ maxOutput }) => maxOutput ?? unlimited) : []
     const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : Math.max(...limits)
     const modalities = own.output_modalities
     const audioOutput = Array.isArray(modalities)
@@ -84,7 +85,7 @@ export class ClientEvents {
     const { format } = audioOf(own).output
     const outputRate = Math.min(...possible.map(settings => settings.outputRate))
     return {
-      expected: this.#conversation.expected(limit > 0 ? limit : HELD_OUTPUT, audioOutput, own, this.#inputRate),
+      expected: this.#conversation.expected(limit > 0 ? limit : unlimited, audioOutput, own, this.#inputRate),
       outputRate: format === undefined ? outputRate : bytesPerSecond(format),
       reported: this.#conversation.begin(
         own,

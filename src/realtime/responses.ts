@@ -11,11 +11,11 @@ import {
   type SessionPart,
   withOutput,
 } from '../core/realtime.ts'
-import { textSize, type Usage } from '../core/usage.ts'
+import { MOST_OUTPUT, textSize, type Usage } from '../core/usage.ts'
 import { Output, speechUsage } from './conversation.ts'
 
-/** What is held for the output of a response that has no limit, and what its hold grows by. */
-export const HELD_OUTPUT = 4096
+/** What is held at first for the output of a response that has no limit, and what its hold grows by. */
+const HELD_OUTPUT = 4096
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4
 /** Transcripts that are held for and have not come. */
@@ -23,6 +23,10 @@ const MAX_PENDING_TRANSCRIPTS = 256
 /** Ids that are kept, so that nothing is charged twice. */
 const MAX_ENDED = 10_000
 const MAX_ID = 128
+
+/** What is held at first for such a response: its model's most where it thinks, since no delta shows what that comes to. */
+export const heldOutput = ({ supports, maxOutput, contextLength }: Mapping): number =>
+  supports.has('reasoning') ? (maxOutput ?? contextLength ?? MOST_OUTPUT) : HELD_OUTPUT
 
 /** A response before its provider has it. */
 export interface PlannedResponse {

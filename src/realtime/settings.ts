@@ -7,12 +7,12 @@ import type { Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
 import { bytesPerSecond, mayTruncate } from './conversation.ts'
 import { EventError } from './events.ts'
-import { HELD_OUTPUT } from './responses.ts'
 
 /** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
 export interface Settings {
   /** Committed speech is answered without a `response.create` of the client. */
   readonly createsResponses: boolean
+  /** Tokens of a response; undefined for any number. */
   readonly maxOutput: number | undefined
   readonly hasAudio: boolean
   readonly inputRate: number
@@ -30,7 +30,7 @@ export interface Settings {
 /** What may cost most of both; the rest of the first. */
 export const dearest = (one: Settings, other: Settings): Settings => ({
   ...one,
-  maxOutput: Math.max(one.maxOutput ?? HELD_OUTPUT, other.maxOutput ?? HELD_OUTPUT),
+  maxOutput: one.maxOutput && other.maxOutput && Math.max(one.maxOutput, other.maxOutput),
   hasAudio: one.hasAudio || other.hasAudio,
   inputRate: Math.min(one.inputRate, other.inputRate),
   outputRate: Math.min(one.outputRate, other.outputRate),

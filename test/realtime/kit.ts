@@ -173,6 +173,7 @@ export interface Opening {
   readonly balance?: number
   readonly transcribes?: boolean
   readonly byok?: boolean
+  readonly mapping?: Partial<Mapping>
   /** A credential that its provider may send back. */
   readonly secret?: string
   /** More of the settings that its provider opens it with. */
@@ -189,8 +190,16 @@ export const limits = {
 
 /** An open session whose own first update its provider has accepted. */
 export async function opened(opening: Opening = {}) {
-  const { balance = 1_000_000, transcribes = false, byok = false, secret, settings, earlier = [] } = opening
-  const to = target({ translator: realtime, ...(byok && { secret: 'sk-own' }) })
+  const {
+    balance = 1_000_000,
+    transcribes = false,
+    byok = false,
+    mapping = {},
+    secret,
+    settings,
+    earlier = [],
+  } = opening
+  const to = target({ translator: realtime, mapping, ...(byok && { secret: 'sk-own' }) })
   const credential = byok ? ({ source: 'byok' } as const) : undefined
   const transcriber = (id: string) => {
     const offer = target({ provider: to.provider, model: { id }, mapping: { externalId: `${id}-1` } }).mapping

@@ -45,6 +45,31 @@ t.test('a response that passes what is held for it holds more, and is cancelled 
   t.strictSame([charges.charged, charges.held], [7310, 0])
 })
 
+t.test('for the thoughts of a response, which no delta shows, as much is held as its model may write', async t => {
+  const mapping = { supports: new Set(['reasoning'] as const), maxOutput: 30_000 }
+  const rows: [says: string, response: object | undefined, settings: object, held: number][] = [
+    ['without a limit', undefined, {}, 30_000],
+    ['without one in place of the session’s', { max_output_tokens: 'inf' }, { max_output_tokens: 700 }, 30_000],
+    ['with one', { max_output_tokens: 500 }, {}, 500],
+    ['with the session’s', undefined, { max_output_tokens: 700 }, 700],
+  ]
+  for (const [says, response, settings, held] of rows) {
+    const { client, provider, charges } = await opened({ mapping, settings })
+    client.message({ ...create, ...(response && { response }) })
+    await settle()
+    t.equal(charges.held, held, says)
+    provider.message(created('r1'))
+    provider.message(done('r1', 0, held))
+    await settle()
+    t.strictSame([charges.charged, charges.held], [held, 0], says)
+  }
+  const { client, provider, charges } = await opened({ mapping, balance: 5000 })
+  client.message(create)
+  await settle()
+  t.match(provider.last(), { response: { max_output_tokens: 5000 } }, 'what there is money for')
+  t.equal(charges.left, 0)
+})
+
 t.test('a response that there is less money for is sent a limit of its output, and ends in order', async t => {
   const { client, provider, charges } = await opened({ balance: 1000 })
   client.message({ ...create, response: { instructions: 'Sing.' } })
