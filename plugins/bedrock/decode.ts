@@ -265,7 +265,7 @@ export class ConverseDecoder implements Decoder {
   #finish(): Event[] {
     if (this.#stopReason?.startsWith('malformed_')) {
       const broken = errors.invalidAnswer(`the model's output is broken (${this.#stopReason})`)
-      return this.#fail(malformed(broken, this.#metadata?.completion))
+      return this.#fail(malformed(broken, this.#metadata))
     }
     this.done = true
     const events = this.#begin()

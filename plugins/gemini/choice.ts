@@ -10,6 +10,7 @@ import {
   seal,
   type Target,
   textIn,
+  type Usage,
   upstreamError,
   weigh,
 } from '../../src/plugin.ts'
@@ -121,9 +122,9 @@ export class Choice {
   /**
    * Ends the candidate; one without a reason ends because the prompt was blocked. A candidate without content has
    * failed unless it ended by itself, by its limit or by a filter: malformed calls, and unspecific reasons. `spare`:
-   * other candidates have content, so this one may be empty. `written`: tokens of the answer, as reported.
+   * other candidates have content, so this one may be empty. `usage`: of the answer, as reported.
    */
-  close(answerId: string, spare: boolean, written: number | undefined, out: Event[]): GatewayError | undefined {
+  close(answerId: string, spare: boolean, usage: Usage | undefined, out: Event[]): GatewayError | undefined {
     this.cite(out)
     const finish = this.#finish ?? 'PROHIBITED_CONTENT'
     const reason = REASONS.get(finish)
@@ -131,7 +132,7 @@ export class Choice {
     if (finish === 'STOP') this.#calls.close(answerId, out)
     else if (reason === undefined && !this.answered && !spare) {
       const error = upstreamError(502, { message: `the provider ended its answer with "${finish.slice(0, 64)}"` })
-      return AT_WILL.has(finish) ? billed(error) : malformed(error, written)
+      return AT_WILL.has(finish) ? billed(error) : malformed(error, usage)
     }
     const end = {
       type: 'finish',

@@ -1,13 +1,13 @@
 /** Answers that a model has spoilt by what it wrote last. */
-import { billed, type GatewayError } from '../../src/plugin.ts'
+import { billed, type GatewayError, type Usage } from '../../src/plugin.ts'
 
-/** Tokens of an answer that is given up for nothing. */
-const MAX_FREE = 4096
+/** Tokens that are given up for nothing: of an answer, and of it with its prompt, which costs an eighth of that or more. */
+const MAX_FREE = { written: 4096, all: 32_768 }
 
 /**
  * The failure of an answer that ends by mistake, such as with a call that cannot be read. Another provider may do better,
- * and the operator pays for this one; but not for a long one, `written` tokens of it, which the caller may have had written
- * to no other end.
+ * and the operator pays for this one; but not where it has cost much by the `usage` that is reported, which the caller may
+ * have caused to no other end.
  */
-export const malformed = (error: GatewayError, written = 0): GatewayError =>
-  written > MAX_FREE ? billed(error) : error
+export const malformed = (error: GatewayError, { prompt = 0, completion = 0 }: Usage = {}): GatewayError =>
+  completion > MAX_FREE.written || prompt + completion > MAX_FREE.all ? billed(error) : error

@@ -186,6 +186,7 @@ t.test('failures of the provider keep their meaning', async t => {
   const open = await startUpstream(t)
   const blocked: Step = { finish: 'content_filter', text: '' }
   const thought: Step = { finish: 'length', reasoning: 'hm', text: '', usage: { completion: 9, reasoning: 9 } }
+  const malformed: Step = { finish: 'MALFORMED_FUNCTION_CALL', text: '' }
   const listed = { body: [{ error: { code: 503, message: 'm', status: 'UNAVAILABLE' } }] }
   const rows: [step: Step, error: Json | undefined, finish: string | null | undefined][] = [
     [blocked, undefined, 'content_filter'],
@@ -196,7 +197,10 @@ t.test('failures of the provider keep their meaning', async t => {
     [{ fault: 'error-event', afterChunks: 2 }, { code: 'upstream_error' }, null],
     [{ fault: 'error-in-200', status: 200, ...listed }, { code: 'upstream_overloaded' }, undefined],
     [{ fault: 'truncate' }, { code: 'upstream_stream_truncated' }, null],
-    [{ finish: 'MALFORMED_FUNCTION_CALL', text: '' }, { failover: true }, undefined],
+    [malformed, { failover: true }, undefined],
+    [{ ...malformed, usage: { prompt: 32_000, completion: 700 } }, { failover: true, billed: false }, undefined],
+    [{ ...malformed, usage: { prompt: 32_000, completion: 800 } }, { failover: false, billed: true }, undefined],
+    [{ ...malformed, usage: { prompt: 1, completion: 4097 } }, { failover: false, billed: true }, undefined],
     [{ finish: 'MALFORMED_FUNCTION_CALL', text: 'a' }, undefined, 'stop'],
   ]
   for (const [i, [step, error, finish]] of rows.entries()) {
