@@ -1,4 +1,6 @@
 /** What one of the requests that stand for an exchange may have cost, where its provider has not reported it. */
+import { Cancellation } from './cancel.ts'
+import { errors } from './error.ts'
 import type { Event, UsageReport } from './event.ts'
 import { Exchange } from './exchange.ts'
 import type { RequestPart } from './translator.ts'
@@ -8,11 +10,13 @@ const NO_BODY = (): never => {
 }
 
 /**
- * The usage of a part whose client has left: by its answer, which `events` are all of; or where these are none, by what its
- * provider may have made since the part was sent, a moment on the monotonic clock. It is what an exchange of its own has.
+ * The usage of a part of a request that ends without an answer: by the part's answer, which `events` are all of, the last an
+ * error where it failed and is charged; or where these are none, by what its provider may have made since the part was sent,
+ * a moment on the monotonic clock. It is what an exchange of its own has whose client leaves.
  */
 export function partUsage(ex: Exchange, part: RequestPart, sent: number, events: readonly Event[]): UsageReport {
-  const { snapshot, endpoint, headers, query, signal, target, native, usualSpeed } = ex
+  const { snapshot, endpoint, headers, query, target, native, usualSpeed } = ex
+  const signal = new Cancellation()
   const own = new Exchange({ snapshot, endpoint, headers, query, signal, body: NO_BODY })
   own.request = part.input
   own.target = target
@@ -22,8 +26,11 @@ export function partUsage(ex: Exchange, part: RequestPart, sent: number, events:
   own.timings.sent = sent
   const isUnseen = events.length === 0
   own.atProvider = isUnseen
-  own.count(events)
-  own.completeUsage(isUnseen)
+  if (isUnseen) signal.abort(errors.aborted())
+  const last = events.at(-1)
+  if (last?.type === 'error') own.failedWith(events, last.error)
+  else own.count(events)
+  own.completeUsage(isUnseen || own.isCut)
   const { usage, estimated } = own
   return { type: 'usage', usage, ...(estimated && { estimated }) }
 }

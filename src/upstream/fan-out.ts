@@ -21,18 +21,18 @@ interface PartCalls<P> {
    */
   send(part: P, signal: Cancellation, receipt: PartReceipt): Promise<readonly Event[]>
   /**
-   * Gets the usage of what the provider charges where nothing is returned, since a part fails by the caller's fault or the
-   * caller has left; and that error.
+   * Gets the usage of what the provider charges where nothing is returned, since a part fails by the caller's fault, there
+   * is no memory, or the caller has left; and that error.
    */
   charge(report: UsageReport, error: GatewayError): void
-  /** What a part may have cost that was sent then, has these events, and no report of its usage. */
+  /** What a part may have cost that was sent then, has these events, and no report of its usage; see `send`. */
   usageOf(part: P, sent: number, events: readonly Event[]): UsageReport
 }
 
 /**
  * All or nothing; but what a provider refuses to make, or what fails by what the caller had its model write, is left out as
- * long as anything else is there. A caller that leaves pays for each part that its provider has: as it was reported, or else
- * as an estimate.
+ * long as anything else is there. A caller that leaves, or by whose fault a part fails, pays for each part that its provider
+ * has: as it was reported, or else as an estimate.
  */
 export async function fannedOut<P>(
   parts: readonly P[],
@@ -52,7 +52,7 @@ export async function fannedOut<P>(
       else one.abort(signal.reason ?? errors.aborted())
     }
   }
-  /** Parts that ended unanswered because the caller has left. */
+  /** Parts that ended unanswered because the caller has left, or has made another one fail. */
   const cutOff = new Set<number>()
   const answers: (readonly Event[] | undefined)[] = parts.map(() => undefined)
   /** What came of parts that failed, and are charged. */
@@ -69,18 +69,18 @@ export async function fannedOut<P>(
         const events = await send(parts[at]!, signals[at]!, receipt)
         const last = events.at(-1)
         if (last?.type === 'error') {
-          billed.push(events)
+          billed.push(events.some(isReport) ? events : [usageOf(parts[at]!, receipt.sent, events)])
           refused ??= last.error
         } else answers[at] = events
       } catch (thrown) {
         const error = asError(thrown)
         if (error.code === 'content_filter') refused ??= error
-        else if (signal.reason) {
+        else if (signal.reason || failed) {
           if (error.status === CLIENT_CLOSED && receipt.atProvider) cutOff.add(at)
         } else {
-          // The others end with a reason of theirs, which says nothing.
-          failed ??= error
-          stop(error)
+          failed = error
+          // What the others have cost is charged: they are read on as those of a client that has left.
+          stop(isCharged(error) ? errors.aborted() : error)
         }
       }
     }
@@ -91,14 +91,18 @@ export async function fannedOut<P>(
   } finally {
     signal.ignore(gone)
   }
-  if (signal.reason && !failed) {
+  /** What is charged of all parts where nothing is returned. */
+  const owedOf = (): (readonly Event[])[] => {
     const answered = parts.flatMap((part, at): (readonly Event[])[] => {
       const events = answers[at] ?? (cutOff.has(at) ? [] : undefined)
       if (!events || events.some(isFree)) return []
       const isReported = events.some(({ type }) => type === 'usage')
       return [isReported ? events : [usageOf(part, receipts[at]!.sent, events)]]
     })
-    const owed = [...answered, ...billed]
+    return [...answered, ...billed]
+  }
+  if (signal.reason && !failed) {
+    const owed = owedOf()
     // What the gateway itself ends costs its caller nothing.
     if (owed.length > 0 && signal.reason.status === CLIENT_CLOSED) charge(reportOf(owed), signal.reason)
     throw signal.reason
@@ -107,7 +111,8 @@ export async function fannedOut<P>(
   const charged = [...there.filter(answer => !answer.some(isFree)), ...billed]
   const error = failed ?? (there.length === 0 || ordered ? refused : undefined)
   if (error) {
-    if (isByCaller(error) && charged.length > 0) charge(reportOf(charged), error)
+    const owed = isCharged(error) ? owedOf() : []
+    if (owed.length > 0) charge(reportOf(owed), error)
     throw error
   }
   const events = join(there.map(withoutUsage))
@@ -115,8 +120,11 @@ export async function fannedOut<P>(
   return [reportOf(charged), ...events.map(withCharge)]
 }
 
-/** What a provider refuses for good. */
-const isByCaller = ({ failover, upstreamStatus }: GatewayError): boolean => !failover && upstreamStatus !== undefined
+/** What a provider refuses for good, and where there is no memory: the parts that were answered are charged. */
+const isCharged = ({ failover, upstreamStatus, code }: GatewayError): boolean =>
+  !failover && (upstreamStatus !== undefined || code === 'overloaded')
+
+const isReport = (event: Event): boolean => event.type === 'usage' && event.estimated === undefined
 
 const isFree = (event: Event): boolean => event.type === 'finish' && event.free === true
 

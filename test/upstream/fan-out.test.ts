@@ -62,6 +62,7 @@ for (const [says, parts, error, charged] of [
   ['a part that is invalid', [written, refused, written, invalid], invalid, { prompt: 200, completion: 100 }],
   ['a part that is filtered', [filtered, written], filtered, { prompt: 100, completion: 50 }],
   ['only free answers', [refused, invalid], invalid, undefined],
+  ['a part that finds no memory', [written, errors.overloaded()], errors.overloaded(), { prompt: 100, completion: 50 }],
   ['a failure of the provider', [written, errors.truncated()], errors.truncated(), undefined],
   ['an end that is no refusal of the provider', [written, errors.aborted()], errors.aborted(), undefined],
 ] as const) {
@@ -208,6 +209,30 @@ for (const [says, parts, atProvider, charged] of endings) {
   })
 }
 
+for (const [says, error, charged] of [
+  ["the caller's", invalid, { prompt: 201, completion: 101 }],
+  ['that there is no memory', errors.overloaded(), { prompt: 201, completion: 101 }],
+  ["the provider's", crashed, undefined],
+] as const) {
+  t.test(`parts that run when another one fails are charged where the fault is ${says}`, async t => {
+    const charges: unknown[] = []
+    const calls: PartCalls = {
+      charge: ({ usage }, thrown) => charges.push([usage, thrown]),
+      usageOf: () => ({ type: 'usage', usage: { prompt: 1, completion: 1 }, estimated: true }),
+      async send(part, own, receipt) {
+        receipt.atProvider = true
+        if (part === error) throw error
+        await new Promise<void>(resolve => own.listen(resolve))
+        if (part instanceof GatewayError) throw own.reason
+        return part
+      },
+    }
+    const parts = [written, gone, written, error, written]
+    await t.rejects(fannedOut(parts, promptFanOut, new Cancellation(), calls), error)
+    t.strictSame(charges, charged ? [[charged, error]] : [])
+  })
+}
+
 t.test('a request that the gateway ends costs nothing, whatever of its parts was answered', async t => {
   const signal = new Cancellation()
   const calls: PartCalls = {
@@ -273,6 +298,15 @@ t.test('the estimate of a part is that of an exchange which is the part alone', 
     [draws, { ...draws.request, n: 1 }, [], { prompt: 100, output_images: 1, completion: 6300, image_output: 6300 }],
     [writes, { ...request, max_tokens: 10 }, [], { prompt: 1, completion: 10 }],
     [writes, { ...request, max_tokens: 10 }, [text('a'.repeat(12)), closing], { prompt: 1, completion: 3 }],
+    [
+      writes,
+      { ...request, max_tokens: 10 },
+      [
+        { type: 'usage', usage: {}, written: 40, estimated: true },
+        { type: 'error', error: tooManyCalls() },
+      ],
+      { prompt: 1, completion: 10 },
+    ],
   ]
   signal.abort(gone)
   for (const [facts, input, events, usage] of rows) {

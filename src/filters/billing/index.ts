@@ -1,7 +1,7 @@
 /**
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
- * An attempt that fails costs nothing, but for an answer that fails by what the caller had its model write, and for parts
- * of its request that were answered before the caller's fault ended it; a stream that is cut short is charged for what was
+ * An attempt that fails costs nothing, but for an answer that fails by what the caller had its model write, or finds no
+ * memory, and for parts of its request that were answered before either ended it; a stream that is cut short is charged for what was
  * delivered, and an answer whose client has left for what its provider has done.
  */
 import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../core/error.ts'
@@ -218,7 +218,7 @@ async function settle(
   const cost = ex.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
   // An estimate of work that was not seen never costs more than was held.
-  const isCapped = ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
+  const isCapped = (ex.isOwed || ex.billedFailure) && ex.estimated && cost && hold && cost.total > hold.amount
   const charged = isCapped ? hold.amount : (cost?.total ?? null)
   await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)
   const { provider, model } = labelsOf(ex.target!.mapping)
