@@ -1,7 +1,7 @@
 /** Answers that a model has spoilt by what it wrote last. */
 import { billed, type GatewayError, type Usage } from '../../src/plugin.ts'
 
-/** Tokens that are given up for nothing: of an answer, and of it with its prompt, which costs an eighth of that or more. */
+/** Tokens that are given up for nothing: of an answer, and of it with its prompt, whose tokens cost a fraction of that. */
 const MAX_FREE = { written: 4096, all: 32_768 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * What the answer of a provider may hold. One that holds more is a failure of its provider, unless the caller may have had
- * its model write that: what tools are called with.
+ * What the answer of a provider may hold. One that holds more is charged, and ends its request: the caller has had it made
+ * so large, and another provider would make the same. What no caller can bring about is a failure of its provider.
  */
 import { errors, type GatewayError } from './error.ts'
 import { type ContentBounds, parseSteps, type ReadPiece } from './json-steps.ts'
@@ -44,7 +44,10 @@ const MAX_ENTRIES = 10_000
 /** Shorter text, with two brackets for each level, cannot nest too deep. */
 const SHORT = 2 * MAX_LEVELS
 
-const beyond = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: true })
+const beyond = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: 'size' })
+
+/** The failure of an answer, or of what is here of it, that has too many bytes. */
+export const tooManyBytes = (): GatewayError => beyond('it is larger than 32 MiB')
 
 /** The failure of an answer whose text and reasoning exceed `MAX_TEXT_CHARACTERS` while they are held. */
 export const tooLongText = (): GatewayError => beyond(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
@@ -90,10 +93,12 @@ export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void 
   if (shape.excess !== undefined) throw excessive(shape)
 }
 
+const ofForm = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: 'form' })
+
 /** The failure of an answer whose `shape` passes its bounds. */
 function excessive({ excess, bounds }: Shape): GatewayError {
-  if (excess === 'levels') return beyond(`it nests deeper than ${MAX_LEVELS} levels`)
-  if (excess === 'nameLength') return beyond(`the name of a member in it has more than ${MAX_NAME} characters`)
+  if (excess === 'levels') return ofForm(`it nests deeper than ${MAX_LEVELS} levels`)
+  if (excess === 'nameLength') return ofForm(`the name of a member in it has more than ${MAX_NAME} characters`)
   return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
 }
 

@@ -188,7 +188,7 @@ export class AnswerUsage {
   }
 
   #fill(usage: Usage, cut: boolean): boolean {
-    const { isOwed, isCut, operation, target } = this.#ex
+    const { isOwed, isCut, operation, target, failure } = this.#ex
     const progress = usage.completion === undefined ? this.#progress : undefined
     if (progress) mergeUsage(usage, progress)
     const isSilent = usage.completion === undefined && !done.some(axis => (usage[axis] ?? 0) > 0)
@@ -203,6 +203,12 @@ export class AnswerUsage {
       // The client left before usage was reported: charge what the request may have cost.
       if (isOwed && isSilent) {
         mergeUsage(usage, extrasOf(this.#ex))
+        assumed = 'all'
+      }
+      // Of an answer that passes a bound the images are not counted.
+      const isUncounted = usage.output_images === undefined && failure?.excess !== undefined
+      if (isUncounted && target?.price?.perImage !== undefined) {
+        usage.output_images = extrasOf(this.#ex).output_images ?? 0
         assumed = 'all'
       }
       usage.completion ??= 0

@@ -22,10 +22,15 @@ export interface ErrorInit {
   sent?: boolean | undefined
   /** The provider has written an answer that cannot be passed on, and charges for it. */
   billed?: boolean | undefined
-  /** The answer passes a bound of what it may hold. */
-  excess?: boolean | undefined
+  excess?: Excess | undefined
   cause?: unknown
 }
+
+/**
+ * The bound that an answer passes: of how much it may hold, which its caller may have had written; or of its form, such as
+ * its levels, which nothing but calls of tools can pass by a caller's doing.
+ */
+export type Excess = 'size' | 'form'
 
 /** The status of a request whose client has left. */
 export const CLIENT_CLOSED = 499
@@ -46,7 +51,7 @@ export class GatewayError extends Error {
   readonly stale: boolean
   readonly sent: boolean
   readonly billed: boolean
-  readonly excess: boolean
+  readonly excess: Excess | undefined
 
   constructor(init: ErrorInit) {
     // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
@@ -67,7 +72,7 @@ export class GatewayError extends Error {
     this.stale = init.stale ?? false
     this.sent = init.sent ?? false
     this.billed = init.billed ?? false
-    this.excess = init.excess ?? false
+    this.excess = init.excess
   }
 
   /** The same error with some of its facts changed. */

@@ -20,6 +20,8 @@ export interface MemoryLease {
    * all come from the reserve.
    */
   grow(bytes: number, reserved?: number): boolean
+  /** Gives all back but this share of it, from 0 to 1. */
+  keep(share: number): void
   /** Gives all of it back; the lease can grow again. */
   release(): void
 }
@@ -98,6 +100,12 @@ class Lease implements MemoryLease {
     if (this.#budget.isTooLarge(wanted)) return false
     const stays = this.#part === 'main' || wanted <= reserved
     return (stays && this.#moved(wanted, this.#part)) || (this.#part === 'reserve' && this.#moved(wanted, 'main'))
+  }
+
+  keep(share: number): void {
+    const kept = Math.ceil(this.#held * share)
+    if (this.#held > kept) this.#budget.release(this.#tenant, this.#held - kept, this.#part)
+    this.#held = kept
   }
 
   release(): void {

@@ -1,5 +1,5 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { billed } from '../core/answer-bounds.ts'
+import { billed, tooManyBytes } from '../core/answer-bounds.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import { decodeSteps, FEW_BYTES, isLarge, sizeOf } from '../core/frame-steps.ts'
@@ -13,7 +13,7 @@ import type { PlainSource } from './encoding.ts'
 import { FrameCutter } from './frame-cutter.ts'
 import type { Framing } from './framing/framing.ts'
 import { AnswerMask } from './masking.ts'
-import { Tally } from './tally.ts'
+import { Tally, writtenIn } from './tally.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */
@@ -24,7 +24,6 @@ const SMALL_HELD_BYTES = 64 * 1024
 const COPIES = 2
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
-const tooLarge = () => errors.invalidAnswer('it is larger than 32 MiB')
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
 
@@ -47,7 +46,7 @@ interface Reading {
   readonly lease: MemoryLease
   /** All of the answer is held until its end. */
   readonly isHeld: boolean
-  /** Its model may call tools: what passes a bound is what the caller had it write. */
+  /** Its model may call tools: what passes a bound of its form is what the caller had it write. */
   readonly mayCallTools: boolean
   /** Where large frames, and many, are decoded without keeping others waiting; undefined where each is a chunk as it came. */
   readonly inTurn: Decoding | undefined
@@ -79,8 +78,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #inTurn: Decoding | undefined
   readonly #tally: Tally
   #leased = 0
-  /** Of the last frame; see `sizeOf`. */
-  #size = 0
+  /** The last one, until its events are read. */
+  #frame: Frame | undefined
+  /** Of a whole answer that passes a bound. */
+  #unread: readonly Buffer[] | undefined
+  /** What was taken of the source, until it is decoded. */
+  #chunks: readonly Buffer[] | undefined
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
@@ -115,10 +118,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     let seen = false
     while (!this.#ended) {
       const chunks = await this.#source.take()
+      this.#chunks = chunks
       for (const { length } of chunks ?? []) held += length
-      if (held > MAX_HELD_BYTES) throw tooLarge()
+      if (held > MAX_HELD_BYTES) throw this.#tooManyBytes(seen)
       this.#hold(held)
       const decoded = this.#decodeInTime(chunks)
+      this.#chunks = undefined
       for (const event of decoded instanceof Promise ? await decoded : decoded) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
         if (isContent(event)) seen = true
@@ -134,10 +139,27 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return this.#first ?? []
   }
 
+  /**
+   * Of a whole answer that `commit` has failed by its size: the bytes that no event was read of, but for those that its
+   * source still gives. They are kept here no more.
+   */
+  takeUnread(): readonly Buffer[] {
+    const unread = this.#unread ?? [...this.#cutter.taken(), ...(this.#chunks ?? [])]
+    this.#unread = this.#chunks = undefined
+    return unread
+  }
+
+  /** A stream of small events that no client sees, and of which nothing is kept, is its provider's failure. */
+  #tooManyBytes(seen: boolean): GatewayError {
+    const error = tooManyBytes()
+    const isKept = (this.#decoder.kept ?? this.#tally.kept) > 0 || this.#cutter.pending > MAX_HELD_BYTES / 2
+    return this.#inTurn?.isStream !== true || seen || isKept ? error : error.with({ excess: undefined })
+  }
+
   /** Takes memory for so many bytes in all. */
   #hold(bytes: number): void {
     if (bytes <= SMALL_HELD_BYTES || bytes <= this.#leased) return
-    if (!this.#lease.grow((bytes - this.#leased) * COPIES)) throw errors.overloaded()
+    if (!this.#lease.grow((bytes - this.#leased) * COPIES)) throw errors.overloaded().with({ excess: 'size' })
     this.#leased = bytes
   }
 
@@ -240,11 +262,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
       if (isLarge(frame) && !this.#decoder.done) {
         const { turns, tenant } = this.#inTurn!
         this.#reading = true
-        this.#size = sizeOf(frame)
+        this.#frame = frame
         const decoded = await turns.run(tenant, decodeSteps(this.#decoder, frame))
         // What is done with the events takes long, too.
         await turns.next(tenant)
-        this.#addEvents(decoded, this.#size, events)
+        this.#addEvents(decoded, sizeOf(frame), events)
         await turns.next(tenant)
       } else this.#add(frame, events)
     }
@@ -253,7 +275,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
     const kept = this.#tally.kept + this.#cutter.pending + (this.#decoder.kept ?? 0)
-    if (kept > MAX_HELD_BYTES) throw tooLarge()
+    if (kept > MAX_HELD_BYTES) throw tooManyBytes()
     if (kept > this.#leased + HELD_STEP) this.#hold(kept)
     this.#cutter.gave(events.length)
     if (!isEnd && !this.#decoder.done) return
@@ -274,8 +296,8 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #add(frame: Frame, events: Event[]): void {
     if (this.#decoder.done) return
     this.#reading = true
-    this.#size = sizeOf(frame)
-    this.#addEvents(this.#decoder.frame(frame), this.#size, events)
+    this.#frame = frame
+    this.#addEvents(this.#decoder.frame(frame), sizeOf(frame), events)
   }
 
   #addEvents(decoded: readonly Event[], characters: number, events: Event[]): void {
@@ -284,9 +306,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     } catch (thrown) {
       // Nothing of it is passed on, but it may be charged.
       for (const event of decoded) if (event.type === 'usage') events.push(event)
+      this.#frame = undefined
+      if (!decoded.some(hasCompletion)) events.push(estimateOf(writtenIn(decoded)))
       throw thrown
     }
     for (let at = 0; at < decoded.length; at++) this.#addEvent(decoded[at]!, events)
+    this.#frame = undefined
     this.#reading = false
   }
 
@@ -298,13 +323,15 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /** The end of an answer that passes a bound, behind an estimate of its last frame where that is charged and not reported. */
   #exceeded(excess: GatewayError, events: Event[]): Event {
-    const error = this.#mayCallTools ? billed(excess) : excess
+    const error = excess.excess === 'size' || this.#mayCallTools ? billed(excess) : excess
     const isReported = !this.#inTurn?.isStream && events.some(hasCompletion)
-    if (error.billed && !isReported) events.push({ type: 'usage', usage: {}, written: this.#size, estimated: true })
+    if (this.#frame?.bytes) this.#unread = [this.#frame.bytes]
+    if (error.billed && this.#frame && !isReported) events.push(estimateOf(sizeOf(this.#frame)))
     return { type: 'error', error }
   }
 }
 
+const estimateOf = (written: number): Event => ({ type: 'usage', usage: {}, written, estimated: true })
 const hasCompletion = (event: Event): boolean => event.type === 'usage' && event.usage.completion !== undefined
 
 /** The chunks behind `from` of the one at `index`; undefined for the end of the bytes. */

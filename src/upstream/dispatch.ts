@@ -1,4 +1,5 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
+import { billed } from '../core/answer-bounds.ts'
 import { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
@@ -18,6 +19,7 @@ import { waitFor } from './auth/wait.ts'
 import { BodyMemory } from './body-memory.ts'
 import { bodyOf, isMadeInSteps } from './content.ts'
 import { decoded, type PlainSource } from './encoding.ts'
+import { chargedEvents } from './failed-answer.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
 import { HeldAnswer } from './held-answer.ts'
@@ -28,6 +30,8 @@ import type { Transport } from './transport.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
+/** Of what an answer of several takes while it is read, what it keeps: one copy, or a file's base64 without its bytes. */
+const KEPT = 4 / 7
 /** A job is begun within this time. */
 const CREATE_MS = 120_000
 
@@ -59,16 +63,16 @@ export function dispatch(
 ): (ex: Exchange) => Promise<Reply> {
   const followUps = new FollowUps(transport, fetcher)
 
-  /** `shared`: what takes the memory of several answers. */
-  const open = async (call: DispatchedRequest, shared?: MemoryLease): Promise<OpenAnswer> => {
-    const { ex } = call
+  const open = async (call: DispatchedRequest): Promise<OpenAnswer> => {
+    const { ex, signal } = call
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
     const { mask } = sent
     const { tenant } = ex
-    const lease = shared ?? memory.lease(tenant)
+    const lease = memory.lease(tenant)
     let source: PlainSource | undefined
     let answer: Answer | undefined
+    let isUnary = false
     try {
       if (incoming.status >= 400) throw await errorOf(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
@@ -76,6 +80,7 @@ export function dispatch(
       const reading = readingOf(incoming.header('content-type'), call)
       const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant, isStream: reading.kind === 'stream' }
       const { framing, decoder } = reading
+      isUnary = reading.kind === 'unary'
       answer = new Answer({
         incoming,
         source,
@@ -91,11 +96,17 @@ export function dispatch(
       await answer.commit(call.isWhole)
       return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
-      if (answer && asError(thrown).billed) call.billed = answer.pending
+      const error = asError(thrown)
+      if (answer && source) {
+        const decoder = isUnary ? () => readingOf(incoming.header('content-type'), call).decoder : undefined
+        const isText = ex.operation.output !== undefined
+        call.billed = await chargedEvents({ answer, source, lease, tenant, decoder, isText, signal }, error)
+      }
       source?.free?.()
       incoming.destroy()
-      if (!shared) lease.release()
-      throw thrown
+      lease.release()
+      if (call.billed) throw billed(error)
+      throw error.billed ? error.with({ failover: true, billed: false }) : error
     }
   }
 
@@ -117,15 +128,18 @@ export function dispatch(
     })
   }
 
-  const held = async (ex: Exchange, lease: MemoryLease, whole: Promise<Event[]>): Promise<Reply> => {
+  const held = async (ex: Exchange, leases: readonly MemoryLease[], whole: Promise<Event[]>): Promise<Reply> => {
+    const release = () => {
+      for (const lease of leases) lease.release()
+    }
     try {
       const events = await whole
       // Parts have receipts of their own.
       ex.atProvider = true
       answered(ex)
-      return { status: 200, headers: [], events: new HeldAnswer(events, () => lease.release()) }
+      return { status: 200, headers: [], events: new HeldAnswer(events, release) }
     } catch (thrown) {
-      lease.release()
+      release()
       throw thrown
     }
   }
@@ -137,7 +151,7 @@ export function dispatch(
     const { signal } = ex
     const { parts } = ex.outbound
     if (parts) {
-      const lease = memory.lease(ex.tenant)
+      const leases: MemoryLease[] = []
       const bodies = new BodyMemory(() => memory.lease(ex.tenant))
       const send = async ({ request, input, characters }: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
         const call: DispatchedRequest = {
@@ -151,15 +165,20 @@ export function dispatch(
           billed: undefined,
         }
         try {
-          return await followed(call, await bodies.during(characters, () => open(call, lease)))
+          const opened = await bodies.during(characters, () => open(call))
+          leases.push(opened.lease)
+          const events = await followed(call, opened)
+          opened.lease.keep(KEPT)
+          return events
         } catch (thrown) {
-          if (call.billed) return [...call.billed, { type: 'error', error: asError(thrown) } satisfies Event]
+          const error = asError(thrown)
+          if (error.billed) return [...(call.billed ?? []), { type: 'error', error } satisfies Event]
           throw thrown
         }
       }
       const charge = ex.answeredInPart.bind(ex)
       const usageOf = partUsage.bind(undefined, ex)
-      return held(ex, lease, fannedOut(parts, ex.outbound.fanOut!, signal, { send, charge, usageOf }))
+      return held(ex, leases, fannedOut(parts, ex.outbound.fanOut!, signal, { send, charge, usageOf }))
     }
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.
@@ -182,7 +201,7 @@ export function dispatch(
       throw thrown
     }
     const { answer, incoming, reading, lease } = opened
-    if (goesOn(answer.pending)) return held(ex, lease, followed(call, opened))
+    if (goesOn(answer.pending)) return held(ex, [lease], followed(call, opened))
     incoming.committed(reading.kind !== 'unary')
     answered(ex)
     return { status: 200, headers: [], events: answer }

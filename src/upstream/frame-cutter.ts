@@ -54,6 +54,11 @@ export class FrameCutter {
     return line > from ? line : end
   }
 
+  /** See `Framing`. */
+  taken(): readonly Buffer[] {
+    return this.#framing.taken?.() ?? []
+  }
+
   /** `chunk` is undefined at the end of the bytes. */
   framesOf(chunk: Buffer | undefined): Frame[] {
     const frames = chunk ? this.#framing.push(chunk) : this.#framing.end()

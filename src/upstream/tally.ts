@@ -163,6 +163,13 @@ export class Tally {
   }
 }
 
+/** Characters of events that their model has written; media and log probabilities are no text. */
+export function writtenIn(events: readonly Event[]): number {
+  let characters = 0
+  for (const event of events) if (!isMedia(event) && event.type !== 'logprobs') characters += weigh(event, 0)
+  return characters
+}
+
 /** Media apart, the events of a frame are searched for credentials, and encoded for the client, in one step each. */
 function checkFrame(events: readonly Event[]): void {
   let characters = 0

@@ -94,6 +94,8 @@ t.test(
     t.notOk(large.grow(3 * MIB), 'what does not fit is not taken')
     t.equal(budget.used, 3 * MIB)
     t.ok(large.grow(2 * MIB))
+    large.keep(1 / 5)
+    t.equal(budget.used, MIB, 'a part is given back')
     large.release()
     t.equal(budget.used, 0)
     heap = 0.86

@@ -1,4 +1,4 @@
-/** What an answer may hold, on every wire: one that holds more is its provider's failure, found in linear time. */
+/** What an answer may hold, on every wire: one that holds more is found in linear time, and charged by what it reports. */
 
 import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
@@ -170,47 +170,104 @@ const forms: readonly Form[] = [
 ]
 const counted = (events: readonly Event[], type: Event['type']) => events.filter(event => event.type === type).length
 const failure = (message: RegExp) => ({ code: 'upstream_invalid_response', failover: true, message })
-/** Of calls, which the model has written: its provider is paid, and no other one is tried. */
+/** Of its size, which the model has written: its provider is paid, and no other one is tried. */
 const written = (message: RegExp) => ({ ...failure(message), failover: false, billed: true })
 
 for (const { wire, whole, text, call, thought } of forms) {
-  t.test(`${wire.wire}: an answer beyond a bound is a failure of its provider, and one within it passes`, async t => {
-    const said = JSON.stringify(whole([text(0)])).slice(0, -1)
-    const wide = (values: string) => `${said},"extra":[${values}]}`
-    const deep = (levels: number) => `${said},"extra":${nested(levels)}}`
-    const refused: [says: string, body: string, expected: object][] = [
-      ['129 levels', deep(128), failure(/nests deeper than 128 levels/)],
-      ['300,000 levels', deep(300_000), failure(/nests deeper than 128 levels/)],
-      ['a million values and more', wide(`[${ZEROS}],[${ZEROS}]`), failure(/more than 1,000,000 JSON values/)],
-      ['a list too long', wide(`0,${ZEROS}`), failure(/more than 500,000 entries in one list/)],
-      ['megabytes of objects', wide(OBJECTS), failure(/JSON values/)],
-      ['1,001 calls', JSON.stringify(whole(many(1001, call))), written(/more than 1,000 tool calls/)],
-      ['20,000 calls', JSON.stringify(whole(many(20_000, call))), failure(/more than/)],
-      ['50,000 parts', JSON.stringify(whole(many(50_000, text))), failure(/more than 10,000 entries/)],
-    ]
-    const thoughts = thought && ((count: number) => JSON.stringify(whole([...many(count, thought), text(0)])))
-    if (thoughts) refused.push(['1,001 blocks', thoughts(1001), failure(/more than 1,000 blocks of reasoning/)])
-    for (const [says, body, expected] of refused) {
-      t.match((await outcome(wire, body)).thrown, expected, says)
-      // The same in a stream that was wanted: nothing was told, and another provider can still answer.
-      t.match((await outcome(wire, [body], true)).thrown, expected, `${says}, as an event`)
+  t.test(
+    `${wire.wire}: an answer beyond a bound is charged where its caller may have caused it, and one within it passes`,
+    async t => {
+      const said = JSON.stringify(whole([text(0)])).slice(0, -1)
+      const wide = (values: string) => `${said},"extra":[${values}]}`
+      const deep = (levels: number) => `${said},"extra":${nested(levels)}}`
+      const refused: [says: string, body: string, expected: object][] = [
+        ['129 levels', deep(128), failure(/nests deeper than 128 levels/)],
+        ['300,000 levels', deep(300_000), failure(/nests deeper than 128 levels/)],
+        ['a million values and more', wide(`[${ZEROS}],[${ZEROS}]`), written(/more than 1,000,000 JSON values/)],
+        ['a list too long', wide(`0,${ZEROS}`), written(/more than 500,000 entries in one list/)],
+        ['megabytes of objects', wide(OBJECTS), written(/JSON values/)],
+        ['1,001 calls', JSON.stringify(whole(many(1001, call))), written(/more than 1,000 tool calls/)],
+        ['20,000 calls', JSON.stringify(whole(many(20_000, call))), written(/more than/)],
+        ['50,000 parts', JSON.stringify(whole(many(50_000, text))), written(/more than 10,000 entries/)],
+      ]
+      const thoughts = thought && ((count: number) => JSON.stringify(whole([...many(count, thought), text(0)])))
+      if (thoughts) refused.push(['1,001 blocks', thoughts(1001), written(/more than 1,000 blocks of reasoning/)])
+      for (const [says, body, expected] of refused) {
+        t.match((await outcome(wire, body)).thrown, expected, says)
+        // The same in a stream that was wanted: nothing was told, and another provider can still answer.
+        t.match((await outcome(wire, [body], true)).thrown, expected, `${says}, as an event`)
+      }
+      // What tools are called with is what the caller has its model write, be it text or an object in the answer.
+      const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'f' } }]
+      for (const stream of [false, true]) {
+        const body = stream ? [deep(128)] : deep(128)
+        const { thrown, used } = await outcome(wire, body, stream, undefined, undefined, { tools })
+        t.match(thrown, written(/nests deeper than 128 levels/), 'where tools may be called')
+        t.ok(used! >= deep(128).length / 4, 'it is charged as it came', { used })
+      }
+      t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
+      t.equal(counted((await outcome(wire, wide(MANY))).events, 'text'), 1, 'a million values')
+      const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
+      t.equal(calls.events.filter(event => event.type === 'tool' && event.id !== undefined).length, 1000)
+      if (thoughts) t.equal(counted((await outcome(wire, thoughts(1000))).events, 'finish'), 1, '1,000 blocks')
+      t.equal(
+        counted((await outcome(wire, JSON.stringify(whole(many(9999, text))))).events, 'finish'),
+        1,
+        '9,999 parts',
+      )
+    },
+  )
+}
+
+const { wire: chatWire } = forms[0]!
+const { wire: messages } = forms[2]!
+
+/** What each of the wires above reports, in the same order, behind all else: 7 tokens of the answer. */
+const reports: readonly Json[] = [
+  { usage: { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 } },
+  { usage: { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 } },
+  { usage: { input_tokens: 3, output_tokens: 7 } },
+  { usage: { inputTokens: 3, outputTokens: 7, totalTokens: 10 } },
+  { usage: { billed_units: { input_tokens: 3, output_tokens: 7 }, tokens: { input_tokens: 3, output_tokens: 7 } } },
+  { usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 7, totalTokenCount: 10 } },
+  { usage: { input_tokens: 3, output_tokens: 7, total_tokens: 10 } },
+]
+
+for (const [at, { wire, whole, text }] of forms.entries()) {
+  t.test(`${wire.wire}: a whole answer that passes a bound is charged as it reports, or by its text`, async t => {
+    const answer = (extra: string, report = reports[at]!) =>
+      `${JSON.stringify(whole([text(0)])).slice(0, -1)},"extra":${extra},${JSON.stringify(report).slice(1)}`
+    const large = JSON.stringify('A'.repeat(33 * MIB))
+    const scored = `{"logprobs":[${ZEROS}],"top_logprobs":[${ZEROS}]}`
+    for (const [says, extra, message, memory] of [
+      ['bytes', large, /larger than 32 MiB/, undefined],
+      ['values', scored, /more than 1,000,000 JSON values/, undefined],
+      ['memory', JSON.stringify('A'.repeat(2 * MIB)), /overloaded/, budgetOf(MIB)],
+    ] as const) {
+      const { thrown, used } = await outcome(wire, answer(extra), false, memory)
+      t.match(thrown, { failover: false, billed: true, message }, says)
+      t.equal(used, 7, `${says}: the usage behind them`)
+      const silent = await outcome(wire, answer(extra, { end: 0 }), false, memory)
+      t.match(silent.thrown, { billed: true, message }, says)
+      t.ok(silent.used! > 0 && silent.used! < 100, `${says} that are no text`, silent)
     }
-    // What tools are called with is what the caller has its model write, be it text or an object in the answer.
-    const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'f' } }]
-    for (const stream of [false, true]) {
-      const body = stream ? [deep(128)] : deep(128)
-      const { thrown, used } = await outcome(wire, body, stream, undefined, undefined, { tools })
-      t.match(thrown, written(/nests deeper than 128 levels/), 'where tools may be called')
-      t.ok(used! >= deep(128).length / 4, 'it is charged as it came', { used })
-    }
-    t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
-    t.equal(counted((await outcome(wire, wide(MANY))).events, 'text'), 1, 'a million values')
-    const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
-    t.equal(calls.events.filter(event => event.type === 'tool' && event.id !== undefined).length, 1000)
-    if (thoughts) t.equal(counted((await outcome(wire, thoughts(1000))).events, 'finish'), 1, '1,000 blocks')
-    t.equal(counted((await outcome(wire, JSON.stringify(whole(many(9999, text))))).events, 'finish'), 1, '9,999 parts')
+    const many = await outcome(wire, answer(`[${ZEROS}],"more":[${ZEROS}]`, { end: 0 }), false)
+    t.ok(many.used! >= ZEROS.length / 2, 'other values are what its model may have written')
   })
 }
+
+t.test('what is no JSON, and a stream that says nothing, is a failure of its provider', async t => {
+  const free = { failover: true, billed: false }
+  for (const [says, body, message] of [
+    ['garbage', 'x'.repeat(33 * MIB), /larger than 32 MiB/],
+    ['what does not end', `{"a":"${'x'.repeat(97 * MIB)}`, /larger than 32 MiB/],
+    ['values of no JSON', `x${',0'.repeat(1e6)}`, /JSON values/],
+    ['blanks', ' '.repeat(33 * MIB), /larger than 32 MiB/],
+    ['no content', many(1100, () => JSON.stringify({ choices: [], pad: 'x'.repeat(32_000) })), /larger than 32 MiB/],
+  ] as const) {
+    t.match((await outcome(chatWire, body)).thrown, { ...free, message }, says)
+  }
+})
 
 t.test('a call that passes a bound behind text is charged, too', async t => {
   const { wire, whole, text } = forms[5]!
@@ -227,9 +284,6 @@ t.test('a call that passes a bound behind text is charged, too', async t => {
   ])
 })
 
-const { wire: chatWire } = forms[0]!
-const { wire: messages } = forms[2]!
-
 t.test('what takes long to read, for what it says, is bounded by itself', async t => {
   const extra = (json: string) => JSON.stringify(chat([text(0)])).replace('{', `{"extra":${json},`)
   const saying = (characters: number, letter = 'a') =>
@@ -238,9 +292,9 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
   const long = (count: number) => `[${`${'7'.repeat(256)},`.repeat(count)}0]`
   const image = JSON.stringify('A'.repeat(9 * MIB))
   const refused: [says: string, body: string, expected: object][] = [
-    ['names that differ', extra(named(70_000)), failure(/more than 65,536 names/)],
-    ['long whole numbers', extra(long(4097)), failure(/more than 1048576 digits/)],
-    ['a long string with escapes', saying(5 * MIB, '\n'), failure(/text is longer than 4194304/)],
+    ['names that differ', extra(named(70_000)), written(/more than 65,536 names/)],
+    ['long whole numbers', extra(long(4097)), written(/more than 1048576 digits/)],
+    ['a long string with escapes', saying(5 * MIB, '\n'), written(/text is longer than 4194304/)],
     [
       'names in what a tool is called with',
       JSON.stringify(chat([{ ...called(0), function: { name: 'f', arguments: named(33_000) } }])),
@@ -248,10 +302,10 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
     ],
   ]
   for (const [says, body, expected] of refused) t.match((await outcome(chatWire, body)).thrown, expected, says)
-  t.match((await outcome(chatWire, saying(4 * MIB + 1))).thrown, failure(/text is longer/), 'text')
+  t.match((await outcome(chatWire, saying(4 * MIB + 1))).thrown, written(/text is longer/), 'text')
   const streamed = await outcome(chatWire, [saying(4 * MIB + 1)], true)
   t.equal(counted(streamed.events, 'finish'), 1, 'which passes on in a stream')
-  const atOnce = failure(/more than 8388608 characters in one frame/)
+  const atOnce = written(/more than 8388608 characters in one frame/)
   t.match((await outcome(chatWire, [saying(9 * MIB)], true)).thrown, atOnce, 'of which one event may not say all')
   const hidden = [{ type: 'redacted_thinking', data: 'a'.repeat(9 * MIB) }]
   const thought = JSON.stringify({ type: 'message', content: hidden, stop_reason: 'end_turn' })
@@ -295,7 +349,7 @@ t.test('calls and blocks of a stream count together, and so do the values in arg
     [
       '1,001 blocks',
       many(1001, index => delta({ reasoning_details: [{ type: 'reasoning.text', text: 'a', index }] })),
-      failure(/more than 1,000 blocks/),
+      written(/more than 1,000 blocks/),
     ],
     [
       'deep arguments',
@@ -508,6 +562,30 @@ t.test('the bodies of several requests in the place of one take memory until the
   for await (const _ of events);
 })
 
+t.test('answers of several requests in the place of one keep one copy of each', async t => {
+  const memory = budgetOf(29 * MIB)
+  const body = JSON.stringify({ ...chat([text(0)]), extra: 'A'.repeat(MIB) })
+  for (const [says, parts] of [
+    ['as many as there is room for', 8],
+    ['more than that', 20],
+  ] as const) {
+    const ex = exchange({ request: { model: 'm', messages: [] }, target: target({ translator: chatWire }) })
+    const input = ex.request!
+    ex.outbound.parts = many(parts, () => ({ request: { path: '/', body: {} }, input, characters: 20 }))
+    ex.outbound.fanOut = promptFanOut
+    const transport = {
+      send: (call: Parameters<Transport['send']>[0]) => answering(body).send(call),
+    } satisfies Pick<Transport, 'send'> as Pick<Transport, 'send'> as Transport
+    const whole = dispatch(transport, memory)(ex)
+    if (parts < 10) for await (const _ of (await whole).events);
+    else {
+      await t.rejects(whole, { code: 'overloaded', failover: false, billed: true }, says)
+      t.equal(ex.billedFailure, 'parts', 'those that were answered are charged')
+    }
+    t.equal(memory.used, 0, says)
+  }
+})
+
 t.test('what small frames of a stream hold beside their text takes memory, too', async t => {
   const word = (at: number) => `${at} ${'a'.repeat(3000)}`
   const grounding = (groundingMetadata: unknown) =>
@@ -587,7 +665,7 @@ t.test('what a stream keeps is as little as what a whole answer may hold', async
   const last = async (...given: Parameters<typeof outcome>) => (await outcome(...given)).events.at(-1)
   const hidden = (index: number) => ({ type: 'reasoning.encrypted', data: 'a'.repeat(7 * MIB), index })
   const large = many(5, at => delta({ reasoning_details: [hidden(at)] }))
-  t.match(await last(chatWire, large), { type: 'error', error: failure(/larger than 32 MiB/) })
+  t.match(await last(chatWire, large), { type: 'error', error: written(/larger than 32 MiB/) })
   const both = many(10_001, at =>
     JSON.stringify({ choices: [{ index: at % 2, delta: at % 2 ? { content: 'a' } : { reasoning_content: 'b' } }] }),
   )
@@ -596,7 +674,7 @@ t.test('what a stream keeps is as little as what a whole answer may hold', async
   t.match(two, { type: 'finish' }, 'of two choices by turns each is one block')
   const turns = many(10_001, at => delta(at % 2 ? { content: 'a' } : { reasoning_content: 'b' }))
   const blocks = await last(chatWire, turns, true, undefined, responsesEndpoint)
-  t.match(blocks, { type: 'error', error: failure(/more than 10,000 blocks/) })
+  t.match(blocks, { type: 'error', error: written(/more than 10,000 blocks/) })
 })
 
 t.test('the choices of one frame have 20,000 pieces at most', async t => {
@@ -614,7 +692,7 @@ t.test('the choices of one frame have 20,000 pieces at most', async t => {
     [wireOf(mistral), chosen],
     [wireOf(gemini), candidates],
   ] as const) {
-    t.match((await outcome(wire, body(6000))).thrown, failure(/more than 20,000 pieces/), wire.wire)
+    t.match((await outcome(wire, body(6000))).thrown, written(/more than 20,000 pieces/), wire.wire)
     t.notOk((await outcome(wire, body(1000))).thrown, wire.wire)
   }
 })
@@ -648,7 +726,7 @@ t.test('what a client gets at the end of a stream alone has 10,000 parts at most
   for (const [says, wire, events, endpoint] of rows) {
     const { events: told, thrown } = await outcome(wire, events, true, undefined, endpoint)
     const last = told.at(-1)
-    t.match(thrown ?? (last?.type === 'error' && last.error), failure(/more than 10,000 blocks/), says)
+    t.match(thrown ?? (last?.type === 'error' && last.error), written(/more than 10,000 blocks/), says)
   }
 })
 
@@ -689,7 +767,7 @@ t.test('a stream whose text its client gets again at the end is held as a whole 
     return thrown ?? (last?.type === 'error' ? last.error : undefined)
   }
   t.equal(await failureOf(chatWire, text), undefined, 'others pass on as they come')
-  t.match(await failureOf(chatWire, text, true, undefined, responsesEndpoint), failure(/text is longer than 4194304/))
+  t.match(await failureOf(chatWire, text, true, undefined, responsesEndpoint), written(/text is longer than 4194304/))
   const short = text.slice(3)
   t.equal(await failureOf(chatWire, short, true, undefined, responsesEndpoint), undefined)
   t.match(

@@ -1,6 +1,6 @@
 /** What the parts of one request cost together (docs/contract.md#polled-answers). */
 import t from 'tap'
-import { tooManyCalls } from '../../src/core/answer-bounds.ts'
+import { tooManyBytes, tooManyCalls } from '../../src/core/answer-bounds.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
@@ -294,10 +294,18 @@ t.test('the estimate of a part is that of an exchange which is the part alone', 
     request: { model: 'm', messages: ['a', 'b'].map(content => ({ role: 'user', content })), prompts: true },
   }
   const price = flat(base)
-  const rows: [facts: ExchangeFacts, part: object, events: readonly Event[], usage: Usage][] = [
+  const perImage = { ...price, perImage: { default: 1n } }
+  const rows: [facts: ExchangeFacts, part: object, events: readonly Event[], usage: Usage, by?: Price][] = [
     [draws, { ...draws.request, n: 1 }, [], { prompt: 100, output_images: 1, completion: 6300, image_output: 6300 }],
     [writes, { ...request, max_tokens: 10 }, [], { prompt: 1, completion: 10 }],
     [writes, { ...request, max_tokens: 10 }, [text('a'.repeat(12)), closing], { prompt: 1, completion: 3 }],
+    [
+      draws,
+      { ...draws.request, n: 3 },
+      [used(3, 7), { type: 'error', error: tooManyBytes() }],
+      { prompt: 3, completion: 7, output_images: 3 },
+      perImage,
+    ],
     [
       writes,
       { ...request, max_tokens: 10 },
@@ -309,8 +317,8 @@ t.test('the estimate of a part is that of an exchange which is the part alone', 
     ],
   ]
   signal.abort(gone)
-  for (const [facts, input, events, usage] of rows) {
-    const ex = exchange({ ...facts, signal, target: target({ mapping: { price } }) })
+  for (const [facts, input, events, usage, by = price] of rows) {
+    const ex = exchange({ ...facts, signal, target: target({ mapping: { price: by } }) })
     ex.usualSpeed = () => 1000
     const part = { request: { path: '', body: {} }, input: input as ChatRequest, characters: 0 }
     const report = partUsage(ex, part, performance.now() - 60_000, events)

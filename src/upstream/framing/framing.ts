@@ -10,6 +10,8 @@ export interface Framing {
   /** Lines so far, of chunks that have many. */
   readonly lines?: number
   push(chunk: Buffer): Frame[]
+  /** The chunks that are kept for a frame which is all of the answer: they are kept no more. Absent where there are more. */
+  taken?(): Buffer[]
   /** What is left at the end of the bytes. */
   end(): Frame[]
 }

@@ -1,5 +1,5 @@
 /** One whole JSON body as one frame. */
-import { errors } from '../../core/error.ts'
+import { tooManyBytes } from '../../core/answer-bounds.ts'
 import type { Frame } from '../../core/translator.ts'
 import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
 import type { Framing } from './framing.ts'
@@ -17,14 +17,19 @@ export class JsonFraming implements Framing {
 
   push(chunk: Buffer): Frame[] {
     this.#size += chunk.length
-    if (this.#size > MAX_BODY_BYTES) throw errors.invalidAnswer('the body is larger than 32 MiB')
+    if (this.#size > MAX_BODY_BYTES) throw tooManyBytes()
     this.#chunks.add(chunk)
     return []
+  }
+
+  taken(): Buffer[] {
+    return this.#chunks.take()
   }
 
   end(): Frame[] {
     // Code that keeps the answer while its client reads it must not keep it twice.
     const whole = this.#chunks.joined()
+    this.#size = 0
     return isBlank(whole) ? [] : [new WholeBody(whole)]
   }
 }

@@ -1,7 +1,7 @@
 /** Server-sent events: chunks in, one frame per event out. */
 import { StringDecoder } from 'node:string_decoder'
 import { createParser, type EventSourceParser } from 'eventsource-parser'
-import { errors } from '../../core/error.ts'
+import { tooManyBytes } from '../../core/answer-bounds.ts'
 import type { Frame } from '../../core/translator.ts'
 import type { Framing } from './framing.ts'
 
@@ -75,7 +75,7 @@ export class SseFraming implements Framing {
   #feed(given: string): Frame[] {
     const text = this.#withNewlines(given)
     if (text !== '') this.#parse(text)
-    if (this.#overflow) throw errors.invalidAnswer('one event is larger than 32 MiB')
+    if (this.#overflow) throw tooManyBytes()
     const frames = this.#frames
     this.#frames = []
     const lines = frames.length > 0 && text.length <= SMALL ? 0 : linesIn(text)
