@@ -1,6 +1,7 @@
 /** How long the audio of a file lasts. */
 import { isAdts } from './audio-frame.ts'
 import { ByteReader } from './byte-reader.ts'
+import { flacLength } from './flac-seconds.ts'
 import { framesLength } from './frame-seconds.ts'
 import { id3Bytes, isId3 } from './frame-tags.ts'
 import { oggLength } from './ogg-seconds.ts'
@@ -66,7 +67,10 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
     const isKnown = seconds !== undefined && !isOther('samples', HEAD)
     return found(true, isKnown ? seconds : undefined)
   }
-  if (text.startsWith('fLaC')) return found(false, flacSeconds(head))
+  if (text.startsWith('fLaC')) {
+    const length = flacLength(head, pieces, start, budget)
+    return found(length?.counted === true && !isOther('mpeg', HEAD), length?.seconds)
+  }
   if (text.startsWith('OggS')) {
     const length = oggLength(reader(), left, budget)
     return length && found(length.counted, length.seconds)
@@ -104,12 +108,4 @@ function behindTags(pieces: Iterable<Buffer>): { start: number; tags: number } {
     if (!reader.skip(bytes - TAG_HEAD)) break
   }
   return { start, tags }
-}
-
-/** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of sample rate, 36 bits of sample count. */
-function flacSeconds(head: Buffer): number | undefined {
-  if (head.length < 26) return undefined
-  const rate = head.readUIntBE(18, 3) >> 4
-  const samples = (head[21]! & 0x0f) * 2 ** 32 + head.readUInt32BE(22)
-  return rate > 0 && samples > 0 ? samples / rate : undefined
 }

@@ -22,6 +22,45 @@ export const adts = (bytes: number, blocks = 1, said = bytes) => {
   frame.writeUIntBE((said & 0x7ff) * 0x2000 + blocks - 1, 4, 3)
   return frame
 }
+/** The head of FLAC, of so many samples a second, and samples. */
+export const flac = (rate: number, samples: number) => {
+  const head = Buffer.alloc(42)
+  head.write('fLaC')
+  head.writeUInt32BE(0x8000_0022, 4)
+  head.writeUInt16BE(4096, 8)
+  head.writeUInt16BE(65_535, 10)
+  head.writeUIntBE(rate << 4, 18, 3)
+  head.writeUInt32BE(samples, 22)
+  return head
+}
+/** The head of a frame of FLAC by the codes of its block and its rate, and four zeros in the place of its samples. */
+export const flacFrame = (
+  block: number,
+  rate: number,
+  more: { samples?: number; rate?: number; number?: number } = {},
+) => {
+  const { samples = 1, rate: said = 0, number = 0 } = more
+  const bytes = [0xff, 0xf8, (block << 4) | rate, 0x18, ...flacNumber(number)]
+  if (block === 6) bytes.push(samples - 1)
+  else if (block === 7) bytes.push((samples - 1) >> 8, (samples - 1) & 255)
+  const unit = [1000, 1, 10][rate - 12]
+  if (unit === 1000) bytes.push(said / unit)
+  else if (unit !== undefined) bytes.push((said / unit) >> 8, (said / unit) & 255)
+  let check = 0
+  for (const byte of bytes) {
+    check ^= byte
+    for (let bit = 0; bit < 8; bit++) check = check & 0x80 ? ((check << 1) & 255) ^ 7 : check << 1
+  }
+  return Buffer.from([...bytes, check, 0, 0, 0, 0])
+}
+/** As UTF-8 goes on for larger ones: six bits a byte behind the first. */
+function flacNumber(number: number): number[] {
+  if (number < 128) return [number]
+  const bytes: number[] = []
+  let left = number
+  for (; left >= 2 ** (6 - bytes.length); left = Math.floor(left / 64)) bytes.unshift(0x80 + (left % 64))
+  return [((0xff00 >> (bytes.length + 1)) & 255) | left, ...bytes]
+}
 /** ID3v2.4 around `bytes`. */
 export const tag = (bytes: number, flags = 0) => {
   const head = Buffer.from([

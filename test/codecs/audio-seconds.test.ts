@@ -7,7 +7,20 @@ import { ByteReader } from '../../src/lib/byte-reader.ts'
 import { wavHead } from '../../src/lib/wav.ts'
 import { film } from '../../src/operations/videos/film.ts'
 import { runs } from '../helpers/runs.ts'
-import { adts, largest, lengthOf, mpeg, near, numbers, slow, tag, times, usual } from './audio-pieces.ts'
+import {
+  adts,
+  flac,
+  flacFrame,
+  largest,
+  lengthOf,
+  mpeg,
+  near,
+  numbers,
+  slow,
+  tag,
+  times,
+  usual,
+} from './audio-pieces.ts'
 
 /** With a checksum. */
 const protectedAdts = adts(373)
@@ -163,6 +176,58 @@ t.test('an MP4 file is as long as its box says, wherever it stands, and as its f
   }
 })
 
+t.test('FLAC is as long as its frames are, whatever its head says', async t => {
+  const second = flacFrame(7, 9, { samples: 44_100 })
+  const odd = flac(44_100, 0)
+  odd.writeUInt16BE(15, 8)
+  const broken = Buffer.from(second)
+  broken[second.length - 5]! ^= 1
+  const rows: [says: string, pieces: Buffer[], seconds: number | undefined, counted?: boolean][] = [
+    ['of a stream, whose head says none', [flac(44_100, 0), ...times(10, second)], 10],
+    ['less than they come to', [flac(44_100, 441), ...times(10, second)], 10],
+    ['more', [flac(44_100, 882_000), ...times(10, second)], 20],
+    ['behind a tag', [tag(300), flac(44_100, 0), ...times(10, second)], 10],
+    ['blocks of each form', [flac(48_000, 0), ...[1, 2, 5, 8, 15].map(code => flacFrame(code, 0))], 38_400 / 48_000],
+    ['blocks of few samples', [flac(100, 0), ...times(10, flacFrame(6, 0, { samples: 100 }))], 10],
+    [
+      'numbers of each length',
+      [flac(44_100, 0), ...[0, 127, 128, 2 ** 35].map(number => flacFrame(8, 0, { number }))],
+      1024 / 44_100,
+    ],
+    ['a lower rate of a frame', [flac(44_100, 0), second, flacFrame(7, 4, { samples: 16_000 })], 3],
+    [
+      'rates behind the codes',
+      [flac(1e5, 0), ...[12, 13, 14].map(code => flacFrame(15, code, { rate: 20_000 }))],
+      3 * 1.6384,
+    ],
+    ['a higher one', [flac(44_100, 0), flacFrame(7, 3, { samples: 44_100 })], 1],
+    [
+      'frames with a wrong check, of a wrong number, and of odd codes',
+      [
+        flac(44_100, 441),
+        broken,
+        Buffer.from('fff8c908ff', 'hex'),
+        Buffer.from('fff80f08fff8c9b8fff8c906fff8c909', 'hex'),
+      ],
+      0.01,
+      false,
+    ],
+    ['an odd head', [odd, ...times(10, second)], 10, false],
+    ['neither', [flac(44_100, 0)], undefined],
+    ['a head that is cut', [flac(44_100, 441).subarray(0, 20)], undefined],
+  ]
+  for (const [says, pieces, seconds, counted = true] of rows) {
+    const length = lengthOf(...pieces)
+    t.equal(length && near(length.seconds), seconds && near(seconds), says)
+    if (length) t.equal(length.counted, counted, says)
+    const bytes = Buffer.concat(pieces)
+    const small = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, at) => bytes.subarray(7 * at, 7 * at + 7))
+    t.strictSame(lengthOf(...small), length, `${says}, in small pieces`)
+  }
+  const file = { pieces: [flac(44_100, 441_000), Buffer.alloc(8000, 0xff)], size: 8042 }
+  t.equal(audioLength(file, { steps: 500 }), undefined, 'more than is looked at')
+})
+
 t.test('no bytes between frames make a file shorter than what it plays', async t => {
   const frames = fc.array(fc.oneof(fc.constant(slow), fc.uint8Array({ maxLength: 200 }).map(Buffer.from)), {
     maxLength: 40,
@@ -238,17 +303,12 @@ t.test('bytes are read in whatever pieces they came', async t => {
 })
 
 t.test('the first bytes of a file give its type, and a head the length of some', async t => {
-  const flac = Buffer.alloc(42)
-  flac.write('fLaC')
-  // 44,100 Hz, and 441,000 samples.
-  flac.writeUIntBE(44_100 << 4, 18, 3)
-  flac.writeUInt32BE(441_000, 22)
   const wav = Buffer.concat([wavHead(24_000, 48_000), Buffer.alloc(48_000)])
   const rows: [head: Buffer, size: number, extension: string | undefined, seconds: number | undefined][] = [
     [wav, wav.length, 'wav', 1],
     [wavHead(24_000), 44 + 96_000, 'wav', 2],
     [wav.subarray(0, 30), 30, 'wav', undefined],
-    [flac, 1e6, 'flac', 10],
+    [flac(44_100, 441_000), 1e6, 'flac', 10],
     [Buffer.from('ID3\x03rest of it'), 9, 'mp3', undefined],
     [Buffer.from('\xff\xfb\xf0rest of it', 'latin1'), 9, 'mp3', undefined],
     [Buffer.from('OggSrest of it'), 9, 'ogg', undefined],
