@@ -76,6 +76,7 @@ function linkModel(
     created: entry.created === undefined ? 0 : Date.parse(entry.created) / 1000,
     tokenizer: entry.tokenizer,
     imageTokens: entry.image_tokens && linkImageTokens(entry.image_tokens),
+    audioTokens: entry.audio_tokens,
     input: entry.input,
     output: entry.output,
     contextLength: entry.context_length,

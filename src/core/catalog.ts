@@ -235,6 +235,8 @@ export interface Model {
   readonly tokenizer: string | undefined
   /** How its vendor counts images of a prompt; undefined where that is not published. */
   readonly imageTokens?: ImageTokens | undefined
+  /** Tokens of a second of audio in a prompt; undefined where that is not published. */
+  readonly audioTokens?: number | undefined
   readonly input: readonly string[]
   readonly output: readonly string[]
   readonly contextLength: number | undefined

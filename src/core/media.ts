@@ -6,7 +6,7 @@ import type { Price } from './money.ts'
 export interface Media {
   /** Of each image: its size where that is known. */
   readonly images: readonly (Dimensions | undefined)[]
-  readonly audioTokens: number
+  readonly audioSeconds: number
   readonly fileTokens: number
   /** Pages among the files, of which models may also see images. */
   readonly pages?: number
@@ -15,7 +15,7 @@ export interface Media {
    * its provider fetches still stands at one when it is held for.
    */
   readonly unmeasuredTokens?: number
-  /** The same of audio, whose tokens may have a rate of their own. */
+  /** The same of audio, in seconds: its tokens may have a rate of their own. */
   readonly unmeasuredAudio?: number
 }
 

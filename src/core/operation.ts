@@ -44,8 +44,11 @@ export interface Operation<O extends Op = Op> {
   readonly unaffordable?: Unaffordable
   /** Usage besides tokens that the request may cause at the mapping. */
   extras?(request: Readonly<Ops[O]>, mapping: Mapping): Usage
-  /** What more than its estimate the request may use: by files that do not say their size, or that its provider fetches. */
-  unmeasured?(request: Readonly<Ops[O]>): Usage | undefined
+  /**
+   * What more than its estimate the request may use, at the mapping if there is one yet: by files that do not say their size,
+   * or that its provider fetches.
+   */
+  unmeasured?(request: Readonly<Ops[O]>, mapping?: Mapping): Usage | undefined
   /** Whether a tool of the request runs at its provider, which may read the whole prompt again after each of its calls. */
   loops?(request: Readonly<Ops[O]>): boolean
   /** Measures an answer of bytes while it comes, for as long as no report counts it; undefined where that costs nothing. */

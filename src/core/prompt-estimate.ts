@@ -1,4 +1,5 @@
 /** What the prompt of an exchange comes to before its provider reports it, as its target counts. */
+import { audioTokensOf } from './audio-tokens.ts'
 import type { Exchange } from './exchange.ts'
 import { imageTokensOf, morePageTokens } from './image-tokens.ts'
 import { repeatsOf } from './requests.ts'
@@ -67,8 +68,9 @@ export class PromptEstimate {
     const media = request && operation.media?.(request)
     const times = repeatsOf(this.#ex)
     if (!media) return { prompt: prompt * times }
-    const { images, audioTokens, fileTokens, pages = 0 } = media
+    const { images, audioSeconds, fileTokens, pages = 0 } = media
     const formula = target?.mapping.model.imageTokens
+    const audioTokens = audioTokensOf(audioSeconds, target?.mapping.model)
     const byImage = target?.price?.rates.image !== undefined
     const imageTokens = byImage ? 0 : imageTokensOf(images, formula)
     const all = prompt + audioTokens + fileTokens + imageTokens + morePageTokens(pages, formula)

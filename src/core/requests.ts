@@ -38,11 +38,12 @@ export const isUnmeasured = ({ operation, request }: Exchange): boolean =>
 
 /** `usage` with what more such content may come to, in a prompt no longer than its model's context; itself without any. */
 export function withUnmeasured(ex: Exchange, usage: Usage): Usage {
-  const more = ex.request && ex.operation.unmeasured?.(ex.request)
+  const { mapping } = ex.target!
+  const more = ex.request && ex.operation.unmeasured?.(ex.request, mapping)
   if (!more) return usage
   const all: Usage = { ...usage }
   for (const axis in more) all[axis as Axis] = (all[axis as Axis] ?? 0) + more[axis as Axis]!
-  const { contextLength: longest } = ex.target!.mapping
+  const { contextLength: longest } = mapping
   if (all.prompt !== undefined && longest !== undefined) {
     all.prompt = Math.max(usage.prompt ?? 0, Math.min(all.prompt, longest * repeatsOf(ex)))
   }

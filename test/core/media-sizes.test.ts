@@ -3,14 +3,17 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Price } from '../../src/core/money.ts'
+import { isUnmeasured } from '../../src/core/requests.ts'
 import { ocr } from '../../src/endpoints/ocr.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { mediaOf } from '../../src/operations/chat/media.ts'
 import { film } from '../../src/operations/videos/film.ts'
+import { flac, flacFrame, times } from '../codecs/audio-pieces.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 import { latin, packed, packedPages, pages, pdf, zeros } from './pdf-kit.ts'
+import { flat } from './prices.ts'
 
 const asked = (...content: object[]) => [{ role: 'user', content }] as unknown as ChatRequest['messages']
 const dataUrl = (type: string, bytes: Buffer) => `data:${type};base64,${bytes.toString('base64')}`
@@ -111,7 +114,7 @@ t.test('an image is one, however its type is written', async t => {
     for (const url of [file_data, file_data.replace('data:', 'DATA:')]) {
       t.strictSame(mediaOf(asked({ type: 'file', file: { file_data: url } })), {
         images: [undefined],
-        audioTokens: 0,
+        audioSeconds: 0,
         fileTokens: 0,
         pages: 0,
         unmeasuredTokens: 0,
@@ -126,7 +129,6 @@ t.test('many files are looked at within bounds, and once a request', t => {
     type: 'input_audio',
     input_audio: { data: bytes.toString('base64'), format: 'wav' },
   })
-  const times = (count: number, content: object) => Array.from({ length: count }, () => content)
   const blocks = Buffer.concat([Buffer.from('7801', 'hex'), Buffer.alloc(4_000_000, EMPTY_BLOCKS)])
   const bombs = times(100, file(pdf(pages(1), ...zeros)))
   const rows: [says: string, content: object[]][] = [
@@ -159,57 +161,80 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
     type: 'input_audio',
     input_audio: { data: bytes.toString('base64'), format },
   })
-  const flac = Buffer.alloc(8000)
-  flac.write('fLaC', 0, 'latin1')
-  flac.writeUIntBE(16_000 << 4, 18, 3)
-  flac.writeUInt32BE(16_000 * 3600, 22)
+  const hour = Buffer.concat([flac(16_000, 0), ...times(3600, flacFrame(7, 5, { samples: 16_000 }))])
+  // What its head says is all that a file of a minute and 5 MB is known by.
+  const movie = Buffer.concat([film(60), Buffer.alloc(5_000_000 - film(60).length)])
   // MP3 of 8 kbit/s, in frames of 72 ms.
   const slow = Buffer.from(`ffe318c0${'00'.repeat(68)}`.repeat(1000), 'hex')
   const rows: [says: string, content: object, seconds: number, unmeasured?: number][] = [
     ['usual samples', audio(Buffer.concat([wav(16_000, 16), Buffer.alloc(320_000)]), 'wav'), 10],
     ['small samples', audio(Buffer.concat([wav(8000, 8), Buffer.alloc(80_000)]), 'wav'), 10],
     ['samples without a head', audio(Buffer.alloc(320_000), 'pcm'), 10],
-    ['the same called a file', audio(Buffer.alloc(40_000), 'wav'), 10, 1590 * 32],
+    ['the same called a file', audio(Buffer.alloc(40_000), 'wav'), 10, 1590],
     ['samples of AIFF', audio(aiff(16_000, 16, 320_000), 'aiff'), 10],
     ['slow ones', audio(aiff(100, 8, 600_000), 'aiff'), 6000],
     ['AIFF-C', audio(aiff(8000, 16, 80_000, 'ulaw'), 'wav'), 10],
-    ['AIFF-C that is compressed', audio(aiff(8000, 16, 39_950, 'ima4'), 'aiff'), 10, 1590 * 32],
+    ['AIFF-C that is compressed', audio(aiff(8000, 16, 39_950, 'ima4'), 'aiff'), 10, 1590],
     [
       'samples of RF64',
       audio(Buffer.concat([latin('RF64'), wav(100, 8).subarray(4), Buffer.alloc(60_000)]), 'wav'),
       600,
     ],
-    ['AMR called WAV', audio(Buffer.concat([latin('#!AMR\n'), Buffer.alloc(39_994)]), 'wav'), 10, 1590 * 32],
-    ['frames behind another byte', audio(Buffer.concat([latin('x'), slow]), 'wav'), 577 / 32, 91_585],
-    ['the same called samples', audio(Buffer.concat([latin('x'), slow]), 'pcm'), 577 / 32, 91_585],
-    ['a PDF called samples', audio(pdf('x'.repeat(39_991)), 'pcm'), 10, 1590 * 32],
-    ['an hour of silence', audio(flac, 'flac'), 3600],
-    ['the same called by another name', audio(flac, 'wav'), 3600],
-    [
-      'compressed audio called plain',
-      audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'),
-      10,
-      1590 * 32,
-    ],
+    ['AMR called WAV', audio(Buffer.concat([latin('#!AMR\n'), Buffer.alloc(39_994)]), 'wav'), 10, 1590],
+    ['frames behind another byte', audio(Buffer.concat([latin('x'), slow]), 'wav'), 18, 2862],
+    ['the same called samples', audio(Buffer.concat([latin('x'), slow]), 'pcm'), 18, 2862],
+    ['a PDF called samples', audio(pdf('x'.repeat(39_991)), 'pcm'), 10, 1590],
+    ['an hour of silence', audio(hour, 'flac'), 3600],
+    ['the same called by another name', audio(hour, 'wav'), 3600],
+    ['the same with more data', audio(Buffer.concat([hour, Buffer.alloc(20_000_000)]), 'flac'), 3600],
+    ['its head alone', audio(Buffer.concat([flac(16_000, 160_000), Buffer.alloc(39_958)]), 'flac'), 10],
+    ['compressed audio called plain', audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'), 10, 1590],
     ['MP3 of few bytes a second', audio(slow, 'mp3'), 72],
     ['the sound of a film', audio(film(30), 'm4a'), 30],
+    ['with more data than is usual', audio(movie, 'm4a'), 60, 1190],
+    [
+      'a head that says less than is possible',
+      audio(Buffer.concat([film(1), Buffer.alloc(15_360_000)]), 'm4a'),
+      10,
+      3831,
+    ],
     [
       'the same as a data URL',
-      { type: 'input_audio', input_audio: { data: dataUrl('audio/flac', flac), format: 'flac' } },
+      { type: 'input_audio', input_audio: { data: dataUrl('audio/flac', hour), format: 'flac' } },
       3600,
     ],
-    [
-      'an address',
-      { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } },
-      900,
-      1_048_576,
-    ],
+    ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900, 32_768],
   ]
   for (const [says, content, seconds, unmeasured] of rows) {
-    const { audioTokens, unmeasuredAudio } = mediaOf(asked(content))
-    t.strictSame([audioTokens, unmeasuredAudio], [seconds * 32, unmeasured ?? 0], says)
+    const { audioSeconds, unmeasuredAudio = 0 } = mediaOf(asked(content))
+    t.strictSame([audioSeconds, unmeasuredAudio].map(Math.round), [seconds, unmeasured ?? 0], says)
   }
 })
+
+t.test(
+  'audio is held for and charged as its model counts it, and what it may have beyond that is held apart',
+  async t => {
+    const data = Buffer.concat([film(60), Buffer.alloc(5_000_000 - film(60).length)]).toString('base64')
+    const messages = asked({ type: 'input_audio', input_audio: { data, format: 'm4a' } })
+    const rows: [audioTokens: number | undefined, tokens: number][] = [
+      [undefined, 32],
+      [10, 10],
+      [12.5, 12.5],
+    ]
+    for (const [audioTokens, tokens] of rows) {
+      const ex = exchange({ request: { model: 'm', max_tokens: 1, messages } })
+      const model = audioTokens === undefined ? {} : { audioTokens }
+      ex.target = { ...target({ model }), price: flat({ prompt: '0', input_audio: '1', completion: '0' }) }
+      t.equal(ex.promptUsage.input_audio, 60 * tokens)
+      const { base, unmeasured } = estimate(ex)!
+      t.strictSame(
+        [base, unmeasured],
+        [60, 1190].map(seconds => BigInt(seconds * tokens) * 1000n),
+      )
+      t.strictSame(isUnmeasured(ex), true)
+    }
+  },
+)
 
 t.test('OCR reads the pages that a PDF has, or that its size says', async t => {
   const price: Price = { rates: { ocr_page: 1000n }, tiers: [] }

@@ -1,5 +1,6 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
 
+import { audioTokensOf } from '../../core/audio-tokens.ts'
 import type { ChatRequest } from '../../core/chat-request.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
@@ -42,10 +43,11 @@ export const chat: Operation<'chat'> = {
     const n = (images ?? 1) * (request.n ?? 1)
     return Object.assign(usage, output.includes('text') ? { output_images: n } : imageUsage({ n, quality }, mapping))
   },
-  unmeasured({ messages }) {
+  unmeasured({ messages }, mapping) {
     const { unmeasuredTokens = 0, unmeasuredAudio = 0 } = mediaOf(messages)
-    const prompt = unmeasuredTokens + unmeasuredAudio
-    return prompt === 0 ? undefined : { prompt, ...(unmeasuredAudio > 0 && { input_audio: unmeasuredAudio }) }
+    const audio = audioTokensOf(unmeasuredAudio, mapping?.model)
+    const prompt = unmeasuredTokens + audio
+    return prompt === 0 ? undefined : { prompt, ...(audio > 0 && { input_audio: audio }) }
   },
   loops: ({ web_search, tools }) =>
     web_search === true || tools?.some(({ type }) => type === 'web_search' || type === 'tool_search') === true,

@@ -6,12 +6,12 @@ import { imageType } from '../../lib/image-type.ts'
 import { mediaTypeOf } from '../../lib/media-type.ts'
 import { isAddress } from '../../lib/url.ts'
 import { exactHead } from '../base64.ts'
-import { audioTokens } from './audio-tokens.ts'
+import { audioSeconds } from './audio-seconds.ts'
 import { type ContentTokens, known, likely } from './content-tokens.ts'
 import { type File, fileTokens, isImage, VIDEO_TOKENS } from './file-tokens.ts'
 import { MEDIA_BUDGET, type MediaData, mediaData } from './media-data.ts'
 
-const nothing: Media = { images: [], audioTokens: 0, fileTokens: 0 }
+const nothing: Media = { images: [], audioSeconds: 0, fileTokens: 0 }
 
 /** Messages without media that are walked again, rather than remembered. */
 const FEW = 16
@@ -45,7 +45,7 @@ function mediaIn(messages: ChatRequest['messages']): Media {
 class MediaCount {
   readonly #budget = { ...MEDIA_BUDGET }
   readonly #images: (Dimensions | undefined)[] = []
-  #audioTokens = 0
+  #audioSeconds = 0
   #unmeasuredAudio = 0
   #fileTokens = 0
   #pages = 0
@@ -54,18 +54,18 @@ class MediaCount {
   add(part: ContentPart): void {
     if (part.type === 'image_url') this.#addImage(part.image_url.url)
     else if (part.type === 'input_audio') {
-      const { tokens, unmeasured } = audioTokens(part.input_audio, this.#budget)
-      this.#audioTokens += tokens
+      const { seconds, unmeasured } = audioSeconds(part.input_audio, this.#budget)
+      this.#audioSeconds += seconds
       this.#unmeasuredAudio += unmeasured
     } else if (part.type === 'file') this.#addFile(part.file)
   }
 
   get media(): Media {
-    const [images, audioTokens, fileTokens] = [this.#images, this.#audioTokens, this.#fileTokens]
-    if (images.length + audioTokens + fileTokens === 0) return nothing
+    const [images, audioSeconds, fileTokens] = [this.#images, this.#audioSeconds, this.#fileTokens]
+    if (images.length + audioSeconds + fileTokens === 0) return nothing
     return {
       images,
-      audioTokens,
+      audioSeconds,
       fileTokens,
       pages: this.#pages,
       unmeasuredTokens: this.#unmeasuredTokens,

@@ -81,7 +81,7 @@ export const imageEdits: Operation<'image_edits'> = {
   autoOption: 'auto_images',
   requirements: imageEditRequirements,
   promptSize: ({ prompt }) => textSize(prompt),
-  media: request => ({ images: new Array(imagesIn(request)).fill(undefined), audioTokens: 0, fileTokens: 0 }),
+  media: request => ({ images: new Array(imagesIn(request)).fill(undefined), audioSeconds: 0, fileTokens: 0 }),
   extras: (request, mapping) => ({
     ...imageUsage(request, mapping),
     image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS,

@@ -30,7 +30,7 @@ export const moderations: Operation<'moderations'> = {
   },
   media({ input }) {
     const images = isParts(input) ? input.filter(({ type }) => type === 'image_url') : []
-    return { images: images.map(() => undefined), audioTokens: 0, fileTokens: 0 }
+    return { images: images.map(() => undefined), audioSeconds: 0, fileTokens: 0 }
   },
   prompts: resultsWanted,
   extras: () => ({ request: 1 }),

@@ -1,41 +1,47 @@
-/** What audio of a chat request may come to, by its frames, its head, or its size. */
+/** How long audio of a chat request may be, by its frames, its head, or its size. */
+import { MOST_AUDIO_TOKENS } from '../../core/audio-tokens.ts'
 import type { ContentPart } from '../../core/chat-request.ts'
 import { aiffSeconds } from '../../lib/aiff.ts'
 import { type AudioFile, type AudioLength, audioLength, LEAST_BYTES_PER_SECOND } from '../../lib/audio-seconds.ts'
 import { holdsFrames } from '../../lib/frame-seconds.ts'
 import { mediaTypeOf } from '../../lib/media-type.ts'
 import { isAddress } from '../../lib/url.ts'
-import { type ContentTokens, likely, UNMEASURED_TOKENS } from './content-tokens.ts'
+import { UNMEASURED_TOKENS } from './content-tokens.ts'
 import { headOf, type MediaBudget, type MediaData, mediaData } from './media-data.ts'
 
-/** Gemini's; OpenAI counts 10. */
-const TOKENS_PER_SECOND = 32
 /** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
 const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
 /** Of audio at an address: a quarter of an hour. */
-const ADDRESS_TOKENS = 15 * 60 * TOKENS_PER_SECOND
+const ADDRESS_SECONDS = 15 * 60
+/** Of audio of unknown length: the longest prompt that models read. */
+const UNMEASURED_SECONDS = UNMEASURED_TOKENS / MOST_AUDIO_TOKENS
+
+interface AudioSeconds {
+  /** What is likely, and charged where no provider reports. */
+  readonly seconds: number
+  /** By how much it may be longer. */
+  readonly unmeasured: number
+}
 
 type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 
-export function audioTokens({ data: given, format }: Audio, budget: MediaBudget): ContentTokens {
-  if (isAddress(given)) return likely(ADDRESS_TOKENS)
-  const { seconds, most } = secondsOf(mediaData(given, budget), format, budget)
-  const tokens = Math.ceil(seconds * TOKENS_PER_SECOND)
-  const unmeasured = Math.min(UNMEASURED_TOKENS, Math.ceil(most * TOKENS_PER_SECOND) - tokens)
-  return { tokens, unmeasured, pages: 0 }
+export function audioSeconds({ data, format }: Audio, budget: MediaBudget): AudioSeconds {
+  if (isAddress(data)) return { seconds: ADDRESS_SECONDS, unmeasured: UNMEASURED_SECONDS }
+  const { seconds, most } = lengthsOf(mediaData(data, budget), format, budget)
+  return { seconds, unmeasured: Math.min(UNMEASURED_SECONDS, most - seconds) }
 }
 
 /** Its first bytes say what it is; the format that the client names counts where they do not. `most`: it is no longer. */
-function secondsOf(data: MediaData, format: string, budget: MediaBudget): { seconds: number; most: number } {
+function lengthsOf(data: MediaData, format: string, budget: MediaBudget): { seconds: number; most: number } {
   const file = budget.heads-- > 0 ? new Base64File(data) : undefined
   const length = file && lengthOf(file, budget)
   if (length?.counted) return { seconds: length.seconds, most: length.seconds }
   const isPlain = file !== undefined && format === 'pcm' && isHeadless(data, file)
   const bySize = data.size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
   // A head may say less than its samples come to.
-  const seconds = Math.max(length?.seconds ?? 0, bySize)
-  return { seconds, most: isPlain || length ? seconds : data.size / LEAST_BYTES_PER_SECOND }
+  if (length) return { seconds: length.seconds, most: Math.max(length.seconds, bySize) }
+  return { seconds: bySize, most: isPlain ? bySize : data.size / LEAST_BYTES_PER_SECOND }
 }
 
 function lengthOf(file: Base64File, budget: MediaBudget): AudioLength | undefined {
