@@ -1,4 +1,4 @@
-/** Reads width and height from the first bytes of an image: PNG, JPEG and WebP. */
+/** Reads width and height from the first bytes of an image: PNG, JPEG, WebP and GIF. */
 
 /** In pixels. */
 export interface Dimensions {
@@ -14,11 +14,15 @@ const MAX_PARTS = 256
 export const DIMENSIONS_HEADS = [4 * 1024, 64 * 1024] as const
 
 /**
- * Undefined where decoders might read another size: those of GIF take what its frames need, and odd parts before the
- * pixels are read one way by some and otherwise by others.
+ * Undefined where decoders might read another size: odd parts before the pixels are read one way by some and otherwise by
+ * others.
  */
 export function imageDimensions(head: Buffer): Dimensions | undefined {
-  const size = pngHeader(head) ? (isPlainPng(head) ? pngHeader(head) : undefined) : (webp(head) ?? jpeg(head))
+  const size = pngHeader(head)
+    ? isPlainPng(head)
+      ? pngHeader(head)
+      : undefined
+    : (webp(head) ?? jpeg(head) ?? gif(head))
   return size && size.width > 0 && size.height > 0 ? size : undefined
 }
 
@@ -81,4 +85,33 @@ function jpeg(head: Buffer): Dimensions | undefined {
     at += 2 + length
   }
   return undefined
+}
+
+/** Of the GIF89a specification, sections 18 to 26: the screen and its colours, blocks that are passed over, and a frame. */
+const SCREEN = 13
+const EXTENSION = 0x21
+const FRAME = 0x2c
+const FRAME_HEAD = 10
+
+/** Of the screen, or the first frame where it reaches beyond it: decoders take either. */
+function gif(head: Buffer): Dimensions | undefined {
+  if (head.length < SCREEN || !/^GIF8[79]a$/.test(signOf(head, 0, 6))) return undefined
+  const colours = head[10]!
+  let at = SCREEN + (colours & 0x80 ? 3 * 2 ** ((colours & 7) + 1) : 0)
+  let parts = 0
+  while (head[at] === EXTENSION) {
+    at += 2
+    // Blocks up to one without bytes, each behind its length.
+    while (at < head.length && head[at] !== 0 && parts < MAX_PARTS) {
+      at += head[at]! + 1
+      parts++
+    }
+    at++
+    if (parts++ >= MAX_PARTS) return undefined
+  }
+  if (head[at] !== FRAME || at + FRAME_HEAD > head.length) return undefined
+  return {
+    width: Math.max(head.readUInt16LE(6), head.readUInt16LE(at + 1) + head.readUInt16LE(at + 5)),
+    height: Math.max(head.readUInt16LE(8), head.readUInt16LE(at + 3) + head.readUInt16LE(at + 7)),
+  }
 }

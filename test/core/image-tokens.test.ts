@@ -43,6 +43,18 @@ const metadata = (length: number) => segment(0xe1, Buffer.alloc(length, 0xff))
 const frame = (marker = 0xc0) => segment(marker, Buffer.from([8, 0x02, 0xd0, 0x05, 0x00, 3, 1, 0x22, 0]))
 const jpeg = (...pieces: Buffer[]) => filled(Buffer.concat([Buffer.from([0xff, 0xd8]), ...pieces]))
 
+/** By its screen and first frame, with so many bits of a colour. */
+function gif(width: number, height: number, frame: number[], bits = 0, ...blocks: Buffer[]): Buffer {
+  const screen = Buffer.from([0, 0, 0, 0, bits > 0 ? 0x80 | (bits - 1) : 0, 0, 0])
+  screen.writeUInt16LE(width, 0)
+  screen.writeUInt16LE(height, 2)
+  const image = Buffer.alloc(10, ',')
+  for (const [at, number] of frame.entries()) image.writeUInt16LE(number, 1 + 2 * at)
+  return Buffer.concat([latin('GIF89a'), screen, Buffer.alloc(bits > 0 ? 3 << bits : 0), ...blocks, image])
+}
+const control = latin('!\xf9\x04\0\0\0\0\0')
+const loop = latin('!\xff\x0bNETSCAPE2.0\x03\x01\0\0\0')
+
 const HD = { width: 1280, height: 720 }
 /** 1279 and 719 in 14 bits each. */
 const LOSSLESS = [0x2f, ...[0xff, 0xc4, 0xb3, 0x00]]
@@ -69,7 +81,18 @@ t.test('the size of an image is what its head says', async t => {
     ['a JPEG with other bytes between', jpeg(latin('x'), frame()), undefined],
     ['a PNG with very many chunks', png(1280, 720, 'IHDR', ...Array(300).fill(chunk('tEXt', 0))), undefined],
     ['a JPEG with very many segments', jpeg(...Array(300).fill(metadata(0)), frame()), undefined],
-    ['GIF', filled(latin('GIF89a\x80\0\x80\0')), undefined],
+    ['GIF', gif(1280, 720, [0, 0, 1280, 720]), HD],
+    ['a GIF of the older version', latin(gif(1280, 720, [0, 0, 9, 9]).toString('latin1').replace('9a', '7a')), HD],
+    ['a GIF whose frame reaches beyond its screen', gif(160, 720, [1000, 9, 280, 9]), HD],
+    ['a GIF without a screen', gif(0, 0, [0, 0, 1280, 720]), HD],
+    ['a GIF with colours and extensions', gif(1280, 9, [0, 700, 9, 20], 8, control, loop), HD],
+    ['a GIF with another block', gif(1280, 720, [0, 0, 9, 9], 0, latin('x')), undefined],
+    ['a GIF without a frame', gif(1280, 720, [0, 0, 9, 9], 0, latin(';')), undefined],
+    ['a GIF with very many extensions', gif(1280, 720, [0, 0, 9, 9], 0, ...Array(300).fill(control)), undefined],
+    ['a GIF with very many blocks', gif(1280, 720, [0, 0, 9, 9], 0, latin(`!\xfe${'\x01x'.repeat(300)}\0`)), undefined],
+    ['a GIF that is cut in a block', gif(1280, 720, [0, 0, 9, 9], 0, control).subarray(0, 17), undefined],
+    ['a GIF that is cut in a frame', gif(1280, 720, [0, 0, 9, 9]).subarray(0, 22), undefined],
+    ['a GIF of no version', filled(latin('GIF88a\x80\0\x80\0')), undefined],
     ['too few bytes', png(1280, 720).subarray(0, 40), undefined],
   ]
   for (const [says, head, size] of rows) t.strictSame(imageDimensions(head), size, says)

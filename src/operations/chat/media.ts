@@ -103,8 +103,7 @@ class MediaCount {
   /** Undefined where the head of the image does not say it, and beyond the budget. */
   #sizeOf({ base64, head: begin }: MediaData): Dimensions | undefined {
     const budget = this.#budget
-    const type = begin && imageType(begin)
-    if (type === undefined || type === 'image/gif' || budget.heads-- <= 0) return undefined
+    if (!begin || imageType(begin) === undefined || budget.heads-- <= 0) return undefined
     const [few, many] = DIMENSIONS_HEADS
     const size = dimensionsIn(exactHead(base64, few))
     if (size || base64.length <= few || budget.imageBytes <= 0) return size
