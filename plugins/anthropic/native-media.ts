@@ -1,5 +1,13 @@
 /** Files in a client's own Messages body, for providers that get data alone. */
-import { isObject, type Json, type LoadedMedia, type MediaByAddress, textIn } from '../../src/plugin.ts'
+import {
+  isObject,
+  isText,
+  type Json,
+  type LoadedMedia,
+  type MediaByAddress,
+  textIn,
+  typeOfBase64,
+} from '../../src/plugin.ts'
 import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
 
 const places: MediaPlaces = {
@@ -15,8 +23,9 @@ const places: MediaPlaces = {
   isAddress: (field, { type }, at) => field === 'url' && (type === 'url' || at === 'source'),
 }
 
-function sourceOf({ type, base64 }: LoadedMedia, part: 'image' | 'document'): Json {
-  if (part === 'image' || !type.startsWith('text/')) return { type: 'base64', media_type: type, data: base64 }
+function sourceOf({ type, base64, name }: LoadedMedia, part: 'image' | 'document'): Json {
+  const isDocument = part === 'document' && isText(typeOfBase64(base64, type, name))
+  if (!isDocument) return { type: 'base64', media_type: type, data: base64 }
   return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
 }
 

@@ -2,6 +2,7 @@
 import {
   type ContentPart,
   errors,
+  isText,
   type Json,
   type Message,
   parseDataUrl,
@@ -110,5 +111,5 @@ function filePart({ filename, file_data: data, file_id: id }: FilePart, at: stri
 
 function nameFor(mime: string): string {
   if (mime === 'application/pdf') return 'file.pdf'
-  return mime.startsWith('text/') ? 'file.txt' : 'file'
+  return isText(mime) ? 'file.txt' : 'file'
 }

@@ -1,4 +1,6 @@
 /** What a file is. One answer decides what is held for it, and the type by which each wire sends it. */
+import { isUtf8 } from 'node:buffer'
+import { imageType } from './image-type.ts'
 
 /** Bytes of a file that say so: a PDF may begin behind 1,024 others. */
 export const MEDIA_HEAD = 1032
@@ -48,6 +50,12 @@ const FRAMES: readonly Sign[] = [
   [/^\xff[\xe2\xe3\xf2-\xf5\xfa-\xfd]/, 'audio/mp3'],
   [/^\xff[\xf0\xf1\xf8\xf9]/, 'audio/aac'],
 ]
+/** What clients call tables that are text, and their type. */
+const EXCEL = 'application/vnd.ms-excel'
+const TABLE = 'text/csv'
+/** Types without "text/" of files that are text, or may be: of no known type, of tables, of data and of programs. */
+const MAYBE_TEXT =
+  /^(?:|application\/(?:octet-stream|vnd\.ms-excel|(?:x-)?(?:xml|javascript|ecmascript|typescript|yaml|toml|sql|sh|python|ndjson)|[^;]+\+(?:json|xml)))$/
 /** White space and ESC, which text may have of the characters below it. */
 const IN_TEXT = new Set([8, 9, 10, 11, 12, 13, 27])
 const SPACE = 32
@@ -87,9 +95,14 @@ export const holdsPdf = (head: Buffer): boolean => head.includes(PDF_SIGN, 0, 'l
 
 /**
  * The type of a file whose first `MEDIA_HEAD` bytes are `head`: what these prove, else what is `declared`, else what its name
- * says. Text is what it is declared as unless it begins like a PDF, or like another file with characters that text lacks.
+ * says. Text is what it is declared as unless it begins like a PDF, or like another file with characters that text lacks. What
+ * is declared as a type of data, or as none, is text where these bytes are, and neither those of a PDF nor of an image.
  */
 export function mediaTypeOf(head: Buffer, declared: string, name = ''): string {
+  if (MAYBE_TEXT.test(declared) && isUtf8Text(head) && imageType(head) === undefined && !holdsPdf(head)) {
+    const named = typeOfName(name)
+    return named !== undefined && isText(named) ? named : declared === EXCEL ? TABLE : 'text/plain'
+  }
   const proven = provenAs(head, declared, name)
   if (proven !== undefined) return proven
   return declared === '' || declared === UNKNOWN ? (typeOfName(name) ?? UNKNOWN) : declared
@@ -109,6 +122,23 @@ function isPlain(begin: string): boolean {
     if (code < SPACE && !IN_TEXT.has(code)) return false
   }
   return true
+}
+
+/** Whether the bytes are characters; the last one of them may be cut. */
+function isUtf8Text(head: Buffer): boolean {
+  for (let at = 0; at < head.length; at++) if (head[at]! < SPACE && !IN_TEXT.has(head[at]!)) return false
+  return head.length > 0 && isUtf8(head.length < MEDIA_HEAD ? head : head.subarray(0, endOfCharacters(head)))
+}
+
+/** Where a character begins that goes on behind the bytes, else their end. */
+function endOfCharacters(bytes: Buffer): number {
+  const end = bytes.length
+  for (let at = end - 1; at >= end - 3; at--) {
+    const byte = bytes[at]!
+    if (byte < 0x80) return end
+    if (byte >= 0xc0) return at + (byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4) > end ? at : end
+  }
+  return end
 }
 
 /** By the first sign that matches: of several types of one form, the one that is declared, or that the name says. */

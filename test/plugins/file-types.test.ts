@@ -51,6 +51,7 @@ const files: Record<string, Buffer> = {
   'text about PDFs': latin(`Such a file begins with %PDF-1.7. ${'Hello. '.repeat(500)}`),
   'text that begins like a sound': latin(`ID3 is a tag. ${'Hello. '.repeat(500)}`),
 }
+const EXCEL = 'application/vnd.ms-excel'
 const types = [
   '',
   'image/png',
@@ -59,8 +60,8 @@ const types = [
   'application/json',
   'application/pdf',
   'application/x-a',
-].concat(['application/octet-stream', 'audio/mp3', 'video/mp4', 'application/msword'])
-const names = [undefined, 'a.pdf', 'a.png', 'a.txt', 'a.docx']
+].concat(['application/octet-stream', 'audio/mp3', 'video/mp4', 'application/msword', 'application/xml', EXCEL])
+const names = [undefined, 'a.pdf', 'a.png', 'a.txt', 'a.docx', 'a.py']
 
 const wires = [anthropic, bedrock, cohere, gemini, mistral, openai, responses].map(
   ({ wires }) => wires[0] as unknown as Translator<'chat'>,
@@ -154,11 +155,51 @@ t.test('a file is what its bytes prove, else as it is declared, else as it is ca
     ['a name', Buffer.alloc(9), 'application/octet-stream', 'a.CSV', 'text/csv'],
     ['a name of one form of several', MATROSKA, 'application/octet-stream', 'a.mkv', 'video/x-matroska'],
     ['the form without a name', MATROSKA, 'application/octet-stream', undefined, 'video/webm'],
+    ['a script without a type', files.text!, 'application/octet-stream', 'a.py', 'text/plain'],
+    ['one with a name of another type', files.text!, 'application/octet-stream', 'a.pdf', 'text/plain'],
+    ['a table without a type', files.text!, 'application/octet-stream', 'a.csv', 'text/csv'],
+    ['a table called a workbook', files.text!, EXCEL, 'a.csv', 'text/csv'],
+    ['the same without a name', files.text!, EXCEL, undefined, 'text/csv'],
+    ['a workbook', latin('\xd0\xcf\x11\xe0'), EXCEL, 'a.csv', EXCEL],
+    ['XML', files.text!, 'application/xml', 'a.xml', 'text/plain'],
+    ['a form of JSON', files.text!, 'application/ld+json', undefined, 'text/plain'],
+    ['text that begins like an archive', latin('PKG=1'), 'application/octet-stream', undefined, 'text/plain'],
+    ['an image whose first bytes are letters', latin('GIF89aaaaa'), 'application/octet-stream', undefined, 'image/gif'],
+    ['letters of three bytes', Buffer.from(`a${'漢'.repeat(400)}`), 'application/xml', undefined, 'text/plain'],
+    ['letters of four', Buffer.from(`ab${'😀'.repeat(400)}`), 'application/xml', undefined, 'text/plain'],
+    ['a letter that is cut', Buffer.from('漢').subarray(0, 2), 'application/xml', undefined, 'application/xml'],
+    ['text of another encoding', latin('caf\xe9'), 'application/xml', undefined, 'application/xml'],
+    ['text with a zero', latin('a\0b'), 'application/xml', undefined, 'application/xml'],
+    ['text about PDFs', files['text about PDFs']!, 'application/octet-stream', undefined, 'application/pdf'],
+    ['text called a document', files.text!, 'application/msword', undefined, 'application/msword'],
+    ['no bytes', latin(''), 'application/octet-stream', undefined, 'application/octet-stream'],
     ['no name', Buffer.alloc(9), 'application/octet-stream', undefined, 'application/octet-stream'],
     ['an unknown form', Buffer.alloc(9), 'image/bmp', 'a.pdf', 'image/bmp'],
   ]
   for (const [says, bytes, declared, name, type] of rows) {
     t.equal(parseFile(`data:${declared};base64,${bytes.toString('base64')}`, name)?.mime, type, says)
+  }
+})
+
+t.test('text is sent as text, whatever its client calls it', async t => {
+  const [messages, converse] = [wires[0]!, wires[1]!]
+  const rows: [declared: string, filename: string | undefined, format: string][] = [
+    ['application/json', 'a.json', 'txt'],
+    ['application/octet-stream', 'a.py', 'txt'],
+    ['application/octet-stream', undefined, 'txt'],
+    ['application/javascript', 'a.js', 'txt'],
+    [EXCEL, 'a.csv', 'csv'],
+  ]
+  for (const [declared, filename, format] of rows) {
+    const file_data = `data:${declared};base64,${latin('a,b').toString('base64')}`
+    const part = { type: 'file', file: { file_data, ...(filename !== undefined && { filename }) } }
+    const body = (wire: Translator<'chat'>) => encodeWith(wire, { messages: asked(part) }, offer()).body
+    const [{ content: blocks }] = body(messages).messages as [{ content: Json[] }]
+    t.strictSame(blocks[1]!.source, { type: 'text', media_type: 'text/plain', data: 'a,b' }, declared)
+    const [{ content }] = body(converse).messages as [{ content: Json[] }]
+    t.equal((content[1]!.document as { format: string }).format, format, declared)
+    const media = mediaOf(asked(part) as unknown as ChatRequest['messages'])
+    t.strictSame([media.fileTokens, media.unmeasuredTokens], [1, 0], declared)
   }
 })
 

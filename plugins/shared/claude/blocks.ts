@@ -2,6 +2,7 @@
 import {
   type ContentPart,
   errors,
+  isText,
   type Message,
   parseDataUrl,
   parseFile,
@@ -86,7 +87,7 @@ function fileBlock(file: FilePart, at: string): Block {
   if (mime === 'application/pdf') {
     return { type: 'document', source: { type: 'base64', media_type: mime, data: base64 }, ...title }
   }
-  if (mime.startsWith('text/')) {
+  if (isText(mime)) {
     const data = Buffer.from(base64, 'base64').toString('utf8')
     return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title }
   }
