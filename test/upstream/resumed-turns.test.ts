@@ -105,7 +105,7 @@ async function continued(done: () => void): Promise<void> {
   await ex.readRequest()
 }
 
-t.test('what goes on behind many answers that are there at once has turns of the loop of its own', async t => {
+t.test('what goes on behind many answers that are there at once has turns of the loop, one or two in each', async t => {
   const failing = (done: () => void): Target => {
     const error: Translator['error'] = status => {
       done()
@@ -132,7 +132,12 @@ t.test('what goes on behind many answers that are there at once has turns of the
       await Promise.all(Array.from({ length: MANY }, () => one(done)))
     })
     t.equal(seen.length, MANY, says)
-    t.equal(new Set(seen).size, MANY, `${says}: ${seen}`)
+    // One that has waited, and one that is new: how they fall together is up to the machine.
+    const inTurn = (at: number) => seen.filter(other => other === at).length
+    t.ok(
+      seen.every(at => inTurn(at) <= 2),
+      `${says}: ${seen}`,
+    )
   }
 })
 
