@@ -54,7 +54,7 @@ export function audioLength({ pieces, size }: AudioFile, budget = { ...AUDIO_BUD
   const head = reader().take(HEAD)
   const text = head.toString('latin1', 0, 12)
   const found = (counted: boolean, seconds: number | undefined): AudioLength | undefined =>
-    seconds === undefined ? undefined : { counted, seconds: Math.max(seconds, left / MOST_BYTES_PER_SECOND) }
+    Number.isFinite(seconds) ? { counted, seconds: Math.max(seconds!, left / MOST_BYTES_PER_SECOND) } : undefined
   const isOther = (around: Around, proven: number): boolean => {
     const most = probed(start, tags, proven)
     return (

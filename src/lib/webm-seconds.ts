@@ -156,8 +156,10 @@ class WebmFile {
     const elements = within(bytes)
     while (elements.next()) {
       if (elements.size === UNKNOWN) return false
-      if (elements.id === TIMESTAMP_SCALE) this.#scale = Math.max(this.#scale ?? 0, numberIn(elements.take()))
-      else elements.take(0)
+      if (elements.id === TIMESTAMP_SCALE) {
+        if (elements.size > MOST_NUMBER) return false
+        this.#scale = Math.max(this.#scale ?? 0, numberIn(elements.take()))
+      } else elements.take(0)
     }
     return !elements.isBroken
   }

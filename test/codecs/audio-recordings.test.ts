@@ -24,6 +24,8 @@ const track = (codec: string, id = 1, type = 2, ...more: Buffer[]) =>
   element('ae', Buffer.concat([number('d7', id), number('83', type), text('86', codec), ...more]))
 const tracks = (...of: Buffer[]) => element('1654ae6b', Buffer.concat(of.length > 0 ? of : [track('A_OPUS')]))
 const info = (nanoseconds: number) => element('1549a966', number('2ad7b1', nanoseconds))
+/** As long as so many bytes can say. */
+const scaled = (bytes: number) => element('1549a966', element('2ad7b1', Buffer.alloc(bytes, 0xff)))
 const blockData = (time: number, packet: Buffer, id = 1, flags = 0) => {
   const data = Buffer.concat([Buffer.from([0x80 + id, 0, 0, flags]), packet])
   data.writeInt16BE(time, 1)
@@ -102,6 +104,8 @@ t.test('WebM is as long as its packets of Opus, or as the times of its blocks wh
     ['with a segment in it', webm(...plain, segment([cluster(0, second)])), undefined],
     ['of a segment that says less', Buffer.concat([head(), segment(plain, 100)]), undefined],
     ['of another type', Buffer.concat([head('mp3'), segment(plain)]), undefined],
+    ['of ticks that no number holds', webm(scaled(200), tracks(), cluster(0, times(50, block(0)))), undefined],
+    ['of ticks of any length', webm(scaled(8), tracks(), cluster(0, times(50, block(0)))), 1],
     ['of no elements', Buffer.concat([webm(...plain), Buffer.alloc(9)]), undefined],
     ['of a size that is unknown elsewhere', webm(...plain, element('ec', Buffer.alloc(9), 'unknown')), undefined],
     ['of no clusters', webm(tracks()), undefined],
