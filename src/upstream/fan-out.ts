@@ -59,6 +59,17 @@ export async function fannedOut<P>(
   const billed: (readonly Event[])[] = []
   let refused: GatewayError | undefined
   let failed: GatewayError | undefined
+  const fail = (error: GatewayError) => {
+    if (failed || signal.reason) return
+    failed = error
+    // What the others have cost is charged: they are read on as those of a client that has left.
+    stop(isCharged(error) ? errors.aborted() : error)
+  }
+  /** Without one of its answers nothing of an ordered request can be returned: no more of it is sent. */
+  const leaveOut = (error: GatewayError) => {
+    if (ordered) fail(error)
+    else refused ??= error
+  }
   let next = 0
   const run = async () => {
     while (next < parts.length && !failed && !signal.reason) {
@@ -70,18 +81,14 @@ export async function fannedOut<P>(
         const last = events.at(-1)
         if (last?.type === 'error') {
           billed.push(events.some(isReport) ? events : [usageOf(parts[at]!, receipt.sent, events)])
-          refused ??= last.error
+          leaveOut(last.error)
         } else answers[at] = events
       } catch (thrown) {
         const error = asError(thrown)
-        if (error.code === 'content_filter') refused ??= error
+        if (error.code === 'content_filter') leaveOut(error)
         else if (signal.reason || failed) {
           if (error.status === CLIENT_CLOSED && receipt.atProvider) cutOff.add(at)
-        } else {
-          failed = error
-          // What the others have cost is charged: they are read on as those of a client that has left.
-          stop(isCharged(error) ? errors.aborted() : error)
-        }
+        } else fail(error)
       }
     }
   }
@@ -109,7 +116,7 @@ export async function fannedOut<P>(
   }
   const there = answers.filter(answer => answer !== undefined)
   const charged = [...there.filter(answer => !answer.some(isFree)), ...billed]
-  const error = failed ?? (there.length === 0 || ordered ? refused : undefined)
+  const error = failed ?? (there.length === 0 ? refused : undefined)
   if (error) {
     const owed = isCharged(error) ? owedOf() : []
     if (owed.length > 0) charge(reportOf(owed), error)

@@ -76,7 +76,7 @@ for (const [says, parts, error, charged] of [
   })
 }
 
-t.test('what a part has written to no end is charged, and ends no other one', async t => {
+t.test('what a part has written to no end is charged, and ends those alone that stand in its order', async t => {
   const error = tooManyCalls()
   const spoilt: readonly Event[] = [used(100, 3000), { type: 'error', error }]
   const { ordered: _, ...unordered } = promptFanOut
@@ -97,6 +97,14 @@ t.test('what a part has written to no end is charged, and ends no other one', as
   const [report, ...rest] = await send(six, pictures)
   t.match(report, { usage: { prompt: 600, completion: 3250 } }, 'it is left out')
   t.strictSame([rest.length, sent.length, charges], [10, 6, []])
+  sent.length = 0
+  for (const first of [spoilt, filtered]) {
+    await t.rejects(send([first, ...six, ...six, ...six], promptFanOut), {
+      code: first === filtered ? filtered.code : error.code,
+    })
+    t.ok(sent.splice(0).length <= 8, 'prompts of which nothing can be returned are not sent')
+  }
+  charges.length = 0
   await t.rejects(send([spoilt, spoilt], pictures), error)
   await t.rejects(send([written, spoilt], promptFanOut), error)
   await t.rejects(send([spoilt, errors.truncated()], pictures), errors.truncated())
