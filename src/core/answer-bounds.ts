@@ -46,8 +46,13 @@ const SHORT = 2 * MAX_LEVELS
 
 const beyond = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: 'size' })
 
-/** The failure of an answer, or of what is here of it, that has too many bytes. */
-export const tooManyBytes = (): GatewayError => beyond('it is larger than 32 MiB')
+const MIB = 1024 * 1024
+/** Bytes of an answer, or of what is held of it, unless its operation has another bound. */
+export const MAX_ANSWER_BYTES = 32 * MIB
+
+/** The failure of an answer, or of what is here of it, that has more than `most` bytes. */
+export const tooManyBytes = (most = MAX_ANSWER_BYTES): GatewayError =>
+  beyond(`it is larger than ${Math.floor((most / MIB) * 10) / 10} MiB`)
 
 /** The failure of an answer whose text and reasoning exceed `MAX_TEXT_CHARACTERS` while they are held. */
 export const tooLongText = (): GatewayError => beyond(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
@@ -107,6 +112,17 @@ export const excessiveArguments = (shape: Shape): GatewayError => billed(excessi
 
 /** A failure by what the caller had its model write, and the provider charges for: another model would write the same. */
 export const billed = (error: GatewayError): GatewayError => error.with({ failover: false, billed: true })
+
+/**
+ * A failure that is charged where nothing of the answer was passed on, as its caller gets it: client programs that heed
+ * `x-should-retry` do not repeat it of themselves, since each try would be charged.
+ */
+export function undelivered(error: GatewayError): GatewayError {
+  const headers = { ...error.headers, 'x-should-retry': 'false' }
+  const isExcess = error.status >= 500 && error.code !== 'overloaded'
+  const message = isExcess ? `${error.message} It is charged: request less at a time, or another model.` : error.message
+  return billed(error).with({ headers, message })
+}
 
 const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of members')
 

@@ -34,7 +34,7 @@ export class FairShare {
   #used = 0
   /** The last two different tenants, which suffice to know whether another one is active. */
   #newest: Arrival = { tenant: '', at: Number.NEGATIVE_INFINITY }
-  #other: Arrival = this.#newest
+  #other: Arrival = { tenant: '', at: Number.NEGATIVE_INFINITY }
   /** The tenant that last came to hold more than its share beside others. With shares of a half at most one does. */
   #largest = ''
 
@@ -78,6 +78,11 @@ export class FairShare {
     const held = this.#held.get(tenant)
     if ((held ?? 0) + amount > this.#most(this.#shareOf(held !== undefined))) return 'share'
     return this.#used + amount > this.#limit ? 'limit' : undefined
+  }
+
+  /** What a tenant may hold now. */
+  most(tenant: string): number {
+    return this.#most(this.share(tenant))
   }
 
   /** What a tenant may hold of the limit now, from 0 to 1. */

@@ -15,6 +15,7 @@ const SCARCE = { from: 0.85, to: 0.8 }
 
 /** What one request keeps; grows as bytes arrive. */
 export interface MemoryLease {
+  readonly held: number
   /**
    * Takes so many bytes more. False, and nothing is taken, when there is no room for them. `reserved`: up to how many in
    * all come from the reserve.
@@ -57,6 +58,11 @@ export class MemoryBudget {
     )
   }
 
+  /** Bytes that large requests of a tenant may keep now, all together. */
+  most(tenant: string): number {
+    return this.#main.most(tenant)
+  }
+
   /** Whether memory is too scarce for a request that keeps so many bytes. */
   isTooLarge(bytes: number): boolean {
     return bytes > LARGE && this.#scarce.isOver(this.#load.memory())
@@ -93,6 +99,10 @@ class Lease implements MemoryLease {
     this.#budget = budget
     this.#tenant = tenant
     this.#part = large ? 'main' : 'reserve'
+  }
+
+  get held(): number {
+    return this.#held
   }
 
   grow(bytes: number, reserved = SMALL): boolean {

@@ -79,6 +79,8 @@ export interface Operation<O extends Op = Op> {
   readonly isSession?: true
   /** Its answers come after its requests have ended. */
   readonly job?: JobOperation<Ops[O]>
+  /** Bytes that an answer may have where it is held; 32 MiB where it is left out. */
+  readonly answerBytes?: number
   /** Answers are never kept for the same request: audio, which is not held. */
   readonly neverReplayed?: true
   /** What the simulated provider answers, by path behind its base address, which may have parameters. */

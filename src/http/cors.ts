@@ -13,6 +13,7 @@ const EXPOSED = [
   'x-request-id',
   'request-id',
   'retry-after',
+  'x-should-retry',
   'ratelimit-policy',
   'ratelimit',
   'ratelimit-limit',

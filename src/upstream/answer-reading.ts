@@ -32,7 +32,7 @@ export function readingOf(
       return { kind: 'bytes', framing: new BytesFraming(), decoder: bytes.decoder(contentType, target, input) }
     }
   }
-  const { framing, mode } = framingFor(contentType, !isWhole)
+  const { framing, mode } = framingFor(contentType, !isWhole, ex.operation.answerBytes)
   if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
   const native = nativeFormOf(translator, ex.native)
   const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)

@@ -1,18 +1,19 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
-import { billed } from '../core/answer-bounds.ts'
+import { undelivered } from '../core/answer-bounds.ts'
 import { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import type { MemoryBudget } from '../core/memory-budget.ts'
 import { partUsage } from '../core/part-usage.ts'
 import { isUnmeasured, mayCallTools } from '../core/requests.ts'
 import type { RequestPart, Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
+import { type AnswerLease, AnswerMemory } from './answer-memory.ts'
 import { type AnsweredRequest, type AnswerReading, readingOf } from './answer-reading.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
@@ -39,6 +40,8 @@ const CREATE_MS = 120_000
 interface DispatchedRequest extends AnsweredRequest, Pick<RequestPart, 'request'> {
   readonly signal: Cancellation
   readonly receipt: UpstreamRequest['receipt']
+  /** Of the answers of the same exchange, where it has several. */
+  readonly leases: AnswerLease[] | undefined
   /** What came of an answer that failed, and is charged. */
   billed: readonly Event[] | undefined
 }
@@ -48,7 +51,7 @@ interface OpenAnswer {
   readonly answer: Answer
   readonly reading: AnswerReading
   readonly incoming: UpstreamResponse
-  readonly lease: MemoryLease
+  readonly lease: AnswerLease
   readonly mask: Mask | undefined
 }
 
@@ -58,9 +61,10 @@ interface OpenAnswer {
  */
 export function dispatch(
   transport: Transport,
-  memory: MemoryBudget,
+  budget: MemoryBudget,
   fetcher: ProviderFetcher = new ProviderFetcher([]),
 ): (ex: Exchange) => Promise<Reply> {
+  const memory = new AnswerMemory(budget)
   const followUps = new FollowUps(transport, fetcher)
 
   const open = async (call: DispatchedRequest): Promise<OpenAnswer> => {
@@ -69,7 +73,8 @@ export function dispatch(
     const incoming = await send(transport, call, sent)
     const { mask } = sent
     const { tenant } = ex
-    const lease = memory.lease(tenant)
+    const most = ex.operation.answerBytes
+    const lease = memory.lease(tenant, signal, most, call.leases)
     let source: PlainSource | undefined
     let answer: Answer | undefined
     let isUnary = false
@@ -87,6 +92,7 @@ export function dispatch(
         framing,
         decoder,
         lease,
+        most,
         isHeld: call.isWhole || ex.endpoint.codec.holdsAnswers === true,
         mayCallTools: mayCallTools(ex),
         inTurn,
@@ -94,6 +100,7 @@ export function dispatch(
         seals: ex.policy?.seals.answer(),
       })
       await answer.commit(call.isWhole)
+      lease.wasRead()
       return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
       const error = asError(thrown)
@@ -105,7 +112,7 @@ export function dispatch(
       source?.free?.()
       incoming.destroy()
       lease.release()
-      if (call.billed) throw billed(error)
+      if (call.billed) throw undelivered(error)
       throw error.billed ? error.with({ failover: true, billed: false }) : error
     }
   }
@@ -128,7 +135,7 @@ export function dispatch(
     })
   }
 
-  const held = async (ex: Exchange, leases: readonly MemoryLease[], whole: Promise<Event[]>): Promise<Reply> => {
+  const held = async (ex: Exchange, leases: readonly AnswerLease[], whole: Promise<Event[]>): Promise<Reply> => {
     const release = () => {
       for (const lease of leases) lease.release()
     }
@@ -151,8 +158,8 @@ export function dispatch(
     const { signal } = ex
     const { parts } = ex.outbound
     if (parts) {
-      const leases: MemoryLease[] = []
-      const bodies = new BodyMemory(() => memory.lease(ex.tenant))
+      const leases: AnswerLease[] = []
+      const bodies = new BodyMemory(() => budget.lease(ex.tenant))
       const send = async ({ request, input, characters }: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
         const call: DispatchedRequest = {
           ex,
@@ -162,11 +169,11 @@ export function dispatch(
           signal,
           receipt,
           isWhole: true,
+          leases,
           billed: undefined,
         }
         try {
           const opened = await bodies.during(characters, () => open(call))
-          leases.push(opened.lease)
           const events = await followed(call, opened)
           opened.lease.keep(KEPT)
           return events
@@ -191,6 +198,7 @@ export function dispatch(
       signal: own,
       receipt: ex,
       isWhole: !ex.streaming,
+      leases: undefined,
       billed: undefined,
     }
     let opened: OpenAnswer

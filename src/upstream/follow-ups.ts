@@ -1,5 +1,5 @@
 /** Reads what follows a provider's first answer: states of a job, and files (docs/contract.md#polled-answers). */
-import { billed, checkAnswer, STATE_BOUNDS } from '../core/answer-bounds.ts'
+import { checkAnswer, STATE_BOUNDS, undelivered } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { asAnswerError, asError, errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -236,7 +236,7 @@ function* decodeSteps(
 
 /** What the file is of was made, and is charged. */
 function take(lease: MemoryLease, bytes: number): void {
-  if (!lease.grow(Math.ceil(bytes * COPIES))) throw billed(errors.overloaded())
+  if (!lease.grow(Math.ceil(bytes * COPIES))) throw undelivered(errors.overloaded())
 }
 
 /** Rejects when the exchange ends before, and when its time would be over. */

@@ -13,7 +13,7 @@ import { eventsOf, exchange, principal, text } from './kit.ts'
 
 const path = '/v1/chat/completions'
 const body = { model: 'test', messages: [{ role: 'user', content: 'hi' }] }
-const lease = (room = true) => ({ grow: () => room, keep: () => undefined, release: () => undefined })
+const lease = (room = true) => ({ held: 0, grow: () => room, keep: () => undefined, release: () => undefined })
 
 /** An exchange of a gateway with the chat endpoint alone, whose chain is `handle` around an answer. */
 function caller(handle: Filter['handle'], finished: string[] = []): Exchange {

@@ -235,7 +235,7 @@ export async function opened(opening: Opening = {}) {
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     tenant: TENANT,
     readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },
-    lease: { grow: () => true, keep: () => undefined, release: () => undefined },
+    lease: { held: 0, grow: () => true, keep: () => undefined, release: () => undefined },
     log: { warn: (fields, message) => console.error(message, fields) },
   })
   provider.message({ type: 'session.updated', session: {} })

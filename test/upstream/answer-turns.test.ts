@@ -1,11 +1,13 @@
 /** Streams of very many frames are decoded in turns with others, and end where they say nothing for too long. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Decoder, Frame } from '../../src/core/translator.ts'
 import { Turns } from '../../src/lib/turns.ts'
 import { Answer } from '../../src/upstream/answer.ts'
+import { AnswerMemory } from '../../src/upstream/answer-memory.ts'
 import type { Source } from '../../src/upstream/encoding.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
@@ -47,7 +49,8 @@ function answerOf(takes: Iterator<string | undefined>, tenant = 'org-1', shared 
     source,
     framing: new SseFraming(),
     decoder,
-    lease: new MemoryBudget(READ * 1024, { memory: () => 0 }).lease(tenant),
+    lease: new AnswerMemory(new MemoryBudget(READ * 1024, { memory: () => 0 })).lease(tenant, new Cancellation()),
+    most: undefined,
     isHeld: false,
     mayCallTools: false,
     inTurn: { turns: shared, tenant, isStream: true },

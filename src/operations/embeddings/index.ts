@@ -6,6 +6,9 @@ import { demo } from './demo.ts'
 import type { EmbeddingRequest } from './request.ts'
 import { inputsIn, requirements } from './requirements.ts'
 
+/** 2,048 vectors of 1,536 numbers, or of 3,072 as base64. */
+const answerBytes = 64 * 1024 * 1024
+
 /** Priced by prompt tokens. */
 export const embeddings: Operation<'embeddings'> = {
   name: 'embeddings',
@@ -19,6 +22,7 @@ export const embeddings: Operation<'embeddings'> = {
     for (const one of input) sum += sizeOf(one)
     return sum
   },
+  answerBytes,
   demo,
   tuning: { user: 'user' },
 }

@@ -54,6 +54,9 @@ const bounded = <R extends ImageRequest>(request: Readonly<R>, tokens: number): 
   max_output: tokens,
 })
 
+/** Ten large ones, as base64. */
+const answerBytes = 64 * 1024 * 1024
+
 const unaffordable = { what: 'its images', instead: 'ask for fewer images' }
 
 /** Priced by the image, or by tokens. */
@@ -66,6 +69,7 @@ export const images: Operation<'images'> = {
   promptSize: ({ prompt }) => textSize(prompt),
   extras: imageUsage,
   unaffordable,
+  answerBytes,
   bounded,
   terms: imageTerms,
   bridge: (wires, model) => bridge('images', wires, model),
@@ -87,6 +91,7 @@ export const imageEdits: Operation<'image_edits'> = {
     image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS,
   }),
   unaffordable,
+  answerBytes,
   bounded,
   terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),

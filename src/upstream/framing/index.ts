@@ -7,19 +7,20 @@ import { SseFraming } from './sse.ts'
 
 /**
  * The framing and decoder mode of an answer, by its content type: providers also answer stream requests with whole
- * JSON bodies and with errors (docs/edge-cases.md#framing S19, S20).
+ * JSON bodies and with errors (docs/edge-cases.md#framing S19, S20). `most`: bytes of such a body.
  */
 export function framingFor(
   contentType: string | undefined,
   streamed: boolean,
+  most?: number,
 ): { framing: Framing; mode: 'stream' | 'unary' } {
   const type = contentType && mediaType(contentType)
   if (type === 'text/event-stream') return { framing: new SseFraming(), mode: 'stream' }
   if (type === 'application/vnd.amazon.eventstream') return { framing: new EventStreamFraming(), mode: 'stream' }
   if (type === undefined || type === '' || type === 'text/plain' || type === 'application/octet-stream') {
-    return streamed ? { framing: new SseFraming(), mode: 'stream' } : { framing: new JsonFraming(), mode: 'unary' }
+    return streamed ? { framing: new SseFraming(), mode: 'stream' } : { framing: new JsonFraming(most), mode: 'unary' }
   }
-  if (type.endsWith('json')) return { framing: new JsonFraming(), mode: 'unary' }
+  if (type.endsWith('json')) return { framing: new JsonFraming(most), mode: 'unary' }
   throw errors.invalidAnswer(`its content type is ${JSON.stringify(type.slice(0, 60))}`)
 }
 

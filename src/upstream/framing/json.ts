@@ -1,15 +1,19 @@
 /** One whole JSON body as one frame. */
-import { tooManyBytes } from '../../core/answer-bounds.ts'
+import { MAX_ANSWER_BYTES, tooManyBytes } from '../../core/answer-bounds.ts'
 import type { Frame } from '../../core/translator.ts'
 import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
 import type { Framing } from './framing.ts'
 
-const MAX_BODY_BYTES = 32 * 1024 * 1024
-
-/** For answers with one JSON body of at most 32 MiB: a frame at the end, or none for a blank body. */
+/** For answers with one JSON body: a frame at the end, or none for a blank body. */
 export class JsonFraming implements Framing {
   readonly #chunks = new CoalescedChunks()
+  readonly #most: number
   #size = 0
+
+  /** `most`: bytes of the body. */
+  constructor(most = MAX_ANSWER_BYTES) {
+    this.#most = most
+  }
 
   get pending(): number {
     return this.#size
@@ -17,7 +21,7 @@ export class JsonFraming implements Framing {
 
   push(chunk: Buffer): Frame[] {
     this.#size += chunk.length
-    if (this.#size > MAX_BODY_BYTES) throw tooManyBytes()
+    if (this.#size > this.#most) throw tooManyBytes(this.#most)
     this.#chunks.add(chunk)
     return []
   }

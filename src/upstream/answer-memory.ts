@@ -1,0 +1,174 @@
+/** Memory for answers that are held: where there is none for more of one, it waits unread, since its provider charges for it. */
+import { MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
+import type { Cancellation } from '../core/cancel.ts'
+import { errors } from '../core/error.ts'
+import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+
+/** What is kept of a held answer: its bytes, and its events. */
+export const COPIES = 2
+const LOOK_MS = 25
+/** Of one wait: providers end sockets that nothing is read of. */
+const MOST_MS = 30_000
+
+/** One answer that waits. */
+interface Wait {
+  /** True when it need wait no longer. */
+  isOver(now: number): boolean
+  resolve(): void
+}
+
+/** The answers that are being read, of one process. */
+export class AnswerMemory {
+  readonly #budget: MemoryBudget
+  /** By organization, in the order in which they came to be large. */
+  readonly #reading = new Map<string, Set<AnswerLease>>()
+  readonly #waits = new Set<Wait>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(budget: MemoryBudget) {
+    this.#budget = budget
+  }
+
+  /**
+   * `signal`: of the attempt; `most`: bytes that the answer may have; `others`: of the answers of the same request, which wait
+   * for none of each other.
+   */
+  lease(tenant: string, signal: Cancellation, most = MAX_ANSWER_BYTES, others?: AnswerLease[]): AnswerLease {
+    const lease = new AnswerLease(this, tenant, this.#budget.lease(tenant), signal, most * COPIES, others)
+    others?.push(lease)
+    return lease
+  }
+
+  /** Bytes that the answers of an organization may hold now, where nothing else holds any. */
+  most(tenant: string): number {
+    return this.#budget.most(tenant)
+  }
+
+  begin(tenant: string, answer: AnswerLease): void {
+    const reading = this.#reading.get(tenant)
+    if (reading) reading.add(answer)
+    else this.#reading.set(tenant, new Set([answer]))
+  }
+
+  end(tenant: string, answer: AnswerLease): void {
+    const reading = this.#reading.get(tenant)
+    if (reading?.delete(answer) && reading.size === 0) this.#reading.delete(tenant)
+  }
+
+  /**
+   * Whether an answer may take so many bytes more, since as many stay free as the first one may still need: that comes to its end
+   * whatever the others hold, and those behind it do then.
+   */
+  leavesRoom(tenant: string, answer: AnswerLease, bytes: number): boolean {
+    const [first] = this.#reading.get(tenant) ?? []
+    return !first || first === answer || this.#budget.fits(tenant, bytes + Math.max(0, first.most - first.held))
+  }
+
+  /** Resolves when `isOver` says so, which is called now and then, in the order of the waits. */
+  wait(isOver: Wait['isOver']): Promise<void> {
+    return new Promise(resolve => {
+      this.#waits.add({ isOver, resolve })
+      this.#timer ??= setTimeout(this.#look, LOOK_MS)
+    })
+  }
+
+  readonly #look = (): void => {
+    const now = performance.now()
+    for (const wait of this.#waits) {
+      if (!wait.isOver(now)) continue
+      this.#waits.delete(wait)
+      wait.resolve()
+    }
+    this.#timer = this.#waits.size > 0 ? setTimeout(this.#look, LOOK_MS) : undefined
+  }
+}
+
+/** What one answer holds. */
+export class AnswerLease implements MemoryLease {
+  readonly #memory: AnswerMemory
+  readonly #tenant: string
+  readonly #lease: MemoryLease
+  readonly #signal: Cancellation
+  /** Bytes that it may come to hold. */
+  readonly most: number
+  readonly #others: readonly AnswerLease[]
+  #isReading = false
+
+  constructor(
+    memory: AnswerMemory,
+    tenant: string,
+    lease: MemoryLease,
+    signal: Cancellation,
+    most: number,
+    others: readonly AnswerLease[] = NONE,
+  ) {
+    this.#memory = memory
+    this.#tenant = tenant
+    this.#lease = lease
+    this.#signal = signal
+    this.most = most
+    this.#others = others
+  }
+
+  get held(): number {
+    return this.#lease.held
+  }
+
+  grow(bytes: number, reserved?: number): boolean {
+    return this.#lease.grow(bytes, reserved)
+  }
+
+  /**
+   * The same, but waits where others hold what is missing: behind the answers of the organization that came to be large
+   * before. Throws 529 after 30 s, the failure of an answer that is too large where no wait would help, and the reason of the signal.
+   */
+  growInTurn(bytes: number): Promise<void> | undefined {
+    if (!this.#isReading) {
+      this.#isReading = true
+      this.#memory.begin(this.#tenant, this)
+    }
+    return this.#taken(bytes) ? undefined : this.#wait(bytes)
+  }
+
+  async #wait(bytes: number): Promise<void> {
+    const deadline = performance.now() + MOST_MS
+    let isTaken = false
+    await this.#memory.wait(now => {
+      isTaken = this.#signal.reason === undefined && this.#taken(bytes)
+      return isTaken || now >= deadline || this.#isHopeless(bytes) || this.#signal.reason !== undefined
+    })
+    if (isTaken) return
+    if (this.#signal.reason) throw this.#signal.reason
+    throw this.#isHopeless(bytes)
+      ? tooManyBytes(this.#memory.most(this.#tenant) / COPIES)
+      : errors.overloaded().with({ excess: 'size' })
+  }
+
+  /** Whether all answers of the request are too large together, whatever becomes free. */
+  #isHopeless(bytes: number): boolean {
+    let held = this.#others.length === 0 ? this.held : 0
+    for (const lease of this.#others) held += lease.held
+    return held + bytes > this.#memory.most(this.#tenant)
+  }
+
+  #taken(bytes: number): boolean {
+    return this.#memory.leavesRoom(this.#tenant, this, bytes) && this.#lease.grow(bytes)
+  }
+
+  /** Nothing more is read of the answer. */
+  wasRead(): void {
+    if (this.#isReading) this.#memory.end(this.#tenant, this)
+    this.#isReading = false
+  }
+
+  keep(share: number): void {
+    this.#lease.keep(share)
+  }
+
+  release(): void {
+    this.wasRead()
+    this.#lease.release()
+  }
+}
+
+const NONE: readonly AnswerLease[] = []
