@@ -26,6 +26,8 @@ export class ChunkTurns {
   #count = 0
   #isPlanned = false
   #havePaused = false
+  /** Bodies wait in this turn for connections that the last one has paused. */
+  #isForOthers = false
 
   /** `socket` may be paused in a turn that is full, until it ends. */
   open(socket: PausableSocket): void {
@@ -79,6 +81,12 @@ export class ChunkTurns {
     this.#count = 0
     this.#paused = []
     for (const socket of paused) if (!socket.destroyed) socket.resume()
+    // A poll reads sockets in the same order each time: a body that went on now would fill its turn before theirs is read.
+    this.#isForOthers = paused.length > 0 && this.#waiting.size > 0 && !this.#isForOthers
+    if (this.#isForOthers) {
+      this.#plan()
+      return
+    }
     let room = FULL
     for (const body of this.#waiting) {
       if (room <= 0) break

@@ -183,8 +183,12 @@ t.test('where a turn is full, others are not read until it ends, and bodies go o
   for (const each of [body('large', FULL), whole, body('half', FULL / 2), body('last', FULL)]) turns.wait(each)
   turns.leave(whole)
   await turn()
-  t.strictSame(said.splice(0), ['other resumes', 'large goes on'])
+  t.strictSame(said.splice(0), ['other resumes'], 'they are read before any body goes on')
   t.ok(turns.take(sender as never), 'a new turn')
+  for (let count = 0; count < FULL + 100; count++) turns.take(sender as never)
+  said.length = 0
+  await turn()
+  t.strictSame(said.splice(0), ['other resumes', 'large goes on'], 'but not twice in a row')
   await turn()
   t.strictSame(said.splice(0), ['half goes on', 'last goes on'])
   await turn()
