@@ -7,7 +7,10 @@ import { connect, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { Duplex } from 'node:stream'
 import { turnBudget } from '../lib/turn-budget.ts'
 
-const READ_BYTES = 64 * 1024
+/** All connections read to one place: what came is copied before the next read. */
+const READ = Buffer.allocUnsafeSlow(64 * 1024)
+/** Silence after which TCP probes the other end, as undici sets it. */
+const TCP_KEEP_ALIVE_MS = 60_000
 /** Type, version and length (RFC 8446 section 5.1). */
 const HEADER = 5
 /** Of a record with its cipher's expansion (RFC 5246 section 6.2.3); what says more is no TLS. */
@@ -53,10 +56,17 @@ export class TlsRecords extends Duplex {
     // A record is given when the one before has been read.
     super({ readableHighWaterMark: 1, autoDestroy: true, allowHalfOpen: true })
     this.#tenant = tenant
-    const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
     const callback = (length: number, bytes: Uint8Array) => this.#came(bytes.subarray(0, length))
+    // What a TLS client sets on its own socket does not come here.
+    const live = { keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS }
     // Only sockets that read this way stop on `pause` within a turn.
-    this.#below = connect({ ...options, allowHalfOpen: true, noDelay: true, onread: { buffer, callback } })
+    this.#below = connect({
+      ...options,
+      ...live,
+      allowHalfOpen: true,
+      noDelay: true,
+      onread: { buffer: READ, callback },
+    })
     this.#below.on('end', () => {
       this.#hasEnded = true
       this.#feed()
