@@ -12,7 +12,6 @@ import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
 import { SingleClient } from './single-client.ts'
-import { chunksIn } from './small-chunks.ts'
 
 /** `server.fetch` of gateway.yaml: sizes in bytes, times in milliseconds. */
 export interface FetchBounds {
@@ -208,7 +207,7 @@ async function readAll(
     given += piece.length
     seen?.(chunks, given)
   })
-  for await (const chunk of chunksIn(body)) {
+  for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBytes) throw tooLarge()
     take(chunk.length)

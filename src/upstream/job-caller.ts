@@ -13,7 +13,6 @@ import { chunksOf, plainAnswer } from './plain-answer.ts'
 import { followRedirects } from './redirects.ts'
 import { maskOfSent, sign } from './sign.ts'
 import { SingleClient } from './single-client.ts'
-import { chunksIn } from './small-chunks.ts'
 import type { Transport } from './transport.ts'
 
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
@@ -108,7 +107,7 @@ function foreignAnswer(
       const value = headers[name]
       return Array.isArray(value) ? value[0] : value
     },
-    chunks: chunksIn(body),
+    chunks: body,
     destroy() {
       end()
       client.destroy()

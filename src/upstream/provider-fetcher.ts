@@ -5,7 +5,6 @@ import { Deadline } from '../lib/timer.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { SingleClient } from './single-client.ts'
-import { chunksIn } from './small-chunks.ts'
 
 /** What an address gave. */
 export interface Fetched {
@@ -50,7 +49,7 @@ export class ProviderFetcher {
       })
       const content = new CoalescedChunks()
       let size = 0
-      for await (const chunk of chunksIn(body)) {
+      for await (const chunk of body as AsyncIterable<Buffer>) {
         size += chunk.length
         if (size > maxBytes) throw tooLarge(maxBytes)
         take(chunk.length)

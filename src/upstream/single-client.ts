@@ -1,6 +1,7 @@
 /** One request to an address that others gave: on a connection of its own, which ends with it. */
 import { Client, type Dispatcher } from 'undici'
 import { interimBound } from './interim.ts'
+import { boundSmallChunks } from './small-chunks.ts'
 import { type SocketClientOptions, UpstreamSocket } from './upstream-socket.ts'
 
 /** What is sent: a GET without a body by default. */
@@ -39,6 +40,7 @@ export class SingleClient {
     })
     // What is left unread fails, and nothing awaits it.
     answer.body.on('error', () => undefined)
+    boundSmallChunks(answer.body)
     return answer
   }
 

@@ -1,4 +1,5 @@
 /** HTTP chunks of an answer that hold next to nothing: each costs as much as one of hundreds of bytes. */
+import type { Readable } from 'node:stream'
 
 /** Bytes of a chunk that count for it. One of a model holds an event of some dozens, or a token. */
 const FULL = 16
@@ -7,12 +8,13 @@ const BURST = 64 * 1024
 /** And more each second, for a server that sends a blank again and again until it has something to say: 256 empty chunks. */
 const PER_SECOND = 4096
 
-/** The chunks of a fetched body. Throws where small ones are more than any honest server sends. */
-export async function* chunksIn(body: AsyncIterable<unknown>): AsyncGenerator<Buffer> {
+/** Ends a body that undici gives once small chunks are more than any honest server sends. Its reader gets several as one. */
+export function boundSmallChunks(body: Readable): void {
   const small = new SmallChunks()
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    if (small.add(chunk.length)) throw new Error('it comes in chunks of a few bytes')
-    yield chunk
+  const push = body.push.bind(body)
+  body.push = (chunk: Buffer | null, ...rest) => {
+    if (chunk && small.add(chunk.length)) body.destroy(new Error('it comes in chunks of a few bytes'))
+    return push(chunk, ...rest)
   }
 }
 

@@ -282,6 +282,7 @@ const wrong: [says: string, handler: Handler, outcome: string][] = [
     (_req, res) => res.writeHead(200, { 'content-length': 1000 }).write(png, () => res.destroy()),
     REFUSED,
   ],
+  ['a million chunks of a byte', (_req, res) => chunked(res, 1_000_000), REFUSED],
   ['no answer', () => {}, REFUSED],
   ['a head and nothing more', (_req, res) => res.writeHead(200).flushHeaders(), REFUSED],
   ['a drip', (_req, res) => drip(res), REFUSED],
@@ -296,6 +297,22 @@ function flood(res: ServerResponse, piece: Buffer): void {
     while (!res.destroyed && res.write(piece));
   }
   res.on('drain', more)
+  more()
+}
+function chunked(res: ServerResponse, count: number): void {
+  res.writeHead(200, { 'transfer-encoding': 'chunked' }).write(png)
+  const { socket } = res
+  const many = '1\r\na\r\n'.repeat(1000)
+  let left = count
+  const more = () => {
+    while (left > 0 && socket?.destroyed === false) {
+      left -= 1000
+      if (!socket.write(left > 0 ? many : `${many}0\r\n\r\n`)) {
+        socket.once('drain', more)
+        return
+      }
+    }
+  }
   more()
 }
 function drip(res: ServerResponse): void {
