@@ -5,7 +5,6 @@ import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
 
 /** docs/contract.md#media-prices. */
 const INPUT_TOKENS_PER_SECOND = 10
-const OUTPUT_TOKENS_PER_SECOND = 21
 /** Plain PCM of 24 kHz, and telephone codecs. */
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
@@ -121,43 +120,6 @@ export class Conversation {
       completion: output,
       ...(hasAudio && { output_audio: output }),
     }
-  }
-}
-
-/** What a response has given so far. */
-export class Output {
-  #textBytes = 0
-  #audioBytes = 0
-  readonly #rate: number
-
-  constructor(rate: number) {
-    this.#rate = rate
-  }
-
-  get isEmpty(): boolean {
-    return this.#textBytes === 0 && this.#audioBytes === 0
-  }
-
-  text(bytes: number): void {
-    this.#textBytes += bytes
-  }
-
-  audio(bytes: number): void {
-    this.#audioBytes += bytes
-  }
-
-  get audioTokens(): number {
-    return Math.ceil((this.#audioBytes / this.#rate) * OUTPUT_TOKENS_PER_SECOND)
-  }
-
-  get tokens(): number {
-    return estimateTokens(this.#textBytes) + this.audioTokens
-  }
-
-  /** With the prompt that is expected: what the response is charged for where its provider reports nothing. */
-  usage(expected: Usage): Usage {
-    const audio = this.audioTokens
-    return { ...expected, completion: this.tokens, output_audio: audio }
   }
 }
 

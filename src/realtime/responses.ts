@@ -12,7 +12,8 @@ import {
   withOutput,
 } from '../core/realtime.ts'
 import { MOST_OUTPUT, textSize, type Usage } from '../core/usage.ts'
-import { Output, speechUsage } from './conversation.ts'
+import { speechUsage } from './conversation.ts'
+import { Output } from './output.ts'
 
 /** What is held at first for the output of a response that has no limit, and what its hold grows by. */
 const HELD_OUTPUT = 4096
