@@ -8,6 +8,10 @@ import { MOST_OUTPUT } from './usage.ts'
 /** Tokens per second, at most: an answer sent in one burst measures far more. */
 const MAX_SPEED = 2000
 
+/** Tokens that are usually written in so many milliseconds, at `speed` tokens per second. */
+export const usuallyWritten = (milliseconds: number, speed: number): number =>
+  (milliseconds / 1000) * Math.min(speed, MAX_SPEED)
+
 /**
  * By the usual speed of the target (see `Thought`), within the limit that was sent. What comes in pieces can hide thoughts
  * alone; what comes whole is written out of sight, too.
@@ -16,8 +20,8 @@ export function unseenTokens(ex: Exchange, delivered: Delivered): number {
   const { target, operation, timings, usualSpeed } = ex
   if (!target || !operation.output || timings.sent === 0) return 0
   if (comesInPieces(ex) && !mayReason(ex.chat, target.mapping)) return 0
-  const seconds = delivered.thought.time(performance.now(), timings.sent) / 1000
-  const tokens = Math.floor(seconds * Math.min(usualSpeed(), MAX_SPEED) * choicesAtOnce(ex))
+  const time = delivered.thought.time(performance.now(), timings.sent)
+  const tokens = Math.floor(usuallyWritten(time, usualSpeed()) * choicesAtOnce(ex))
   const left = mostTokens(ex) - delivered.seen - delivered.imageTokens(target.price)
   // What is seen of an answer that comes whole was written in the same time.
   return Math.max(0, Math.min(comesInPieces(ex) ? tokens : tokens - delivered.seen, left))

@@ -2,12 +2,14 @@
 import type { Mapping } from '../core/catalog.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
+import { MOST_OUTPUT } from '../core/usage.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { InputBuffer } from './input-buffer.ts'
 import { checkImages } from './item-images.ts'
-import { heldOutput, type PlannedResponse } from './responses.ts'
-import { audioOf, changed, checkSettings, dearest, type Settings, type SettingsContext } from './settings.ts'
+import { HELD_OUTPUT } from './response-meter.ts'
+import type { PlannedResponse } from './responses.ts'
+import { audioOf, changed, checkSettings, dearest, type Settings, type SettingsContext, tokensOf } from './settings.ts'
 
 /** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
 interface PendingUpdate {
@@ -75,9 +77,14 @@ export class ClientEvents {
     // The dearest counts.
     const possible = this.#possible()
     const own: Readonly<Json> = isObject(response) ? response : {}
-    const unlimited = heldOutput(this.#context.target.mapping)
-    const limits = own.max_output_tokens === undefined ? possible.map(({ maxOutput }) => maxOutput ?? unlimited) : []
-    const limit = typeof own.max_output_tokens === 'number' ? own.max_output_tokens : Math.max(...limits)
+    const { maxOutput, contextLength = MOST_OUTPUT } = this.#context.target.mapping
+    const limits =
+      own.max_output_tokens === undefined
+        ? possible.map(settings => settings.maxOutput)
+        : [tokensOf(own.max_output_tokens)]
+    const limit = Math.max(...limits.map(tokens => tokens ?? Number.POSITIVE_INFINITY))
+    const most = Math.min(limit, maxOutput ?? contextLength)
+    const output = limit === Number.POSITIVE_INFINITY ? Math.min(HELD_OUTPUT, most) : most
     const modalities = own.output_modalities
     const audioOutput = Array.isArray(modalities)
       ? modalities.includes('audio')
@@ -85,7 +92,8 @@ export class ClientEvents {
     const { format } = audioOf(own).output
     const outputRate = Math.min(...possible.map(settings => settings.outputRate))
     return {
-      expected: this.#conversation.expected(limit > 0 ? limit : unlimited, audioOutput, own, this.#inputRate),
+      expected: this.#conversation.expected(output, audioOutput, own, this.#inputRate),
+      most,
       outputRate: format === undefined ? outputRate : bytesPerSecond(format),
       reported: this.#conversation.begin(
         own,

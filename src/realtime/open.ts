@@ -71,6 +71,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
       readRates,
       lease: services.memory.lease(ex.tenant),
       now: services.now,
+      usualSpeed: ex.usualSpeed,
       log: services.log,
     })
     void running.ended.then(readRates.leave)

@@ -18,8 +18,6 @@ export interface SessionActions {
   isOver(): boolean
   /** Sends nothing to a client that has left; a large text is sent in a turn. */
   toClient(text: string): Promise<void> | undefined
-  toProvider(text: string): void
-  sendError(code: string, message: string): void
   /** Sends a `response.create` to the provider once its cost is held. */
   respond(eventId: string, event: Readonly<Json>): Promise<void>
   /** Reports a refusal of money, and ends the session where no later one can succeed. */
@@ -113,6 +111,9 @@ export class ProviderEvents {
         return text
       case 'response.created':
         return this.#created(event, text)
+      case 'response.output_item.done':
+        this.#responses.itemEnded()
+        return this.#shown(event, text)
       case 'response.done':
         return this.#done(event, text)
       case 'error':
@@ -133,10 +134,7 @@ export class ProviderEvents {
 
   async #delta(type: string, delta: string, text: string): Promise<string | undefined> {
     if (this.#responses.isCancelled) return undefined
-    if (await this.#responses.delta(type, delta)) return text
-    this.#session.toProvider(JSON.stringify({ type: 'response.cancel' }))
-    this.#session.sendError('insufficient_credits', 'The response was cancelled: there is no money for more of it.')
-    return undefined
+    return (await this.#responses.delta(type, delta)) ? text : undefined
   }
 
   async #done(event: RealtimeEvent, text: string): Promise<string | undefined> {

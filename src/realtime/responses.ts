@@ -4,35 +4,23 @@ import { errors, type GatewayError } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
 import type { Money } from '../core/money.ts'
 import { plausible } from '../core/plausible-usage.ts'
-import {
-  type PartHold,
-  type RealtimeForm,
-  type SessionCharges,
-  type SessionPart,
-  withOutput,
-} from '../core/realtime.ts'
-import { MOST_OUTPUT, textSize, type Usage } from '../core/usage.ts'
+import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
+import type { Usage } from '../core/usage.ts'
 import { speechUsage } from './conversation.ts'
-import { Output } from './output.ts'
+import { ResponseMeter } from './response-meter.ts'
 
-/** What is held at first for the output of a response that has no limit, and what its hold grows by. */
-const HELD_OUTPUT = 4096
-/** A hold grows when so much of its output is used. */
-const GROWS_AT = 3 / 4
 /** Transcripts that are held for and have not come. */
 const MAX_PENDING_TRANSCRIPTS = 256
 /** Ids that are kept, so that nothing is charged twice. */
 const MAX_ENDED = 10_000
 const MAX_ID = 128
 
-/** What is held at first for such a response: its model's most where it thinks, since no delta shows what that comes to. */
-export const heldOutput = ({ supports, maxOutput, contextLength }: Mapping): number =>
-  supports.has('reasoning') ? (maxOutput ?? contextLength ?? MOST_OUTPUT) : HELD_OUTPUT
-
 /** A response before its provider has it. */
 export interface PlannedResponse {
   /** What is held for it. */
   readonly expected: Usage
+  /** Tokens of output that it may have at most. */
+  readonly most: number
   /** Bytes of a second of audio in its output. */
   readonly outputRate: number
   /** Takes what its provider reports. */
@@ -40,19 +28,11 @@ export interface PlannedResponse {
 }
 
 interface Running {
-  readonly hold: PartHold
+  readonly meter: ResponseMeter
   readonly eventId: string
   readonly at: number
-  readonly began: number
-  readonly expected: Usage
   readonly reported: (usage: Usage) => void
-  readonly output: Output
   id: string | undefined
-  firstMs: number | undefined
-  /** Tokens of output that are held for. */
-  covered: number
-  /** There was no money for more than that: more is wanted when all of it is used, not before. */
-  isShort: boolean
   /** There was no money for more of it. */
   isCancelled: boolean
 }
@@ -69,6 +49,10 @@ interface ResponsesOptions {
   readonly charges: SessionCharges
   readonly form: RealtimeForm
   readonly now: () => number
+  /** Tokens per second that the model of the session usually writes; undefined where that does not think. */
+  readonly thinkingSpeed: (() => number) | undefined
+  /** Ends the running response at its provider: there is no money for more of it. Called once for each. */
+  readonly cancel: () => void
   /** What one session may spend. */
   readonly most: Money
 }
@@ -109,17 +93,15 @@ export class Responses {
    * Holds for a response. Resolves when the event with this id may be sent, to the tokens of output that there is money for where
    * these are less than what is expected; throws the refusal.
    */
-  async begin(eventId: string, { expected, outputRate, reported }: PlannedResponse): Promise<number | undefined> {
+  async begin(eventId: string, { expected, most, outputRate, reported }: PlannedResponse): Promise<number | undefined> {
+    const { charges, now, thinkingSpeed } = this.#options
     this.#isBeginning = true
     try {
-      const hold = await this.#options.charges.holdResponse(expected)
-      const covered = hold.output
-      const isShort = covered < (expected.completion ?? 0)
-      this.#running = {
-        ...{ hold, eventId, expected, reported, at: this.#options.now(), began: performance.now() },
-        ...{ output: new Output(outputRate), id: undefined, firstMs: undefined, covered, isShort, isCancelled: false },
-      }
-      return isShort ? covered : undefined
+      const hold = await charges.holdResponse(expected)
+      const affordable = hold.output < (expected.completion ?? 0) ? hold.output : undefined
+      const meter = new ResponseMeter({ hold, expected, most: affordable ?? most, outputRate, thinkingSpeed })
+      this.#running = { meter, eventId, reported, at: now(), id: undefined, isCancelled: false }
+      return affordable
     } finally {
       this.#isBeginning = false
     }
@@ -134,7 +116,7 @@ export class Responses {
   refused(eventId = this.#running?.eventId): boolean {
     const running = this.#running
     if (!running || running.id !== undefined || running.eventId !== eventId) return false
-    running.hold.release()
+    running.meter.hold.release()
     this.#running = undefined
     return true
   }
@@ -148,35 +130,39 @@ export class Responses {
     return 'begun'
   }
 
-  /** Counts output. False when there is no money for more; rejects when the ledger fails. */
+  /** Counts output. False when there is no money for it; rejects when the ledger fails. */
   delta(type: string, delta: string): boolean | Promise<boolean> {
     const running = this.#running
     if (!running || running.isCancelled) return true
-    running.firstMs ??= Math.round(performance.now() - running.began)
-    if (type.endsWith('audio.delta')) running.output.audio(Math.floor((delta.length * 3) / 4))
-    else running.output.text(textSize(delta))
-    const growsAt = running.isShort ? running.covered : running.covered * GROWS_AT
-    return running.output.tokens < growsAt ? true : this.#grow(running)
+    running.meter.add(type, delta)
+    const goesOn = running.meter.mayGoOn()
+    return goesOn === true || this.#decide(running, goesOn)
   }
 
-  async #grow(running: Running): Promise<boolean> {
-    const completion = running.output.tokens + HELD_OUTPUT
-    if (await running.hold.extend(withOutput(running.expected, completion))) {
-      running.covered = completion
-      running.isShort = false
-      return true
+  /** An item of the output has ended. */
+  itemEnded(): void {
+    this.#running?.meter.itemEnded()
+  }
+
+  /** To be called now and then: what a model thinks costs, and no event shows it. Rejects when the ledger fails. */
+  async look(now: number): Promise<void> {
+    const running = this.#running
+    if (running && !running.isCancelled) await this.#decide(running, running.meter.mayGoOn(now))
+  }
+
+  async #decide(running: Running, goesOn: boolean | Promise<boolean>): Promise<boolean> {
+    if (await goesOn) return true
+    if (this.#running === running && !running.isCancelled) {
+      running.isCancelled = true
+      this.#options.cancel()
     }
-    running.isShort = true
-    // What was held before still covers some.
-    if (running.output.tokens < running.covered) return true
-    running.isCancelled = true
     return false
   }
 
   /** Notes what the running response has come to, for the case that the process ends. */
   note(): void {
-    const running = this.#running
-    if (running && !running.output.isEmpty) running.hold.note(running.output.usage(running.expected))
+    const meter = this.#running?.meter
+    if (meter && !meter.isEmpty) meter.hold.note(meter.usage)
   }
 
   /**
@@ -192,18 +178,18 @@ export class Responses {
     running.id ??= this.#idOf(id, 'response')
     this.#running = undefined
     this.#end(`response ${running.id}`)
-    const usage = credible(this.#options.form.usage(response), running.output.usage(running.expected))
+    const usage = credible(this.#options.form.usage(response), running.meter.usage)
     if (usage) {
-      await this.#settle(running.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
+      await this.#settle(running.meter.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
       running.reported(usage)
       return 'ended'
     }
-    if (running.output.isEmpty && !hasOutput(response)) {
-      running.hold.release()
+    if (running.meter.isEmpty && !hasOutput(response)) {
+      running.meter.hold.release()
       return 'ended'
     }
     const failure = errors.invalidAnswer('the usage of a response cannot be read')
-    await this.#settle(running.hold, { ...this.#estimated(running), outcome: 'error', failure })
+    await this.#settle(running.meter.hold, { ...this.#estimated(running), outcome: 'error', failure })
     return 'unreadable'
   }
 
@@ -219,8 +205,8 @@ export class Responses {
       parts.push(this.#abandonTranscript(id, transcript, outcome, failure))
     }
     this.#pendingTranscripts.clear()
-    if (running?.output.isEmpty && outcome === 'error') running.hold.release()
-    else if (running) parts.push(this.#settle(running.hold, { ...this.#estimated(running), outcome, failure }))
+    if (running?.meter.isEmpty && outcome === 'error') running.meter.hold.release()
+    else if (running) parts.push(this.#settle(running.meter.hold, { ...this.#estimated(running), outcome, failure }))
     await Promise.all(parts)
   }
 
@@ -283,7 +269,7 @@ export class Responses {
   }
 
   #estimated(running: Running) {
-    return { ...partOf(running), usage: running.output.usage(running.expected), estimated: true }
+    return { ...partOf(running), usage: running.meter.usage, estimated: true }
   }
 
   /** A provider's id is a part of a key of ours: one that is odd gets another in its place. */
@@ -303,6 +289,6 @@ function credible(usage: Usage | undefined, expected: Usage): Usage | undefined 
   return usage && plausible(usage, () => ({ usage: expected, longest: 0, written: 0 })) === usage ? usage : undefined
 }
 
-const partOf = ({ id, at, firstMs, eventId }: Running) => ({ id: id ?? eventId, at, firstMs })
+const partOf = ({ id, at, meter, eventId }: Running) => ({ id: id ?? eventId, at, firstMs: meter.firstMs })
 
 const hasOutput = ({ output }: Readonly<Json>): boolean => Array.isArray(output) && output.length > 0

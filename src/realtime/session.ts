@@ -48,6 +48,8 @@ interface SessionOptions {
   readonly readRates: ReadRates
   readonly lease: MemoryLease
   readonly now: () => number
+  /** Tokens per second that the model usually writes. */
+  readonly usualSpeed: () => number
   readonly log: { warn(fields: object, message: string): void }
 }
 
@@ -100,7 +102,11 @@ export class Session {
     this.#events = new ClientEvents(context, conversation, settings)
     conversation.settings(opened)
     conversation.settings(session)
-    this.#responses = new Responses({ charges, form: context.form, now, most: limits.spend })
+    this.#responses = new Responses({
+      ...{ charges, form: context.form, now, most: limits.spend },
+      thinkingSpeed: mapping.supports.has('reasoning') ? options.usualSpeed : undefined,
+      cancel: () => this.#cancelResponse(),
+    })
     const failed = (cause: unknown) => this.#fail(asError(cause))
     const events = new ProviderEvents({
       tenant,
@@ -151,6 +157,7 @@ export class Session {
     } else if (now - Math.max(this.#client.lastAt, this.#provider.lastAt) >= limits.idle) {
       this.#end(NORMAL, 'session_idle', 'Nothing was sent for a long time. Open another session.')
     } else {
+      this.#responses.look(now).catch(thrown => this.#fail(asError(thrown)))
       if (++this.#ticks % TICKS_PER_NOTE === 0) this.#responses.note()
       if (now >= this.#pingAt) this.#ping(now)
     }
@@ -177,8 +184,6 @@ export class Session {
       isEnding: () => this.#ending,
       isOver: () => this.#provider.ended,
       toClient: text => (this.#clientOpen ? this.#client.sendInTurns(text, this.#tenant) : undefined),
-      toProvider: text => this.#provider.send(text),
-      sendError: (code, message) => this.#sendError(code, message),
       respond: (eventId, event) => this.#respond(eventId, event, event),
       refused: error => this.#refused(error, null),
       endForPolicy: reason => this.#close(POLICY, reason),
@@ -237,6 +242,11 @@ export class Session {
     const isHeld = this.#responses.isHeld(eventId)
     if (isHeld && !this.#ending && this.#providerOpen) this.#provider.send(data)
     else if (this.#responses.refused(eventId)) this.#stopWaiting()
+  }
+
+  #cancelResponse(): void {
+    this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
+    this.#sendError('insufficient_credits', 'The response was cancelled: there is no money for more of it.')
   }
 
   /** Reports a refusal of money, and ends the session where no later request can succeed. */

@@ -228,7 +228,8 @@ function noVoice(voice: string): never {
 const isNameOf = (name: unknown, mapping: Mapping): boolean =>
   typeof name === 'string' && (name === mapping.externalId || namesOf(mapping).includes(name))
 
-const tokensOf = (value: unknown): number | undefined =>
+/** A limit of output; undefined for none. */
+export const tokensOf = (value: unknown): number | undefined =>
   typeof value === 'number' && value > 0 && Number.isFinite(value) ? Math.ceil(value) : undefined
 
 const hasAudioOf = (modalities: unknown): boolean | undefined =>

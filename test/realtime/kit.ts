@@ -107,6 +107,8 @@ export interface Settled extends SessionPart {
 /** A balance that parts are held and charged against. */
 export class Balance implements SessionCharges {
   readonly settled: Settled[] = []
+  /** What was last held for, or wanted beyond that. */
+  expected: Usage = {}
   held = 0
   left: number
   readonly #own: Mapping
@@ -127,6 +129,7 @@ export class Balance implements SessionCharges {
 
   async #hold(expected: Usage, mapping: Mapping, least: number): Promise<PartHold> {
     await setImmediate()
+    this.expected = expected
     const all = costOf(expected)
     let amount = this.left < all && this.left >= least ? this.left : all
     if (!this.#take(amount)) throw errors.insufficientCredits().with({ code: 'insufficient_credits' })
@@ -139,6 +142,7 @@ export class Balance implements SessionCharges {
     return {
       output,
       extend: async usage => {
+        this.expected = usage
         const missing = costOf(usage) - amount
         if (missing > 0 && !this.#take(missing)) return false
         amount += Math.max(0, missing)
@@ -174,6 +178,8 @@ export interface Opening {
   readonly transcribes?: boolean
   readonly byok?: boolean
   readonly mapping?: Partial<Mapping>
+  /** Tokens that its model usually writes in a second. */
+  readonly usualSpeed?: () => number
   /** A credential that its provider may send back. */
   readonly secret?: string
   /** More of the settings that its provider opens it with. */
@@ -195,6 +201,7 @@ export async function opened(opening: Opening = {}) {
     transcribes = false,
     byok = false,
     mapping = {},
+    usualSpeed = () => 50,
     secret,
     settings,
     earlier = [],
@@ -232,6 +239,7 @@ export async function opened(opening: Opening = {}) {
     client,
     provider: { socket: provider, mask: secret === undefined ? undefined : new Mask(secret) },
     ...{ created: { event: created, text: JSON.stringify(created) }, earlier, context, charges, limits, now: () => 0 },
+    usualSpeed,
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     tenant: TENANT,
     readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },
