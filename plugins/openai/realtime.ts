@@ -70,6 +70,8 @@ const form: RealtimeForm = {
     ...['input_audio_buffer.append', 'input_audio_buffer.commit', 'input_audio_buffer.clear'],
     'output_audio_buffer.clear',
   ]),
+  // "An integer between 1 and 4096", or "inf".
+  mostOutput: 4096,
 }
 
 /** OpenAI's Realtime API over a WebSocket; `decoder` is never called. */

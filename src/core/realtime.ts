@@ -34,6 +34,8 @@ export interface RealtimeForm {
   readonly settings: ReadonlySet<string>
   /** Events of clients, likewise. */
   readonly events: ReadonlySet<string>
+  /** Tokens of the highest `max_output_tokens` that providers take; undefined where they take none. */
+  readonly mostOutput?: number
 }
 
 /** What one part of a session used: a response of the model, or the transcript of what a user said. */

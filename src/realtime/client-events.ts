@@ -102,13 +102,6 @@ export class ClientEvents {
     }
   }
 
-  /** A `response.create` with a lower limit of its output, where the provider takes one. */
-  limited(event: Readonly<Json>, tokens: number): Readonly<Json> {
-    if (!this.#context.form.settings.has('max_output_tokens')) return event
-    const own = isObject(event.response) ? event.response : {}
-    return { ...event, response: { ...own, max_output_tokens: tokens } }
-  }
-
   /** The settings that the provider may have: it has yet to answer some changes, and may refuse them. */
   #possible(): Settings[] {
     return [...this.updates.map(({ before }) => before), this.settings, ...(this.#kept ? [this.#kept] : [])]
@@ -260,6 +253,12 @@ export class ClientEvents {
     if (this.#clientIds.size > MAX_PENDING && oldest !== undefined) this.#clientIds.delete(oldest)
     return id
   }
+}
+
+/** A `response.create` with a lower limit of its output. */
+export function limited(event: Readonly<Json>, tokens: number): Readonly<Json> {
+  const own = isObject(event.response) ? event.response : {}
+  return { ...event, response: { ...own, max_output_tokens: tokens } }
 }
 
 const refused = (code: string, message: string): Outcome => ({ kind: 'error', code, message, param: null, of: null })

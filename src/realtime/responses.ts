@@ -90,18 +90,19 @@ export class Responses {
   }
 
   /**
-   * Holds for a response. Resolves when the event with this id may be sent, to the tokens of output that there is money for where
-   * these are less than what is expected; throws the refusal.
+   * Holds for a response. Resolves when the event with this id may be sent; to the limit of its output that is sent with it, where
+   * there is money for less than what is expected, and its provider takes one. Throws the refusal.
    */
   async begin(eventId: string, { expected, most, outputRate, reported }: PlannedResponse): Promise<number | undefined> {
-    const { charges, now, thinkingSpeed } = this.#options
+    const { charges, form, now, thinkingSpeed } = this.#options
     this.#isBeginning = true
     try {
       const hold = await charges.holdResponse(expected)
-      const affordable = hold.output < (expected.completion ?? 0) ? hold.output : undefined
-      const meter = new ResponseMeter({ hold, expected, most: affordable ?? most, outputRate, thinkingSpeed })
+      const isLimited = form.mostOutput !== undefined && hold.output < (expected.completion ?? 0)
+      const limit = isLimited ? Math.min(hold.output, form.mostOutput) : undefined
+      const meter = new ResponseMeter({ hold, expected, most: limit ?? most, outputRate, thinkingSpeed })
       this.#running = { meter, eventId, reported, at: now(), id: undefined, isCancelled: false }
-      return affordable
+      return limit
     } finally {
       this.#isBeginning = false
     }

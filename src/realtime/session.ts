@@ -7,7 +7,7 @@ import type { ProviderSocket } from '../core/ports.ts'
 import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
 import { turns } from '../lib/turns.ts'
 import { Channel } from './channel.ts'
-import { ClientEvents } from './client-events.ts'
+import { ClientEvents, limited } from './client-events.ts'
 import { Conversation } from './conversation.ts'
 import { errorEvent, newEventId, type ReadEvent, readInTurns, writeSteps } from './events.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
@@ -230,8 +230,8 @@ export class Session {
     }
     let sent = event
     try {
-      const affordable = await this.#responses.begin(eventId, this.#events.planned(own))
-      if (affordable !== undefined) sent = this.#events.limited(event, affordable)
+      const limit = await this.#responses.begin(eventId, this.#events.planned(own))
+      if (limit !== undefined) sent = limited(event, limit)
     } catch (thrown) {
       this.#refused(asError(thrown), of)
       this.#stopWaiting()

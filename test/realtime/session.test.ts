@@ -140,6 +140,19 @@ t.test('a response that there is less money for is sent a limit of its output, a
   t.strictSame(its.types().slice(-1), ['response.cancel'], 'of a provider that passes its limit')
 })
 
+t.test('no limit is sent that the wire does not take', async t => {
+  for (const [balance, sent] of [
+    [5000, 4096],
+    [3000, 3000],
+    [9000, 8000],
+  ] as const) {
+    const { client, provider } = await opened({ balance })
+    client.message({ ...create, response: { max_output_tokens: 8000 } })
+    await settle()
+    t.match(provider.last(), { response: { max_output_tokens: sent } }, `${balance}`)
+  }
+})
+
 t.test('a session ends by the clock: when it is too long, too quiet, or its ends answer no pings', async t => {
   const rows: [says: string, after: number, code: number, error: string, answers: 'both' | 'client' | 'provider'][] = [
     ['idle', limits.idle, 1000, 'session_idle', 'both'],
