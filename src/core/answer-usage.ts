@@ -226,7 +226,9 @@ export class AnswerUsage {
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
-    const sent = complete && target?.price?.rates.image === undefined ? usage : this.#ex.promptUsage
+    // A client that leaves before the prompt is reported pays for no less than the provider may have read.
+    const isReported = complete && target?.price?.rates.image === undefined
+    const sent = isReported ? usage : isOwed ? this.#ex.mostPromptUsage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed !== 'nothing' || progress !== undefined
     if (prompt === undefined) for (const axis of ofPrompt) if (sent[axis] !== undefined) usage[axis] ??= sent[axis]

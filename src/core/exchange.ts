@@ -351,6 +351,11 @@ export class Exchange {
     return this.#prompt.usage
   }
 
+  /** The most that it is estimated at: what a head says of its length may be less than its bytes can last. */
+  get mostPromptUsage(): Usage {
+    return this.#prompt.most
+  }
+
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
     return this.#answer.cost

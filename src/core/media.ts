@@ -7,6 +7,8 @@ export interface Media {
   /** Of each image: its size where that is known. */
   readonly images: readonly (Dimensions | undefined)[]
   readonly audioSeconds: number
+  /** Seconds by which the audio may be longer: as long as its bytes can last, where a head alone says less. */
+  readonly moreAudio?: number
   readonly fileTokens: number
   /** Pages among the files, of which models may also see images. */
   readonly pages?: number

@@ -30,9 +30,9 @@ export function addCacheWrite(ex: Exchange, usage: Usage): void {
   usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = prompt
 }
 
-/** Estimate of the prompt of an exchange with the pages that tools of its provider may read. */
+/** The most that the prompt of an exchange is estimated at, with the pages that tools of its provider may read. */
 export function wholePrompt(ex: Exchange): Usage {
-  const usage = ex.promptUsage
+  const usage = ex.mostPromptUsage
   const pages = ex.native?.pages ?? 0
   if (pages === 0) return usage
   usage.prompt = (usage.prompt ?? 0) + pages * FILE_TOKENS

@@ -119,6 +119,7 @@ t.test('an image is one, however its type is written', async t => {
         pages: 0,
         unmeasuredTokens: 0,
         unmeasuredAudio: 0,
+        moreAudio: 0,
       })
     }
   }
@@ -166,7 +167,7 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
   const movie = Buffer.concat([film(60), Buffer.alloc(5_000_000 - film(60).length)])
   // MP3 of 8 kbit/s, in frames of 72 ms.
   const slow = Buffer.from(`ffe318c0${'00'.repeat(68)}`.repeat(1000), 'hex')
-  const rows: [says: string, content: object, seconds: number, unmeasured?: number][] = [
+  const rows: [says: string, content: object, seconds: number, unmeasured?: number, more?: number][] = [
     ['usual samples', audio(Buffer.concat([wav(16_000, 16), Buffer.alloc(320_000)]), 'wav'), 10],
     ['small samples', audio(Buffer.concat([wav(8000, 8), Buffer.alloc(80_000)]), 'wav'), 10],
     ['samples without a head', audio(Buffer.alloc(320_000), 'pcm'), 10],
@@ -191,11 +192,12 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
     ['compressed audio called plain', audio(Buffer.concat([latin('OggS'), Buffer.alloc(39_996)]), 'wav'), 10, 1590],
     ['MP3 of few bytes a second', audio(slow, 'mp3'), 72],
     ['the sound of a film', audio(film(30), 'm4a'), 30],
-    ['with more data than is usual', audio(movie, 'm4a'), 60, 1190],
+    ['with more data than is usual', audio(movie, 'm4a'), 60, 0, 1190],
     [
       'a head that says less than is possible',
       audio(Buffer.concat([film(1), Buffer.alloc(15_360_000)]), 'm4a'),
       10,
+      0,
       3831,
     ],
     [
@@ -205,14 +207,14 @@ t.test('audio is as long as its samples say, whatever it is called', async t => 
     ],
     ['an address', { type: 'input_audio', input_audio: { data: 'https://a.example/a', format: 'wav' } }, 900, 32_768],
   ]
-  for (const [says, content, seconds, unmeasured] of rows) {
-    const { audioSeconds, unmeasuredAudio = 0 } = mediaOf(asked(content))
-    t.strictSame([audioSeconds, unmeasuredAudio].map(Math.round), [seconds, unmeasured ?? 0], says)
+  for (const [says, content, seconds, unmeasured = 0, more = 0] of rows) {
+    const { audioSeconds, unmeasuredAudio = 0, moreAudio = 0 } = mediaOf(asked(content))
+    t.strictSame([audioSeconds, unmeasuredAudio, moreAudio].map(Math.round), [seconds, unmeasured, more], says)
   }
 })
 
 t.test(
-  'audio is held for and charged as its model counts it, and what it may have beyond that is held apart',
+  'audio is charged by its head, in the tokens of its model, and held for by its size, as is charged where a client leaves early',
   async t => {
     const data = Buffer.concat([film(60), Buffer.alloc(5_000_000 - film(60).length)]).toString('base64')
     const messages = asked({ type: 'input_audio', input_audio: { data, format: 'm4a' } })
@@ -227,11 +229,11 @@ t.test(
       ex.target = { ...target({ model }), price: flat({ prompt: '0', input_audio: '1', completion: '0' }) }
       t.equal(ex.promptUsage.input_audio, 60 * tokens)
       const { base, unmeasured } = estimate(ex)!
-      t.strictSame(
-        [base, unmeasured],
-        [60, 1190].map(seconds => BigInt(seconds * tokens) * 1000n),
-      )
-      t.strictSame(isUnmeasured(ex), true)
+      t.strictSame([base, unmeasured], [BigInt(1250 * tokens) * 1000n, 0n])
+      t.strictSame(isUnmeasured(ex), false, 'its answer may end anywhere')
+      ex.isCut = true
+      ex.completeUsage(true)
+      t.equal(ex.usage.input_audio, 1250 * tokens, 'a head that says too little makes nothing cheaper')
     }
   },
 )

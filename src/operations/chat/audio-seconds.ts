@@ -18,30 +18,32 @@ const ADDRESS_SECONDS = 15 * 60
 const UNMEASURED_SECONDS = UNMEASURED_TOKENS / MOST_AUDIO_TOKENS
 
 interface AudioSeconds {
-  /** What is likely, and charged where no provider reports. */
+  /** What is likely. */
   readonly seconds: number
-  /** By how much it may be longer. */
+  /** By how much it may be longer, as its size says, though its head does not. */
+  readonly more: number
+  /** By how much it may be longer where nothing says its length. */
   readonly unmeasured: number
 }
 
 type Audio = Extract<ContentPart, { type: 'input_audio' }>['input_audio']
 
 export function audioSeconds({ data, format }: Audio, budget: MediaBudget): AudioSeconds {
-  if (isAddress(data)) return { seconds: ADDRESS_SECONDS, unmeasured: UNMEASURED_SECONDS }
-  const { seconds, most } = lengthsOf(mediaData(data, budget), format, budget)
-  return { seconds, unmeasured: Math.min(UNMEASURED_SECONDS, most - seconds) }
+  if (isAddress(data)) return { seconds: ADDRESS_SECONDS, more: 0, unmeasured: UNMEASURED_SECONDS }
+  return secondsOf(mediaData(data, budget), format, budget)
 }
 
-/** Its first bytes say what it is; the format that the client names counts where they do not. `most`: it is no longer. */
-function lengthsOf(data: MediaData, format: string, budget: MediaBudget): { seconds: number; most: number } {
+/** Its first bytes say what it is; the format that the client names counts where they do not. */
+function secondsOf(data: MediaData, format: string, budget: MediaBudget): AudioSeconds {
   const file = budget.heads-- > 0 ? new Base64File(data) : undefined
   const length = file && lengthOf(file, budget)
-  if (length?.counted) return { seconds: length.seconds, most: length.seconds }
+  if (length?.counted) return { seconds: length.seconds, more: 0, unmeasured: 0 }
   const isPlain = file !== undefined && format === 'pcm' && isHeadless(data, file)
   const bySize = data.size / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
   // A head may say less than its samples come to.
-  if (length) return { seconds: length.seconds, most: Math.max(length.seconds, bySize) }
-  return { seconds: bySize, most: isPlain ? bySize : data.size / LEAST_BYTES_PER_SECOND }
+  if (length) return { seconds: length.seconds, more: Math.max(0, bySize - length.seconds), unmeasured: 0 }
+  const most = isPlain ? bySize : data.size / LEAST_BYTES_PER_SECOND
+  return { seconds: bySize, more: 0, unmeasured: Math.min(UNMEASURED_SECONDS, most - bySize) }
 }
 
 function lengthOf(file: Base64File, budget: MediaBudget): AudioLength | undefined {

@@ -46,6 +46,7 @@ class MediaCount {
   readonly #budget = { ...MEDIA_BUDGET }
   readonly #images: (Dimensions | undefined)[] = []
   #audioSeconds = 0
+  #moreAudio = 0
   #unmeasuredAudio = 0
   #fileTokens = 0
   #pages = 0
@@ -54,8 +55,9 @@ class MediaCount {
   add(part: ContentPart): void {
     if (part.type === 'image_url') this.#addImage(part.image_url.url)
     else if (part.type === 'input_audio') {
-      const { seconds, unmeasured } = audioSeconds(part.input_audio, this.#budget)
+      const { seconds, more, unmeasured } = audioSeconds(part.input_audio, this.#budget)
       this.#audioSeconds += seconds
+      this.#moreAudio += more
       this.#unmeasuredAudio += unmeasured
     } else if (part.type === 'file') this.#addFile(part.file)
   }
@@ -66,6 +68,7 @@ class MediaCount {
     return {
       images,
       audioSeconds,
+      moreAudio: this.#moreAudio,
       fileTokens,
       pages: this.#pages,
       unmeasuredTokens: this.#unmeasuredTokens,
