@@ -560,6 +560,36 @@ t.test('a stream goes on as long as its hold can grow, and ends in order where i
   t.match([bounded.ex.stoppedBy, bounded.got.at(-1)], [undefined, finish], 'the limit of the caller needs no more')
 })
 
+t.test('a stream that has used up its hold goes on where there is money again by then', async t => {
+  const rows: [says: string, left: bigint, again: number, tokens: number, extensions: number][] = [
+    ['its first hold was short', 110_000n, 3, 500, 5],
+    ['its first hold was short, and nothing comes', 110_000n, 50, 50, 1],
+    ['it could not grow', 284_000n, 11, 500, 5],
+    ['it could not grow, and nothing comes', 284_000n, 50, 130, 2],
+    ['there is some again, but not enough', 110_000n, 3, 100, 2],
+  ]
+  for (const [says, left, again, tokens, extensions] of rows) {
+    const purse: Purse = { left }
+    const more = says.includes('some') ? 100_000n : 10_000_000n
+    async function* events(): Reply['events'] {
+      for (let at = 0; at < 50; at++) {
+        if (at === again) purse.left += more
+        yield [text('x'.repeat(40))]
+      }
+      yield [usage, finish]
+    }
+    const reply = async (): Promise<Reply> => ({ status: 200, headers: [], events: events() })
+    const { got, ex, log } = await bill(reply, { purse, mapping: { maxOutput: 100_000 } })
+    const said = got.flatMap(event => (event.type === 'text' ? event.text : [])).join('')
+    t.strictSame([said.length / 4, ex.stoppedBy], [tokens, tokens < 500 ? 'credit' : undefined], says)
+    t.equal(
+      log.filter(line => line.startsWith('extend')).length,
+      extensions,
+      `${says}: no more than once it is used up`,
+    )
+  }
+})
+
 t.test('what a filter above keeps of a stream grows its hold, and is cut, as what is shown', async t => {
   const keeps = async function* (events: Reply['events']): Reply['events'] {
     const all: Event[] = []
@@ -885,14 +915,14 @@ t.test('speech by tokens holds what is usual, grows while it is measured, and en
       1000,
       { mapping: streaming, left: 500_000n },
       24,
-      ['hold 440000', 'extend 60000', 'settle ok 200 500000 estimated'],
+      ['hold 440000', 'extend 60000', 'extend 0', 'settle ok 200 500000 estimated'],
     ],
     [
       'the same as bytes',
       1000,
       { bytes: true, left: 500_000n },
       24,
-      ['hold 440000', 'extend 60000', /500000 estimated$/],
+      ['hold 440000', 'extend 60000', 'extend 0', /500000 estimated$/],
     ],
     [
       'less than is usual',

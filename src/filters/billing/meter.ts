@@ -52,16 +52,17 @@ export class Meter {
   }
 
   /**
-   * Whether the answer may go on with `more` tokens; a promise where the ledger must be waited for. Rejects when
+   * Whether the answer may go on with `more` tokens; a promise where the ledger must be waited for. Where that has refused to
+   * extend the hold, it is called again when nothing is left of that, not before: there may be money again. Rejects when
    * nothing is left of the hold, and the ledger cannot say whether there is more.
    */
   mayGoOn(more = 0): boolean | Promise<boolean> {
     if (this.#covered === Number.POSITIVE_INFINITY) return true
     const used = this.#ex.answerTokens + more
     if (used + this.#step * MARGIN < this.#covered) return true
-    if (!this.#refused) this.#growing ??= this.#grow(this.#step + Math.max(0, used - this.#covered))
-    if (used < this.#covered) return true
-    return this.#growing?.then(() => this.#decide(more)) ?? false
+    const isUsedUp = used >= this.#covered
+    if (isUsedUp || !this.#refused) this.#growing ??= this.#grow(this.#step + Math.max(0, used - this.#covered))
+    return isUsedUp ? this.#growing!.then(() => this.#decide(more)) : true
   }
 
   /** Ends the provider's work. */
@@ -96,11 +97,11 @@ export class Meter {
 
   /** Extends the hold to what the answer has cost so far, where there is money for it. */
   async coverCost(cost: Cost | null = this.#ex.soFar.cost): Promise<void> {
-    if (!this.#estimate || !cost || this.#refused) return
+    if (!this.#estimate || !cost) return
     // An extension that runs already may not cover all of it.
     await this.#growing
     const missing = cost.total - this.hold.amount
-    if (missing <= 0n || this.#refused) return
+    if (missing <= 0n) return
     this.#growing ??= this.#grow(this.#step, missing)
     await this.#growing
   }
@@ -111,8 +112,9 @@ export class Meter {
   }
 
   #decide(more: number): boolean | Promise<boolean> {
-    if (this.#failed && more >= this.tokensLeft) throw this.#failed
-    return this.mayGoOn(more)
+    const isUsedUp = more >= this.tokensLeft
+    if (this.#failed && isUsedUp) throw this.#failed
+    return isUsedUp && this.#refused ? false : this.mayGoOn(more)
   }
 
   async #grow(tokens: number, missing: Money = 0n): Promise<void> {
