@@ -99,11 +99,14 @@ export function exhaustedError(
 ): GatewayError {
   const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
   const affordable = limit?.tokens ? ` There is room for ${limit.param} of ${limit.tokens} at most.` : ''
-  const inFlight = held > 0n && left + held >= least ? ` ${heldText(held)}` : ''
+  const waits = held > 0n && left + held >= least
+  const inFlight = waits ? ` ${heldText(held)}: repeat this one when they have ended.` : ''
   const room = affordable + inFlight
   switch (exhausted) {
     case 'credits':
-      return withText(limit === null && !of ? errors.unlimited() : insufficientCredits(limit, of), inFlight)
+      if (limit === null && !of) return withText(errors.unlimited(), inFlight)
+      if (limit?.tokens) return withText(lowerLimit(limit), inFlight)
+      return waits ? waitForCredits(held) : insufficientCredits(limit, of)
     case 'key':
       return errors.spent(
         `API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}${room}`,
@@ -125,11 +128,14 @@ export function exhaustedError(
   }
 }
 
+const lowerLimit = ({ param, tokens }: OutputLimit): GatewayError =>
+  errors.insufficientCredits(`what is left affords ${param} of ${tokens} at most`, `lower ${param}`)
+
+/** The request itself is not too large. */
+const waitForCredits = (held: Money): GatewayError =>
+  errors.insufficientCredits(`what is left does not cover it while ${heldText(held)}`, 'repeat it when they have ended')
+
 function insufficientCredits(limit: OutputLimit | null | undefined, of: Unaffordable | undefined): GatewayError {
-  if (limit && limit.tokens > 0) {
-    const { param, tokens } = limit
-    return errors.insufficientCredits(`what is left affords ${param} of ${tokens} at most`, `lower ${param}`)
-  }
   const part = of ?? (limit ? PROMPT : undefined)
   return part
     ? errors.insufficientCredits(`what is left does not cover ${part.what}`, part.instead)
@@ -139,8 +145,7 @@ function insufficientCredits(limit: OutputLimit | null | undefined, of: Unafford
 const PROMPT: Unaffordable = { what: 'its prompt', instead: 'shorten the prompt' }
 
 /** It is given back as far as it is not used. */
-const heldText = (held: Money): string =>
-  `${formatMoney(held)} USD are held for requests in flight: repeat this one when they have ended.`
+const heldText = (held: Money): string => `${formatMoney(held)} USD are held for requests in flight`
 
 const withText = (error: GatewayError, more: string): GatewayError =>
   more === '' ? error : error.with({ message: error.message + more })
