@@ -5,12 +5,12 @@ import type { Parsed, ParseRequest } from '../config/large.ts'
 import { Source } from '../config/source.ts'
 import { parseYamlFile } from '../config/yaml.ts'
 
-const { name, text, place } = workerData as ParseRequest
+const { name, text, bounds, place } = workerData as ParseRequest
 
 function parsed(): Parsed {
   try {
     if (place) return { position: new Source(name, text).find(place.path, place.at) }
-    return { json: JSON.stringify(parseYamlFile(new Source(name, text))) }
+    return { json: JSON.stringify(parseYamlFile(new Source(name, text), bounds)) }
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown
     const { position, message } = thrown

@@ -13,6 +13,7 @@ import type { MappingEntry } from './schemas/offer.ts'
 import { mappingsIn, type ProviderFile, providerFile } from './schemas/provider.ts'
 import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
+import type { Bounds } from './yaml.ts'
 
 /** What custom providers may use and reach. */
 export interface CustomOptions extends WireRegistries {
@@ -32,7 +33,11 @@ const NAME = 'manifest'
 /** Characters above which a thread parses: the dearest text takes 3 ms per kilobyte. */
 const LONG = 8 * 1024
 const MAX_LENGTH = 64 * 1024
+/** Of what is stored: JSON has quotes that YAML needs not have. Each value takes about a microsecond to be linked. */
+const STORED: Bounds = { characters: 2 * MAX_LENGTH, values: 10_000 }
 const MAX_MODELS = 200
+/** In the JSON of a manifest that is not parsed. */
+const PROVIDER = /"provider":"([a-z0-9-]{1,64})"/
 /** Names with another meaning in requests and rules. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
 /** Keys for operators only: they concern the gateway's own network. */
@@ -55,7 +60,7 @@ export async function readManifest(
   // `error` would parse the whole text to find the position.
   if (text.length > MAX_LENGTH) throw source.errorAt(0, `expected at most ${MAX_LENGTH} characters`)
   try {
-    return declarationOf(orgId, source, await parseFile(source, LONG), shared(), options)
+    return declarationOf(orgId, source, await parseFile(source, LONG, STORED), shared(), options)
   } catch (thrown) {
     throw await located(thrown, LONG)
   }
@@ -109,6 +114,13 @@ export function linkCustom(
     }
   }
   for (const manifest of manifests) {
+    if (manifest.length > STORED.characters) {
+      warn(
+        PROVIDER.exec(manifest)?.[1] ?? 'unknown',
+        `it has more than ${STORED.characters} characters; declare a shorter one`,
+      )
+      continue
+    }
     const plain: unknown = JSON.parse(manifest)
     attempt(String((plain as { provider?: unknown }).provider), () => {
       const file = fileOf(new Source(NAME, manifest), plain)

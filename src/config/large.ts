@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { ConfigError, type Position, type Sought } from './error.ts'
 import type { Source } from './source.ts'
-import { parseYamlFile } from './yaml.ts'
+import { type Bounds, parseYamlFile } from './yaml.ts'
 
 /** Characters above which starting a thread pays off. */
 const LARGE = 32 * 1024
@@ -16,6 +16,7 @@ const THREAD = new URL('./parse-thread.js', import.meta.url)
 export interface ParseRequest {
   readonly name: string
   readonly text: string
+  readonly bounds?: Bounds | undefined
   readonly place?: Pick<Sought, 'path' | 'at'>
 }
 /** Answer of the thread, as JSON: parsing it is faster than a structured clone. */
@@ -26,12 +27,12 @@ export type Parsed =
 
 /**
  * The plain values of a file, references unresolved; a text above `large` characters is parsed in a thread. Rejects with a
- * ConfigError.
+ * ConfigError, also beyond `bounds`.
  */
-export async function parseFile(source: Source, large: number = LARGE): Promise<unknown> {
-  if (source.text.length <= large || !existsSync(THREAD)) return parseYamlFile(source)
+export async function parseFile(source: Source, large: number = LARGE, bounds?: Bounds): Promise<unknown> {
+  if (source.text.length <= large || !existsSync(THREAD)) return parseYamlFile(source, bounds)
   const { name, text } = source
-  const parsed = await inThread({ name, text })
+  const parsed = await inThread({ name, text, bounds })
   if ('json' in parsed) return JSON.parse(parsed.json)
   if ('fault' in parsed) throw new ConfigError(name, parsed.fault.position, parsed.fault.message)
   throw new Error(`the thread that parses ${name} sent an unexpected answer`)

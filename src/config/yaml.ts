@@ -7,6 +7,13 @@ const MAX_DEPTH = 64
 /** Limit of followed aliases; nested ones count each time, since an alias bomb multiplies them. */
 const MAX_ALIASES = 100
 
+/** What a file may come to as JSON, with what its aliases stand for written out. */
+export interface Bounds {
+  readonly characters: number
+  /** Lists and mappings count, and each of what they hold. */
+  readonly values: number
+}
+
 /** The expanded references and their text. */
 export interface Expanded {
   readonly path: Path
@@ -36,15 +43,15 @@ export function expandReferences(plain: unknown, source: Source, references: Ref
   return { value, expanded }
 }
 
-/** The plain values of a file, references unresolved. Throws a ConfigError. */
-export function parseYamlFile(source: Source): unknown {
+/** The plain values of a file, references unresolved. Throws a ConfigError, also beyond `bounds`. */
+export function parseYamlFile(source: Source, bounds?: Bounds): unknown {
   const document = parseYaml(source.text)
   const fault = document.errors[0] ?? document.warnings[0]
   if (fault) throw source.errorAt(fault.pos[0], describeIssue(fault, source.text))
   const { version } = document.directives.yaml
   if (version !== '1.2') throw source.errorAt(0, `YAML ${version} is not supported; remove the %YAML line`)
   if (document.contents === null) throw source.errorAt(0, 'the file is empty')
-  return new Reader(source).value(document.contents)
+  return new Reader(source, bounds).value(document.contents)
 }
 
 /** In place: a large file has many values. `path` is one list, reused during the walk. */
@@ -81,15 +88,21 @@ class Reader {
   readonly #source: Source
   /** Anchors by name in order of the walk: an alias refers to the last one above it. */
   readonly #anchors = new Map<string, Node>()
+  readonly #bounds: Bounds | undefined
   #aliases = 0
+  #values = 0
+  /** Of JSON. */
+  #characters = 0
 
-  constructor(source: Source) {
+  constructor(source: Source, bounds: Bounds | undefined) {
     this.#source = source
+    this.#bounds = bounds
   }
 
   value(node: unknown, depth = 0): unknown {
     if (depth > MAX_DEPTH) throw this.#error(node, `nests deeper than ${MAX_DEPTH} levels`)
     if (isNode(node) && !isAlias(node) && node.anchor) this.#anchors.set(node.anchor, node)
+    if (!isAlias(node) && this.#bounds) this.#count(node, this.#bounds)
     if (isScalar(node)) return this.#scalar(node)
     if (isMap(node)) return this.#map(node, depth)
     if (isSeq(node)) return node.items.map(item => this.value(item, depth + 1))
@@ -98,6 +111,19 @@ class Reader {
     const target = this.#anchors.get(node.source)
     if (!target) throw this.#error(node, `unknown anchor "${node.source}"; define it above with "&${node.source}"`)
     return this.value(target, depth)
+  }
+
+  /** A value of lists and mappings counts by itself when it is read. */
+  #count(node: unknown, { characters, values }: Bounds): void {
+    this.#characters += ownLength(node)
+    this.#values++
+    const beyond =
+      this.#values > values
+        ? `${values} values`
+        : this.#characters > characters
+          ? `${characters} characters of JSON`
+          : undefined
+    if (beyond) throw this.#error(node, `expected at most ${beyond}, with what aliases stand for`)
   }
 
   #map(node: YAMLMap, depth: number): Record<string, unknown> {
@@ -125,4 +151,14 @@ class Reader {
   #error(node: unknown, message: string): Error {
     return this.#source.errorAt((node as Node | null)?.range?.[0] ?? 0, message)
   }
+}
+
+/** Characters of a node as JSON, without the values in it. */
+function ownLength(node: unknown): number {
+  if (isScalar(node)) return JSON.stringify(node.value)?.length ?? 0
+  if (!isMap(node) && !isSeq(node)) return 'null'.length
+  // Brackets and commas.
+  let length = Math.max(2, node.items.length + 1)
+  if (isMap(node)) for (const { key } of node.items) length += JSON.stringify(isScalar(key) ? key.value : '').length + 1
+  return length
 }

@@ -101,6 +101,35 @@ t.test('a manifest that is too long is not parsed, not even for the place of its
   t.match(String(error), /^manifest:1:1: expected at most 65536 characters/)
 })
 
+t.test('a manifest is bounded by what is stored of it, whatever its aliases stand for', async t => {
+  const long = (length: number) => `"${'x'.repeat(length)}"`
+  const times = (count: number, entry: (n: number) => string) =>
+    `[${Array.from({ length: count }, (_, n) => entry(n))}]`
+  const list = times(199, () => 'a')
+  const rows: [what: string, changes: Record<string, string>, said: RegExp][] = [
+    [
+      'a long text',
+      { headers: `{ a: &a ${long(30_000)}, b: *a, c: *a, d: *a, e: *a }` },
+      /^manifest:7:18: expected at most 131072 characters of JSON, with what aliases stand for/,
+    ],
+    ['long keys', { voices: `[&a { ${long(30_000)}: 1 }, *a, *a, *a, *a]` }, /at most 131072 characters of JSON/],
+    ['aliases of aliases', { x: `[&a ${list}, &b [${'*a,'.repeat(9)}], ${'*b,'.repeat(6)}]` }, /at most 10000 values/],
+    ['many values', { x: `[${'1,'.repeat(10_001)}]` }, /^manifest:7:\d+: expected at most 10000 values/],
+  ]
+  for (const [what, { models = '[{ model: a }]', ...changes }, said] of rows)
+    t.match(String(await refusal(read({ ...changes, models }))), said, what)
+  const price = (n: number) => (n === 0 ? '&p { prompt: "1", completion: "2" }' : n > 100 ? '{ prompt: "1" }' : '*p')
+  const models = times(200, n => `{ model: m-${n}, context_length: 1000, pricing: ${price(n)} }`)
+  t.equal((await read({ models })).models.length, 200, 'an honest one with aliases')
+})
+
+t.test('what is stored already and is too long is left out unread', async t => {
+  const good = await manifest()
+  const { catalog, warned } = link([`{"name":"x","provider":"long","x":"${'x'.repeat(131_072)}`, good])
+  t.strictSame(warned, ['long: it has more than 131072 characters; declare a shorter one'])
+  t.ok(catalog.providers.has('mine'))
+})
+
 t.test('a manifest whose address is full of slashes takes no longer than another', async t => {
   const used = cpuMeter()
   t.ok(await read({ base_url: `https://llm.mine.example${'/'.repeat(60_000)}v1` }))
