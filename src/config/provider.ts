@@ -35,7 +35,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     credentials: linkCredentials(file),
     variables: file.variables,
     wires: linkWires(source, value.wires, registries, ['wires']),
-    quirks: { ...value.quirks, clamp: clamps(file) },
+    quirks: { ...value.quirks, drop: new Set(value.quirks.drop), clamp: clamps(file) },
     timeouts: {
       connect: timeouts.connect,
       firstEvent: timeouts.first_event,

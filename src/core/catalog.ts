@@ -79,7 +79,7 @@ type Source = 'default'
 
 /** Four changes to a provider's request bodies, by field path (`a.b`; `*` is every element). */
 export interface Quirks {
-  readonly drop: readonly string[]
+  readonly drop: ReadonlySet<string>
   readonly rename: Readonly<Record<string, string>>
   readonly default: Readonly<Record<string, unknown>>
   readonly clamp: Readonly<Record<string, readonly [number, number]>>

@@ -106,7 +106,7 @@ function parametersOf(mappings: readonly Mapping[]): string[] {
     const { parameters, provider } = mapping
     const taken = (name: string) =>
       (!parameters || always.has(name) || parameters.has(name === 'reasoning' ? 'reasoning_effort' : name)) &&
-      !provider.quirks.drop.includes(name)
+      !provider.quirks.drop.has(name)
     for (const name of offeredBy(mapping).filter(taken)) names.add(name)
   }
   return [...names]

@@ -40,7 +40,7 @@ const provider = (id: string, rest: Partial<Provider>): Provider => ({
   passHeaders: {},
   credentials: [],
   wires: new Map([['chat', { wire: 'openai.chat' } as Translator]]),
-  quirks: { drop: [], rename: {}, default: {}, clamp: {} },
+  quirks: { drop: new Set(), rename: {}, default: {}, clamp: {} },
   timeouts: { connect: 1, firstEvent: 1, idle: 1, total: 1 },
   concurrency: 256,
   priority: 1,

@@ -49,7 +49,7 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
     headers: { 'x-team': 'team-secret' },
     passHeaders: {},
     timeouts: { connect: 5_000, firstEvent: undefined, idle: 90_000, total: 900_000 },
-    quirks: { drop: [], rename: {}, default: {}, clamp: {} },
+    quirks: { drop: new Set(), rename: {}, default: {}, clamp: {} },
     priority: 1,
   })
   t.equal(acme(snapshot).wires.get('chat')?.wire, 'openai.chat')

@@ -36,7 +36,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     passHeaders: {},
     credentials: [],
     wires: new Map(),
-    quirks: { drop: [], rename: {}, default: {}, clamp: {} },
+    quirks: { drop: new Set(), rename: {}, default: {}, clamp: {} },
     timeouts: { connect: 1000, firstEvent: 1000, idle: 1000, total: 1000 },
     concurrency: 256,
     priority: 0,

@@ -227,7 +227,7 @@ t.test('an entry that stands for all offers ends with the last of them, a mapped
 
 t.test('supported parameters are those that have an effect', async t => {
   const plain = ['max_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'user']
-  const quirks = { drop: ['user', 'messages.*.name'], rename: {}, default: {}, clamp: {} }
+  const quirks = { drop: new Set(['user', 'messages.*.name']), rename: {}, default: {}, clamp: {} }
   const rows: [offer: Partial<Mapping>, parameters: string[]][] = [
     [{ maxN: 1 }, [...plain, 'prompt_cache_key']],
     [{ maxN: 8, serviceTiers: ['flex'] }, [...plain, 'prompt_cache_key', 'n', 'service_tier']],

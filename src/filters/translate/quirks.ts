@@ -41,7 +41,7 @@ function compile(quirks: Quirks): QuirkStep[] {
     return { change: changeOf(segments.pop()!), segments }
   }
   return [
-    ...quirks.drop.map(path => at(path, key => parent => void delete parent[key])),
+    ...[...quirks.drop].map(path => at(path, key => parent => void delete parent[key])),
     ...Object.entries(quirks.clamp).map(([path, [low, high]]) =>
       at(path, key => parent => {
         const value = parent[key]
