@@ -81,7 +81,10 @@ function expectation({ keyword, params, message }: Failure, rule: JsonSchema): s
       return params.limit === 1 ? 'a string that is not empty' : `at least ${params.limit} characters`
     case 'minItems':
       return `at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}`
+    case 'maxLength':
+      return `at most ${params.limit} characters`
     case 'maxItems':
+    case 'maxProperties':
       return `at most ${params.limit} entries`
     case 'pattern':
       return `a string that matches ${params.pattern}`

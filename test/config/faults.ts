@@ -219,6 +219,9 @@ const modelRows: Row[] = [
   ],
 ]
 
+const numbered = (count: number, entry: (n: number) => string) =>
+  Array.from({ length: count }, (_, n) => entry(n)).join()
+
 const providerRows: Row[] = [
   [PROVIDER, 'provider: acme', 'prvider: acme', '1:1: unknown key "prvider"; did you mean "provider"?'],
   [
@@ -226,6 +229,36 @@ const providerRows: Row[] = [
     'provider: acme',
     'provider: Acme',
     '1:11: expected a provider id of lower-case letters, digits and "-", such as "acme", got "Acme"',
+  ],
+  [
+    PROVIDER,
+    'name: Acme AI',
+    `name: "${'x'.repeat(257)}"`,
+    `2:7: expected at most 256 characters, got "${'x'.repeat(59)}…`,
+  ],
+  [
+    PROVIDER,
+    'name: Acme AI',
+    `name: Acme AI\nerror_codes: { ${numbered(501, n => `x-${n}: content_filter`)} }`,
+    '3:14: expected at most 500 entries, got a mapping',
+  ],
+  [
+    PROVIDER,
+    'name: Acme AI',
+    `name: Acme AI\nquirks: { drop: [${numbered(501, n => `k${n}`)}] }`,
+    '3:17: expected at most 500 entries, got a list of 501',
+  ],
+  [
+    PROVIDER,
+    'request: "0.001"',
+    `per_image: { ${numbered(501, n => `"${n}": "1"`)} }`,
+    '11:90: expected at most 500 entries, got a mapping',
+  ],
+  [
+    PROVIDER,
+    '    supports',
+    `    pricing_tiers: [${numbered(501, n => `{ above_prompt_tokens: ${n + 1} }`)}]\n    supports`,
+    '12:20: expected at most 500 entries, got a list of 501',
   ],
   [PROVIDER, 'name: Acme AI', 'name: Acme AI\nenabled: "false"', '3:10: expected true or false, got "false"'],
   [PROVIDER, 'pricing:', 'pricng:', '11:5: unknown key "pricng"; did you mean "pricing"?'],

@@ -2,7 +2,7 @@
 import { capabilities } from '../../core/catalog.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { pricing, tier } from './pricing.ts'
-import { called, count, date, lifecycle, modelId, text } from './terms.ts'
+import { called, count, date, lifecycle, list, mapOf, modelId, name, text } from './terms.ts'
 
 const state = called('true, false or a word', s.either(s.boolean(), text))
 /**
@@ -28,20 +28,20 @@ const factor = s.decimal({
 
 /** Properties of an offer. */
 const offer = {
-  wires: s.default(s.record(s.string()), {}),
+  wires: s.default(mapOf(s.string()), {}),
   pricing: s.optional(pricing),
-  pricing_tiers: s.default(s.array(tier), []),
+  pricing_tiers: s.default(list(tier), []),
   /** Date of the prices; by default that of the file. Read by `gatewayctl models check`. */
   priced_at: s.optional(date),
   unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),
-  supports: s.default(s.array(s.enum(...capabilities)), []),
-  reasoning_efforts: s.default(s.array(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
-  reasoning_modes: s.default(s.array(s.enum('standard', 'pro')), []),
+  supports: s.default(list(s.enum(...capabilities)), []),
+  reasoning_efforts: s.default(list(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
+  reasoning_modes: s.default(list(s.enum('standard', 'pro')), []),
   reasoning_switch: s.optional(reasoningSwitch),
-  service_tiers: s.default(s.array(s.enum('flex', 'priority')), []),
+  service_tiers: s.default(list(s.enum('flex', 'priority')), []),
   tier_factors: s.optional(s.object({ flex: s.optional(factor), priority: s.optional(factor) })),
-  regions: s.default(s.array(text), []),
-  parameters: s.optional(s.array(text)),
+  regions: s.default(list(text), []),
+  parameters: s.optional(list(text)),
   context_length: count,
   max_output: count,
   min_cacheable_tokens: count,
@@ -50,22 +50,22 @@ const offer = {
   /** Choices, 1 by default; for images, the maximum of the wire. */
   max_n: s.optional(s.integer({ minimum: 1, maximum: 128 })),
   /** Client name of a voice → the provider's name. */
-  voices: s.optional(s.record(text)),
+  voices: s.optional(mapOf(text)),
   max_input_characters: count,
   max_file: s.optional(s.size()),
   /** Sizes of images. */
-  sizes: s.optional(s.array(text, { minItems: 1 })),
-  aspect_ratios: s.optional(s.array(text, { minItems: 1 })),
+  sizes: s.optional(list(text, { minItems: 1 })),
+  aspect_ratios: s.optional(list(text, { minItems: 1 })),
   max_images: s.optional(s.integer({ minimum: 1, maximum: 16 })),
-  video_sizes: s.optional(s.array(text, { minItems: 1 })),
-  video_seconds: s.optional(s.array(s.integer({ minimum: 1, maximum: 3600 }), { minItems: 1 })),
+  video_sizes: s.optional(list(text, { minItems: 1 })),
+  video_seconds: s.optional(list(s.integer({ minimum: 1, maximum: 3600 }), { minItems: 1 })),
   max_reference_images: s.optional(s.integer({ minimum: 1, maximum: 9 })),
   /** False when the provider continues, and charges, after its caller has left: such answers are read to their end. */
   cancellable: s.optional(s.boolean()),
   ...lifecycle,
 }
 /** An offer of a model of the catalogue; `id` is the provider's name for it, by default the model's. */
-export const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })
+export const mapping = s.object({ model: modelId, id: s.optional(name), ...offer })
 
 /** Capabilities assumed of models that no file lists: the provider rejects what it does not support. */
 const openSupports = [
@@ -80,7 +80,7 @@ const openSupports = [
   'file_input',
 ]
 /** Properties of the offers of models that no file lists. */
-export const openEntry = s.object({ ...offer, supports: s.default(s.array(s.enum(...capabilities)), openSupports) })
+export const openEntry = s.object({ ...offer, supports: s.default(list(s.enum(...capabilities)), openSupports) })
 /** A valid `open` of a manifest. */
 export type OpenEntry = Infer<typeof openEntry>
 

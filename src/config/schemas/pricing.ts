@@ -1,5 +1,6 @@
 /** The schema of an offer's prices: units and notation (docs/contract.md#catalogue). */
 import { type Schema, s } from '../../core/schema.ts'
+import { mapOf } from './terms.ts'
 
 /** Price keys of docs/contract.md#catalogue in USD per million tokens. */
 export const tokenPriceKeys = [
@@ -39,8 +40,8 @@ const prices = <K extends string>(keys: readonly K[]) =>
 export const pricing = s.object({
   ...prices(tokenPriceKeys),
   ...prices(unitPriceKeys),
-  per_second: s.optional(s.record(decimal)),
-  per_image: s.optional(s.record(decimal)),
+  per_second: s.optional(mapOf(decimal)),
+  per_image: s.optional(mapOf(decimal)),
 })
 /** Prices that replace others for longer prompts. */
 export const tier = s.object({ above_prompt_tokens: s.integer({ minimum: 1 }), ...prices(tokenPriceKeys) })

@@ -1,7 +1,7 @@
 /** The schema of `providers.d/<id>.yaml`. Unknown keys are rejected. */
 import { type Infer, s } from '../../core/schema.ts'
 import { type MappingEntry, mapping, openEntry } from './offer.ts'
-import { date, text, url } from './terms.ts'
+import { date, list, mapOf, name, text, url } from './terms.ts'
 
 const id = s.string({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
@@ -41,26 +41,26 @@ const nativeName = s.string({
 /** `providers.d/<id>.yaml`. */
 export const providerFile = s.object({
   provider: id,
-  name: text,
+  name,
   enabled: s.default(s.boolean(), true),
   base_url: url,
   /** Allows plain http beyond loopback: for servers in the operator's own network. */
   allow_http: s.default(s.boolean(), false),
   auth,
-  headers: s.default(s.record(s.string()), {}),
-  pass_headers: s.default(s.record(s.array(passed, { minItems: 1 })), {}),
+  headers: s.default(mapOf(s.string()), {}),
+  pass_headers: s.default(mapOf(list(passed, { minItems: 1 })), {}),
   /**
    * Fields of the provider's own wire that clients may use at the operator's expense, besides those that cost nothing.
    */
-  native_fields: s.optional(s.array(nativeName, { minItems: 1 })),
-  native_tools: s.optional(s.array(nativeName, { minItems: 1 })),
-  wires: s.record(s.string()),
+  native_fields: s.optional(list(nativeName, { minItems: 1 })),
+  native_tools: s.optional(list(nativeName, { minItems: 1 })),
+  wires: mapOf(s.string()),
   quirks: s.default(
     s.object({
-      drop: s.default(s.array(text), []),
-      rename: s.default(s.record(text), {}),
-      default: s.default(s.record(s.unknown()), {}),
-      clamp: s.default(s.record(s.array(s.number(), { minItems: 2, maxItems: 2 })), {}),
+      drop: s.default(list(text), []),
+      rename: s.default(mapOf(text), {}),
+      default: s.default(mapOf(s.unknown()), {}),
+      clamp: s.default(mapOf(s.array(s.number(), { minItems: 2, maxItems: 2 })), {}),
     }),
     {},
   ),
@@ -81,7 +81,7 @@ export const providerFile = s.object({
   inline_media: s.optional(s.boolean()),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
   /** What error codes of its own mean, such as `{ "1113": insufficient_quota }`. */
-  error_codes: s.optional(s.record(s.enum('insufficient_quota', 'context_length_exceeded', 'content_filter'))),
+  error_codes: s.optional(mapOf(s.enum('insufficient_quota', 'context_length_exceeded', 'content_filter'))),
   priority: s.default(s.number({ minimum: 0 }), 1),
   /** Date of its models' prices. */
   priced_at: s.optional(date),

@@ -1,5 +1,5 @@
 /** Schemas shared by several configuration files. */
-import { type Schema, s } from '../../core/schema.ts'
+import { type JsonSchema, type Schema, s } from '../../core/schema.ts'
 
 /** A valid model id or alias. */
 export const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
@@ -14,6 +14,15 @@ export const date = s.string({ format: 'date', description: 'a date such as "202
 export const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
 /** Not empty. */
 export const text = s.string({ minLength: 1 })
+/** What requests, answers and listings repeat. */
+export const name = s.string({ minLength: 1, maxLength: 256 })
+/** Of each list and mapping in a provider's file, but its models: files that come with the gateway have at most 15. */
+const MAX_ENTRIES = 500
+/** A list in a provider's file. */
+export const list = <S extends Schema<unknown>>(items: S, rules: JsonSchema = {}) =>
+  s.array(items, { ...rules, maxItems: MAX_ENTRIES })
+/** A mapping of any names in a provider's file. */
+export const mapOf = <S extends Schema<unknown>>(values: S) => s.record(values, { maxProperties: MAX_ENTRIES })
 
 /** The schema with a name for error messages. */
 export const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })
