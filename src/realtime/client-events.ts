@@ -142,7 +142,7 @@ export class ClientEvents {
    */
   inputRefused(eventId: string | undefined, code: unknown): void {
     const refused = eventId ?? this.#input.oldest(code === 'input_audio_buffer_commit_empty')
-    this.#conversation.removeAudio(this.#input.refused(refused))
+    this.#conversation.removeAudio(this.#input.refused(refused, eventId !== undefined))
   }
 
   /**

@@ -25,6 +25,8 @@ export class InputBuffer {
   /** By our ids of their events, in their order. */
   readonly #pending = new Map<string, Pending>()
   #commits = 0
+  /** A clearing that waits may be one that was refused: its audio may be in the buffer with what was sent later. */
+  #isUnsure = false
 
   /** Commits by the client that wait for their answers. */
   get commits(): number {
@@ -42,7 +44,7 @@ export class InputBuffer {
   }
 
   clear(eventId: string): void {
-    if (this.#pending.size - this.#commits >= MAX_CLEARINGS) this.refused(this.oldest(false))
+    if (this.#clearings >= MAX_CLEARINGS) this.refused(this.oldest(false))
     this.#send(eventId, false)
   }
 
@@ -62,7 +64,7 @@ export class InputBuffer {
     const commit = id === undefined ? undefined : this.#pending.get(id)
     let most = this.#seconds
     for (const pending of this.#pending.values()) {
-      most = Math.max(most, pending.seconds)
+      most = this.#isUnsure ? most + pending.seconds : Math.max(most, pending.seconds)
       if (pending === commit) break
     }
     if (id !== undefined && commit) {
@@ -78,13 +80,18 @@ export class InputBuffer {
   cleared(): void {
     const oldest = this.oldest(false)
     if (oldest !== undefined) this.#pending.delete(oldest)
+    this.#isUnsure &&= this.#clearings > 0
+  }
+
+  get #clearings(): number {
+    return this.#pending.size - this.#commits
   }
 
   /**
    * The provider refused a commit or a clearing: its audio is in the buffer still, for what was sent next. Returns the
-   * seconds that a commit had counted.
+   * seconds that a commit had counted. `isNamed`: the refusal said which one it is of; else it may be of any clearing.
    */
-  refused(eventId: string | undefined): number {
+  refused(eventId: string | undefined, isNamed = true): number {
     const refused = eventId === undefined ? undefined : this.#pending.get(eventId)
     if (eventId === undefined || !refused) return 0
     const ids = [...this.#pending.keys()]
@@ -92,6 +99,7 @@ export class InputBuffer {
     if (next) next.seconds += refused.seconds
     else this.#seconds += refused.seconds
     this.#delete(eventId, refused)
+    this.#isUnsure = this.#clearings > 0 && (this.#isUnsure || !isNamed)
     return refused.isCommit ? refused.sent : 0
   }
 

@@ -41,7 +41,7 @@ t.test('no commit is held for as less than its audio, whatever is refused', asyn
         if (step.kind === 'append') held += step.seconds
         else if (step.kind !== 'commit' && step.kind !== 'clear') return
         else if (step.answer === 'refused') answers.push(() => buffer.refused(id) >= 0)
-        else if (step.answer === 'unnamed') answers.push(() => buffer.refused(buffer.oldest(false)) >= 0)
+        else if (step.answer === 'unnamed') answers.push(() => buffer.refused(buffer.oldest(false), false) >= 0)
         else if (step.kind === 'commit') commit(true)
         else {
           held = 0
@@ -93,6 +93,17 @@ t.test('what is refused counts with what was sent next', async t => {
   buffer.commit('c')
   t.equal(buffer.refused('c'), 1)
   t.strictSame(buffer.committed(), { isByClient: false, seconds: 1, more: 1 })
+})
+
+t.test('a refusal that names no clearing may be of any that waits', async t => {
+  const buffer = new InputBuffer()
+  buffer.clear('a')
+  buffer.append(4)
+  buffer.clear('b')
+  buffer.append(3)
+  buffer.commit('c')
+  t.equal(buffer.refused(buffer.oldest(false), false), 0)
+  t.equal(buffer.committed().seconds, 7)
 })
 
 t.test('of clearings that are never answered some are kept', async t => {
