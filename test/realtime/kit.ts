@@ -110,6 +110,8 @@ export class Balance implements SessionCharges {
   /** What was last held for, or wanted beyond that. */
   expected: Usage = {}
   held = 0
+  /** Called when something is held for. */
+  onHeld: () => void = () => undefined
   left: number
   readonly #own: Mapping
 
@@ -165,6 +167,7 @@ export class Balance implements SessionCharges {
     if (amount > this.left) return false
     this.left -= amount
     this.held += amount
+    this.onHeld()
     return true
   }
 
