@@ -140,7 +140,12 @@ group('a long manifest is read in a thread, and refused with its place', async t
       /^manifest:8:3: expected at most 200 models/,
     ],
     ['a fault of the text', `${manifest('long', 'x')}${models(100)}\t]`, /^manifest:110:2: Unexpected/],
-    ['a wide value', `${manifest('long', 'x')}wide: [${'{},'.repeat(18_000)}]`, /^manifest:10:1: /],
+    ['a wide value', `${manifest('long', 'x')}wide: [${'{},'.repeat(9000)}]`, /^manifest:10:1: unknown key/],
+    [
+      'a wider one',
+      `${manifest('long', 'x')}wide: [${'{},'.repeat(18_000)}]`,
+      /^manifest:10:\d+: expected at most 10000 v/,
+    ],
   ]
   for (const [says, text, message] of rows) {
     const refused = await add(text)
