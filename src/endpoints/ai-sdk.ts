@@ -3,13 +3,14 @@ import { notAVersion, notServed } from '../codecs/ai-sdk/error.ts'
 import { versionOfPath } from '../codecs/ai-sdk/version.ts'
 import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'
 import type { Mapping } from '../core/catalog.ts'
-import { type Endpoint, value, written } from '../core/endpoint.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
 import { chat } from '../operations/chat/index.ts'
-import { listing } from './listings.ts'
+import { jsonReply } from './leased-pieces.ts'
+import { listing, listingSteps } from './listings.ts'
 import { noFlags, shownMappings, today, type View, viewOf } from './model-view.ts'
 
 const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
@@ -55,9 +56,9 @@ const at = (prefix: string): Endpoint[] => [
     name: 'ai-sdk',
     method: 'GET',
     path: `${prefix}/config`,
-    async serve(ex) {
+    async serve(ex, services) {
       if (!ex.principal) throw errors.noCredentials()
-      return written(listOf(ex))
+      return jsonReply(await listOf(ex), ex, services)
     },
   },
   credits(`${prefix}/credits`),
@@ -66,19 +67,21 @@ const at = (prefix: string): Endpoint[] => [
 ]
 
 /** One entry per chat offer that the key could call now, as JSON. */
-function listOf(ex: Exchange): Buffer {
+function listOf(ex: Exchange): Buffer | Promise<Buffer> {
   const view = viewOf(ex, noFlags)
   const day = today(ex.at)
   const version = `v${versionOfPath(ex.endpoint.path).number}`
-  return listing(view, `ai-sdk ${version}`, day, () => ({ models: modelsOf(view, day, version) }))
+  return listing(view, `ai-sdk ${version}`, day, () =>
+    listingSteps('{"models":', offersIn(view, day), ([id, mapping]) => entryOf(id, mapping, version)),
+  )
 }
 
-function modelsOf(view: View, day: string, version: string): object[] {
+/** Chat offers by the name for requests. */
+function offersIn(view: View, day: string): [id: string, mapping: Mapping][] {
   const { catalog } = view
   const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
   const mappings = models.flatMap(model => shownMappings(model, view, noFlags, day))
-  const shown = new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))
-  return [...shown].map(([id, mapping]) => entryOf(id, mapping, version))
+  return [...new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))]
 }
 
 function entryOf(id: string, { model, provider, pricing }: Mapping, specificationVersion: string): object {

@@ -1,14 +1,13 @@
 /** Google's API below `/v1beta`, and its methods below `/v1`. */
 import { batchEmbedContents, embedContent } from '../codecs/gemini-embeddings.ts'
 import { countTokens, generateContent, streamGenerateContent } from '../codecs/gemini-generate.ts'
-import { geminiModels, pageOf } from '../codecs/model-forms.ts'
-import { type Endpoint, type Method, value } from '../core/endpoint.ts'
+import { geminiModels } from '../codecs/model-forms.ts'
+import type { Endpoint, Method } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import { chat } from '../operations/chat/index.ts'
 import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
 import { modelReply } from './model.ts'
-import { today, viewOf, wantedOf } from './model-view.ts'
-import { list } from './models.ts'
+import { listingReply } from './models.ts'
 import { estimated } from './token-estimate.ts'
 
 const generate = { name: 'gemini', operation: chat } as const
@@ -38,16 +37,7 @@ const methods = ['/v1beta/models', '/v1/models'].flatMap(base =>
 const local = { name: 'models', method: 'GET', chain: 'local', codec: geminiModels, bodyLimit: 0 } as const
 
 const catalogue: readonly Endpoint[] = [
-  {
-    ...local,
-    path: '/v1beta/models',
-    async serve(ex) {
-      const query = new URLSearchParams(ex.query)
-      const wanted = wantedOf(query)
-      const day = today(ex.at)
-      return value(pageOf(ex, list(viewOf(ex, wanted), wanted, day), query, day))
-    },
-  },
+  { ...local, path: '/v1beta/models', serve: listingReply },
   { ...local, path: '/v1beta/models/{+model}', serve: async ex => modelReply(ex, ex.params.model!) },
 ]
 

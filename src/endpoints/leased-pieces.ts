@@ -1,15 +1,19 @@
 /** A large answer of a local endpoint, in pieces that follow each other as the client takes them. */
+import { written } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import type { Services } from '../core/ports.ts'
 
 type Batch = IteratorResult<readonly Event[]>
 
 /** Bytes that wait for a client beyond what counts against its organization. */
-export const PIECE = 64 * 1024
+const PIECE = 64 * 1024
 
 /** Takes memory when it is first read; that throws a 529 when there is none. Releases it with the last piece. */
-export class LeasedPieces implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+class LeasedPieces implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #memory: MemoryBudget
   readonly #tenant: string
   #bytes: Buffer | undefined
@@ -42,4 +46,11 @@ export class LeasedPieces implements AsyncIterable<readonly Event[]>, AsyncItera
     this.#lease?.release()
     return { done: true, value: undefined }
   }
+}
+
+/** A reply that is JSON already. Large ones go out in pieces: a hundred unread ones would otherwise fill the process. */
+export function jsonReply(bytes: Buffer, { tenant }: Exchange, services: Services): Reply {
+  if (bytes.length <= PIECE) return written(bytes)
+  const headers = ['content-length', String(bytes.length)]
+  return { status: 200, headers, events: new LeasedPieces(bytes, services.memory, tenant) }
 }

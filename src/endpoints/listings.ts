@@ -1,12 +1,14 @@
 /** Listings of the catalogue as JSON, each made once. */
 import type { Catalog, Mapping } from '../core/catalog.ts'
+import { type ByteSteps, listSteps } from '../core/stringify-steps.ts'
+import { turns } from '../lib/turns.ts'
 import type { View } from './model-view.ts'
 
 /** Listings of one day and one set of discovered models, by view and kind. */
 interface Listings {
   readonly day: string
   readonly found: readonly (readonly Mapping[])[]
-  readonly made: Map<string, Buffer>
+  readonly made: Map<string, Buffer | Promise<Buffer>>
 }
 
 const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
@@ -15,10 +17,10 @@ const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 const MAX_BYTES = 64 * 1024 * 1024
 /** Bytes that one takes beside its JSON. */
 const ENTRY = 600
-const kept: { readonly made: Map<string, Buffer>; readonly key: string; readonly bytes: number }[] = []
+const kept: { readonly made: Listings['made']; readonly key: string; readonly bytes: number }[] = []
 let keptBytes = 0
 
-function keep(made: Map<string, Buffer>, key: string, listing: Buffer): void {
+function keep(made: Listings['made'], key: string, listing: Buffer): void {
   made.set(key, listing)
   const bytes = listing.length + ENTRY
   kept.push({ made, key, bytes })
@@ -30,11 +32,21 @@ function keep(made: Map<string, Buffer>, key: string, listing: Buffer): void {
   }
 }
 
+/** JSON of an object whose one list comes last: `head` is what stands before that. */
+export function* listingSteps<T>(head: string, items: readonly T[], made: (item: T) => object): ByteSteps {
+  return [Buffer.from(head), ...(yield* listSteps(items, made)), Buffer.from('}')]
+}
+
 /**
- * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate.
- * Listings of earlier days are dropped.
+ * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate; in
+ * turns of the loop, by `steps`. Listings of earlier days are dropped.
  */
-export function listing({ catalog, audience, name }: View, kind: string, day: string, make: () => object): Buffer {
+export function listing(
+  { catalog, audience, name, tenant }: View,
+  kind: string,
+  day: string,
+  steps: () => ByteSteps,
+): Buffer | Promise<Buffer> {
   let byCatalog = listings.get(audience)
   if (!byCatalog) {
     byCatalog = new WeakMap()
@@ -46,11 +58,28 @@ export function listing({ catalog, audience, name }: View, kind: string, day: st
     known = { day, found, made: new Map() }
     byCatalog.set(catalog, known)
   }
+  const { made } = known
   const key = `${name},${kind}`
-  let made = known.made.get(key)
-  if (!made) {
-    made = Buffer.from(JSON.stringify(make()))
-    keep(known.made, key, made)
+  let one = made.get(key)
+  if (!one) {
+    one = make(tenant, steps, made, key)
+    made.set(key, one)
   }
-  return made
+  return one
+}
+
+async function make(tenant: string, steps: () => ByteSteps, made: Listings['made'], key: string): Promise<Buffer> {
+  try {
+    const bytes = Buffer.concat(await turns.run(tenant, inTurn(steps)))
+    keep(made, key, bytes)
+    return bytes
+  } catch (thrown) {
+    made.delete(key)
+    throw thrown
+  }
+}
+
+/** Nothing of `steps` is done before its first turn. */
+function* inTurn(steps: () => ByteSteps): ByteSteps {
+  return yield* steps()
 }

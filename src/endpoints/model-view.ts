@@ -32,6 +32,8 @@ export interface View {
   /** Callers with the same view share one object. */
   readonly audience: object
   readonly name: string
+  /** Whose turns of the loop a listing takes; '' where callers of several organizations share it. */
+  readonly tenant: string
   shows(mapping: Mapping): boolean
 }
 
@@ -42,15 +44,16 @@ const unrestricted = {}
 export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
   const { access, policy, principal, catalog, snapshot } = ex
   if (all || !access || !policy || !principal) {
-    return { catalog: snapshot.catalog, audience: unrestricted, name: 'public', shows: () => true }
+    return { catalog: snapshot.catalog, audience: unrestricted, name: 'public', tenant: '', shows: () => true }
   }
   const { mode } = principal
-  const isShared = mode === 'credits' && catalog === snapshot.catalog
+  const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog
   return {
     catalog,
     // Accesses belong to one policy object; changed keys come with a new one.
     audience: access.restricted ? access : isShared ? unrestricted : policy,
     name: mode,
+    tenant: isShared ? '' : ex.tenant,
     shows: mapping => access.issue(mapping) === undefined && isCallable(ex, mapping),
   }
 }

@@ -1,10 +1,14 @@
 /** `GET /v1/models`: the catalogue (docs/contract.md#catalogue), or its form on another client wire. */
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
 import type { Mapping, Model } from '../core/catalog.ts'
-import { type Endpoint, value, written } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
-import { listing } from './listings.ts'
+import type { Services } from '../core/ports.ts'
+import { turns } from '../lib/turns.ts'
+import { jsonReply } from './leased-pieces.ts'
+import { listing, listingSteps } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
 
@@ -16,24 +20,34 @@ export const models: Endpoint = {
   chain: 'local',
   codec: modelForms,
   bodyLimit: 0,
-  async serve(ex) {
-    const query = new URLSearchParams(ex.query)
-    const wanted = wantedOf(query)
-    const listed = list(viewOf(ex, wanted), wanted, today(ex.at))
-    const page = pageOf(ex, listed, query, today(ex.at))
-    const reply = page ? value(page) : written(listed)
+  async serve(ex, services) {
+    const reply = await listingReply(ex, services)
     reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
     if (ex.principal) reply.headers.push('cache-control', 'private')
     return reply
   },
 }
 
+/** What the query requests of the catalogue, in the form of the client's wire. */
+export async function listingReply(ex: Exchange, services: Services): Promise<Reply> {
+  const query = new URLSearchParams(ex.query)
+  const wanted = wantedOf(query)
+  const day = today(ex.at)
+  const listed = await list(viewOf(ex, wanted), wanted, day)
+  const page = pageOf(ex, listed, query, day)
+  const bytes = page ? Buffer.from(JSON.stringify(await turns.run(ex.tenant, page))) : listed
+  return jsonReply(bytes, ex, services)
+}
+
 /** The listing of a view with some of the flags, as JSON. */
-export const list = (view: View, wanted: Flags, day: string): Buffer =>
-  listing(view, flags.filter(flag => wanted[flag]).join(), day, () => ({
-    object: 'list',
-    data: entries(view, wanted, day),
-  }))
+function list(view: View, wanted: Flags, day: string): Buffer | Promise<Buffer> {
+  const kind = flags.filter(flag => wanted[flag]).join()
+  return listing(view, kind, day, () =>
+    listingSteps('{"object":"list","data":', entries(view, wanted, day), ({ model, id, mappings, stability }) =>
+      entryOf(model, id, mappings, stability),
+    ),
+  )
+}
 
 /** A model under its name for requests, with its visible offers. */
 interface Listed {
@@ -58,10 +72,16 @@ function shownModels(view: View, wanted: Flags, day: string): Listed[] {
   return all
 }
 
-function entries(view: View, wanted: Flags, day: string): object[] {
+/** What becomes an entry: a model with its offers, or each of them. */
+function entries(view: View, wanted: Flags, day: string): (Listed & Pick<Model, 'stability'>)[] {
   return shownModels(view, wanted, day).flatMap(({ id, model, mappings }) =>
     wanted.mapped
-      ? mappings.map(mapping => entryOf(model, offerOf(mapping), [mapping], mapping.stability ?? model.stability))
-      : entryOf(model, id, mappings, model.stability),
+      ? mappings.map(one => ({
+          id: offerOf(one),
+          model,
+          mappings: [one],
+          stability: one.stability ?? model.stability,
+        }))
+      : { id, model, mappings, stability: model.stability },
   )
 }

@@ -1,7 +1,7 @@
 /** Reads and removes stored responses (docs/responses.md#state). */
 import { json } from '../codecs/json.ts'
 import { inputItems, listedItem } from '../codecs/responses/stored.ts'
-import { type Endpoint, value, written } from '../core/endpoint.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
@@ -11,7 +11,7 @@ import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
 import { textsOfTurn } from '../core/stored-responses.ts'
 import { stringifySteps } from '../core/stringify-steps.ts'
 import { turns } from '../lib/turns.ts'
-import { LeasedPieces, PIECE } from './leased-pieces.ts'
+import { jsonReply } from './leased-pieces.ts'
 import { type ListQuery, listOf, listQuery } from './list-query.ts'
 
 /** Copies of a request's input while it is listed: its text, and its items. */
@@ -43,13 +43,6 @@ async function findOwn(ex: Exchange, { responses, now }: Services): Promise<Resp
   return found
 }
 
-/** Large responses go out in pieces: a hundred unread ones would otherwise fill the process. */
-function replyOf(bytes: Buffer, { principal }: Exchange, { memory }: Services): Reply {
-  if (bytes.length <= PIECE) return written(bytes)
-  const headers = ['content-length', String(bytes.length)]
-  return { status: 200, headers, events: new LeasedPieces(bytes, memory, principal!.orgId) }
-}
-
 async function read(ex: Exchange, services: Services): Promise<Reply> {
   if (new URLSearchParams(ex.query).get('stream') === 'true') {
     throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
@@ -58,7 +51,7 @@ async function read(ex: Exchange, services: Services): Promise<Reply> {
   const rest = JSON.parse(answer) as Json
   delete rest.output
   const json = `${JSON.stringify(rest).slice(0, -1)},"output":${textsOfTurn(turn).output}}`
-  return replyOf(Buffer.from(json), ex, services)
+  return jsonReply(Buffer.from(json), ex, services)
 }
 
 async function remove(ex: Exchange, { responses, now }: Services): Promise<Reply> {
@@ -76,7 +69,7 @@ async function list(ex: Exchange, services: Services): Promise<Reply> {
   const lease = services.memory.lease(orgId, input.length * COPIES)
   if (!lease.grow(input.length * COPIES)) throw errors.overloaded()
   try {
-    return replyOf(await turns.run(orgId, listSteps(id, input, query)), ex, services)
+    return jsonReply(await turns.run(orgId, listSteps(id, input, query)), ex, services)
   } finally {
     lease.release()
   }

@@ -4,6 +4,7 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Exchange, type Headers } from '../../src/core/exchange.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Principal } from '../../src/core/ports.ts'
 import type { Sink } from '../../src/core/pump.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
@@ -79,11 +80,13 @@ export async function* eventsOf(...batches: (readonly Event[])[]): AsyncGenerato
 /** What a client reads of the catalogue: what JSON leaves out is not there. */
 export async function listingOf<Entry>(ex: Exchange): Promise<Entry[]> {
   if (typeof models.serve === 'string') throw new Error('the catalogue is served locally')
-  const { events } = await models.serve(ex, undefined as never)
+  const memory = new MemoryBudget(2 ** 30, { memory: () => 0 })
+  const { events } = await models.serve(ex, { memory } as never)
+  const pieces: Buffer[] = []
   for await (const [event] of events) {
-    if (event?.type === 'result') return (JSON.parse(String(event.bytes)) as { data: Entry[] }).data
+    if ((event?.type === 'result' || event?.type === 'bytes') && event.bytes) pieces.push(Buffer.from(event.bytes))
   }
-  throw new Error('the catalogue was no result')
+  return (JSON.parse(String(Buffer.concat(pieces))) as { data: Entry[] }).data
 }
 
 /** What `run` throws; fails loudly when it does not. */
