@@ -35,8 +35,8 @@ export function linkPricing(entry: OfferEntry, isEnough: (price: Price) => boole
   const perImage = per_image && readUnits(per_image, ['pricing', 'per_image'], fail)
   const price = { rates, tiers: readTiers(tiers, rates, fail), perSecond, perImage, tierFactors: readFactors(entry) }
   const bySize = {
-    ...(perSecond && { per_second: decimals(perSecond) }),
-    ...(perImage && { per_image: decimals(perImage) }),
+    ...(per_second && perSecond && { per_second: shortest(per_second, perSecond) }),
+    ...(per_image && perImage && { per_image: shortest(per_image, perImage) }),
   }
   return {
     price: isEnough(price) ? price : undefined,
@@ -55,6 +55,12 @@ function readFactors({ tier_factors: written }: OfferEntry): Price['tierFactors'
 const decimals = (rates: Readonly<Record<string, bigint>>): Record<string, string> =>
   Object.fromEntries(Object.entries(rates).map(([key, rate]) => [key, formatDecimal(rate, UNIT_PLACES)]))
 
+const SHORTEST = /^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
+
+/** The same of prices as they were written: mostly these are the shortest decimals, and a manifest may have thousands. */
+const shortest = (written: Readonly<Record<string, string>>, rates: Readonly<Record<string, bigint>>) =>
+  Object.values(written).every(text => SHORTEST.test(text)) ? written : decimals(rates)
+
 function readTiers(tiers: OfferEntry['pricing_tiers'], base: Rates, fail: Fail): Price['tiers'] {
   return tiers.map(({ above_prompt_tokens: above, ...written }, index) => {
     const below = tiers[index - 1]?.above_prompt_tokens ?? 0
@@ -70,25 +76,26 @@ function readRates(written: Written, path: Path, fail: Fail): Rates {
   const rates: Partial<Record<Key, bigint>> = {}
   for (const key of tokenPriceKeys) {
     const text = written[key]
-    if (text !== undefined) rates[key] = read(text, TOKEN_PLACES, 'million tokens', [...path, key], fail)
+    if (text !== undefined) rates[key] = read(text, TOKEN_PLACES, 'million tokens', path, key, fail)
   }
   for (const key of unitPriceKeys) {
     const text = written[key]
-    if (text !== undefined) rates[key] = read(text, UNIT_PLACES, 'unit', [...path, key], fail)
+    if (text !== undefined) rates[key] = read(text, UNIT_PLACES, 'unit', path, key, fail)
   }
   return rates
 }
 
-const readUnits = (written: Readonly<Record<string, string>>, path: Path, fail: Fail): Record<string, bigint> =>
-  Object.fromEntries(
-    Object.entries(written).map(([key, text]) => [key, read(text, UNIT_PLACES, 'unit', [...path, key], fail)]),
-  )
+function readUnits(written: Readonly<Record<string, string>>, path: Path, fail: Fail): Record<string, bigint> {
+  const rates: Record<string, bigint> = {}
+  for (const key of Object.keys(written)) rates[key] = read(written[key]!, UNIT_PLACES, 'unit', path, key, fail)
+  return rates
+}
 
-function read(text: string, places: number, per: string, path: Path, fail: Fail): bigint {
+function read(text: string, places: number, per: string, path: Path, key: string, fail: Fail): bigint {
   try {
     return parseDecimal(text, places)
   } catch (thrown) {
     if (!(thrown instanceof RangeError)) throw thrown
-    throw fail(`${thrown.message}; expected USD per ${per} with at most ${places} decimals`, path)
+    throw fail(`${thrown.message}; expected USD per ${per} with at most ${places} decimals`, [...path, key])
   }
 }

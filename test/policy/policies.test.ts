@@ -177,6 +177,28 @@ t.test('what an organization declares is in its catalogue only, and its key can 
   ])
 })
 
+t.test('a change of a rule links no manifest again, and a change of a manifest does', async t => {
+  const { subject, policies, admin, shared } = gateway(t)
+  const { orgId } = await subject.organization('open', 0n)
+  const declare = (name: string) =>
+    admin.manifests.declare(
+      orgId,
+      `{ provider: mine, name: ${name}, base_url: https://llm.mine.example/v1, auth: { scheme: bearer },
+      wires: { chat: openai.chat }, models: [{ model: mine-7b }] }`,
+      BY,
+    )
+  await declare('Mine')
+  const policy = of(policies.of(orgId))
+  const linked = policy.catalog(shared)
+  await admin.rules.add({ organization: orgId, type: 'deny_models', value: { models: ['large'] } }, BY)
+  const ruled = of(policies.of(orgId))
+  t.not(ruled, policy)
+  t.equal(ruled.catalog(shared), linked)
+  t.not(ruled.catalog({ ...shared }), linked, 'nor is it of another shared one')
+  await declare('Ours')
+  t.equal(of(policies.of(orgId)).catalog(shared).providers.get('mine')?.name, 'Ours')
+})
+
 t.test('a secret is taken only where it can be used', async t => {
   const { subject, admin } = gateway(
     t,

@@ -4,7 +4,7 @@ import type { RuleScope } from '../../core/ports.ts'
 
 const MAX_RULES = 200
 const MAX_PROVIDER_KEYS = 100
-/** Manifests are linked within one turn of the event loop. */
+/** Manifests are linked within one turn of the event loop, after a change of one of them. */
 const MAX_MANIFESTS = 10
 
 /** Each throws a 400 when one more than `count` exceeds the limit. */
