@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { configure, startGateway } from '../bench/gateway.mjs'
 import { Stage } from '../bench/processes.mjs'
 
@@ -127,7 +128,20 @@ async function consent(page, credential) {
     body,
     redirect: 'manual',
   })
-  await fetch(sent.headers.get('location'))
+  await called(sent.headers.get('location'))
+}
+
+/** The program prints the page before it listens for what comes back. */
+async function called(callback) {
+  const deadline = performance.now() + SCENARIO_MS
+  for (;;) {
+    try {
+      return await fetch(callback)
+    } catch (thrown) {
+      if (thrown.cause?.code !== 'ECONNREFUSED' || performance.now() > deadline) throw thrown
+      await sleep(50)
+    }
+  }
 }
 
 async function freePort() {
