@@ -1,5 +1,5 @@
 /** Large frames of answers are read in steps, between which others may go on. */
-import { type AnswerBounds, answerSteps, parseAnswer } from './answer-bounds.ts'
+import { type AnswerBounds, answerSteps, MAX_ANSWER_BYTES, parseAnswer, tooManyBytes } from './answer-bounds.ts'
 import type { Event } from './event.ts'
 import { parsedAhead } from './lossless-json.ts'
 import type { Decoder, Frame } from './translator.ts'
@@ -32,7 +32,9 @@ export function* valueSteps(frame: Frame, bounds?: AnswerBounds): Generator<unde
   return yield* answerSteps(yield* textOf(frame), json => JSON.parse(json), bounds)
 }
 
+/** Of larger answers the values are cut out, and the rest is small: to put so much text together would take a step too long. */
 function* textOf(frame: Frame): Generator<undefined, string> {
+  if (frame.bytes && frame.bytes.length > MAX_ANSWER_BYTES) throw tooManyBytes()
   return frame.bytes ? (yield* textSteps(frame.bytes)).trim() : frame.data
 }
 

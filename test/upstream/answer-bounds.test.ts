@@ -12,12 +12,14 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
+import { valueSteps } from '../../src/core/frame-steps.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { upstreamErrorOf } from '../../src/core/upstream-error.ts'
 import { chat as chatEndpoint } from '../../src/endpoints/chat.ts'
 import { responses as responsesEndpoint } from '../../src/endpoints/responses.ts'
+import { atOnce as inOneTurn } from '../../src/lib/turns.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
@@ -267,6 +269,19 @@ t.test('what is no JSON, and a stream that says nothing, is a failure of its pro
     ['no content', many(1100, () => JSON.stringify({ choices: [], pad: 'x'.repeat(32_000) })), /larger than 32 MiB/],
   ] as const) {
     t.match((await outcome(chatWire, body)).thrown, { ...free, message }, says)
+  }
+})
+
+t.test('what is read as text has 32 MiB at most, whatever its operation may hold', async t => {
+  for (const [size, message] of [
+    [32, /nests deeper/],
+    [33, /larger than 32 MiB/],
+  ] as const) {
+    t.throws(
+      () => inOneTurn(valueSteps({ data: '', bytes: Buffer.alloc(size * MIB, '[') })),
+      { message },
+      `${size} MiB`,
+    )
   }
 })
 
