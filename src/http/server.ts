@@ -269,7 +269,9 @@ export class Listener {
     })
     if (endpoint.bodyLimit === 0 && hasBody(req)) {
       dropBody(req, error => {
-        if (sink.begun) sink.destroy()
+        // An answer that has left has no socket any more: what comes behind it would never be read.
+        if (res.writableFinished) req.socket.destroy()
+        else if (sink.begun) sink.destroy()
         sink.endConnection()
         signal.abort(error)
       })

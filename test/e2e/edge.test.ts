@@ -1,4 +1,5 @@
 /** What the public listener refuses before anything runs: bodies that are no requests, and abuse of HTTP itself. */
+import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
@@ -161,6 +162,18 @@ group('a body that an endpoint does not read is dropped where it is small, and e
   })
   t.match(ended, { status: 200, complete: false })
   t.not(ended.closed, null, 'the stream is cut off')
+  const answered = await send(socket => {
+    socket.setNoDelay(true)
+    socket.write(get('/v1/models', bearer, `Content-Length: ${64 * 1024}`))
+    socket.once('data', async () => {
+      for (let sent = 0; sent < 60_000 && socket.writable; sent++) {
+        socket.write('a')
+        await turn()
+      }
+    })
+  })
+  t.match(answered, { status: 200, complete: true })
+  t.not(answered.closed, null, 'pieces without end behind a whole answer end the connection')
 })
 
 const body = `${(11).toString(16)}\r\n{"a":"b  "}\r\n0\r\n\r\n`
