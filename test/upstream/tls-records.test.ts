@@ -167,3 +167,22 @@ t.test('of records that take long one turn has one that waited and a new one, of
   const inTurn = (at: number) => seen.filter(other => other === at).length
   t.ok(seen.length === 9 && seen.every(at => inTurn(at) <= 2), `${seen}`)
 })
+
+t.test('the connection below is kept alive: what is set for the TLS client above does not reach it', async t => {
+  const { port } = server.address() as AddressInfo
+  const connection = once(server, 'connection')
+  const records = new TlsRecords({ host: '127.0.0.1', port }, 'org')
+  const { _handle: handle } = records.below as unknown as { _handle: Record<string, unknown> }
+  const set: unknown[][] = []
+  handle.setKeepAlive = (...given: unknown[]) => set.push(given)
+  await Promise.all([once(records.below, 'connect'), connection])
+  t.strictSame(set, [[true, 60]], 'in seconds')
+  records.destroy()
+})
+
+t.test('a connection that has nothing to read keeps no place to read to', async t => {
+  const before = process.memoryUsage().arrayBuffers
+  for (let count = 0; count < 50; count++) await connected(t)
+  const each = (process.memoryUsage().arrayBuffers - before) / 50 / 1024
+  t.ok(each < 16, `${Math.round(each)} KiB for each`)
+})
