@@ -1,7 +1,7 @@
 /** Connections to servers that others may name: what their TLS may cost the event loop is bounded. */
 import { constants } from 'node:crypto'
 import { Socket, type TcpNetConnectOpts } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { Duplex } from 'node:stream'
 import { DEFAULT_CIPHERS, TLSSocket } from 'node:tls'
 import { buildConnector } from 'undici'
 import { type Handshake, type HandshakeBudget, type HandshakeSocket, handshakeBudget } from './handshake-budget.ts'
@@ -18,6 +18,11 @@ const CIPHERS = `${DEFAULT_CIPHERS}:!DHE`
  */
 const MAX_TICKETS = 16
 
+/** Bytes that one read of the system brings at most: where more is there, an answer has paused. */
+const ONE_READ = 64 * 1024
+/** Of those, what is read at once: no more than a socket keeps before it stops reading, which reading more would raise. */
+const SLICE = 16 * 1024
+
 /** As undici's, with the socket that connects; undefined where none is opened. */
 export type Connector = (...given: Parameters<buildConnector.connector>) => Socket | undefined
 
@@ -28,7 +33,10 @@ export function boundedConnector(options: buildConnector.BuildOptions): Connecto
     // The types of undici leave out that it returns the socket.
     const connecting: unknown = connect(target, (...result) => {
       const [, socket] = result
-      if (socket) boundTickets(socket)
+      if (socket) {
+        boundTickets(socket)
+        boundReading(socket)
+      }
       callback(...result)
     })
     return connecting instanceof Socket ? connecting : undefined
@@ -40,6 +48,19 @@ function boundTickets(socket: Socket): void {
   socket.on('session', () => {
     if (++tickets > MAX_TICKETS) socket.destroy(new Error(`the server sends more than ${MAX_TICKETS} session tickets`))
   })
+}
+
+/**
+ * undici reads all that a socket has, and puts back what is left where its answer pauses. Reading all begins the next read of
+ * the system: an answer that pauses before it has used as much would be kept whole, and copied as often as it pauses. With
+ * `onread` any `read` of a socket begins it; that of streams does where little is left.
+ */
+function boundReading(socket: Socket): void {
+  const { read } = socket
+  socket.read = size =>
+    size === undefined && socket.readableLength > ONE_READ
+      ? Duplex.prototype.read.call(socket, SLICE)
+      : read.call(socket, size)
 }
 
 /** How the connections of a tenant are made and paid for. */

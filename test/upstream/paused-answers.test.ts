@@ -1,10 +1,12 @@
 /** Answers that are not read while their provider ends, or breaks, the socket: they come whole, or fail; nothing else ends. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { Client } from 'undici'
 import { boundedConnector } from '../../src/upstream/connector.ts'
-import { endsWhilePaused } from '../../src/upstream/paused-answers.ts'
+import { endsWhilePaused, plainConnector } from '../../src/upstream/paused-answers.ts'
+import { socketConnector } from '../../src/upstream/upstream-socket.ts'
 
 /** As much as undici holds of an answer before it pauses. */
 const BODY = Buffer.alloc(64 * 1024, 'a')
@@ -57,5 +59,41 @@ t.test('one that is cut while it is paused fails', async t => {
     ['a reset', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
     await t.rejects(readLate(t, short, end), says)
+  }
+})
+
+t.test('while an answer is paused again and again its socket is not read ahead', async t => {
+  const BYTES = 4 * 1024 * 1024
+  const chunk = `40\r\n${'a'.repeat(64)}\r\n`
+  const answer = `${head('Transfer-Encoding: chunked')}${chunk.repeat(BYTES / 64)}0\r\n\r\n`
+  const server = createServer(socket => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.write(answer))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  for (const [says, connector] of [
+    ['as of providers', socketConnector()],
+    ['as of addresses', plainConnector({})],
+  ] as const) {
+    let socket: Socket | undefined
+    const client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
+      connect: (options, callback) =>
+        connector(options, (...result) => {
+          socket = result[1] ?? undefined
+          callback(...result)
+        }),
+    })
+    const { body } = await client.request({ method: 'GET', path: '/', highWaterMark: 4096 })
+    let bytes = 0
+    let most = 0
+    for await (const piece of body) {
+      bytes += (piece as Buffer).length
+      most = Math.max(most, socket!.readableLength)
+      await turn()
+    }
+    t.equal(bytes, BYTES, says)
+    t.ok(most <= 256 * 1024, `${says}: ${most} bytes`)
+    await client.destroy()
   }
 })
