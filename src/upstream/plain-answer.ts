@@ -37,10 +37,12 @@ export function plainAnswer(answer: JobAnswer): JobAnswer {
   }
 }
 
-/** All chunks of a source, one by one. */
+/** What a source gives at a time, in one piece: a write to a client costs more than a copy of what the source holds. */
 export async function* chunksOf(source: PlainSource): AsyncGenerator<Buffer> {
   try {
-    for (let batch = await source.take(); batch; batch = await source.take()) yield* batch
+    for (let batch = await source.take(); batch; batch = await source.take()) {
+      yield batch.length === 1 ? batch[0]! : Buffer.concat(batch)
+    }
   } finally {
     source.free?.()
   }

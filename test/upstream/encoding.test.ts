@@ -124,6 +124,13 @@ t.test('S21 what unpacks an answer is freed with it, and not when the collector 
   }
 })
 
+t.test('what an answer about a job gives at a time is one piece', async t => {
+  const takes = [[Buffer.from('a')], [Buffer.from('b'), Buffer.from('c'), Buffer.from('d')]]
+  const pieces: string[] = []
+  for await (const piece of chunksOf({ take: async () => takes.shift() })) pieces.push(piece.toString())
+  t.strictSame(pieces, ['a', 'bcd'])
+})
+
 t.test('S21 an answer about a job is plain, and no header counts its packed bytes', async t => {
   const packed = gzipSync('{"state":"done"}')
   const ended: number[] = []
