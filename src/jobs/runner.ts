@@ -5,6 +5,7 @@ import { aloneOf } from '../core/fair-share.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
+import { turns } from '../lib/turns.ts'
 import { contentOf } from './content.ts'
 import type { JobsContext } from './context.ts'
 import { endJob } from './ending.ts'
@@ -112,7 +113,7 @@ export class Jobs implements JobRunner {
     if (!slots.take(job.orgId)) throw errors.overloaded()
     try {
       const answer = await contentOf(job, request, this.#context, this.#provider)
-      return { ...answer, chunks: before(answer.chunks, () => slots.leave(job.orgId)) }
+      return { ...answer, chunks: inTurns(answer.chunks, job.orgId, () => slots.leave(job.orgId)) }
     } catch (thrown) {
       slots.leave(job.orgId)
       throw thrown
@@ -133,8 +134,11 @@ export class Jobs implements JobRunner {
   }
 }
 
-/** The same pieces; calls `end` once: at their end, or when the reader stops, even before the first piece. */
-function before(chunks: AsyncIterable<Buffer>, end: () => void): AsyncIterable<Buffer> {
+/**
+ * The same pieces, each read in a turn of the organization: as fast as they come, many streams would keep the loop. Calls
+ * `end` once: at their end, or when the reader stops, even before the first piece.
+ */
+function inTurns(chunks: AsyncIterable<Buffer>, orgId: string, end: () => void): AsyncIterable<Buffer> {
   const inner = chunks[Symbol.asyncIterator]()
   let isOver = false
   const over = () => {
@@ -145,6 +149,7 @@ function before(chunks: AsyncIterable<Buffer>, end: () => void): AsyncIterable<B
     [Symbol.asyncIterator]: () => iterator,
     async next() {
       try {
+        await turns.next(orgId)
         const step = await inner.next()
         if (step.done) over()
         return step
