@@ -9,8 +9,10 @@ const PAUSED = 4
 /** What of a socket stops and continues its reading. */
 export type PausableSocket = Pick<Socket, 'pause' | 'resume' | 'isPaused' | 'destroyed'>
 
-/** A body whose socket is not read. `resume` goes on, and returns how many chunks came when it was last read. */
+/** A body whose socket is not read. */
 export interface WaitingBody {
+  readonly socket: PausableSocket
+  /** Goes on, and returns how many chunks came when it was last read. */
   resume(): number
 }
 
@@ -21,13 +23,17 @@ export interface WaitingBody {
 export class ChunkTurns {
   readonly #open = new Set<PausableSocket>()
   readonly #waiting = new Set<WaitingBody>()
+  /** Open sockets that have filled a turn: whatever their next bodies bring, others are read before them. */
+  readonly #fillers = new Set<PausableSocket>()
   /** Open sockets that are not read in this turn any more. */
   #paused: PausableSocket[] = []
+  /** The same of those that have filled a turn. */
+  #pausedFillers: PausableSocket[] = []
   #count = 0
   #isPlanned = false
   #havePaused = false
-  /** Bodies wait in this turn for connections that the last one has paused. */
-  #isForOthers = false
+  /** The last turn was left to those that had been paused: the next one takes waiting bodies in any case. */
+  #wereOthersFirst = false
 
   /** `socket` may be paused in a turn that is full, until it ends. */
   open(socket: PausableSocket): void {
@@ -37,6 +43,7 @@ export class ChunkTurns {
   /** It is closed, or no requests are read from it any more. */
   close(socket: PausableSocket): void {
     this.#open.delete(socket)
+    this.#fillers.delete(socket)
   }
 
   /** Counts a chunk that `socket` brought. False where the turn is full: its body has to `wait`. */
@@ -47,9 +54,14 @@ export class ChunkTurns {
     return false
   }
 
-  /** Bodies go on in the order in which they came, in a turn as many as have chunks for one. */
+  /**
+   * Bodies go on in the order in which they came, in a turn as many as have chunks for one. A poll may always read the same
+   * socket first, which fills its turn again and again. So where others were paused they are read in a turn of their own,
+   * and then, before a body goes on again, those that went on and were not read.
+   */
   wait(body: WaitingBody): void {
     this.#waiting.add(body)
+    if (this.#open.has(body.socket)) this.#fillers.add(body.socket)
     this.#plan()
   }
 
@@ -64,7 +76,8 @@ export class ChunkTurns {
     for (const socket of this.#open) {
       if (socket === reading || socket.isPaused()) continue
       socket.pause()
-      this.#paused.push(socket)
+      if (this.#fillers.has(socket)) this.#pausedFillers.push(socket)
+      else this.#paused.push(socket)
     }
   }
 
@@ -76,18 +89,21 @@ export class ChunkTurns {
 
   readonly #newTurn = (): void => {
     const paused = this.#paused
+    const fillers = this.#pausedFillers
     this.#isPlanned = false
     this.#havePaused = false
     this.#count = 0
     this.#paused = []
-    for (const socket of paused) if (!socket.destroyed) socket.resume()
-    // A poll reads sockets in the same order each time: a body that went on now would fill its turn before theirs is read.
-    this.#isForOthers = paused.length > 0 && this.#waiting.size > 0 && !this.#isForOthers
-    if (this.#isForOthers) {
+    resumeAll(paused)
+    const haveBodies = fillers.length > 0 || this.#waiting.size > 0
+    this.#wereOthersFirst = paused.length > 0 && haveBodies && !this.#wereOthersFirst
+    if (this.#wereOthersFirst) {
       this.#plan()
       return
     }
-    let room = FULL
+    this.#pausedFillers = []
+    resumeAll(fillers)
+    let room = fillers.length > 0 ? 0 : FULL
     for (const body of this.#waiting) {
       if (room <= 0) break
       this.#waiting.delete(body)
@@ -95,6 +111,10 @@ export class ChunkTurns {
     }
     if (this.#waiting.size > 0) this.#plan()
   }
+}
+
+function resumeAll(sockets: readonly PausableSocket[]): void {
+  for (const socket of sockets) if (!socket.destroyed) socket.resume()
 }
 
 /** Of this thread. */

@@ -148,6 +148,10 @@ class SmallChunks implements WaitingBody {
     if (!this.#waits) this.#stream.read()
   }
 
+  get socket(): Socket {
+    return this.#req.socket
+  }
+
   /** What is not read yet stays in one place, and its socket unread. */
   resume(): number {
     const { chunks } = this.#req

@@ -149,7 +149,7 @@ t.test('a large upload behind the last answer is read to its end', async t => {
   t.ok((await first).complete)
 })
 
-t.test('where a turn is full, others are not read until it ends, and bodies go on in their order', async t => {
+t.test('where a turn is full, others wait until it ends, and bodies behind them in their order', async t => {
   const said: string[] = []
   const socket = (name: string, isPaused = false) => ({
     destroyed: false,
@@ -166,6 +166,7 @@ t.test('where a turn is full, others are not read until it ends, and bodies go o
     socket('left'),
   ]
   const body = (name: string, chunks: number) => ({
+    socket: socket(name) as never,
     resume: () => {
       said.push(`${name} goes on`)
       return chunks
@@ -183,14 +184,101 @@ t.test('where a turn is full, others are not read until it ends, and bodies go o
   for (const each of [body('large', FULL), whole, body('half', FULL / 2), body('last', FULL)]) turns.wait(each)
   turns.leave(whole)
   await turn()
-  t.strictSame(said.splice(0), ['other resumes'], 'they are read before any body goes on')
+  t.strictSame(said.splice(0), ['other resumes'])
   t.ok(turns.take(sender as never), 'a new turn')
-  for (let count = 0; count < FULL + 100; count++) turns.take(sender as never)
-  said.length = 0
   await turn()
-  t.strictSame(said.splice(0), ['other resumes', 'large goes on'], 'but not twice in a row')
+  t.strictSame(said.splice(0), ['large goes on'])
   await turn()
   t.strictSame(said.splice(0), ['half goes on', 'last goes on'])
   await turn()
-  t.strictSame(said, [])
+  t.strictSame(said.splice(0), [])
+  turns.close(gone as never)
+  turns.wait(body('kept', FULL))
+  const full = async () => {
+    for (let count = 0; count < FULL + 100; count++) turns.take(sender as never)
+    await turn()
+  }
+  await full()
+  t.strictSame(said.splice(0), ['other pauses', 'other resumes'])
+  await full()
+  t.strictSame(said, ['other pauses', 'other resumes', 'kept goes on'], 'in the second full turn at the latest')
+})
+
+/** A socket whose chunks of a body never end, or that brings none. */
+class EndlessSocket {
+  readonly destroyed = false
+  /** Polls in which it was read. */
+  polls = 0
+  readonly #turns: ChunkTurns
+  readonly #chunks: number
+  readonly #reads: number
+  readonly #body = { socket: this as never, resume: () => this.#goOn() }
+  #isPaused = false
+  #waits = false
+  #came = 0
+
+  /** `chunks`: of one read; `reads`: of one poll. */
+  constructor(turns: ChunkTurns, chunks: number, reads = 1) {
+    this.#turns = turns
+    this.#chunks = chunks
+    this.#reads = reads
+    turns.open(this as never)
+  }
+
+  isPaused = () => this.#isPaused
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  /** Of the connection. */
+  resume(): void {
+    this.#isPaused = false
+  }
+
+  /** Where the socket is not paused: read again and again until it is. */
+  poll(): void {
+    if (this.#isPaused || this.#waits) return
+    this.polls++
+    for (let read = 0; read < this.#reads && !this.#waits; read++) {
+      for (let count = 0; count < this.#chunks; count++) {
+        this.#came++
+        if (this.#turns.take(this as never) || this.#waits) continue
+        this.#waits = true
+        this.#turns.wait(this.#body)
+      }
+    }
+  }
+
+  #goOn(): number {
+    const came = this.#came
+    this.#came = 0
+    this.#waits = false
+    return came
+  }
+}
+
+t.test('sockets that every poll reads first keep neither others nor their own bodies', async t => {
+  const POLLS = 200
+  const reads = [
+    [READ, 1],
+    [FULL / 2 + 1, 1],
+    [1424, 1],
+    [1424, 32],
+    [300, 32],
+  ] as const
+  const rows = [1, 4, 8].flatMap(senders => reads.map(([chunks, reads]) => ({ senders, chunks, reads })))
+  for (const { senders, chunks, reads } of rows) {
+    const turns = new ChunkTurns()
+    const bodies = Array.from({ length: senders }, () => new EndlessSocket(turns, chunks, reads))
+    const other = new EndlessSocket(turns, 0)
+    for (let poll = 0; poll < POLLS; poll++) {
+      for (const each of [...bodies, other]) each.poll()
+      await turn()
+    }
+    const said = `${senders} bodies, ${reads} times ${chunks} chunks`
+    t.ok(other.polls >= POLLS / 2 - 2 * senders, `${said}: another is read in ${other.polls} polls`)
+    const least = Math.min(...bodies.map(({ polls }) => polls))
+    t.ok(least >= POLLS / (4 * senders) - 2, `${said}: each is read in ${least} polls`)
+  }
 })
