@@ -27,11 +27,14 @@ export class SingleClient {
     signal.addEventListener('abort', this.#abort, { once: true })
   }
 
-  /** Resolves with the answer. That, and its body, fail with the reason of `signal` when it aborts. */
+  /**
+   * Resolves with the answer. That, and its body, fail with the reason of `signal` when it aborts; the body also where it
+   * comes in too many chunks of a few bytes.
+   */
   async request({ method = 'GET', headers, body }: SingleRequest): Promise<Dispatcher.ResponseData> {
     this.#signal.throwIfAborted()
     const { pathname, search } = this.#url
-    const answer = await this.#client.request({
+    const answer = await this.#client.compose(boundSmallChunks).request({
       method,
       path: pathname + search,
       headers,
@@ -40,7 +43,6 @@ export class SingleClient {
     })
     // What is left unread fails, and nothing awaits it.
     answer.body.on('error', () => undefined)
-    boundSmallChunks(answer.body)
     return answer
   }
 

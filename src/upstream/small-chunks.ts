@@ -1,5 +1,5 @@
 /** HTTP chunks of an answer that hold next to nothing: each costs as much as one of hundreds of bytes. */
-import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
 
 /** Bytes of a chunk that count for it. One of a model holds an event of some dozens, or a token. */
 const FULL = 16
@@ -7,16 +7,6 @@ const FULL = 16
 const BURST = 64 * 1024
 /** And more each second, for a server that sends a blank again and again until it has something to say: 256 empty chunks. */
 const PER_SECOND = 4096
-
-/** Ends a body that undici gives once small chunks are more than any honest server sends. Its reader gets several as one. */
-export function boundSmallChunks(body: Readable): void {
-  const small = new SmallChunks()
-  const push = body.push.bind(body)
-  body.push = (chunk: Buffer | null, ...rest) => {
-    if (chunk && small.add(chunk.length)) body.destroy(new Error('it comes in chunks of a few bytes'))
-    return push(chunk, ...rest)
-  }
-}
 
 /** Counts the chunks of one answer. Bytes of earlier chunks do not make up for later ones. */
 export class SmallChunks {
@@ -34,5 +24,43 @@ export class SmallChunks {
     this.#missing = missing > 0 ? missing : 0
     if (missing <= BURST) return false
     return missing > BURST + ((performance.now() - this.#began) / 1000) * PER_SECOND
+  }
+}
+
+/**
+ * Fails answers where small chunks are more than any honest server sends. They are counted as they are parsed: who reads a
+ * body gets all that is there in one piece.
+ */
+export const boundSmallChunks: Dispatcher.DispatcherComposeInterceptor = dispatch => (options, handler) =>
+  dispatch(options, new ChunkBound(handler))
+
+/** What takes an answer, with a bound on its chunks. */
+class ChunkBound implements Dispatcher.DispatchHandler {
+  readonly #handler: Dispatcher.DispatchHandler
+  readonly #small = new SmallChunks()
+
+  constructor(handler: Dispatcher.DispatchHandler) {
+    this.#handler = handler
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+    this.#handler.onRequestStart?.(controller, context)
+  }
+
+  onResponseStart(...given: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>): void {
+    this.#handler.onResponseStart?.(...given)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#small.add(chunk.length)) controller.abort(new Error('it comes in chunks of a few bytes'))
+    else this.#handler.onResponseData?.(controller, chunk)
+  }
+
+  onResponseEnd(...given: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>>): void {
+    this.#handler.onResponseEnd?.(...given)
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    this.#handler.onResponseError?.(controller, error)
   }
 }
