@@ -1,50 +1,32 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
 import { undelivered } from '../core/answer-bounds.ts'
 import { Cancellation } from '../core/cancel.ts'
-import { firstEventMs } from '../core/catalog.ts'
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { asError, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
 import { partUsage } from '../core/part-usage.ts'
-import { isUnmeasured, mayCallTools } from '../core/requests.ts'
-import type { RequestPart, Target } from '../core/translator.ts'
+import { mayCallTools } from '../core/requests.ts'
+import type { RequestPart } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
 import { type AnswerLease, AnswerMemory } from './answer-memory.ts'
-import { type AnsweredRequest, type AnswerReading, readingOf } from './answer-reading.ts'
-import type { SignedRequest } from './auth/strategy.ts'
-import { waitFor } from './auth/wait.ts'
+import { type AnswerReading, readingOf } from './answer-reading.ts'
 import { BodyMemory } from './body-memory.ts'
-import { bodyOf, isMadeInSteps } from './content.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { chargedEvents } from './failed-answer.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
 import { HeldAnswer } from './held-answer.ts'
-import { providerError, readErrorBody } from './provider-error.ts'
+import { errorOf, isCancellable, type ProviderCall, remainingMs, type Sent, send } from './provider-call.ts'
 import { ProviderFetcher } from './provider-fetcher.ts'
-import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Of what an answer of several takes while it is read, what it keeps: one copy, or a file's base64 without its bytes. */
 const KEPT = 4 / 7
-/** A job is begun within this time. */
-const CREATE_MS = 120_000
-
-/** One request on its way: the exchange's own, or one of several that stand for it. */
-interface DispatchedRequest extends AnsweredRequest, Pick<RequestPart, 'request'> {
-  readonly signal: Cancellation
-  readonly receipt: UpstreamRequest['receipt']
-  /** Of the answers of the same exchange, where it has several. */
-  readonly leases: AnswerLease[] | undefined
-  /** What came of an answer that failed, and is charged. */
-  billed: readonly Event[] | undefined
-}
 
 /** An answer whose beginning is here. */
 interface OpenAnswer {
@@ -67,7 +49,7 @@ export function dispatch(
   const memory = new AnswerMemory(budget)
   const followUps = new FollowUps(transport, fetcher)
 
-  const open = async (call: DispatchedRequest): Promise<OpenAnswer> => {
+  const open = async (call: ProviderCall): Promise<OpenAnswer> => {
     const { ex, signal } = call
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
@@ -118,7 +100,7 @@ export function dispatch(
   }
 
   /** All events of an answer whose first ones are here. */
-  const followed = async (call: DispatchedRequest, { answer, reading, lease, mask }: OpenAnswer): Promise<Event[]> => {
+  const followed = async (call: ProviderCall, { answer, reading, lease, mask }: OpenAnswer): Promise<Event[]> => {
     const { ex, target, signal } = call
     const first = answer.pending
     answer.release()
@@ -160,8 +142,12 @@ export function dispatch(
     if (parts) {
       const leases: AnswerLease[] = []
       const bodies = new BodyMemory(() => budget.lease(ex.tenant))
-      const send = async ({ request, input, characters }: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
-        const call: DispatchedRequest = {
+      const sendPart = async (
+        { request, input, characters }: RequestPart,
+        signal: Cancellation,
+        receipt: PartReceipt,
+      ) => {
+        const call: ProviderCall = {
           ex,
           target,
           request,
@@ -185,12 +171,12 @@ export function dispatch(
       }
       const charge = ex.answeredInPart.bind(ex)
       const usageOf = partUsage.bind(undefined, ex)
-      return held(ex, leases, fannedOut(parts, ex.outbound.fanOut!, signal, { send, charge, usageOf }))
+      return held(ex, leases, fannedOut(parts, ex.outbound.fanOut!, signal, { send: sendPart, charge, usageOf }))
     }
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.
     const own = isJob ? new Cancellation() : signal
-    const call: DispatchedRequest = {
+    const call: ProviderCall = {
       ex,
       target,
       request: ex.outbound.request!,
@@ -216,10 +202,6 @@ export function dispatch(
   }
 }
 
-/** Of the time of all attempts together. */
-const remainingMs = ({ timings }: Exchange, { provider }: Target): number =>
-  provider.timeouts.total - (performance.now() - timings.read)
-
 /** Whether more must be read before the answer is whole. */
 function goesOn(events: readonly Event[]): boolean {
   const type = events.at(-1)?.type
@@ -229,76 +211,4 @@ function goesOn(events: readonly Event[]): boolean {
 function answered(ex: Exchange): void {
   ex.committed()
   ex.timings.answered = performance.now()
-}
-
-/** What is known once the request is signed. */
-interface Sent {
-  /** Of its credential. */
-  mask: Mask | undefined
-}
-
-/** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
-function send(
-  transport: Transport,
-  { ex, target, request, signal, receipt }: DispatchedRequest,
-  sent: Sent,
-): Promise<UpstreamResponse> {
-  const { provider } = target
-  const { timeouts } = provider
-  const isJob = ex.operation.job !== undefined
-  // A job is never created twice: no socket is used that may have gone stale.
-  const fresh = isJob || isAgain(ex, target)
-  const { tenant } = ex
-  const call = (signed: SignedRequest) => {
-    const { method, baseUrl, path, headers, body } = signed
-    sent.mask = maskOfSent(signed, provider)
-    const usual = firstEventMs(target.mapping, ex.streaming)
-    const first = isJob ? Math.min(usual, CREATE_MS) : usual
-    return transport.send({
-      provider,
-      method,
-      baseUrl,
-      path,
-      headers,
-      body,
-      timeouts,
-      firstEventMs: first,
-      remainingMs: remainingMs(ex, target),
-      signal,
-      receipt,
-      cancellable: isCancellable(ex, target),
-      tenant,
-      fresh,
-    })
-  }
-  const content = bodyOf(request, ex.input.rawStrings)
-  const signed = isMadeInSteps(content)
-    ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
-    : sign(target, request, ex.id, content)
-  return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
-}
-
-/**
- * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
- * known by a report alone, which is waited for.
- */
-const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
-  isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))
-
-/** A target is called once, but again where its socket had gone stale. */
-const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>
-  attempts.some(
-    ({ target }) => target.mapping === mapping && target.credential === credential && target.region === region,
-  )
-
-/** Its status says what happened; what can be read of its body says more. */
-async function errorOf(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
-  const body: Buffer[] = []
-  const header = (name: string) => incoming.header(name)
-  try {
-    await readErrorBody(decoded(incoming, header('content-encoding')), body)
-  } catch (thrown) {
-    if (ex.signal.reason) throw thrown
-  }
-  return providerError({ status: incoming.status, header }, Buffer.concat(body), ex.target!, ex.tenant, mask)
 }

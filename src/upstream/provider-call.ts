@@ -1,0 +1,110 @@
+/** One call of a provider: signs a request of an exchange, sends it, and reads the refusal of one. */
+import type { Cancellation } from '../core/cancel.ts'
+import { firstEventMs } from '../core/catalog.ts'
+import type { GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { isUnmeasured } from '../core/requests.ts'
+import type { RequestPart, Target } from '../core/translator.ts'
+import type { Mask } from '../lib/mask.ts'
+import { turns } from '../lib/turns.ts'
+import type { AnswerLease } from './answer-memory.ts'
+import type { AnsweredRequest } from './answer-reading.ts'
+import type { SignedRequest } from './auth/strategy.ts'
+import { waitFor } from './auth/wait.ts'
+import { bodyOf, isMadeInSteps } from './content.ts'
+import { decoded } from './encoding.ts'
+import { providerError, readErrorBody } from './provider-error.ts'
+import { maskOfSent, sign } from './sign.ts'
+import type { Transport } from './transport.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+/** A job is begun within this time. */
+const CREATE_MS = 120_000
+
+/** One request on its way: the exchange's own, or one of several that stand for it. */
+export interface ProviderCall extends AnsweredRequest, Pick<RequestPart, 'request'> {
+  readonly signal: Cancellation
+  readonly receipt: UpstreamRequest['receipt']
+  /** Of the answers of the same exchange, where it has several. */
+  readonly leases: AnswerLease[] | undefined
+  /** What came of an answer that failed, and is charged. */
+  billed: readonly Event[] | undefined
+}
+
+/** Of the time of all attempts together. */
+export const remainingMs = ({ timings }: Exchange, { provider }: Target): number =>
+  provider.timeouts.total - (performance.now() - timings.read)
+
+/** What is known once the request is signed. */
+export interface Sent {
+  /** Of its credential. */
+  mask: Mask | undefined
+}
+
+/** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
+export function send(
+  transport: Transport,
+  { ex, target, request, signal, receipt }: ProviderCall,
+  sent: Sent,
+): Promise<UpstreamResponse> {
+  const { provider } = target
+  const { timeouts } = provider
+  const isJob = ex.operation.job !== undefined
+  // A job is never created twice: no socket is used that may have gone stale.
+  const fresh = isJob || isAgain(ex, target)
+  const { tenant } = ex
+  const call = (signed: SignedRequest) => {
+    const { method, baseUrl, path, headers, body } = signed
+    sent.mask = maskOfSent(signed, provider)
+    const usual = firstEventMs(target.mapping, ex.streaming)
+    const first = isJob ? Math.min(usual, CREATE_MS) : usual
+    return transport.send({
+      provider,
+      method,
+      baseUrl,
+      path,
+      headers,
+      body,
+      timeouts,
+      firstEventMs: first,
+      remainingMs: remainingMs(ex, target),
+      signal,
+      receipt,
+      cancellable: isCancellable(ex, target),
+      tenant,
+      fresh,
+    })
+  }
+  const content = bodyOf(request, ex.input.rawStrings)
+  const signed = isMadeInSteps(content)
+    ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
+    : sign(target, request, ex.id, content)
+  return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
+}
+
+/**
+ * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
+ * known by a report alone, which is waited for.
+ */
+export const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
+  isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))
+
+/** A target is called once, but again where its socket had gone stale. */
+const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>
+  attempts.some(
+    ({ target }) => target.mapping === mapping && target.credential === credential && target.region === region,
+  )
+
+/** Its status says what happened; what can be read of its body says more. */
+export async function errorOf(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
+  const body: Buffer[] = []
+  const header = (name: string) => incoming.header(name)
+  try {
+    await readErrorBody(decoded(incoming, header('content-encoding')), body)
+  } catch (thrown) {
+    if (ex.signal.reason) throw thrown
+  }
+  return providerError({ status: incoming.status, header }, Buffer.concat(body), ex.target!, ex.tenant, mask)
+}
