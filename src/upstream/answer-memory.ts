@@ -5,7 +5,9 @@ import { errors } from '../core/error.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 
 /** What is kept of a held answer: its bytes, and its events. */
-export const COPIES = 2
+const COPIES = 2
+/** Bytes of an answer up to which it takes nothing of the memory budget: most are smaller. */
+const SMALL = 64 * 1024
 const LOOK_MS = 25
 /** Of one wait: providers end sockets that nothing is read of. */
 const MOST_MS = 30_000
@@ -34,7 +36,7 @@ export class AnswerMemory {
    * for none of each other.
    */
   lease(tenant: string, signal: Cancellation, most = MAX_ANSWER_BYTES, others?: AnswerLease[]): AnswerLease {
-    const lease = new AnswerLease(this, tenant, this.#budget.lease(tenant), signal, most * COPIES, others)
+    const lease = new AnswerLease(this, tenant, this.#budget.lease(tenant), signal, most, others)
     others?.push(lease)
     return lease
   }
@@ -61,7 +63,9 @@ export class AnswerMemory {
    */
   leavesRoom(tenant: string, answer: AnswerLease, bytes: number): boolean {
     const [first] = this.#reading.get(tenant) ?? []
-    return !first || first === answer || this.#budget.fits(tenant, bytes + Math.max(0, first.most - first.held))
+    return (
+      !first || first === answer || this.#budget.fits(tenant, bytes + Math.max(0, first.most * COPIES - first.held))
+    )
   }
 
   /** Resolves when `isOver` says so, which is called now and then, in the order of the waits. */
@@ -89,8 +93,10 @@ export class AnswerLease implements MemoryLease {
   readonly #tenant: string
   readonly #lease: MemoryLease
   readonly #signal: Cancellation
-  /** Bytes that it may come to hold. */
+  /** Bytes that the answer may have. */
   readonly most: number
+  /** Bytes of the answer that memory was taken for. */
+  #covered = 0
   readonly #others: readonly AnswerLease[]
   #isReading = false
 
@@ -118,16 +124,37 @@ export class AnswerLease implements MemoryLease {
     return this.#lease.grow(bytes, reserved)
   }
 
+  get covered(): number {
+    return this.#covered
+  }
+
+  /** Takes memory for so many bytes of the answer in all. Throws a 529 where there is none. */
+  cover(bytes: number): void {
+    const more = this.#more(bytes)
+    if (more > 0 && !this.#lease.grow(more)) throw errors.overloaded().with({ excess: 'size' })
+  }
+
   /**
    * The same, but waits where others hold what is missing: behind the answers of the organization that came to be large
-   * before. Throws 529 after 30 s, the failure of an answer that is too large where no wait would help, and the reason of the signal.
+   * before. Rejects with a 529 after 30 s, with the failure of an answer that is too large where no wait would help, and with the
+   * reason of the signal.
    */
-  growInTurn(bytes: number): Promise<void> | undefined {
+  coverInTurn(bytes: number): Promise<void> | undefined {
+    const more = this.#more(bytes)
+    if (more === 0) return undefined
     if (!this.#isReading) {
       this.#isReading = true
       this.#memory.begin(this.#tenant, this)
     }
-    return this.#taken(bytes) ? undefined : this.#wait(bytes)
+    return this.#taken(more) ? undefined : this.#wait(more)
+  }
+
+  /** What memory is to grow by for so many bytes of the answer. */
+  #more(bytes: number): number {
+    if (bytes <= SMALL || bytes <= this.#covered) return 0
+    const more = (bytes - this.#covered) * COPIES
+    this.#covered = bytes
+    return more
   }
 
   async #wait(bytes: number): Promise<void> {
@@ -135,17 +162,17 @@ export class AnswerLease implements MemoryLease {
     let isTaken = false
     await this.#memory.wait(now => {
       isTaken = this.#signal.reason === undefined && this.#taken(bytes)
-      return isTaken || now >= deadline || this.#isHopeless(bytes) || this.#signal.reason !== undefined
+      return isTaken || now >= deadline || this.#isTooLarge(bytes) || this.#signal.reason !== undefined
     })
     if (isTaken) return
     if (this.#signal.reason) throw this.#signal.reason
-    throw this.#isHopeless(bytes)
+    throw this.#isTooLarge(bytes)
       ? tooManyBytes(this.#memory.most(this.#tenant) / COPIES)
       : errors.overloaded().with({ excess: 'size' })
   }
 
   /** Whether all answers of the request are too large together, whatever becomes free. */
-  #isHopeless(bytes: number): boolean {
+  #isTooLarge(bytes: number): boolean {
     let held = this.#others.length === 0 ? this.held : 0
     for (const lease of this.#others) held += lease.held
     return held + bytes > this.#memory.most(this.#tenant)

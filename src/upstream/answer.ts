@@ -1,5 +1,5 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { billed, MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
+import { billed, tooManyBytes } from '../core/answer-bounds.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import { decodeSteps, FEW_BYTES, isLarge, sizeOf } from '../core/frame-steps.ts'
@@ -8,7 +8,7 @@ import type { Decoder, Frame } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { turnBudget } from '../lib/turn-budget.ts'
 import type { Turns } from '../lib/turns.ts'
-import { type AnswerLease, COPIES } from './answer-memory.ts'
+import type { AnswerLease } from './answer-memory.ts'
 import type { PlainSource } from './encoding.ts'
 import { FrameCutter } from './frame-cutter.ts'
 import type { Framing } from './framing/framing.ts'
@@ -16,8 +16,6 @@ import { AnswerMask } from './masking.ts'
 import { Tally, writtenIn } from './tally.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** Up to here an answer takes nothing of the memory budget: most are smaller. */
-const SMALL_HELD_BYTES = 64 * 1024
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
 /** In place of the chunks at the end of the bytes. */
@@ -38,10 +36,8 @@ interface Reading {
   readonly source: PlainSource
   readonly framing: Framing
   readonly decoder: Decoder
-  /** Takes memory for what is held of the answer. */
+  /** Takes memory for what is held of the answer: until it is whole, or until there is anything of it that a client can see. */
   readonly lease: AnswerLease
-  /** Bytes that are held here: until the answer is whole, or until there is anything of it that a client can see. */
-  readonly most: number | undefined
   /** All of the answer is held until its end. */
   readonly isHeld: boolean
   /** Its model may call tools: what passes a bound of its form is what the caller had it write. */
@@ -70,13 +66,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #cutter: FrameCutter
   readonly #decoder: Decoder
   readonly #lease: AnswerLease
-  readonly #most: number
   readonly #mask: AnswerMask | undefined
   readonly #seals: AnswerSeals | undefined
   readonly #mayCallTools: boolean
   readonly #inTurn: Decoding | undefined
   readonly #tally: Tally
-  #leased = 0
   /** The last one, until its events are read. */
   #frame: Frame | undefined
   /** Of a whole answer that passes a bound. */
@@ -89,13 +83,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
   #reading = false
 
-  constructor({ incoming, source, framing, decoder, lease, most, isHeld, mayCallTools, inTurn, mask, seals }: Reading) {
+  constructor({ incoming, source, framing, decoder, lease, isHeld, mayCallTools, inTurn, mask, seals }: Reading) {
     this.#incoming = incoming
     this.#source = source
     this.#cutter = new FrameCutter(framing, inTurn?.isStream === true)
     this.#decoder = decoder
     this.#lease = lease
-    this.#most = most ?? MAX_ANSWER_BYTES
     this.#tally = new Tally(isHeld, decoder.kept === undefined)
     this.#mayCallTools = mayCallTools
     this.#inTurn = inTurn
@@ -120,8 +113,8 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
       const chunks = await this.#source.take()
       this.#chunks = chunks
       for (const { length } of chunks ?? []) held += length
-      if (held > this.#most) throw this.#tooManyBytes(seen)
-      const waits = this.#holdInTurn(held)
+      if (held > this.#lease.most) throw this.#tooManyBytes(seen)
+      const waits = this.#lease.coverInTurn(held)
       if (waits) await waits
       const decoded = this.#decodeInTime(chunks)
       this.#chunks = undefined
@@ -152,24 +145,9 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /** A stream of small events that no client sees, and of which nothing is kept, is its provider's failure. */
   #tooManyBytes(seen: boolean): GatewayError {
-    const error = tooManyBytes(this.#most)
-    const isKept = (this.#decoder.kept ?? this.#tally.kept) > 0 || this.#cutter.pending > this.#most / 2
+    const error = tooManyBytes(this.#lease.most)
+    const isKept = (this.#decoder.kept ?? this.#tally.kept) > 0 || this.#cutter.pending > this.#lease.most / 2
     return this.#inTurn?.isStream !== true || seen || isKept ? error : error.with({ excess: undefined })
-  }
-
-  /** Takes memory for so many bytes in all, which the answer waits for. */
-  #holdInTurn(bytes: number): Promise<void> | undefined {
-    if (bytes <= SMALL_HELD_BYTES || bytes <= this.#leased) return undefined
-    const more = bytes - this.#leased
-    this.#leased = bytes
-    return this.#lease.growInTurn(more * COPIES)
-  }
-
-  /** The same at once. */
-  #hold(bytes: number): void {
-    if (bytes <= SMALL_HELD_BYTES || bytes <= this.#leased) return
-    if (!this.#lease.grow((bytes - this.#leased) * COPIES)) throw errors.overloaded().with({ excess: 'size' })
-    this.#leased = bytes
   }
 
   /** The next batch that holds anything. What breaks the answer is its last event. */
@@ -284,8 +262,8 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
     const kept = this.#tally.kept + this.#cutter.pending + (this.#decoder.kept ?? 0)
-    if (kept > this.#most) throw tooManyBytes(this.#most)
-    if (kept > this.#leased + HELD_STEP) this.#hold(kept)
+    if (kept > this.#lease.most) throw tooManyBytes(this.#lease.most)
+    if (kept > this.#lease.covered + HELD_STEP) this.#lease.cover(kept)
     this.#cutter.gave(events.length)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true

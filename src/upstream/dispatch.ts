@@ -55,8 +55,7 @@ export function dispatch(
     const incoming = await send(transport, call, sent)
     const { mask } = sent
     const { tenant } = ex
-    const most = ex.operation.answerBytes
-    const lease = memory.lease(tenant, signal, most, call.leases)
+    const lease = memory.lease(tenant, signal, ex.operation.answerBytes, call.leases)
     let source: PlainSource | undefined
     let answer: Answer | undefined
     let isUnary = false
@@ -74,7 +73,6 @@ export function dispatch(
         framing,
         decoder,
         lease,
-        most,
         isHeld: call.isWhole || ex.endpoint.codec.holdsAnswers === true,
         mayCallTools: mayCallTools(ex),
         inTurn,

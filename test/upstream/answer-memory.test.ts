@@ -6,7 +6,8 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { AnswerMemory } from '../../src/upstream/answer-memory.ts'
 
 const MIB = 1024 * 1024
-const SIZE = 5 * MIB
+/** Bytes of an answer, which takes twice as much. */
+const SIZE = 2.5 * MIB
 const room = (bytes: number) => {
   const budget = new MemoryBudget(bytes, { memory: () => 0 })
   return { budget, memory: new AnswerMemory(budget) }
@@ -25,8 +26,8 @@ t.test('answers that come together all come to their end, one after another wher
   await Promise.all(
     Array.from({ length: 8 }, async (_, at) => {
       const lease = memory.lease('a', new Cancellation())
-      for (let read = 0; read < SIZE; read += MIB) {
-        await lease.growInTurn(MIB)
+      for (let read = 0; read < SIZE; read += MIB / 2) {
+        await lease.coverInTurn(read + MIB / 2)
         await turn()
       }
       lease.wasRead()
@@ -42,15 +43,15 @@ t.test('where there is much room, only as much is kept free as the first of them
   const { memory } = room(400 * MIB)
   const grown = (tenant: string, bytes: number) => {
     const lease = memory.lease(tenant, new Cancellation())
-    return { lease, waits: lease.growInTurn(bytes) }
+    return { lease, waits: lease.coverInTurn(bytes) }
   }
-  const first = grown('a', MIB)
-  const second = grown('a', 150 * MIB)
+  const first = grown('a', MIB / 2)
+  const second = grown('a', 75 * MIB)
   t.strictSame([first.waits, second.waits], [undefined, undefined])
-  const third = grown('a', 50 * MIB)
+  const third = grown('a', 25 * MIB)
   t.ok(third.waits, 'it waits')
-  t.equal(grown('b', 60 * MIB).waits, undefined, 'and keeps no other organization waiting')
-  t.equal(first.lease.growInTurn(20 * MIB), undefined, 'nor the first one')
+  t.equal(grown('b', 30 * MIB).waits, undefined, 'and keeps no other organization waiting')
+  t.equal(first.lease.coverInTurn(10 * MIB), undefined, 'nor the first one')
   second.lease.release()
   await third.waits
   t.equal(third.lease.held, 50 * MIB)
@@ -59,19 +60,19 @@ t.test('where there is much room, only as much is kept free as the first of them
 t.test('a wait ends with its request, and at once where nothing can become free', async t => {
   const { budget, memory } = room(10 * MIB)
   const large = memory.lease('a', new Cancellation())
-  t.equal(await failed(large.growInTurn(20 * MIB)), 502, 'alone')
+  t.equal(await failed(large.coverInTurn(10 * MIB)), 502, 'alone')
   large.release()
   const parts: (typeof large)[] = []
   const [one, two] = [
     memory.lease('a', new Cancellation(), undefined, parts),
     memory.lease('a', new Cancellation(), undefined, parts),
   ]
-  t.equal(one.growInTurn(5 * MIB), undefined)
+  t.equal(one.coverInTurn(SIZE), undefined)
   one.wasRead()
-  t.equal(await failed(two.growInTurn(5 * MIB)), 502, 'beside parts of the same request')
+  t.equal(await failed(two.coverInTurn(SIZE)), 502, 'beside parts of the same request')
   const signal = new Cancellation()
   const left = memory.lease('a', signal)
-  const waits = failed(left.growInTurn(5 * MIB))
+  const waits = failed(left.coverInTurn(SIZE))
   signal.abort(errors.aborted())
   t.equal(await waits, 499)
   for (const lease of [one, two, left]) lease.release()

@@ -50,7 +50,6 @@ function answerOf(takes: Iterator<string | undefined>, tenant = 'org-1', shared 
     framing: new SseFraming(),
     decoder,
     lease: new AnswerMemory(new MemoryBudget(READ * 1024, { memory: () => 0 })).lease(tenant, new Cancellation()),
-    most: undefined,
     isHeld: false,
     mayCallTools: false,
     inTurn: { turns: shared, tenant, isStream: true },
