@@ -27,8 +27,6 @@ export class ChunkTurns {
   readonly #fillers = new Set<PausableSocket>()
   /** Open sockets that are not read in this turn any more. */
   #paused: PausableSocket[] = []
-  /** The same of those that have filled a turn. */
-  #pausedFillers: PausableSocket[] = []
   #count = 0
   #isPlanned = false
   #havePaused = false
@@ -76,8 +74,7 @@ export class ChunkTurns {
     for (const socket of this.#open) {
       if (socket === reading || socket.isPaused()) continue
       socket.pause()
-      if (this.#fillers.has(socket)) this.#pausedFillers.push(socket)
-      else this.#paused.push(socket)
+      this.#paused.push(socket)
     }
   }
 
@@ -88,20 +85,20 @@ export class ChunkTurns {
   }
 
   readonly #newTurn = (): void => {
-    const paused = this.#paused
-    const fillers = this.#pausedFillers
+    const fillers = this.#paused.filter(socket => this.#fillers.has(socket))
+    const others = this.#paused.filter(socket => !this.#fillers.has(socket))
     this.#isPlanned = false
     this.#havePaused = false
     this.#count = 0
-    this.#paused = []
-    resumeAll(paused)
+    resumeAll(others)
     const haveBodies = fillers.length > 0 || this.#waiting.size > 0
-    this.#wereOthersFirst = paused.length > 0 && haveBodies && !this.#wereOthersFirst
+    this.#wereOthersFirst = others.length > 0 && haveBodies && !this.#wereOthersFirst
     if (this.#wereOthersFirst) {
+      this.#paused = fillers
       this.#plan()
       return
     }
-    this.#pausedFillers = []
+    this.#paused = []
     resumeAll(fillers)
     let room = fillers.length > 0 ? 0 : FULL
     for (const body of this.#waiting) {

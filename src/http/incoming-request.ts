@@ -28,7 +28,7 @@ const DROPPED = 1024 * 1024
 export class IncomingRequest extends IncomingMessage {
   #chunks = 0
   #bytes = 0
-  #small: SmallChunks | undefined
+  #later: LaterChunks | undefined
   /** Tiny chunks that may still come; undefined before the connection's last answer. */
   #lingering: number | undefined
 
@@ -59,23 +59,23 @@ export class IncomingRequest extends IncomingMessage {
   /** Called by the parser of `node:http`, which stops reading the socket where it returns false. */
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     if (chunk === null) {
-      this.#small?.end()
+      this.#later?.end()
       return super.push(null)
     }
     this.#bytes += chunk.length
     if (++this.#chunks <= FEW) return super.push(chunk, encoding)
     if (this.#lingering !== undefined) return this.#discard(chunk, this.#lingering)
-    this.#small ??= new SmallChunks(this, {
+    this.#later ??= new LaterChunks(this, {
       push: piece => super.push(piece),
       read: () => super._read(0),
     })
-    return this.#small.add(chunk)
+    return this.#later.add(chunk)
   }
 
   /** Called when what came has been read. */
   override _read(size: number): void {
     if (this.#lingering !== undefined && this.#lingering < 0) return
-    if (this.#small) this.#small.read()
+    if (this.#later) this.#later.read()
     else super._read(size)
   }
 
@@ -108,7 +108,7 @@ interface Stream {
 }
 
 /** The chunks of a body behind the first ones. */
-class SmallChunks implements WaitingBody {
+class LaterChunks implements WaitingBody {
   readonly #req: IncomingRequest
   readonly #stream: Stream
   readonly #coalescer: ChunkCoalescer

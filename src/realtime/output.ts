@@ -33,7 +33,7 @@ export class Output {
     return estimateTokens(this.#textBytes) + this.audioTokens
   }
 
-  /** With the prompt that is expected: what the response is charged for where its provider reports nothing. */
+  /** With the prompt that is expected. */
   usage(expected: Usage): Usage {
     const audio = this.audioTokens
     return { ...expected, completion: this.tokens, output_audio: audio }
