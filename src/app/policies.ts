@@ -22,6 +22,9 @@ export interface PolicyContext extends CustomOptions {
   readonly log: Log
 }
 
+const CUSTOM_OFF =
+  'Custom providers are off. Set `custom_providers: { enabled: true }` in gateway.yaml to turn them on.'
+
 /** Organizations with own providers whose catalogues outlast a change of their rules. */
 const MAX_LINKED = 256
 
@@ -137,9 +140,13 @@ class OrganizationPolicy implements Policy {
     if (manifests.length === 0) return shared
     let catalog = this.#catalogs.get(shared)
     if (!catalog) {
-      catalog = linkCustom(orgId, manifests, shared, this.#context, (provider, issue) =>
-        this.#context.log.warn({ organization: orgId, provider, issue }, 'custom provider skipped'),
-      )
+      const warn = (provider: string, issue: string) =>
+        this.#context.log.warn({ organization: orgId, provider, issue }, 'custom provider skipped')
+      if (shared.customCaps) catalog = linkCustom(orgId, manifests, shared, this.#context, warn)
+      else {
+        catalog = shared
+        warn('custom', CUSTOM_OFF)
+      }
       this.#catalogs.set(shared, catalog)
     }
     return catalog
@@ -203,6 +210,7 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
       remove: (organization, provider, actor) => stores.manifests.remove(organization, provider, actor),
       async declare(organization, text, actor) {
         const orgId = await stores.organizationId(organization)
+        if (!current().customCaps) throw errors.badRequest(CUSTOM_OFF)
         const declaration = await readManifest(orgId, text, current, context).catch(refuseManifest)
         const { provider, models, manifest } = declaration
         const record = await stores.manifests.put({ organization, provider, manifest }, actor)

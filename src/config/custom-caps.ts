@@ -8,6 +8,8 @@ import type { Path, Source } from './source.ts'
 /** The `custom_providers` of `gateway.yaml`. */
 export const customProvidersEntry = s.default(
   s.object({
+    /** Whether organizations may declare providers of their own. */
+    enabled: s.default(s.boolean(), false),
     /** Upper bound of each of a manifest's `timeouts`. */
     max_timeout: s.default(s.duration(), '10m'),
     /** Upper bound of `timeouts.connect`, for TCP and TLS together. */
@@ -18,12 +20,15 @@ export const customProvidersEntry = s.default(
   {},
 )
 
-/** The caps in milliseconds and calls. */
-export const linkCaps = (entry: Infer<typeof customProvidersEntry>): CustomCaps => ({
-  timeoutMs: entry.max_timeout,
-  connectMs: Math.min(entry.max_connect, entry.max_timeout),
-  concurrency: entry.max_concurrency,
-})
+/** The caps in milliseconds and calls, or undefined where custom providers are off. */
+export const linkCaps = (entry: Infer<typeof customProvidersEntry>): CustomCaps | undefined =>
+  entry.enabled
+    ? {
+        timeoutMs: entry.max_timeout,
+        connectMs: Math.min(entry.max_connect, entry.max_timeout),
+        concurrency: entry.max_concurrency,
+      }
+    : undefined
 
 /** Paths of the capped keys that a manifest sets itself. */
 export function cappedKeys(manifest: unknown): readonly Path[] {

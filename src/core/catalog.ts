@@ -283,8 +283,8 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, Provider>
   /** By provider id, for those that serve models which stand in no file. */
   readonly open?: ReadonlyMap<string, OpenModels>
-  /** Undefined where organizations declare no providers. */
-  readonly customCaps?: CustomCaps
+  /** Undefined where organizations may not declare providers. */
+  readonly customCaps?: CustomCaps | undefined
 }
 
 /** Bounds of organizations' own providers. */

@@ -11,6 +11,7 @@ import { fakeRegistries } from '../config/kit.ts'
 import { sqliteSubject } from '../stores/subject.ts'
 import { catalogOf, offer } from './kit.ts'
 
+const CAPS = { timeoutMs: 600_000, connectMs: 15_000, concurrency: 64 }
 const SECRET = 'sk-canary-0123456789abcdef'
 const BY = 'tester'
 
@@ -33,12 +34,11 @@ function gateway(t: Test, change: (shared: Catalog) => Catalog = shared => share
   const { wires, operations } = fakeRegistries()
   const parts = { stores: subject.policies, keyring, log, wires, operations, allowPrivate: false }
   const policies = new OrganizationPolicies(parts)
-  const shared = change(
-    catalogOf([
-      { provider: 'acme', model: 'large' },
-      { provider: 'free', model: 'large' },
-    ]),
-  )
+  const offers = catalogOf([
+    { provider: 'acme', model: 'large' },
+    { provider: 'free', model: 'large' },
+  ])
+  const shared = change({ ...offers, customCaps: CAPS })
   const admin = policyAdmin(parts, policies, () => shared)
   return { subject, logged, policies, admin, shared, parts }
 }
@@ -176,6 +176,26 @@ t.test('what an organization declares is in its catalogue only, and its key can 
     'mine',
   ])
 })
+
+t.test(
+  'custom providers are refused by the name of the switch where they are off, and stored ones are left out',
+  async t => {
+    const on = gateway(t)
+    const { orgId } = await on.subject.organization('open', 0n)
+    const manifest = `{ provider: mine, name: Mine, base_url: https://llm.mine.example/v1, auth: { scheme: bearer },
+    wires: { chat: openai.chat }, models: [{ model: mine-7b }] }`
+    await on.admin.manifests.declare(orgId, manifest, BY)
+
+    const shared = { ...on.shared, customCaps: undefined }
+    const admin = policyAdmin(on.parts, on.policies, () => shared)
+    t.match(
+      await refusal(admin.manifests.declare(orgId, manifest, BY)),
+      /^400 Custom providers are off\. Set `custom_providers: \{ enabled: true \}` in gateway\.yaml/,
+    )
+    t.equal(of(on.policies.of(orgId)).catalog(shared), shared)
+    t.match(on.logged.join('\n'), /custom provider skipped .*custom_providers: \{ enabled: true \}/)
+  },
+)
 
 t.test('a change of a rule links no manifest again, and a change of a manifest does', async t => {
   const { subject, policies, admin, shared } = gateway(t)

@@ -52,6 +52,7 @@ const start = shared(async t => {
         models: [{ ...testMapping, model: 'bare', id: 'bare-1' }],
       },
     },
+    config: { custom_providers: { enabled: true } },
     env: { GATEWAY_ALLOW_PRIVATE_PROVIDERS: 'true' },
   })
   return { upstream, gateway }
