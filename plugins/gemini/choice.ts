@@ -16,6 +16,7 @@ import {
 } from '../../src/plugin.ts'
 import { malformed } from '../shared/malformed.ts'
 import { Calls } from './calls.ts'
+import { isFiltered } from './filtered.ts'
 import { Grounding, type TextRoom } from './grounding.ts'
 import type { PathCount } from './partial-args.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
@@ -24,20 +25,11 @@ import { studio } from './surface.ts'
 /** Client wire of both surfaces. */
 export const NATIVE_WIRE = studio.wire
 
-/** Finish reasons of the wire; others are a stop. */
-const REASONS: ReadonlyMap<string, FinishReason> = new Map([
-  ['MAX_TOKENS', 'length'],
-  // A continuation exists, which a translator cannot fetch.
-  ['CONTINUATION', 'length'],
-  ['SAFETY', 'content_filter'],
-  ['RECITATION', 'content_filter'],
-  ['BLOCKLIST', 'content_filter'],
-  ['PROHIBITED_CONTENT', 'content_filter'],
-  ['SPII', 'content_filter'],
-  ['IMAGE_SAFETY', 'content_filter'],
-  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
-  ['IMAGE_RECITATION', 'content_filter'],
-])
+/** Finish reasons of the wire; others are a stop. A continuation exists, which a translator cannot fetch. */
+const reasonOf = (finish: string): FinishReason | undefined => {
+  if (finish === 'MAX_TOKENS' || finish === 'CONTINUATION') return 'length'
+  return isFiltered(finish) ? 'content_filter' : undefined
+}
 
 /** Reasons without content that the prompt of a caller can bring about at will: each provider would end like this. */
 const AT_WILL: ReadonlySet<string> = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'LANGUAGE', 'NO_IMAGE'])
@@ -120,14 +112,18 @@ export class Choice {
   }
 
   /**
-   * Ends the candidate; one without a reason ends because the prompt was blocked. A candidate without content has
+   * Ends the candidate. `blocked`: the provider blocked the prompt. A candidate without content has
    * failed unless it ended by itself, by its limit or by a filter: malformed calls, and unspecific reasons. `spare`:
    * other candidates have content, so this one may be empty. `usage`: of the answer, as reported.
    */
-  close(answerId: string, spare: boolean, usage: Usage | undefined, out: Event[]): GatewayError | undefined {
+  close(
+    answerId: string,
+    { blocked, spare, usage }: { blocked: boolean; spare: boolean; usage: Usage | undefined },
+    out: Event[],
+  ): GatewayError | undefined {
     this.cite(out)
-    const finish = this.#finish ?? 'PROHIBITED_CONTENT'
-    const reason = REASONS.get(finish)
+    const finish = this.#finish ?? ''
+    const reason = blocked ? 'content_filter' : reasonOf(finish)
     // The end of the last call may be missing; but a truncated call is unusable.
     if (finish === 'STOP') this.#calls.close(answerId, out)
     else if (reason === undefined && !this.answered && !spare) {

@@ -108,7 +108,7 @@ export class GenerateDecoder implements Decoder {
     const answered = choices.filter(choice => choice.answered)
     for (const choice of choices) {
       const spare = answered.length > (choice.answered ? 1 : 0)
-      const error = choice.close(this.#answerId, spare, this.#usage.total, ends)
+      const error = choice.close(this.#answerId, { blocked: this.#blocked, spare, usage: this.#usage.total }, ends)
       if (!error) continue
       this.#fail(error, out)
       return out

@@ -2,7 +2,10 @@
 import { isObject, type Json, textIn } from '../../src/plugin.ts'
 
 /** Other reasons do not concern the content. */
-const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII/
+const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII|MODEL_ARMOR|JAILBREAK/
+
+/** Whether a finish reason says that content was blocked. */
+export const isFiltered = (reason: string): boolean => FILTERED.test(reason)
 
 /** Why the prompt was blocked; undefined when it was not. */
 export function blockedBy(feedback: unknown): string | undefined {
@@ -13,5 +16,5 @@ export function blockedBy(feedback: unknown): string | undefined {
 /** Why a candidate was blocked; undefined when it was not. */
 export function filteredBy({ finishReason, finishMessage }: Json): string | undefined {
   const reason = textIn(finishReason) ?? ''
-  return FILTERED.test(reason) ? (textIn(finishMessage) ?? `The provider left the answer out: ${reason}.`) : undefined
+  return isFiltered(reason) ? (textIn(finishMessage) ?? `The provider left the answer out: ${reason}.`) : undefined
 }

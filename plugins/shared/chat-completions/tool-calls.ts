@@ -189,12 +189,18 @@ export class ToolCalls {
 
 const isReady = ({ index, name }: StreamedCall): boolean => index === undefined && name !== undefined
 
-const isCustom = ({ type, custom }: Json): boolean => type === 'custom' || isObject(custom)
+/** Some servers write the member of the other type too, empty: `type` decides, else the member that is not empty. */
+const isCustom = ({ type, function: called, custom }: Json): boolean =>
+  type === 'custom' || (type !== 'function' && isFilled(custom) && !isFilled(called))
+
+const isFilled = (member: unknown): boolean =>
+  isObject(member) && Object.values(member).some(value => value != null && value !== '')
 
 /** A delta's fields under the names of a function call. */
-function partOf({ function: called, custom }: Json): Json {
-  if (isObject(called)) return called
-  return isObject(custom) ? { name: custom.name, arguments: custom.input } : {}
+function partOf(delta: Json): Json {
+  const { function: called, custom } = delta
+  if (isCustom(delta)) return isObject(custom) ? { name: custom.name, arguments: custom.input } : {}
+  return isObject(called) ? called : {}
 }
 
 /** Whether a delta for the slot of `call` continues it. */
