@@ -14,7 +14,7 @@ const converse: Translator<'chat'> = {
   cacheMarks: true,
   inlineMedia: true,
   encode,
-  decoder: (_mode, target) => new ConverseDecoder(target),
+  decoder: (_mode, target, input) => new ConverseDecoder(target, input),
   error,
 }
 

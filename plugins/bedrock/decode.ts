@@ -1,5 +1,6 @@
 /** Converse answers, whole and streamed, as events (docs/wire-sources.md#bedrock). */
 import {
+  type ChatRequest,
   checkBlocks,
   type Decoder,
   type Event,
@@ -34,6 +35,9 @@ const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undef
 /** Characters of the name of an image's format. */
 const MAX_FORMAT = 32
 
+const offersCalls = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
+  choice !== 'none' && tools?.some(({ type }) => type === 'function') === true
+
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class ConverseDecoder implements Decoder {
   done = false
@@ -48,6 +52,7 @@ export class ConverseDecoder implements Decoder {
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
   #searches = 0
+  readonly #takesCalls: boolean
   /** True once the answer arrived by tool. */
   #answered = false
   /** Tool calls still gathering input, by the wire's block index. */
@@ -58,8 +63,10 @@ export class ConverseDecoder implements Decoder {
   /** Characters of signatures and hidden reasoning so far. */
   kept = 0
 
-  constructor(target: Target) {
+  /** `request`: its history may declare tools that it does not offer; their calls are dropped. */
+  constructor(target: Target, request?: Readonly<ChatRequest>) {
     this.#target = target
+    this.#takesCalls = !request || offersCalls(request)
     this.#claude = isClaude(target.mapping)
     const { maker } = familyOf(target.mapping)
     this.#tags = maker === 'anthropic' || maker === 'amazon' ? undefined : new ThinkTags(0)
@@ -151,7 +158,7 @@ export class ConverseDecoder implements Decoder {
     const called = typeof name === 'string' ? name.replace(/<\|.*$/s, '') : name
     const open = openBlock({ type: 'tool_use', id, name: called, input }, this.#tools, this.#target.provider.id)
     // One answer suffices: two in a row would not be JSON.
-    if (!open.isTool && this.#answered) return events
+    if (open.isTool ? !this.#takesCalls : this.#answered) return events
     this.#open.set(index, open)
     if (open.isTool) this.#tools += 1
     else {

@@ -8,6 +8,7 @@ import t from 'tap'
 import { toWireName } from '../../plugins/bedrock/tool-name.ts'
 import { plugin } from '../../plugins/bedrock.ts'
 import { fromWireName } from '../../plugins/shared/tool-name.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
@@ -251,6 +252,32 @@ t.test('streams and whole answers that are not plain', async t => {
   for (const { name, payload, events } of table<{ payload: Json; events: Event[] }>('wholes')) {
     t.same(contentOf(decode([frameOf([null, payload])], offer(), 'unary')), events, name)
     t.same(contentOf(decode([frameOf([null, payload])])), events, `${name}: S19 also where a stream was expected`)
+  }
+})
+
+t.test('a call of a tool that the request does not offer is dropped, and the turn ends', async t => {
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const called: Named[] = [
+    ['contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'Hm' } }],
+    ['contentBlockStart', { contentBlockIndex: 1, start: { toolUse: { toolUseId: 't', name: 'f' } } }],
+    ['contentBlockDelta', { contentBlockIndex: 1, delta: { toolUse: { input: '{}' } } }],
+    ['contentBlockStop', { contentBlockIndex: 1 }],
+    ['messageStop', { stopReason: 'tool_use' }],
+  ]
+  const content = [{ text: 'Hm' }, { toolUse: { toolUseId: 't', name: 'f', input: {} } }]
+  const whole: Named[] = [[null, { output: { message: { content } }, stopReason: 'tool_use' }]]
+  for (const frames of [called, whole]) {
+    const reasonOf = (request: Json) => {
+      const decoder = wire.decoder('stream', offer(), { model: 'm', messages: [], ...request } as ChatRequest)
+      const events = [...frames.flatMap(frame => decoder.frame(frameOf(frame))), ...decoder.end()]
+      const finish = events.find(event => event.type === 'finish')
+      return [events.some(({ type }) => type === 'tool'), finish?.reason]
+    }
+    t.same(reasonOf({}), [false, 'stop'], 'a history alone names tools')
+    t.same(reasonOf({ tools: [] }), [false, 'stop'])
+    t.same(reasonOf({ tools: [{ type: 'web_search' }] }), [false, 'stop'])
+    t.same(reasonOf({ tools, tool_choice: 'none' }), [false, 'stop'])
+    t.same(reasonOf({ tools }), [true, 'tool_calls'])
   }
 })
 
