@@ -6,7 +6,6 @@ import {
   type Event,
   entriesIn,
   errors,
-  type FinishReason,
   type Frame,
   GatewayError,
   isObject,
@@ -23,9 +22,11 @@ import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
 import { malformed } from '../shared/malformed.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator } from './block-accumulator.ts'
+import { finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
 import { formatOf, isClaude } from './replay.ts'
+import { offersCalls } from './tools.ts'
 import { tierOf, usageOf } from './usage.ts'
 import { piecesOf } from './whole.ts'
 
@@ -34,9 +35,6 @@ const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undef
 
 /** Characters of the name of an image's format. */
 const MAX_FORMAT = 32
-
-const offersCalls = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
-  choice !== 'none' && tools?.some(({ type }) => type === 'function') === true
 
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class ConverseDecoder implements Decoder {
@@ -280,23 +278,12 @@ export class ConverseDecoder implements Decoder {
     for (const index of new Set([...this.#open.keys(), ...this.#gathered.keys()])) {
       events.push(...this.#blockStop(index))
     }
-    events.push(...this.#cited.end(), { type: 'finish', choice: 0, reason: this.#reason() })
+    events.push(...this.#cited.end(), {
+      type: 'finish',
+      choice: 0,
+      reason: finishReasonOf(this.#stopReason, this.#tools),
+    })
     return events
-  }
-
-  /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */
-  #reason(): FinishReason {
-    switch (this.#stopReason) {
-      case 'max_tokens':
-      case 'model_context_window_exceeded':
-        return 'length'
-      case 'content_filtered':
-      case 'guardrail_intervened':
-      case 'refusal':
-        return 'content_filter'
-      default:
-        return this.#tools > 0 ? 'tool_calls' : 'stop'
-    }
   }
 
   #fail(error: GatewayError): Event[] {
