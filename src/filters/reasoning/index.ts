@@ -3,11 +3,13 @@
  * comes back without it gets it again.
  */
 import { createHash } from 'node:crypto'
+import { WorkBudget, writeCanonical } from '../../core/canonical-json.ts'
 import type { Message, ToolCall } from '../../core/chat-request.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
+import { isObject, type Json } from '../../core/json.ts'
 import type { TurnStore } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
@@ -44,7 +46,7 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
     const { requestedModel, requestedProvider, logId, at } = ex
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
     const entry = { events: reasoning, ...answer }
-    const key = keyOf(owner, call.id, call.name, call.args)
+    const key = keyOf(owner, call, { characters: MAX_PARSED })
     turns.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, owner[0])
   }
   return { status, headers, events: new KeptReasoning(events, set) }
@@ -66,14 +68,29 @@ export interface KeptCall {
 }
 
 /**
- * Ids may come again: what is called with, and how, tells calls of one id apart. Clients may write arguments anew: without
- * white space, most of them are alike.
+ * Ids may come again: name and arguments tell calls of one id apart. Clients write arguments anew, with other escapes,
+ * numbers and white space, so the key has their canonical form. `budget`: characters that may still be parsed.
  */
-function keyOf(owner: Owner, id: string, name: string, args: string): string {
-  const parts = ['reasoning', ...owner, id, name, withoutSpace(args)]
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
+function keyOf(owner: Owner, { id, name, args }: KeptCall, budget: { characters: number }): string {
+  const hash = createHash('sha256').update(JSON.stringify(['reasoning', ...owner, id, name]))
+  budget.characters -= args.length
+  const parsed = budget.characters < 0 ? undefined : objectIn(args)
+  if (!parsed || !writeCanonical(parsed, hash, new WorkBudget(MAX_VALUES, MAX_PARSED))) hash.update(withoutSpace(args))
+  return hash.digest('base64')
 }
 
+function objectIn(json: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Characters of arguments that are parsed for the keys of one request, and values in those of one call. */
+const MAX_PARSED = 4 * 1024 * 1024
+const MAX_VALUES = 100_000
 /** Turns of one request that are looked up. */
 const MAX_TURNS = 256
 
@@ -82,11 +99,13 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const owner = ownerOf(ex)
   /** Places of messages, the last first, by what their turns are kept under. */
   const places = new Map<string, number>()
+  const budget = { characters: MAX_PARSED }
   for (let place = messages.length - 1; place >= 0 && places.size < MAX_TURNS; place--) {
     const message = messages[place]!
     const [call] = message.tool_calls ?? []
     if (call?.type !== 'function' || isWhole(message)) continue
-    places.set(keyOf(owner, call.id, call.function.name, call.function.arguments), place)
+    const { name, arguments: args } = call.function
+    places.set(keyOf(owner, { id: call.id, name, args }, budget), place)
   }
   if (places.size === 0) return
   const looked = turns.find([...places.keys()])
@@ -106,9 +125,10 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   ex.request = Object.assign({}, ex.chat, { messages: changed })
 }
 
-/** It brings something of its reasoning back, or the client has changed that. */
+/** Whether it brings back what its provider signed. Without that its reasoning is of no use to the provider. */
 const isWhole = ({ reasoning_details: details, tool_calls: calls }: Message): boolean =>
-  details != null || calls!.some(call => call.extra_content !== undefined)
+  details?.some(({ signature, data }) => Boolean(signature || data)) === true ||
+  calls!.some(call => Boolean(call.extra_content?.vendor?.thought_signature))
 
 function restored(message: Message, events: readonly Event[], seals: SealCheck | undefined): Message {
   const open = (value: string | undefined) => (value === undefined ? undefined : seals ? seals.value(value) : value)
