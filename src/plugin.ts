@@ -77,7 +77,7 @@ export {
   upstreamError,
   upstreamErrorFrom,
 } from './core/upstream-error.ts'
-export { CHARACTERS, textSize, type Usage } from './core/usage.ts'
+export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'
 export {
   append,
   dataHeadOf,

@@ -1,38 +1,22 @@
 /** Token counts of the Messages wire as usage axes. */
-import { isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
-
-type Counter = 'input' | 'read' | 'written' | 'written5m' | 'written1h' | 'output' | 'thinking' | 'searches'
+import { countIn, isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
+import { type Counts, UsageReports, usageBesideCache, writtenTokens } from '../shared/usage-reports.ts'
 
 type Read = (counts: Json) => unknown
 
 const splitOf = ({ cache_creation: split }: Json): Json => (isObject(split) ? split : {})
-const CACHE: readonly (readonly [Counter, Read])[] = [
-  ['read', counts => counts.cache_read_input_tokens],
-  ['written', counts => counts.cache_creation_input_tokens],
-  ['written5m', counts => splitOf(counts).ephemeral_5m_input_tokens],
-  ['written1h', counts => splitOf(counts).ephemeral_1h_input_tokens],
-]
 
 /** What a tool of the provider has returned, which its model reads next. */
 export const isOwnResult = ({ type }: Json): boolean => typeof type === 'string' && type.endsWith('_tool_result')
 
-/**
- * Counts arrive in parts: the end of a stream may repeat, raise or omit what its start reported. They are cumulative,
- * so the largest of each counts.
- */
+/** Joins the counts of one answer: the end of a stream may repeat, correct or omit what its start reported. */
 export class UsageMeter {
-  readonly #counts: Partial<Record<Counter, number>> = {}
+  readonly #reports = new UsageReports(countsOf, usageOf)
+  #searches = 0
 
   /** Adds a `usage` object; returns all counts reported so far. */
   add(report: unknown): Partial<Usage> {
-    if (!isObject(report)) return {}
-    const { output_tokens_details: details, server_tool_use: served } = report
-    this.#raise('input', total(report, 'input_tokens'))
-    this.#raise('output', total(report, 'output_tokens'))
-    for (const [counter, read] of CACHE) this.#raise(counter, cached(report, read))
-    if (isObject(details)) this.#raise('thinking', details.thinking_tokens)
-    if (isObject(served)) this.#raise('searches', served.web_search_requests)
-    return this.#usage()
+    return isObject(report) ? this.#added(report) : {}
   }
 
   /**
@@ -40,32 +24,47 @@ export class UsageMeter {
    * Returns all counts so far.
    */
   addResult({ type, content }: Json): Partial<Usage> {
-    if (type === 'web_search_tool_result' && Array.isArray(content)) {
-      this.#raise('searches', (this.#counts.searches ?? 0) + 1)
-    }
-    return this.#usage()
+    if (type !== 'web_search_tool_result' || !Array.isArray(content)) return this.#added({})
+    return this.#added({ server_tool_use: { web_search_requests: this.#searches + 1 } })
   }
 
-  #raise(counter: Counter, value: unknown): void {
-    if (typeof value === 'number' && value > (this.#counts[counter] ?? -1)) this.#counts[counter] = value
-  }
-
-  /**
-   * The wire's input excludes cache reads and writes; the usage axis includes them. Only reported counts are present.
-   */
-  #usage(): Partial<Usage> {
-    const { input, read, written, written5m, written1h, output, thinking, searches } = this.#counts
-    const allWritten = Math.max(written ?? 0, (written5m ?? 0) + (written1h ?? 0))
-    const usage: Partial<Usage> = {}
-    if (input !== undefined) usage.prompt = input + (read ?? 0) + allWritten
-    if (read !== undefined) usage.input_cache_read = read
-    if ((written ?? written5m) !== undefined) usage.input_cache_write = allWritten - (written1h ?? 0)
-    if (written1h !== undefined) usage.input_cache_write_1h = written1h
-    if (output !== undefined) usage.completion = output
-    if (thinking !== undefined) usage.internal_reasoning = thinking
-    if (searches !== undefined) usage.web_search = searches
+  #added(report: Json): Partial<Usage> {
+    const usage = this.#reports.add(report)!
+    this.#searches = usage.web_search ?? 0
     return usage
   }
+}
+
+function countsOf(report: Json) {
+  const { output_tokens_details: details, server_tool_use: served } = report
+  const count = (read: Read) => countIn(cached(report, read))
+  const input = countIn(total(report, 'input_tokens'))
+  const read = count(counts => counts.cache_read_input_tokens)
+  const written1h = count(counts => splitOf(counts).ephemeral_1h_input_tokens)
+  const written = writtenTokens(
+    count(counts => counts.cache_creation_input_tokens),
+    count(counts => splitOf(counts).ephemeral_5m_input_tokens),
+    written1h,
+  )
+  return {
+    // No prompt is empty: a later report of 0 means that it was not counted again.
+    input: input || read || written ? input : undefined,
+    zero: input === 0 ? input : undefined,
+    read,
+    written,
+    written1h,
+    output: countIn(total(report, 'output_tokens')),
+    thinking: isObject(details) ? countIn(details.thinking_tokens) : undefined,
+    searches: isObject(served) ? countIn(served.web_search_requests) : undefined,
+  }
+}
+
+function usageOf(counts: Counts<keyof ReturnType<typeof countsOf>>): Partial<Usage> {
+  const { zero, input = zero, output, read, written, written1h, thinking, searches } = counts
+  const usage = usageBesideCache({ input, output, read, written, written1h })
+  if (thinking !== undefined) usage.internal_reasoning = thinking
+  if (searches !== undefined) usage.web_search = searches
+  return usage
 }
 
 /** A turn compacted on the way reports its parts; its totals omit the compaction. */

@@ -15,6 +15,7 @@ import {
   seal,
   type Target,
   textIn,
+  type Usage,
   weigh,
 } from '../../src/plugin.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
@@ -27,7 +28,7 @@ import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
 import { formatOf, isClaude } from './replay.ts'
 import { offersCalls } from './tools.ts'
-import { tierOf, usageOf } from './usage.ts'
+import { tierOf, usageReports } from './usage.ts'
 import { piecesOf } from './whole.ts'
 
 /** The field with the arguments of a call. */
@@ -46,7 +47,8 @@ export class ConverseDecoder implements Decoder {
   #tags: ThinkTags | undefined
   #started = false
   #stopReason: string | undefined
-  #metadata: ReturnType<typeof usageOf> | undefined
+  readonly #usage = usageReports()
+  #metadata: Partial<Usage> | undefined
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
   #searches = 0
@@ -258,7 +260,7 @@ export class ConverseDecoder implements Decoder {
   /** Follows the stop reason, or sometimes precedes it; the later of the two ends the answer. */
   #report({ usage, serviceTier }: Json): Event[] {
     const events: Event[] = []
-    const counts = usageOf(usage)
+    const counts = this.#usage.add(isObject(usage) ? usage : {}) ?? {}
     this.#metadata = counts
     if (Object.keys(counts).length > 0) events.push({ type: 'usage', usage: counts })
     const tier = tierOf(serviceTier)

@@ -1,23 +1,20 @@
 /** Token counts of the Converse wire as usage axes. */
-import { countIn, isObject, listIn, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, listIn } from '../../src/plugin.ts'
+import { UsageReports, usageBesideCache, writtenTokens } from '../shared/usage-reports.ts'
 
-/** The wire's input excludes cache reads and writes; the usage axis includes them. Only reported counts are present. */
-export function usageOf(report: unknown): Partial<Usage> {
-  if (!isObject(report)) return {}
-  const input = countIn(report.inputTokens)
-  const output = countIn(report.outputTokens)
-  const read = countIn(report.cacheReadInputTokens ?? report.cacheReadInputTokenCount)
+/** The reports of one answer. */
+export const usageReports = () => new UsageReports(countsOf, usageBesideCache)
+
+function countsOf(report: Json) {
   const total = countIn(report.cacheWriteInputTokens ?? report.cacheWriteInputTokenCount)
-  const short = writtenFor(report.cacheDetails, '5m')
-  const hour = writtenFor(report.cacheDetails, '1h')
-  const written = Math.max(total ?? 0, (short ?? 0) + (hour ?? 0))
-  const usage: Partial<Usage> = {}
-  if (input !== undefined) usage.prompt = input + (read ?? 0) + written
-  if (read !== undefined) usage.input_cache_read = read
-  if ((total ?? short) !== undefined) usage.input_cache_write = written - (hour ?? 0)
-  if (hour !== undefined) usage.input_cache_write_1h = hour
-  if (output !== undefined) usage.completion = output
-  return usage
+  const written1h = writtenFor(report.cacheDetails, '1h')
+  return {
+    input: countIn(report.inputTokens),
+    output: countIn(report.outputTokens),
+    read: countIn(report.cacheReadInputTokens ?? report.cacheReadInputTokenCount),
+    written: writtenTokens(total, writtenFor(report.cacheDetails, '5m'), written1h),
+    written1h,
+  }
 }
 
 /** Tokens written to the cache for `ttl`; undefined when the report has no such entry. */

@@ -104,7 +104,7 @@ function usageOf(report: unknown, hasImages: boolean): Usage | undefined {
   if (!total || !isObject(report)) return undefined
   return {
     ...total,
-    image_input: ofModality(report.promptTokensDetails, 'IMAGE'),
+    image_input: ofModality(report.promptTokensDetails, 'IMAGE') ?? 0,
     image_output: total.image_output ?? (hasImages ? countIn(report.candidatesTokenCount) : undefined) ?? 0,
   }
 }

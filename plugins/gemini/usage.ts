@@ -1,5 +1,6 @@
 /** Token counts of the wire as usage axes. */
-import { countIn, isObject, type Json, listIn, textIn, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, textIn, type Usage } from '../../src/plugin.ts'
+import { type Counts, UsageReports, withCache } from '../shared/usage-reports.ts'
 
 const count = (value: unknown): number => countIn(value) ?? 0
 
@@ -8,6 +9,7 @@ const count = (value: unknown): number => countIn(value) ?? 0
  * reported at the end, and until then as progress; the prompt's do not change and are reported at once.
  */
 export class UsageMeter {
+  readonly #reports = new UsageReports(countsOf, usageOf)
   #last: Usage | undefined
   #toldPrompt = 0
   #toldCompletion = 0
@@ -16,7 +18,7 @@ export class UsageMeter {
   add(report: unknown): Usage | undefined {
     // Some reports contain only the service tier.
     if (!isObject(report) || typeof (report.promptTokenCount ?? report.totalTokenCount) !== 'number') return undefined
-    const usage = usageOf(report)
+    const usage = this.#reports.add(report)!
     this.#last = usage
     if (count(usage.prompt) <= this.#toldPrompt) return undefined
     this.#toldPrompt = count(usage.prompt)
@@ -43,35 +45,41 @@ export class UsageMeter {
   }
 }
 
+const countsOf = (report: Json) => ({
+  prompt: countIn(report.promptTokenCount),
+  tools: countIn(report.toolUsePromptTokenCount),
+  cached: countIn(report.cachedContentTokenCount),
+  candidates: countIn(report.candidatesTokenCount),
+  thoughts: countIn(report.thoughtsTokenCount),
+  inputAudio: ofModality(report.promptTokensDetails, 'AUDIO'),
+  inputVideo: ofModality(report.promptTokensDetails, 'VIDEO'),
+  cachedAudio: ofModality(report.cacheTokensDetails, 'AUDIO'),
+  imageOutput: ofModality(report.candidatesTokensDetails, 'IMAGE'),
+  outputAudio: ofModality(report.candidatesTokensDetails, 'AUDIO'),
+})
+
 /** The wire counts thoughts separately from the answer, and results of its own tools separately from the prompt. */
-function usageOf(report: Json): Usage {
-  const cached = count(report.cachedContentTokenCount)
-  const thoughts = count(report.thoughtsTokenCount)
-  const prompt = count(report.promptTokenCount) + count(report.toolUsePromptTokenCount)
-  const usage: Usage = {
-    // C37: more cached than read tokens means that the cache is counted separately.
-    prompt: cached > prompt ? prompt + cached : prompt,
-    completion: count(report.candidatesTokenCount) + thoughts,
+function usageOf(counts: Counts<keyof ReturnType<typeof countsOf>>): Partial<Usage> {
+  const { cached = 0, thoughts = 0 } = counts
+  const usage: Partial<Usage> = {
+    prompt: withCache((counts.prompt ?? 0) + (counts.tools ?? 0), cached, 0).prompt,
+    completion: (counts.candidates ?? 0) + thoughts,
   }
   if (cached > 0) usage.input_cache_read = cached
   if (thoughts > 0) usage.internal_reasoning = thoughts
-  const inputAudio = ofModality(report.promptTokensDetails, 'AUDIO')
-  if (inputAudio > 0) usage.input_audio = inputAudio
-  const inputVideo = ofModality(report.promptTokensDetails, 'VIDEO')
-  if (inputVideo > 0) usage.input_video = inputVideo
-  const cachedAudio = ofModality(report.cacheTokensDetails, 'AUDIO')
-  if (cachedAudio > 0) usage.input_audio_cache_read = cachedAudio
-  const imageTokens = ofModality(report.candidatesTokensDetails, 'IMAGE')
-  if (imageTokens > 0) usage.image_output = imageTokens
-  const outputAudio = ofModality(report.candidatesTokensDetails, 'AUDIO')
-  if (outputAudio > 0) usage.output_audio = outputAudio
+  if (counts.inputAudio) usage.input_audio = counts.inputAudio
+  if (counts.inputVideo) usage.input_video = counts.inputVideo
+  if (counts.cachedAudio) usage.input_audio_cache_read = counts.cachedAudio
+  if (counts.imageOutput) usage.image_output = counts.imageOutput
+  if (counts.outputAudio) usage.output_audio = counts.outputAudio
   return usage
 }
 
 /** Tokens of one kind, such as `IMAGE`, in a list of counts by kind. */
-export function ofModality(details: unknown, modality: string): number {
+export function ofModality(details: unknown, modality: string): number | undefined {
+  if (!Array.isArray(details)) return undefined
   let sum = 0
-  for (const detail of listIn(details)) {
+  for (const detail of details) {
     if (isObject(detail) && detail.modality === modality) sum += count(detail.tokenCount)
   }
   return sum

@@ -1,5 +1,6 @@
 /** Token counts of the Responses wire as usage axes. */
 import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { withCache } from '../shared/usage-reports.ts'
 
 const NONE: Json = {}
 const count = (value: unknown): number => countIn(value) ?? 0
@@ -10,7 +11,6 @@ export function usageOf(response: Json): Partial<Usage> | undefined {
   const read = isObject(report.input_tokens_details) ? report.input_tokens_details : NONE
   const made = isObject(report.output_tokens_details) ? report.output_tokens_details : NONE
   const cached = count(read.cached_tokens)
-  const written = count(read.cache_write_tokens)
   const reasoning = count(made.reasoning_tokens)
   const searches = searchesOf(response)
   // An unreported side is estimated (C4).
@@ -19,8 +19,8 @@ export function usageOf(response: Json): Partial<Usage> | undefined {
 
   const usage: Partial<Usage> = {}
   if (prompt || completion) {
-    // C37: more cached than read tokens means that the cache is counted separately.
-    if (prompt !== undefined) usage.prompt = cached + written > prompt ? prompt + cached + written : prompt
+    const { prompt: whole, written } = withCache(prompt, cached, count(read.cache_write_tokens))
+    if (whole !== undefined) usage.prompt = whole
     // C35: more reasoning than output tokens means that reasoning is counted separately.
     if (completion !== undefined) usage.completion = reasoning > completion ? completion + reasoning : completion
     if (cached > 0) usage.input_cache_read = cached

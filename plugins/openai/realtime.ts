@@ -12,6 +12,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
+import { withCache } from '../shared/usage-reports.ts'
 
 const SECONDS_PER_HOUR = 3600
 /** No session uses more of anything at once: a larger count is a provider's defect. */
@@ -34,17 +35,20 @@ function tokensIn(usage: unknown): Usage | undefined {
   if (prompt === undefined || completion === undefined) return undefined
   const read = isObject(usage.input_token_details) ? usage.input_token_details : {}
   const written = isObject(usage.output_token_details) ? usage.output_token_details : {}
-  const cached = isObject(read.cached_tokens_details) ? read.cached_tokens_details : {}
+  const cachedParts = isObject(read.cached_tokens_details) ? read.cached_tokens_details : {}
   const counts: Usage = { prompt, completion }
   /** No part is more than its total. */
   const set = (axis: keyof Usage, value: number | undefined, total = prompt) => {
     if (value !== undefined && value > 0) counts[axis] = Math.min(value, total)
   }
-  set('input_cache_read', within(read.cached_tokens))
+  const cached = Math.min(within(read.cached_tokens) ?? 0, prompt)
+  const writes = Math.min(within(read.cache_write_tokens) ?? 0, prompt)
+  set('input_cache_read', cached)
+  set('input_cache_write', withCache(prompt, cached, writes).written)
   set('input_audio', within(read.audio_tokens))
-  set('input_audio_cache_read', within(cached.audio_tokens))
+  set('input_audio_cache_read', within(cachedParts.audio_tokens))
   // Cached images cost what all that is cached costs.
-  set('image_input', Math.max(0, (within(read.image_tokens) ?? 0) - (within(cached.image_tokens) ?? 0)))
+  set('image_input', Math.max(0, (within(read.image_tokens) ?? 0) - (within(cachedParts.image_tokens) ?? 0)))
   set('output_audio', within(written.audio_tokens), completion)
   return counts
 }

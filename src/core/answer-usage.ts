@@ -11,7 +11,7 @@ import type { AnswerMeasure } from './operation.ts'
 import { plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './requests.ts'
 import { comesInPieces, unseenTokens } from './unseen.ts'
-import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
+import { type Axis, applyReport, estimateTokens, mergeUsage, type Usage } from './usage.ts'
 
 /** Of what a provider does, apart from reading tokens: a report above 0 says that it has been done. */
 const done = ['output_images', 'request', 'web_search', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const
@@ -110,9 +110,12 @@ export class AnswerUsage {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected.get)
     const { completion: before = 0 } = sum
-    mergeUsage(sum, usage)
-    if (usage !== report) {
-      for (const axis in report) if (usage[axis as Axis] === undefined) this.#dropped.add(axis as Axis)
+    applyReport(sum, usage)
+    if (usage !== report || this.#dropped.size > 0) {
+      for (const axis in report) {
+        if (usage[axis as Axis] === undefined) this.#dropped.add(axis as Axis)
+        else this.#dropped.delete(axis as Axis)
+      }
     }
     this.#billed = billed && plausible(billed, this.#expected.get)
     this.#requests = usage === report ? requests : undefined

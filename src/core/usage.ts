@@ -39,11 +39,20 @@ export type Usage = Partial<Record<Axis, number>>
 /** No answer has more of anything. Above it stands what a broken provider says, which no ledger could hold. */
 const MOST = 1e9
 
-/** Merges a cumulative report into `into`: the larger value of each axis wins, so that repeats never add up. */
-export function mergeUsage(into: Usage, report: Partial<Usage>): void {
+/** Sets the axes of `into` that a later `report` counts; the others keep their values. */
+export function applyReport(into: Usage, report: Partial<Usage>): void {
   for (const key in report) {
     const axis = key as Axis
     const value = report[axis]
+    if (typeof value === 'number' && value >= 0 && value <= MOST) into[axis] = value
+  }
+}
+
+/** Raises the axes of `into` to those of `usage`. */
+export function mergeUsage(into: Usage, usage: Partial<Usage>): void {
+  for (const key in usage) {
+    const axis = key as Axis
+    const value = usage[axis]
     if (typeof value === 'number' && value >= 0 && value <= MOST && value > (into[axis] ?? -1)) {
       into[axis] = value
     }

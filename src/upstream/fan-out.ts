@@ -3,7 +3,7 @@ import { Cancellation } from '../core/cancel.ts'
 import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import type { Event, UsageReport } from '../core/event.ts'
 import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
-import { type Axis, mergeUsage, type Usage } from '../core/usage.ts'
+import { type Axis, applyReport, type Usage } from '../core/usage.ts'
 
 /** What is noted of one part. */
 export interface PartReceipt {
@@ -142,7 +142,7 @@ function withCharge(event: Event): Event {
   return finish
 }
 
-/** The sum over the answers, each of which is a request; of each, the reports are cumulative. */
+/** The sum over the answers, each of which is a request; the last report of each counts. */
 function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
   const requests = { count: answers.length, longest: 0 }
   const sum: UsageReport = { type: 'usage', usage: {}, requests }
@@ -152,7 +152,7 @@ function reportOf(answers: readonly (readonly Event[])[]): UsageReport {
     let less: Partial<Usage> | undefined
     for (const event of events) {
       if (event.type !== 'usage') continue
-      mergeUsage(usage, event.usage)
+      applyReport(usage, event.usage)
       less = event.billed
       if (event.estimated) sum.estimated = true
     }

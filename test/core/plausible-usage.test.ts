@@ -117,6 +117,13 @@ const looping: readonly [says: string, request: object, native: object, events: 
     { prompt: 9, completion: 100 },
   ],
   [
+    'a report after it that corrects it downwards',
+    short,
+    { pages: 1 },
+    [said({ prompt: 900, completion: 50, input_cache_read: 7 }), said(endless), said({ prompt: 12, completion: 2 })],
+    { prompt: 12, completion: 2, input_cache_read: 7 },
+  ],
+  [
     'an answer that begins again',
     short,
     { pages: 1 },

@@ -8,7 +8,7 @@ import type { Event, ReasoningEvent, SourceEvent } from '../../src/core/event.ts
 import { Fold } from '../../src/core/fold.ts'
 import type { Json } from '../../src/core/json.ts'
 import type { Decoder, Target, Translator, WireRequest } from '../../src/core/translator.ts'
-import { mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { applyReport, type Usage } from '../../src/core/usage.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
@@ -128,7 +128,7 @@ export const contentOf = (events: readonly Event[]): Event[] =>
 
 export const usageOf = (events: readonly Event[]): Usage => {
   const usage: Usage = {}
-  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
+  for (const event of events) if (event.type === 'usage') applyReport(usage, event.usage)
   return usage
 }
 

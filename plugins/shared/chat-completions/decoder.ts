@@ -23,7 +23,7 @@ import {
 import { CallCount } from '../call-count.ts'
 import { EventTemplate } from '../event-template.ts'
 import { Choice } from './choice.ts'
-import { usageIn } from './usage.ts'
+import { reportIn, usageReports } from './usage.ts'
 
 /** Finish reasons of failures, with their status (C11). */
 const FAILURES: ReadonlyMap<string, number> = new Map([
@@ -53,6 +53,7 @@ export class ChatDecoder implements Decoder {
   #started = false
   #answerId = ''
   #tier = ''
+  readonly #usage = usageReports()
   #searchesCounted = false
   /** Lists of sources by field; of several in one field, the longest. */
   #lists: Map<string, readonly unknown[]> | undefined = undefined
@@ -156,7 +157,8 @@ export class ChatDecoder implements Decoder {
 
   #chunk(chunk: Json, out: Event[]): void {
     const choices = Array.isArray(chunk.choices) ? entriesIn(chunk.choices, MAX_CHOICES) : undefined
-    const usage = usageIn(chunk, choices?.[0])
+    const report = reportIn(chunk, choices?.[0])
+    const usage = report && this.#usage.add(report)
     if (usage) {
       if (usage.web_search !== undefined) this.#searchesCounted = true
       out.push({ type: 'usage', usage })

@@ -6,7 +6,7 @@ import type { Event } from '../../core/event.ts'
 import { decodeSteps } from '../../core/frame-steps.ts'
 import type { Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
-import { mergeUsage, textSize, type Usage } from '../../core/usage.ts'
+import { applyReport, textSize, type Usage } from '../../core/usage.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
 import { commonTier, type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
@@ -125,7 +125,7 @@ class ChatImagesDecoder implements Decoder {
           this.#images.push(imageOf(event.url))
           break
         case 'usage':
-          mergeUsage(this.#usage, event.usage)
+          applyReport(this.#usage, event.usage)
           break
         case 'tier':
           this.#tier = event.tier
