@@ -54,7 +54,11 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...((tier === 'standard_only' || tier === 'auto') && { service_tier: tier }),
     ...(stream && { stream: true }),
   }
-  return messagesRequest(body, usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined)
+  const sent = messagesRequest(body, usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined)
+  // The wire requires a limit: without one of the caller or the mapping it is a default.
+  const hasLimit = (request.max_completion_tokens ?? request.max_tokens ?? mapping.maxOutput) !== undefined
+  if (!hasLimit) sent.output = { limit: thinking.maxTokens }
+  return sent
 }
 
 /** A finished body with the headers that it needs, and with what it marks. */

@@ -10,7 +10,7 @@ import { type Cost, costOf, noCost, type Requests } from './money.ts'
 import type { AnswerMeasure } from './operation.ts'
 import { plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './requests.ts'
-import { comesInPieces, unseenTokens } from './unseen.ts'
+import { comesInPieces, mostTokens, unseenTokens } from './unseen.ts'
 import { type Axis, applyReport, estimateTokens, mergeUsage, type Usage } from './usage.ts'
 
 /** Of what a provider does, apart from reading tokens: a report above 0 says that it has been done. */
@@ -39,8 +39,8 @@ export class AnswerUsage {
   /** What a provider has counted of the answer so far, until it reports. */
   #progress: Partial<Usage> | undefined
   #requests: Requests | undefined
-  /** Axes of reports that were not plausible. */
-  readonly #dropped = new Set<Axis>()
+  /** Axes of reports that were not plausible, as they were reported. */
+  readonly #dropped = new Map<Axis, number>()
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -105,7 +105,7 @@ export class AnswerUsage {
     this.#begun = true
   }
 
-  /** What is not plausible of a report is estimated: at least as much as was held for it. */
+  /** What is not plausible of a report counts as much as was held for it. */
   #reported({ usage: report, billed, estimated, read, written, requests }: UsageReport): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected.get)
@@ -113,7 +113,7 @@ export class AnswerUsage {
     applyReport(sum, usage)
     if (usage !== report || this.#dropped.size > 0) {
       for (const axis in report) {
-        if (usage[axis as Axis] === undefined) this.#dropped.add(axis as Axis)
+        if (usage[axis as Axis] === undefined) this.#dropped.set(axis as Axis, report[axis as Axis]!)
         else this.#dropped.delete(axis as Axis)
       }
     }
@@ -166,6 +166,12 @@ export class AnswerUsage {
     return Math.max(this.#ex.usage.completion ?? 0, written, this.#measure?.tokens ?? 0)
   }
 
+  /** Estimated tokens of the answer's text, within its limit; of a report that was not plausible, as many as that allows. */
+  #written(unseen: number): number {
+    const written = Math.max(this.#delivered.written(unseen), this.#dropped.get('completion') ?? 0)
+    return Math.min(written, mostTokens(this.#ex))
+  }
+
   get #unseen(): number {
     return unseenTokens(this.#ex, this.#delivered)
   }
@@ -184,7 +190,7 @@ export class AnswerUsage {
     const estimated = this.#fill(usage, cut)
     if (this.#dropped.size === 0) return estimated
     const { usage: held } = this.#expected.get()
-    for (const axis of this.#dropped) {
+    for (const axis of this.#dropped.keys()) {
       if (held[axis] !== undefined) usage[axis] = Math.max(usage[axis] ?? 0, held[axis])
     }
     return true
@@ -220,12 +226,12 @@ export class AnswerUsage {
         usage.prompt ??= 0
         return assumed === 'all'
       }
-    } else if (isOwed && cut && !isCut) assumed = assume(this.#ex, usage, this.#delivered.written(0))
+    } else if (isOwed && cut && !isCut) assumed = assume(this.#ex, usage, this.#written(0))
     const { prompt, completion } = usage
     const unseen = isOwed && assumed !== 'all' ? this.#unseen : 0
     // What is assumed has them already.
     const ofImages = assumed === 'nothing' ? this.#imageTokens : 0
-    const written = this.#delivered.written(unseen) + ofImages
+    const written = this.#written(unseen) + ofImages
     const read = cut || this.#dropped.has('prompt') ? estimateTokens(this.#read) : 0
     const isOpen = cut || this.#dropped.has('completion')
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0

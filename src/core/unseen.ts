@@ -42,12 +42,13 @@ export function comesInPieces(ex: Exchange): boolean {
 const isMeasured = ({ target, operation, isCountedAhead }: Exchange): boolean =>
   operation.measure !== undefined && target!.translator.bytes !== undefined && !isCountedAhead
 
-/** Of all choices together, by the limit that the provider was sent, and by its model's own. */
-function mostTokens({ operation, request, target, outbound }: Exchange): number {
-  const { choices, limit: asked = Number.POSITIVE_INFINITY } = operation.output!(request!)
+/** The most tokens of all choices together: by the limit that the provider was sent, and by its model's own. */
+export function mostTokens({ operation, request, target, outbound }: Exchange): number {
+  if (!request || !target || !operation.output) return Number.POSITIVE_INFINITY
+  const { choices, limit: asked = Number.POSITIVE_INFINITY } = operation.output(request)
   const sent = outbound.output?.limit ?? outbound.limit?.tokens
   if (sent === Number.POSITIVE_INFINITY) return sent
-  const { maxOutput, contextLength } = target!.mapping
+  const { maxOutput, contextLength } = target.mapping
   const limits = choices * (outbound.output?.limits ?? 1)
   return limits * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
 }

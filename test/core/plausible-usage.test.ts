@@ -1,4 +1,4 @@
-/** Reports of usage that no request can have caused: an estimate is charged in their place. */
+/** Reports of usage that no request can have caused: what was held is charged in their place. */
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import type { Event } from '../../src/core/event.ts'
@@ -26,13 +26,20 @@ const rows: readonly [says: string, request: object, mapping: object, reported: 
     { prompt: 40_000, completion: 1 },
     { prompt: 40_000, completion: 1 },
   ],
-  ['an endless answer', short, {}, { prompt: 9, completion: 1e9 }, { prompt: 9, completion: 1 }],
+  ['an endless answer', short, {}, { prompt: 9, completion: 1e9 }, { prompt: 9, completion: 1_000_000 }],
+  [
+    'an endless answer within a limit',
+    { ...short, max_tokens: 50, n: 2 },
+    { maxOutput: 64_000 },
+    { prompt: 9, completion: 1e9 },
+    { prompt: 9, completion: 100 },
+  ],
   [
     'more than the model writes',
     short,
     { maxOutput: 64_000 },
     { prompt: 9, completion: 64_001 },
-    { prompt: 9, completion: 1 },
+    { prompt: 9, completion: 64_000 },
   ],
   [
     'each of two choices as long as it can be',
@@ -59,7 +66,7 @@ const rows: readonly [says: string, request: object, mapping: object, reported: 
 ]
 
 for (const [says, request, mapping, reported, kept] of rows) {
-  t.test(`${says}: what is not plausible is estimated`, async t => {
+  t.test(`${says}: what is not plausible counts as what was held for it`, async t => {
     const ex = exchange({ request, target: target({ mapping }) })
     ex.observe([text('abc'), { type: 'usage', usage: reported }])
     ex.completeUsage(false)
@@ -70,7 +77,7 @@ for (const [says, request, mapping, reported, kept] of rows) {
 
 t.test('an answer whose limit the wire does not carry may go on to the end of the context', async t => {
   for (const [limit, kept] of [
-    [undefined, 10],
+    [undefined, 64_000],
     [Number.POSITIVE_INFINITY, 128_000],
   ] as const) {
     const ex = exchange({ request: short, target: target({ mapping: { maxOutput: 64_000, contextLength: 1e6 } }) })
@@ -114,7 +121,7 @@ const looping: readonly [says: string, request: object, native: object, events: 
     short,
     {},
     [said({ prompt: 9, completion: 1 }), text('x'.repeat(396)), said({ prompt: 9, completion: 1e9 })],
-    { prompt: 9, completion: 100 },
+    { prompt: 9, completion: 1_000_000 },
   ],
   [
     'a report after it that corrects it downwards',

@@ -166,7 +166,6 @@ t.test('no model thinks beyond the limit that it was sent, or its own', t => {
     ['with a text', { more: limit, events: [text('x'.repeat(40))] }, 100],
     ['with a word of a summary', { more: limit, events: [reasoning('Well')] }, 100],
     ['with an image', { more: { max_tokens: 2000 }, events: [image] }, 2000],
-    ['a text beyond it', { more: limit, events: [text('x'.repeat(800))] }, 200],
   ]
   for (const [says, { more, mapping, sent, events = [] }, tokens] of rows) {
     for (const supports of [['streaming', 'reasoning'], ['reasoning'], []]) {

@@ -73,6 +73,38 @@ t.test('an odd report makes nothing free, and charges nothing twice', async t =>
   t.match(text, '"cost":0.000516', 'C30: the message that was begun anew is charged, not the first one too')
 })
 
+t.test('an estimate costs no more than the limit that was sent', async t => {
+  const gateway = await startGateway(t, { providers })
+  const books = openBooks(t, gateway)
+  const indented = JSON.stringify({ a: ' '.repeat(24_000) })
+  const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: indented } }
+  const answered = { tool_calls: [call] }
+  const whole = {
+    body: { choices: [{ index: 0, message: { role: 'assistant', ...answered }, finish_reason: 'tool_calls' }] },
+  }
+  const chunk = (delta: object, finish_reason: string | null) =>
+    `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+  const raw = [chunk(answered, null), chunk({}, 'tool_calls'), 'data: [DONE]\n\n']
+  for (const [stream, step] of [
+    [false, whole],
+    [true, { headers: { 'content-type': 'text/event-stream' }, raw }],
+  ] as const) {
+    await upstream.script('a', [step])
+    const tools = [{ type: 'function', function: { name: 'f' } }]
+    const answer = await gateway.chat({ model: 'test', stream, messages, tools, max_tokens: 1500 })
+    t.match(await answer.text(), /"completion_tokens":1500,/, `stream: ${stream}`)
+  }
+  const rows = books.prepare('SELECT completion_tokens AS tokens, charged FROM requests').all() as {
+    tokens: number
+    charged: number
+  }[]
+  t.strictSame(
+    rows.map(({ tokens }) => tokens),
+    [1500, 1500],
+  )
+  for (const { charged } of rows) t.ok(charged >= 3_000_000 && charged < 3_100_000, `${charged}`)
+})
+
 t.test('B.10 what was delivered of a stream is charged though the ledger was locked at its end', async t => {
   const gateway = await startGateway(t, { providers })
   const chunks = Array.from({ length: 30 }, (_, i) => `word${i} `)

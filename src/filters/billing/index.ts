@@ -90,7 +90,9 @@ export const billing: FilterFactory<Options> = {
         const conclusion = {
           settle(outcome: Outcome, isWhole: boolean) {
             recorded.add(ex)
-            return settle(ex, outcome, isWhole, meter?.hold ?? hold, storageRate, services)
+            const ended = meter?.hold ?? hold
+            const most = isBounded || ex.isOwed || ex.billedFailure ? ended?.amount : undefined
+            return settle(ex, outcome, isWhole, { hold: ended, most, storageRate }, services)
           },
           release: () => release(meter?.hold ?? hold, services),
         }
@@ -204,12 +206,19 @@ const holdFor = (ex: Exchange, amount: Money, least: Money, spare: Money | undef
   allowance: allowanceOf(ex),
 })
 
+/** How an answer is charged. */
+interface Settlement {
+  readonly hold: Hold | undefined
+  /** What an estimate may cost: it is never more than was held. Undefined where nothing bounds the hold. */
+  readonly most: Money | undefined
+  readonly storageRate: bigint
+}
+
 async function settle(
   ex: Exchange,
   outcome: Outcome,
   isWhole: boolean,
-  hold: Hold | undefined,
-  storageRate: bigint,
+  { hold, most, storageRate }: Settlement,
   services: Services,
 ): Promise<void> {
   const { metrics, now } = services
@@ -217,9 +226,8 @@ async function settle(
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
-  // An estimate of work that was not seen never costs more than was held.
-  const isCapped = (ex.isOwed || ex.billedFailure) && ex.estimated && cost && hold && cost.total > hold.amount
-  const charged = isCapped ? hold.amount : (cost?.total ?? null)
+  const isCapped = ex.estimated && cost !== null && most !== undefined && cost.total > most
+  const charged = isCapped ? most : (cost?.total ?? null)
   await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)
   const { provider, model } = labelsOf(ex.target!.mapping)
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
