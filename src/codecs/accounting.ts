@@ -18,6 +18,17 @@ export const answererOf = (ex: Exchange): string => ex.cached?.provider ?? ex.ta
 /** Omits zero counts. All answers have objects of one shape: spreading objects costs microseconds. */
 const some = (count: number | undefined): number | undefined => (count ? count : undefined)
 
+/** Marks usage that the gateway has estimated; undefined for reported usage. */
+export const usageInfo = ({ estimated }: Exchange): string | undefined =>
+  estimated ? 'The provider reported no usage; these token counts are estimated.' : undefined
+
+/** The output limit of each choice where another one was sent than the caller's; undefined where that was sent. */
+export function replacedLimitOf({ outbound, request, endpoint }: Exchange): number | undefined {
+  const asked = request && endpoint.operation?.output?.(request).limit
+  const raised = asked !== undefined && Number.isFinite(outbound.output?.limit) ? outbound.output?.limit : undefined
+  return raised ?? outbound.limit?.tokens
+}
+
 /** The `usage` object. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
   const { usage, cost } = ex
@@ -37,7 +48,7 @@ export function usageOf(ex: Exchange): object {
     },
     cost: cost && toNumber(cost.total),
     cost_details: costDetails(cost, ex),
-    info: ex.estimated ? 'The provider reported no usage; these token counts are estimated.' : undefined,
+    info: usageInfo(ex),
   }
 }
 
@@ -104,7 +115,7 @@ export function metadataOf(ex: Exchange): object {
     discount: ex.cached ? null : discountOf(ex.target),
     used_service_tier: ex.servedTier,
     cached: ex.cached ? true : undefined,
-    max_tokens: ex.outbound.limit?.tokens,
+    max_tokens: replacedLimitOf(ex),
     stopped_by: ex.stoppedBy,
     healing_skipped: ex.healingSkipped,
     routing: ex.attempts.map(attemptOf),

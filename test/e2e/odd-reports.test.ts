@@ -105,6 +105,66 @@ t.test('an estimate costs no more than the limit that was sent', async t => {
   for (const { charged } of rows) t.ok(charged >= 3_000_000 && charged < 3_100_000, `${charged}`)
 })
 
+/** A request on each client wire, by its path. */
+const clients: readonly [path: string, body: object, headers?: Record<string, string>][] = [
+  ['/v1/chat/completions', { messages }],
+  ['/v1/completions', { prompt: 'Hi' }],
+  ['/v1/messages', { messages, max_tokens: 5 }],
+  ['/v1/responses', { input: 'Hi' }],
+  ['/v1beta/models/MODEL:', { contents: [{ parts: [{ text: 'Hi' }] }] }],
+  ['/v3/ai/language-model', { prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] }],
+]
+
+t.test('every client wire marks an estimate, and says a limit that was raised', async t => {
+  const wires = { chat: 'openai.responses' }
+  const offered = [{ ...testMapping, model: 'raised', id: 'r', pricing }]
+  const gateway = await startGateway(t, {
+    providers: { a: { base_url: upstream.url('a') }, r: { base_url: upstream.url('r'), wires, models: offered } },
+  })
+  const message = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] }
+  const response = { id: 'r', status: 'completed', output: [message], usage: { input_tokens: 3, output_tokens: 2 } }
+  const ask = async (row: (typeof clients)[number], model: string, stream: boolean, more: object = {}) => {
+    const [path, body] = row
+    const isGemini = path.endsWith(':')
+    const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+    const at = isGemini ? path.replace('MODEL', model) + method : path
+    const headers = {
+      'ai-language-model-id': model,
+      'ai-language-model-streaming': String(stream),
+      'ai-language-model-specification-version': '3',
+      'ai-gateway-protocol-version': '0.0.1',
+    }
+    const isOpen = isGemini || path.includes('/ai/')
+    const answer = await gateway.post(
+      at,
+      { ...body, ...(!isOpen && { model, stream }), ...more },
+      isOpen ? headers : {},
+    )
+    return answer.text()
+  }
+  const limited: Readonly<Record<string, object>> = {
+    '/v1beta/models/MODEL:': { generationConfig: { maxOutputTokens: 5 } },
+    '/v3/ai/language-model': { maxOutputTokens: 5 },
+  }
+  for (const row of clients) {
+    const [path] = row
+    for (const stream of [false, true]) {
+      const says = `${path}, stream: ${stream}`
+      await upstream.script('a', [{ text: 'Hello', usage: null }])
+      t.match(await ask(row, 'test', stream), /these token counts are estimated/, says)
+      await upstream.script('a', [{ text: 'Hello', usage: { prompt: 3, completion: 2, reasoning: 0 } }])
+      t.notMatch(await ask(row, 'test', stream), /estimated/, says)
+      // Its clients are refused a limit below 16, as at OpenAI.
+      if (path === '/v1/responses') continue
+      const events = [{ type: 'response.completed', response }].map(event => `data: ${JSON.stringify(event)}\n\n`)
+      const headers = { 'content-type': 'text/event-stream' }
+      await upstream.script('r', [stream ? { headers, raw: events } : { body: { object: 'response', ...response } }])
+      const told = await ask(row, 'raised', stream, limited[path] ?? { max_tokens: 5 })
+      t.match(told, /"max_?[tT]okens":16\b/, `${says}: the limit is raised`)
+    }
+  }
+})
+
 t.test('B.10 what was delivered of a stream is charged though the ledger was locked at its end', async t => {
   const gateway = await startGateway(t, { providers })
   const chunks = Array.from({ length: 30 }, (_, i) => `word${i} `)

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import { formatMoney } from '../../core/money.ts'
-import { answererOf, answerIdOf, answerModelOf } from '../accounting.ts'
+import { answererOf, answerIdOf, answerModelOf, replacedLimitOf, usageInfo } from '../accounting.ts'
 import { generationIdOf } from './error.ts'
 
 /** Undefined members are left out of the JSON; `cost` is USD as a decimal string. */
@@ -16,6 +16,8 @@ export function metadataOf(ex: Exchange): Json {
     requestId: ex.id,
     cached: ex.cached ? true : undefined,
     stoppedBy: ex.stoppedBy,
+    maxTokens: replacedLimitOf(ex),
+    usageInfo: usageInfo(ex),
     routing: {
       originalModelId: ex.requestedModel,
       resolvedProvider: finalProvider,

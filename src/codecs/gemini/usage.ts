@@ -1,9 +1,11 @@
 /** Usage in this wire's form: thoughts are counted separately from the answer (docs/wire-sources.md#gemini). */
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
+import { usageInfo } from '../accounting.ts'
 
 /** With its cost in USD; null while the price is unknown. Call it after the last event. */
-export function usageOf({ usage, cost }: Exchange): object {
+export function usageOf(ex: Exchange): object {
+  const { usage, cost } = ex
   const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
   const audioInput = usage.input_audio ?? 0
   const imageTokens = usage.image_output ?? 0
@@ -19,6 +21,7 @@ export function usageOf({ usage, cost }: Exchange): object {
     ],
     ...(imageTokens > 0 && { candidatesTokensDetails: [counted('IMAGE', imageTokens)] }),
     cost: cost && toNumber(cost.total),
+    info: usageInfo(ex),
   }
 }
 

@@ -1,6 +1,7 @@
 /** Usage in the form of the Messages wire (docs/contract.md#messages). */
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
+import { usageInfo } from '../accounting.ts'
 
 /** The usage so far. This wire's input excludes cache reads and writes. */
 export function tokensOf({ usage, servedTier: tier }: Exchange): object {
@@ -23,4 +24,7 @@ export function tokensOf({ usage, servedTier: tier }: Exchange): object {
 }
 
 /** The usage of a whole answer, with its cost in USD; null while the price is unknown. Call it after the last event. */
-export const totalsOf = (ex: Exchange): object => ({ ...tokensOf(ex), cost: ex.cost && toNumber(ex.cost.total) })
+export const totalsOf = (ex: Exchange): object => ({
+  ...tokensOf(ex),
+  ...{ cost: ex.cost && toNumber(ex.cost.total), info: usageInfo(ex) },
+})

@@ -3,7 +3,7 @@ import type { GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import { toNumber } from '../../core/money.ts'
-import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accounting.ts'
+import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo } from '../accounting.ts'
 import { responseId } from './ids.ts'
 
 /** Fields of the request that the answer repeats, with the wire's defaults. */
@@ -102,5 +102,6 @@ function usageOf(ex: Exchange): Json {
     total_tokens: prompt + completion,
     cost: cost && toNumber(cost.total),
     cost_details: costDetails(cost, ex),
+    info: usageInfo(ex),
   }
 }
