@@ -27,7 +27,7 @@ import { finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
 import { formatOf, isClaude } from './replay.ts'
-import { offersCalls } from './tools.ts'
+import { takesCalls } from './tools.ts'
 import { tierOf, usageReports } from './usage.ts'
 import { piecesOf } from './whole.ts'
 
@@ -66,10 +66,14 @@ export class ConverseDecoder implements Decoder {
   /** `request`: its history may declare tools that it does not offer; their calls are dropped. */
   constructor(target: Target, request?: Readonly<ChatRequest>) {
     this.#target = target
-    this.#takesCalls = !request || offersCalls(request)
+    this.#takesCalls = !request || takesCalls(request)
     this.#claude = isClaude(target.mapping)
     const { maker } = familyOf(target.mapping)
     this.#tags = maker === 'anthropic' || maker === 'amazon' ? undefined : new ThinkTags(0)
+  }
+
+  get complete(): boolean {
+    return this.#stopReason !== undefined && !this.done
   }
 
   frame({ name, data, parsed }: Frame): Event[] {

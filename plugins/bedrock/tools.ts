@@ -56,9 +56,10 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circ
   return { toolConfig: { tools }, forced: false, forbidden: true }
 }
 
-/** False where tools are declared for the history alone, or for a structured answer: the client expects no calls. */
-export const offersCalls = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
-  choice !== 'none' && tools?.some(({ type }) => type === 'function') === true
+/** False where the client forbids calls, or tools are declared for its history alone. */
+export const takesCalls = ({ messages, tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
+  choice !== 'none' &&
+  (tools?.some(({ type }) => type === 'function') === true || !messages.some(turn => turn.tool_calls?.length))
 
 function chosen(tools: Block[], choice: Json | undefined, single: boolean, { maker }: Family): ToolSettings {
   const forced = isForced(choice)

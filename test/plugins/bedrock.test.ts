@@ -18,7 +18,7 @@ import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { anyCalls, checkErrors, checkParameters, checkPrefix, checkRefusals } from './golden-checks.ts'
-import { call, contentOf, encodeWith, errorsOf, golden, hi, type Json, textOf, usageOf } from './golden-kit.ts'
+import { call, contentOf, encodeWith, errorsOf, golden, hi, type Json, result, textOf, usageOf } from './golden-kit.ts'
 import { deepFreeze, target } from './wire-kit.ts'
 
 type Named = [name: string | null, payload: unknown]
@@ -268,7 +268,12 @@ t.test('a call of a tool that the request does not offer is dropped, and the tur
   const whole: Named[] = [[null, { output: { message: { content } }, stopReason: 'tool_use' }]]
   for (const frames of [called, whole]) {
     const reasonOf = (request: Json) => {
-      const decoder = wire.decoder('stream', offer(), { model: 'm', messages: [], ...request } as ChatRequest)
+      const input = {
+        model: 'm',
+        messages: [hi, { role: 'assistant', tool_calls: [call('t')] }, result('t')],
+        ...request,
+      }
+      const decoder = wire.decoder('stream', offer(), input as ChatRequest)
       const events = [...frames.flatMap(frame => decoder.frame(frameOf(frame))), ...decoder.end()]
       const finish = events.find(event => event.type === 'finish')
       return [events.some(({ type }) => type === 'tool'), finish?.reason]
