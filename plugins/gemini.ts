@@ -49,10 +49,11 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   native: {
     wire: NATIVE_WIRE,
     withMedia,
-    decoder: (mode, target) => new GenerateDecoder(mode, target, true, true),
+    decoder: (mode, target) => new GenerateDecoder(mode, target, true, { native: true }),
     encode: (body, input, target, stream) => native(body, input, target, stream, surface),
   },
-  decoder: (mode, target, input) => new GenerateDecoder(mode, target, !input || asksForSearch(input)),
+  decoder: (mode, target, input) =>
+    new GenerateDecoder(mode, target, !input || asksForSearch(input), { candidates: input?.n ?? 1 }),
   count: countOf(surface),
   error,
 })

@@ -16,7 +16,7 @@ const chat: Translator<'chat'> = {
   op: 'chat',
   wire: 'mistral.chat',
   encode,
-  decoder: (mode, target) => new MistralDecoder(mode, target),
+  decoder: (mode, target, input) => new MistralDecoder(mode, target, input?.n ?? 1),
   error,
 }
 

@@ -21,7 +21,7 @@ const chat: Translator<'chat'> = {
   wire: 'openai.chat',
   customTools: true,
   encode,
-  decoder: (mode, target) => new ChatDecoder(mode, target),
+  decoder: (mode, target, input) => new ChatDecoder(mode, target, input?.n ?? 1),
   error: plainError,
 }
 

@@ -35,6 +35,7 @@ const inputOf = ({ type }: Json) => (type === 'tool_use' ? 'input' : undefined)
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
   done = false
+  complete = false
 
   readonly #target: Target
   readonly #mode: 'stream' | 'unary'
@@ -42,7 +43,6 @@ export class MessagesDecoder implements Decoder {
   #id: unknown = undefined
   /** True once a client could have seen a part of this message. */
   #emitted = false
-  #finished = false
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
   /** Blocks still gathering input, by the wire's block index. */
@@ -111,7 +111,7 @@ export class MessagesDecoder implements Decoder {
 
   end(): Event[] {
     if (this.done) return []
-    if (!this.#finished) return this.#fail(errors.truncated())
+    if (!this.complete) return this.#fail(errors.truncated())
     this.done = true
     return []
   }
@@ -250,8 +250,8 @@ export class MessagesDecoder implements Decoder {
   }
 
   #finish(stopReason: string, said: Delta | Message, events: Event[]): void {
-    if (this.#finished) return
-    this.#finished = true
+    if (this.complete) return
+    this.complete = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
     append(events, this.#cited.end())
     append(events, this.#text.release())

@@ -45,6 +45,7 @@ export class GenerateDecoder implements Decoder {
   readonly #target: Target
   readonly #room: TextRoom | undefined
   readonly #native: boolean
+  readonly #candidates: number
   /** By the provider's index. */
   readonly #choices = new Map<number, Choice>()
   readonly #usage = new UsageMeter()
@@ -55,12 +56,24 @@ export class GenerateDecoder implements Decoder {
   #answerId = ''
   #tier = ''
 
-  /** `searched`: the model may search, so citations need places in the text; `native`: the client uses this wire. */
-  constructor(mode: 'stream' | 'unary', target: Target, searched: boolean, native = false) {
+  /**
+   * `searched`: the model may search, so citations need places in the text; `native`: the client uses this wire;
+   * `candidates`: how many were requested.
+   */
+  constructor(mode: 'stream' | 'unary', target: Target, searched: boolean, { native = false, candidates = 1 } = {}) {
     this.#native = native
+    this.#candidates = candidates
     this.#unary = mode === 'unary'
     this.#target = target
     this.#room = searched ? { left: MAX_TEXT_CHARACTERS } : undefined
+  }
+
+  get complete(): boolean {
+    if (this.done || this.#unary) return false
+    if (this.#blocked) return true
+    let finished = 0
+    for (const choice of this.#choices.values()) if (choice.finished) finished++
+    return finished >= this.#candidates && finished === this.#choices.size
   }
 
   get kept(): number {

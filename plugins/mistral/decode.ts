@@ -23,8 +23,9 @@ export class MistralDecoder implements Decoder {
   readonly #thinking: Thinking
   #tier: string | undefined
 
-  constructor(mode: 'stream' | 'unary', target: Target) {
-    this.#chat = new ChatDecoder(mode, target)
+  /** `choices`: how many were requested. */
+  constructor(mode: 'stream' | 'unary', target: Target, choices = 1) {
+    this.#chat = new ChatDecoder(mode, target, choices)
     this.#thinking = new Thinking(target, FORMAT)
   }
 
@@ -34,6 +35,10 @@ export class MistralDecoder implements Decoder {
 
   get done(): boolean {
     return this.#chat.done
+  }
+
+  get complete(): boolean {
+    return this.#chat.complete
   }
 
   frame(frame: Frame): Event[] {

@@ -93,6 +93,11 @@ export interface Decoder {
   /** True once the wire's own terminator was seen; what follows is ignored. */
   readonly done: boolean
   /**
+   * True once `end` would give no error, on wires whose terminator or report follows the finish reason: what breaks the
+   * answer from here on took nothing away. Absent where `done` says as much.
+   */
+  readonly complete?: boolean
+  /**
    * Characters that it keeps for later events, beside those of events so far. Without it, all that a frame holds beside
    * its events counts as kept.
    */

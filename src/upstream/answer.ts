@@ -14,7 +14,7 @@ import { FrameCutter } from './frame-cutter.ts'
 import type { Framing } from './framing/framing.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally, writtenIn } from './tally.ts'
-import type { UpstreamResponse } from './upstream-response.ts'
+import { END_GRACE_MS, type UpstreamResponse } from './upstream-response.ts'
 
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
@@ -80,6 +80,8 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
+  /** When the last event of an answer that is complete was read. */
+  #completeAt: number | undefined
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
   #reading = false
 
@@ -110,13 +112,20 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     let held = 0
     let seen = false
     while (!this.#ended) {
-      const chunks = await this.#source.take()
+      let chunks: readonly Buffer[] | undefined
+      let rest: Event[] | undefined
+      try {
+        chunks = await this.#source.take()
+      } catch (thrown) {
+        if (!this.#isOver(thrown)) throw thrown
+        rest = this.#broken(thrown, [])
+      }
       this.#chunks = chunks
       for (const { length } of chunks ?? []) held += length
       if (held > this.#lease.most) throw this.#tooManyBytes(seen)
       const waits = this.#lease.coverInTurn(held)
       if (waits) await waits
-      const decoded = this.#decodeInTime(chunks)
+      const decoded = rest ?? this.#decodeInTime(chunks)
       this.#chunks = undefined
       for (const event of decoded instanceof Promise ? await decoded : decoded) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
@@ -265,17 +274,45 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     if (kept > this.#lease.most) throw tooManyBytes(this.#lease.most)
     if (kept > this.#lease.covered + HELD_STEP) this.#lease.cover(kept)
     this.#cutter.gave(events.length)
-    if (!isEnd && !this.#decoder.done) return
+    if (!isEnd && !this.#decoder.done && !this.#isOverdue(events)) return
+    this.#end(events)
+  }
+
+  /** Whether the provider, and not its client, broke an answer off that was complete. */
+  #isOver(thrown: unknown): boolean {
+    return !this.#ended && !this.#reading && this.#decoder.complete === true && asError(thrown).failover === true
+  }
+
+  #end(events: Event[]): void {
     this.#ended = true
     this.#reading = true
     this.#addEvents(this.#decoder.end(), 0, events)
   }
 
+  /** Whether a complete answer goes on without events, as with comments, for longer than its end may take. */
+  #isOverdue({ length }: readonly Event[]): boolean {
+    if (this.#decoder.complete !== true) return false
+    const now = performance.now()
+    if (this.#completeAt !== undefined && length === 0) return now - this.#completeAt > END_GRACE_MS
+    this.#completeAt = now
+    this.#incoming.expectEnd()
+    return false
+  }
+
   /** What came before the break is passed on. A socket that breaks after the answer was complete took nothing away. */
   #broken(thrown: unknown, events: Event[]): Event[] {
+    const isOver = this.#isOver(thrown)
     this.#ended = true
     this.#destroy()
     if (this.#decoder.done && !this.#reading) return events
+    if (isOver) {
+      try {
+        this.#end(events)
+        return events
+      } catch (error) {
+        return this.#broken(error, events)
+      }
+    }
     this.#addEvent({ type: 'error', error: this.#reading ? asAnswerError(thrown) : asError(thrown) }, events)
     return events
   }

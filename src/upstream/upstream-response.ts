@@ -25,6 +25,9 @@ const DRAIN_BYTES = 256 * 1024
 const UNREAD_MS = 10_000
 const SEEN_MS = 1000
 
+/** How long a provider may be silent behind the finish reason of its answer, where `timeouts.idle` is longer. */
+export const END_GRACE_MS = 1000
+
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /**
@@ -40,7 +43,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly head: Promise<UpstreamResponse>
 
   /** Not the call itself: its body need not be kept until the answer has ended. */
-  readonly #idleMs: number
+  #idleMs: number
   readonly #firstEventMs: number
   readonly #signal: Cancellation
   readonly #sending: PiecewiseBody | undefined
@@ -131,14 +134,23 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /** The first event is here: from now on only silence between chunks is timed, and those of a stream are gathered. */
   committed(streams: boolean): void {
+    this.#timeSilence()
+    if (streams) this.#trickle = new Trickle(this.#since)
+  }
+
+  /** The answer is complete but for its usage or terminator, which must come within `END_GRACE_MS`. */
+  expectEnd(): void {
+    this.#idleMs = Math.min(this.#idleMs, END_GRACE_MS)
+    this.#timeSilence()
+  }
+
+  #timeSilence(): void {
     this.#phase = 'idle'
     this.#since = performance.now()
-    // It was set for the first event, whose timeout may be longer.
-    if (!this.#settled) {
-      clearTimeout(this.#timer)
-      this.#timer = this.#wakeAfter(Math.min(this.#idleMs, this.#deadline - this.#since))
-    }
-    if (streams) this.#trickle = new Trickle(this.#since)
+    if (this.#settled) return
+    // It was set for another timeout, which may be longer.
+    clearTimeout(this.#timer)
+    this.#timer = this.#wakeAfter(Math.min(this.#idleMs, this.#deadline - this.#since))
   }
 
   /** Cuts off an unfinished answer. */

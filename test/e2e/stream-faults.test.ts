@@ -39,6 +39,7 @@ const gateway = await startGateway(t, {
     ...serve('slow', 'slow'),
     ...serve('late', 'late', { timeouts: { ...timeouts, first_event: '1500ms' } }),
     ...serve('silent', 'silent', { timeouts: { ...timeouts, idle: '1500ms' } }),
+    ...serve('finished', 'finished'),
     ...serve('endless', 'endless', { timeouts: { ...timeouts, total: `${TOTAL_MS}ms` } }),
     ...serve('first', 'pair', { priority: 2, timeouts: { ...timeouts, first_event: '1500ms' } }),
     ...serve('second', 'pair'),
@@ -155,6 +156,29 @@ group('SF-03 a stream that falls silent is kept alive, and ended at its limit', 
   t.ok(silent.comments >= 2, `${silent.comments} heartbeats`)
   const [entry] = await upstream.record('silent', { ended: 1 })
   t.equal(entry!.outcome, 'aborted')
+})
+
+group('S10 a stream that is silent or reset behind its finish reason ends in order, and nobody is blamed', async t => {
+  const part = (delta: Json, finish_reason: string | null = null, more: Json = {}) =>
+    `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta, finish_reason }], ...more })}\n\n`
+  const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+  const told = [part({ role: 'assistant', content: 'Hello' }), part({}, 'stop', { usage })]
+  const untold = [part({ role: 'assistant', content: 'Hello' }), part({}, 'stop')]
+  for (const fault of ['stall', 'reset'] as const) {
+    // As many failures would open its circuit.
+    for (const raw of [told, untold, told, untold, told, untold]) {
+      await play('finished', { raw, fault, afterChunks: raw.length })
+      const seen = await read(await ask('finished'))
+      const says = `${fault} ${raw === told ? 'with' : 'without'} usage`
+      t.match(seen, { text: 'Hello', finishes: ['stop'], ended: true, error: undefined }, says)
+      t.ok(seen.cost > 0, says)
+    }
+  }
+  await play('finished', { raw: [...told, { text: ': alive\n\n', pauseMs: 100, times: 1e9 }] })
+  t.match(await read(await ask('finished')), { finishes: ['stop'], ended: true, error: undefined }, 'comments')
+  const outcomes = books.prepare('SELECT DISTINCT outcome FROM requests WHERE requested_model = ?')
+  await quiet()
+  t.strictSame(outcomes.all('finished'), [{ outcome: 'ok' }])
 })
 
 group('SF-03 a provider that takes long to begin: the stream is begun without it, with all its headers', async t => {

@@ -50,6 +50,7 @@ function answering(body: Body): Transport {
       return chunk && [chunk]
     },
     committed() {},
+    expectEnd() {},
     destroy() {},
     release() {},
   } satisfies Partial<UpstreamResponse> as Partial<UpstreamResponse> as UpstreamResponse

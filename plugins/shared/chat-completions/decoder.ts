@@ -45,6 +45,7 @@ const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments
 export class ChatDecoder implements Decoder {
   readonly #unary: boolean
   readonly #target: Target
+  readonly #expected: number
   /** By the provider's index; sparse. */
   readonly #choices: (Choice | undefined)[] = []
   readonly #count = new CallCount()
@@ -64,14 +65,26 @@ export class ChatDecoder implements Decoder {
   /** The choice of the event template. */
   #speaker: Choice | undefined
 
-  constructor(mode: 'stream' | 'unary', target: Target) {
+  /** `choices`: how many were requested. */
+  constructor(mode: 'stream' | 'unary', target: Target, choices = 1) {
     this.#unary = mode === 'unary'
+    this.#expected = choices
     this.#target = target
     this.#expectsLists = this.#unary || target.mapping.supports.has('web_search')
   }
 
   get done(): boolean {
     return this.#done
+  }
+
+  get complete(): boolean {
+    if (this.#done || this.#unary) return false
+    let settled = 0
+    for (const choice of this.#choices) {
+      if (choice?.settled) settled++
+      else if (choice) return false
+    }
+    return settled >= this.#expected
   }
 
   get kept(): number {
