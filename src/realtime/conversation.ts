@@ -15,10 +15,39 @@ export const secondsOf = (base64: unknown, rate: number): number =>
 
 const tokensOf = (seconds: number): number => Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
 
+/** Members that hold a word or an id, at any length up to `MAX_WORD`: no model reads these as text. */
+const WORDS: ReadonlySet<string> = new Set(['id', 'object', 'type', 'role', 'status', 'call_id', 'phase', 'detail'])
+const MAX_WORD = 128
+/** Members of an item that may list its parts. */
+const PART_LISTS = ['content', 'output'] as const
+/** Bytes of the quotes and signs around each entry of a list or an object. */
+const ENTRY_BYTES = 3
+
+/** Bytes of a value as its provider reads it: of a text itself, of any other value about as JSON. */
+function sizeOf(value: unknown): number {
+  if (value == null) return 0
+  if (typeof value === 'string') return textSize(value)
+  if (typeof value !== 'object') return String(value).length
+  let size = 0
+  for (const [name, member] of Object.entries(value)) {
+    size += ENTRY_BYTES + sizeOf(member) + (Array.isArray(value) ? 0 : textSize(name))
+  }
+  return size
+}
+
+/** Tokens of what an object holds beside words, and beside the members that are counted as something else. */
+function tokensBeside(value: Readonly<Json>, counted: readonly string[]): number {
+  let size = 0
+  for (const [name, member] of Object.entries(value)) {
+    const isWord = WORDS.has(name) && typeof member === 'string' && member.length <= MAX_WORD
+    if (!isWord && !counted.includes(name)) size += sizeOf(member)
+  }
+  return estimateTokens(size)
+}
+
 /** Tokens of instructions and tools, as a session or a response sets them. */
 const settingsTokens = ({ instructions, tools }: Readonly<Json>): number =>
-  (typeof instructions === 'string' ? estimateTokens(textSize(instructions)) : 0) +
-  (tools == null ? 0 : estimateTokens(textSize(JSON.stringify(tools))))
+  estimateTokens(sizeOf(instructions)) + (tools == null ? 0 : estimateTokens(textSize(JSON.stringify(tools))))
 
 /** Of an audio format as sessions name it. */
 export const bytesPerSecond = (format: unknown): number =>
@@ -49,20 +78,25 @@ export class Conversation {
     this.#text += settingsTokens(settings)
   }
 
-  /** `rate`: bytes of a second of its audio. */
+  /** All of an item counts as text, but for its audio and images. `rate`: bytes of a second of its audio. */
   item(item: unknown, rate: number): void {
     if (!isObject(item)) return
-    for (const text of [item.output, item.arguments]) {
-      if (typeof text === 'string') this.#text += estimateTokens(textSize(text))
+    const lists = PART_LISTS.filter(name => Array.isArray(item[name]))
+    this.#text += tokensBeside(item, lists)
+    for (const name of lists) for (const part of listIn(item[name])) this.#part(part, rate)
+  }
+
+  #part(part: unknown, rate: number): void {
+    if (!isObject(part)) {
+      this.#text += estimateTokens(sizeOf(part))
+      return
     }
-    for (const part of listIn(item.content)) {
-      if (!isObject(part)) continue
-      if (part.type === 'input_image') this.#images += this.#tokensOfImage
-      this.addAudio(secondsOf(part.audio, rate))
-      for (const text of [part.text, part.transcript]) {
-        if (typeof text === 'string') this.#text += estimateTokens(textSize(text))
-      }
-    }
+    const isImage = part.type === 'input_image'
+    if (isImage) this.#images += this.#tokensOfImage
+    this.addAudio(secondsOf(part.audio, rate))
+    const media = typeof part.audio === 'string' ? ['audio'] : []
+    if (isImage) media.push('image_url')
+    this.#text += tokensBeside(part, media)
   }
 
   /** An item of so many seconds of audio. */

@@ -2,7 +2,7 @@
 import { type PartHold, withOutput } from '../core/realtime.ts'
 import { Thought } from '../core/thought.ts'
 import { usuallyWritten } from '../core/unseen.ts'
-import { textSize, type Usage } from '../core/usage.ts'
+import { mergeUsage, textSize, type Usage } from '../core/usage.ts'
 import { Output } from './output.ts'
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
@@ -74,6 +74,14 @@ export class ResponseMeter {
   get usage(): Usage {
     const usage = this.#output.usage(this.#expected)
     return { ...usage, completion: this.#output.tokens + this.#thoughtTokens(performance.now()) }
+  }
+
+  /** What is held for: charged where the provider's report cannot be true. At least what was seen. */
+  get bound(): Usage {
+    const { usage } = this
+    const bound = { ...withOutput(this.#expected, this.#coveredSeen), completion: this.#covered }
+    mergeUsage(bound, usage)
+    return bound
   }
 
   /**

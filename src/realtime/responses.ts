@@ -51,6 +51,8 @@ interface ResponsesOptions {
   readonly now: () => number
   /** Tokens per second that the model of the session usually writes; undefined where that does not think. */
   readonly thinkingSpeed: (() => number) | undefined
+  /** Tokens of the longest prompt that the model of the session reads; 0 where that is unknown. */
+  readonly longest: number
   /** Ends the running response at its provider: there is no money for more of it. Called once for each. */
   readonly cancel: () => void
   /** What one session may spend. */
@@ -168,8 +170,8 @@ export class Responses {
 
   /**
    * Charges a response that has ended, durably, or releases what was held for one without output. `duplicate`: it was charged
-   * before; `unrequested`: it has no request; `unreadable`: it had output, and its usage cannot be read or is not plausible, so
-   * that our estimate was charged. Rejects when the ledger fails.
+   * before; `unrequested`: it has no request; `unreadable`: its usage cannot be read or is not plausible, so that what was held
+   * was charged; or it had output and no usage, so that our estimate was. Rejects when the ledger fails.
    */
   async done(response: Readonly<Json>): Promise<'ended' | 'duplicate' | 'unrequested' | 'unreadable'> {
     const running = this.#running
@@ -179,18 +181,21 @@ export class Responses {
     running.id ??= this.#idOf(id, 'response')
     this.#running = undefined
     this.#end(`response ${running.id}`)
-    const usage = credible(this.#options.form.usage(response), running.meter.usage)
+    const { form, longest } = this.#options
+    const reported = form.usage(response)
+    const usage = credible(reported, running.meter.bound, longest)
     if (usage) {
       await this.#settle(running.meter.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
       running.reported(usage)
       return 'ended'
     }
-    if (running.meter.isEmpty && !hasOutput(response)) {
+    if (running.meter.isEmpty && !hasOutput(response) && !reported) {
       running.meter.hold.release()
       return 'ended'
     }
     const failure = errors.invalidAnswer('the usage of a response cannot be read')
-    await this.#settle(running.meter.hold, { ...this.#estimated(running), outcome: 'error', failure })
+    const part = this.#estimated(running, response.usage == null ? running.meter.usage : running.meter.bound)
+    await this.#settle(running.meter.hold, { ...part, outcome: 'error', failure })
     return 'unreadable'
   }
 
@@ -269,8 +274,8 @@ export class Responses {
     this.#spent += (await hold.settle(part)) ?? 0n
   }
 
-  #estimated(running: Running) {
-    return { ...partOf(running), usage: running.meter.usage, estimated: true }
+  #estimated(running: Running, usage = running.meter.usage) {
+    return { ...partOf(running), usage, estimated: true }
   }
 
   /** A provider's id is a part of a key of ours: one that is odd gets another in its place. */
@@ -285,9 +290,9 @@ export class Responses {
   }
 }
 
-/** A report that is plausible as a whole: all that a response writes is seen. */
-function credible(usage: Usage | undefined, expected: Usage): Usage | undefined {
-  return usage && plausible(usage, () => ({ usage: expected, longest: 0, written: 0 })) === usage ? usage : undefined
+/** A report that is plausible as a whole. `longest`: tokens of the longest prompt, 0 where that is unknown. */
+function credible(usage: Usage | undefined, expected: Usage, longest = 0): Usage | undefined {
+  return usage && plausible(usage, () => ({ usage: expected, longest, written: 0 })) === usage ? usage : undefined
 }
 
 const partOf = ({ id, at, meter, eventId }: Running) => ({ id: id ?? eventId, at, firstMs: meter.firstMs })

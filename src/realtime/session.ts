@@ -104,6 +104,7 @@ export class Session {
     conversation.settings(session)
     this.#responses = new Responses({
       ...{ charges, form: context.form, now, most: limits.spend },
+      longest: mapping.contextLength ?? 0,
       thinkingSpeed: mapping.supports.has('reasoning') ? options.usualSpeed : undefined,
       cancel: () => this.#cancelResponse(),
     })

@@ -301,6 +301,73 @@ t.test('text that no provider has counted is a token for four bytes, and the hol
   t.match(charges.settled, [{ id: 'r1', cost: 6000, estimated: true, outcome: 'error' }])
 })
 
+t.test('all that an item holds is held for, whatever its shape', async t => {
+  const long = 'x'.repeat(40_000)
+  const part = (text: unknown) => ({ type: 'input_text', text })
+  const listed = { name: 'f', description: long, input_schema: { type: 'object' } }
+  const named = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => ['x'.repeat(40) + at, 1]))
+  const items: readonly [says: string, item: object][] = [
+    ['a text', { type: 'message', content: [part(long)] }],
+    ['texts in a list', { type: 'message', content: [part([long])] }],
+    ['content that is a text', { type: 'message', content: long }],
+    ['a part that is a text', { type: 'message', content: [long] }],
+    ['a part of an unknown type', { type: 'message', content: [{ type: 'input_file', file_data: long }] }],
+    ['an image of another type', { type: 'message', content: [{ type: 'output_image', image_url: `data:${long}` }] }],
+    ['the output of a tool', { type: 'function_call_output', call_id: 'c', output: long }],
+    ['output as a list', { type: 'function_call_output', call_id: 'c', output: [part(long)] }],
+    ['output as an object', { type: 'function_call_output', call_id: 'c', output: { a: { b: long } } }],
+    ['names in the output', { type: 'function_call_output', call_id: 'c', output: named }],
+    ['numbers', { type: 'function_call_output', call_id: 'c', output: Array.from({ length: 8000 }, () => 12_345) }],
+    ['the arguments of a call', { type: 'function_call', name: 'f', call_id: 'c', arguments: long }],
+    ['arguments as an object', { type: 'function_call', name: 'f', call_id: 'c', arguments: { a: long } }],
+    ['the name of a tool', { type: 'function_call', name: long, call_id: 'c', arguments: '{}' }],
+    ['tools of a server', { type: 'mcp_list_tools', server_label: 's', tools: [listed] }],
+    ['a call of such a tool', { type: 'mcp_call', name: 'f', arguments: '{}', output: long }],
+    ['a request for approval', { type: 'mcp_approval_request', name: 'f', arguments: long }],
+    ['an id that is a text', { id: long, type: 'message', content: [] }],
+    ['a type that is unknown', { type: 'x', y: long }],
+  ]
+  for (const [says, item] of items) {
+    for (const isOwn of [false, true]) {
+      const { client, charges } = await opened()
+      if (!isOwn) client.message({ type: 'conversation.item.create', item })
+      client.message({ ...create, ...(isOwn && { response: { input: [item] } }) })
+      await settle()
+      const { prompt = 0 } = charges.expected
+      t.ok(prompt >= 10_000 && prompt < 20_000, `${says}: ${prompt}`)
+    }
+  }
+  const { client, charges } = await opened()
+  const picture = { type: 'input_image', image_url: `data:image/png;base64,${'A'.repeat(400_000)}` }
+  client.message({ type: 'conversation.item.create', item: { type: 'message', content: [picture] } })
+  const output = [picture, { type: 'input_audio', audio: second }]
+  client.message({ type: 'conversation.item.create', item: { type: 'function_call_output', call_id: 'c', output } })
+  client.message(create)
+  await settle()
+  t.ok(charges.expected.prompt! < 10_000, 'what an image or audio costs is no text')
+})
+
+t.test('a report of what the model can read is believed, and of any other one what was held is charged', async t => {
+  const rows: [says: string, mapping: object, input: number, output: number, settled: object][] = [
+    ['the context', { contextLength: 128_000 }, 100_000, 5, { cost: 100_005, estimated: false, outcome: 'ok' }],
+    ['beyond it', { contextLength: 128_000 }, 128_001, 5, { cost: 4096, estimated: true, outcome: 'error' }],
+    ['an unknown context', {}, 100_000, 5, { cost: 4096, estimated: true, outcome: 'error' }],
+    ['an endless answer', {}, 5, 1e6, { cost: 4096, estimated: true, outcome: 'error' }],
+  ]
+  for (const [says, mapping, input, output, settled] of rows) {
+    for (const more of [[audio(1)], []]) {
+      const { client, provider, charges } = await opened({ mapping })
+      client.message(create)
+      await settle()
+      provider.message(created('r1'))
+      for (const event of more) provider.message(event)
+      provider.message(done('r1', input, output))
+      await settle()
+      t.match(charges.settled, [{ id: 'r1', ...settled }], says)
+    }
+  }
+})
+
 t.test('a report that no response or transcript can have caused is not charged', async t => {
   const { client, provider, charges } = await opened({ balance: 20_000 })
   client.message(transcribing)
