@@ -170,8 +170,8 @@ export class Responses {
 
   /**
    * Charges a response that has ended, durably, or releases what was held for one without output. `duplicate`: it was charged
-   * before; `unrequested`: it has no request; `unreadable`: its usage cannot be read or is not plausible, so that what was held
-   * was charged; or it had output and no usage, so that our estimate was. Rejects when the ledger fails.
+   * before; `unrequested`: it has no request; `unreadable`: its usage is not plausible, so that what was held was
+   * charged; or it had output, and its usage cannot be read, so that our estimate was. Rejects when the ledger fails.
    */
   async done(response: Readonly<Json>): Promise<'ended' | 'duplicate' | 'unrequested' | 'unreadable'> {
     const running = this.#running
@@ -194,7 +194,7 @@ export class Responses {
       return 'ended'
     }
     const failure = errors.invalidAnswer('the usage of a response cannot be read')
-    const part = this.#estimated(running, response.usage == null ? running.meter.usage : running.meter.bound)
+    const part = this.#estimated(running, reported ? running.meter.bound : running.meter.usage)
     await this.#settle(running.meter.hold, { ...part, outcome: 'error', failure })
     return 'unreadable'
   }
