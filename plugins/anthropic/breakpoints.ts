@@ -1,5 +1,5 @@
 /** Cache breakpoints of a body: their limit, and how long the longest of them keeps what it ends. */
-import { type CacheMark, errors, isObject } from '../../src/plugin.ts'
+import { type CacheMark, errors, isObject, type Json } from '../../src/plugin.ts'
 
 const MAX_BREAKPOINTS = 4
 
@@ -45,6 +45,19 @@ export function cacheMarkIn(value: unknown): CacheMark | undefined {
     }
   }
   return longest
+}
+
+/** A copy of a body whose marks last five minutes. Members of the client's choice are shared. */
+export function withoutHours<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(withoutHours) as T
+  if (!isObject(value)) return value
+  const copy: Json = {}
+  for (const name in value) {
+    const member = value[name]
+    if (name === 'cache_control' && lifetimeOf(member) === '1h') copy[name] = { type: 'ephemeral' }
+    else copy[name] = OPAQUE.has(name) ? member : withoutHours(member)
+  }
+  return copy as T
 }
 
 /** Of a lifetime that is not known, the dearer one. */

@@ -1,10 +1,18 @@
 /** A chat request as a Messages request (docs/wire-sources.md#anthropic). */
-import { type ChatRequest, endsInAnswer, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
+import {
+  type ChatRequest,
+  endsInAnswer,
+  type Json,
+  type Mapping,
+  type Target,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { pricesHours } from '../shared/breakpoints.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
-import { breakpointsIn, cacheMarkIn, checkBreakpoints } from './breakpoints.ts'
+import { breakpointsIn, cacheMarkIn, checkBreakpoints, withoutHours } from './breakpoints.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
 import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
@@ -54,7 +62,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...((tier === 'standard_only' || tier === 'auto') && { service_tier: tier }),
     ...(stream && { stream: true }),
   }
-  const sent = messagesRequest(body, usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined)
+  const sent = messagesRequest(body, usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined, mapping)
   // The wire requires a limit: without one of the caller or the mapping it is a default.
   const hasLimit = (request.max_completion_tokens ?? request.max_tokens ?? mapping.maxOutput) !== undefined
   if (!hasLimit) sent.output = { limit: thinking.maxTokens }
@@ -62,11 +70,16 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 }
 
 /** A finished body with the headers that it needs, and with what it marks. */
-export function messagesRequest(body: Json, headers: Record<string, string> | undefined): WireRequest {
-  const made: WireRequest = { path: '/messages', body }
+export function messagesRequest(
+  body: Json,
+  headers: Record<string, string> | undefined,
+  mapping: Mapping,
+): WireRequest {
+  const mark = cacheMarkIn(body)
+  const isShort = mark === '1h' && !pricesHours(mapping)
+  const made: WireRequest = { path: '/messages', body: isShort ? withoutHours(body) : body }
   if (headers) made.headers = headers
-  const cacheMark = cacheMarkIn(body)
-  if (cacheMark) made.cacheMark = cacheMark
+  if (mark) made.cacheMark = isShort ? '5m' : mark
   return made
 }
 

@@ -77,7 +77,8 @@ export function native(
   else checkBreakpoints(breakpoints)
   if (stream) sent.stream = true
   else delete sent.stream
-  return messagesRequest(sent, betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER])))
+  const headers = betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER]))
+  return messagesRequest(sent, headers, target.mapping)
 }
 
 /** Applies a lower output limit set by the gateway: thinking must fit into it, or is removed. */

@@ -1,5 +1,6 @@
 /** The caller's cache breakpoints as separate blocks after the content that they end. */
 import type { ContentPart, Mapping, Message } from '../../src/plugin.ts'
+import { pricesHours } from '../shared/breakpoints.ts'
 import type { Block } from './block.ts'
 import { familyOf } from './family.ts'
 
@@ -11,10 +12,10 @@ export const markOf = (part: ContentPart): Mark | undefined =>
 
 /**
  * The cache point of a breakpoint; none for models without caching, which reject it. Five minutes is the default
- * lifetime; only one maker's models support longer ones.
+ * lifetime; only one maker's models support longer ones, which are sent where they have a price.
  */
 export function cachePoint(mark: Mark | undefined, mapping: Mapping): Block[] {
   if (!mark || !mapping.supports.has('prompt_cache')) return []
-  const hour = mark.ttl === '1h' && familyOf(mapping).maker === 'anthropic'
+  const hour = mark.ttl === '1h' && familyOf(mapping).maker === 'anthropic' && pricesHours(mapping)
   return [{ cachePoint: { type: 'default', ...(hour && { ttl: '1h' }) } }]
 }

@@ -1,4 +1,4 @@
-/** Whether a model of OpenAI's accepts cache marks, on either of its wires. */
+/** Whether a mapping accepts cache marks, and how long these may last. */
 import type { ChatRequest, Mapping } from '../../src/plugin.ts'
 
 /**
@@ -7,3 +7,6 @@ import type { ChatRequest, Mapping } from '../../src/plugin.ts'
  */
 export const takesBreakpoints = (request: Readonly<ChatRequest>, { parameters }: Mapping): boolean =>
   request.prompt_cache_options != null || parameters?.has('prompt_cache_options') !== false
+
+/** Reports whether a prompt may be cached for an hour: a price that is missing is unknown, and not that of five minutes. */
+export const pricesHours = ({ price }: Mapping): boolean => !price || price.rates.input_cache_write_1h !== undefined

@@ -12,6 +12,7 @@ import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
 import type { Mapping, Model } from '../../src/core/catalog.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import type { Axis } from '../../src/core/usage.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { resolve } from '../../src/routing/resolve.ts'
@@ -68,6 +69,22 @@ const UNPRICED: Readonly<Record<string, string>> = {
   'voyage/rerank-2.5-lite': 'no source names a price',
   'voyage/voyage-3.5': 'no source names a price',
   'xai/grok-imagine-image': 'no source names a price',
+}
+
+/** Axes without a price though the offers of a provider support what is counted in them, and why. */
+const UNPRICED_AXES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  input_cache_read: {
+    cerebras: 'cached tokens cost as much as others',
+    openrouter: 'where no source names a price, cached tokens cost as much as others',
+  },
+  web_search: {
+    'google-ai-studio': 'no source names a price: searches are refused',
+    'google-vertex': 'no source names a price: searches are refused',
+  },
+  input_audio: {
+    'google-ai-studio': 'audio costs as much as text',
+    'google-vertex': 'audio costs as much as text',
+  },
 }
 
 /** Models whose end is known, by its day. */
@@ -166,6 +183,52 @@ t.test('every price is known, or it is said why not', async t => {
   t.strictSame(unknown.sort(), Object.keys(UNPRICED).sort())
   const half = offers.filter(({ price, pricing }) => !price && Object.keys(pricing).length > 0)
   t.strictSame(half.map(nameOf), [], 'a price that is not whole is none')
+})
+
+const isClaude = ({ model: { family } }: Mapping): boolean => /^claude/.test(family ?? '')
+
+t.test('every axis that an offer supports has a price, or it is said why not', async t => {
+  const caches = ({ supports }: Mapping) => supports.has('prompt_cache')
+  const rules: [axis: Axis, supported: (offer: Mapping) => boolean][] = [
+    ['input_cache_read', caches],
+    ['input_cache_write', offer => caches(offer) && isClaude(offer)],
+    ['input_cache_write_1h', offer => caches(offer) && isClaude(offer)],
+    ['web_search', ({ supports }) => supports.has('web_search')],
+    ['input_audio', ({ supports }) => supports.has('audio_input')],
+    ['completion', ({ supports }) => supports.has('reasoning')],
+  ]
+  for (const [axis, supported] of rules) {
+    const priced = offers.filter(offer => offer.price?.rates.prompt !== 0n && offer.price && supported(offer))
+    t.ok(priced.length > 0, axis)
+    const missing = priced.filter(
+      ({ price, provider }) => price!.rates[axis] === undefined && !UNPRICED_AXES[axis]?.[provider.id],
+    )
+    t.strictSame(missing.map(nameOf), [], axis)
+    const tiers = priced.flatMap(offer => offer.price!.tiers.map(({ rates }) => ({ offer, rates })))
+    const lower = tiers.filter(({ offer, rates }) => (rates[axis] ?? 0n) < (offer.price!.rates[axis] ?? 0n))
+    t.strictSame(
+      lower.map(({ offer }) => nameOf(offer)),
+      [],
+      `${axis} of a longer prompt`,
+    )
+  }
+  const drawing = offers.filter(({ price, model }) => price && model.output.includes('image'))
+  const free = drawing.filter(
+    ({ price }) => !price!.perImage && (price!.rates.image_output ?? price!.rates.request) === undefined,
+  )
+  t.strictSame(free.map(nameOf), [], 'images of an answer')
+})
+
+t.test('to write to the cache of Claude costs what its vendor multiplies the price of the prompt by', async t => {
+  const claude = offers.filter(offer => offer.price && isClaude(offer))
+  t.ok(claude.length >= 20, `${claude.length} offers`)
+  for (const offer of claude) {
+    for (const { prompt = 0n, ...rates } of [offer.price!.rates, ...offer.price!.tiers.map(({ rates }) => rates)]) {
+      const written = [rates.input_cache_write, rates.input_cache_write_1h]
+      t.strictSame(written, [(prompt * 5n) / 4n, prompt * 2n], nameOf(offer))
+      t.ok(rates.input_cache_read! <= prompt / 10n, nameOf(offer))
+    }
+  }
 })
 
 t.test('what an offer says of itself agrees', async t => {

@@ -14,6 +14,7 @@ import type { Event } from '../../src/core/event.ts'
 import type { Json } from '../../src/core/json.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { exchange } from '../core/kit.ts'
+import { base, flat } from '../core/prices.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
 import { policyOf } from '../policy/kit.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
@@ -302,6 +303,31 @@ t.test('more breakpoints than the wire takes are refused, wherever they stand', 
   t.throws(() => native(marked([added({}), added(mark)])), refusal, 'also of tools that turns define')
   t.throws(() => native(marked([text, found])), refusal)
   t.doesNotThrow(() => native(bodyOf({ system: 'text', tools: null, messages: [hi] })))
+})
+
+t.test('a mark for an hour lasts five minutes where the hour has no price', t => {
+  const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
+  const text = { type: 'text', text: 'a', ...hour }
+  const written = { ...base, input_cache_write: '3.125' }
+  const schema = { type: 'object', properties: { cache_control: { ttl: '1h' } } }
+  const tools = [{ name: 'f', input_schema: schema, ...hour }]
+  const body = bodyOf({ ...hour, tools, system: [text], messages: [{ role: 'user', content: [text] }] })
+  const messages = [{ role: 'user', content: [text] }] as unknown[] as ChatRequest['messages']
+  for (const [price, mark, marks] of [
+    [flat(written), '5m', 0],
+    [flat({ ...written, input_cache_write_1h: '5' }), '1h', 4],
+    [undefined, '1h', 4],
+  ] as const) {
+    const priced = target({ provider: { headers: version }, mapping: { price } })
+    const sent = native(body, priced)
+    const asked = wire!.encode({ model: 'm', messages }, priced, false)
+    t.strictSame([sent.cacheMark, asked.cacheMark], [mark, mark])
+    const found = JSON.stringify(sent.body).match(/"ephemeral","ttl":"1h"/g) ?? []
+    t.equal(found.length, marks)
+    t.match(JSON.stringify(sent.body), '"properties":{"cache_control":{"ttl":"1h"}}', 'a schema stays as it is')
+    t.equal(JSON.stringify(asked.body).includes('"1h"'), marks > 0)
+  }
+  t.end()
 })
 
 t.test('an encoded body has the longest of its marks beside it, wherever that stands', t => {

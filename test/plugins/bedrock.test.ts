@@ -14,6 +14,7 @@ import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { Frame, Target, WireRequest } from '../../src/core/translator.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
+import { base, flat } from '../core/prices.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -202,6 +203,12 @@ t.test('an encoded request has the longest of its marks beside it', t => {
     ['an hour, and less', { messages: [{ role: 'user', content: [text('1h'), text()] }] }, CLAUDE, '1h'],
     ['of a tool', { messages: [hi], tools: [tool] }, CLAUDE, '1h'],
     ['a model that keeps nothing so long', { messages: [{ role: 'user', content: [text('1h')] }] }, nova, '5m'],
+    [
+      'a mapping without a price for an hour',
+      { messages: [{ role: 'user', content: [text('1h')] }] },
+      { ...CLAUDE, price: flat({ ...base, input_cache_write: '3.125' }) },
+      '5m',
+    ],
     ['a model without a cache', { messages: [{ role: 'user', content: [text('1h')] }] }, {}, undefined],
   ]
   for (const [says, request, mapping, mark] of rows) t.equal(encode(request, offer(mapping)).cacheMark, mark, says)
