@@ -8,5 +8,9 @@ import type { ChatRequest, Mapping } from '../../src/plugin.ts'
 export const takesBreakpoints = (request: Readonly<ChatRequest>, { parameters }: Mapping): boolean =>
   request.prompt_cache_options != null || parameters?.has('prompt_cache_options') !== false
 
-/** Reports whether a prompt may be cached for an hour: a price that is missing is unknown, and not that of five minutes. */
-export const pricesHours = ({ price }: Mapping): boolean => !price || price.rates.input_cache_write_1h !== undefined
+/**
+ * Reports whether a prompt may be cached for an hour. Where only five minutes have a price, that of an hour is unknown; a
+ * mapping without either charges cached tokens as plain ones.
+ */
+export const pricesHours = ({ price }: Mapping): boolean =>
+  price?.rates.input_cache_write === undefined || price.rates.input_cache_write_1h !== undefined

@@ -22,7 +22,10 @@ const tools: Anthropic.Tool[] = [
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 const upstream = await startUpstream(t, { key: upstreamSecret })
-const pricing = { prompt: '1', completion: '2', input_cache_read: '0.1', input_cache_write: '1.25' }
+const pricing = {
+  ...{ prompt: '1', completion: '2', input_cache_read: '0.1' },
+  ...{ input_cache_write: '1.25', input_cache_write_1h: '2' },
+}
 const gateway = await startGateway(t, {
   providers: {
     a: {

@@ -317,6 +317,7 @@ t.test('a mark for an hour lasts five minutes where the hour has no price', t =>
     [flat(written), '5m', 0],
     [flat({ ...written, input_cache_write_1h: '5' }), '1h', 4],
     [undefined, '1h', 4],
+    [flat(base), '1h', 4],
   ] as const) {
     const priced = target({ provider: { headers: version }, mapping: { price } })
     const sent = native(body, priced)

@@ -19,17 +19,13 @@ function countsOf(report: Json) {
   const read = isObject(report.prompt_tokens_details) ? report.prompt_tokens_details : NONE
   const made = isObject(report.completion_tokens_details) ? report.completion_tokens_details : NONE
   const other = isObject(report.prompt_token_details) ? report.prompt_token_details : NONE
-  // Mistral reports it in any of three places.
-  const cached = [
-    read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens,
-    report.num_cached_tokens,
-    other.cached_tokens,
-  ]
+  const cached = countIn(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens)
   return {
     prompt: countIn(report.prompt_tokens),
     completion: countIn(report.completion_tokens),
     total: countIn(report.total_tokens),
-    cached: mostOf(cached.map(countIn)),
+    // Mistral reports it in any of three places.
+    cached: larger(cached, larger(countIn(report.num_cached_tokens), countIn(other.cached_tokens))),
     written: countIn(read.cache_write_tokens ?? read.cache_creation_input_tokens ?? report.cache_creation_input_tokens),
     reasoning: countIn(made.reasoning_tokens ?? report.reasoning_tokens),
     inputAudio: countIn(read.audio_tokens),
@@ -73,5 +69,5 @@ function searchesIn(report: Json): number | undefined {
   return countIn(report.num_search_queries ?? report.num_sources_used ?? server)
 }
 
-const mostOf = (counts: readonly (number | undefined)[]): number | undefined =>
-  counts.reduce((most, count) => (count !== undefined && count > (most ?? -1) ? count : most), undefined)
+const larger = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || (other !== undefined && other > one) ? other : one
