@@ -11,7 +11,7 @@ export class CallItem {
   /** Its input is free text. */
   readonly #custom: boolean
   #id: string | undefined
-  #callId: string | undefined
+  readonly #callIds = new Set<string>()
   #name: string | undefined
   /** Its index in the gateway's answer; undefined until it was emitted. */
   #index: number | undefined
@@ -29,9 +29,9 @@ export class CallItem {
     this.#begin(item, out)
   }
 
-  /** Undefined when the wire gives none. */
-  get callId(): string | undefined {
-    return this.#callId
+  /** Ids that the wire gave it: some servers change them while it grows. */
+  get callIds(): ReadonlySet<string> {
+    return this.#callIds
   }
 
   /** True for arguments without a function name. */
@@ -65,8 +65,10 @@ export class CallItem {
   }
 
   #begin(item: Json, out: Event[]): void {
-    this.#callId ??= textIn(item.call_id)
-    this.#id ??= this.#callId ?? textIn(item.id)
+    const callId = textIn(item.call_id)
+    if (callId !== undefined) this.#callIds.add(callId)
+    // The last id counts, until a client has one.
+    if (this.#index === undefined) this.#id = callId ?? this.#id ?? textIn(item.id)
     this.#name ??= textIn(item.name)
     if (this.#name !== undefined && !this.#isParallel) this.#open(this.#name, item.namespace, out)
   }

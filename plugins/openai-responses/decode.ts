@@ -192,19 +192,16 @@ export class ResponsesDecoder implements Decoder {
   }
 
   /**
-   * Items missing from the stream. Output indexes have gaps: calls are matched by id, and items without one by their
-   * order when as many arrived as exist at the end. Nothing is emitted that may have been emitted before.
+   * Items missing from the stream. Output indexes have gaps: calls are matched by id and then, like other items, by
+   * their order when as many arrived as exist at the end. Nothing is emitted that may have been emitted before.
    */
   #supplement(items: readonly unknown[], out: Event[]): void {
     const known = [...this.#items.values()]
     const spoke = known.some(item => item instanceof MessageItem && item.begun)
     const thoughts = known.filter(item => item instanceof ReasoningItem)
-    const calls = [...this.#calls]
-    const count = (is: (item: Json) => boolean) => items.filter(item => isObject(item) && is(item)).length
-    const allThoughts = count(({ type }) => type === 'reasoning') === thoughts.length
-    const allCalls = count(isCall) === calls.length
-    const haveIds = calls.every(({ callId }) => callId !== undefined)
-    const byId = queuesOf(calls)
+    const allThoughts = items.filter(item => isObject(item) && item.type === 'reasoning').length === thoughts.length
+    const haveIds = this.#calls.every(({ callIds }) => callIds.size > 0)
+    const calls = matched(items.filter(item => isObject(item)).filter(isCall), this.#calls)
     for (const [index, item] of items.entries()) {
       if (!isObject(item)) continue
       const add = () => this.#open({ output_index: `last ${index}` }, item, out).done(item, out)
@@ -213,10 +210,9 @@ export class ResponsesDecoder implements Decoder {
         // Some providers send encrypted content only here.
         if (thought instanceof ReasoningItem) thought.seal(item, out)
       } else if (isCall(item)) {
-        const id = textIn(item.call_id)
-        const call = haveIds ? id !== undefined && byId.get(textKey(id))?.shift() : allCalls && calls.shift()
+        const call = calls.get(item)
         if (call) call.done(item, out)
-        else if (haveIds && id !== undefined) add()
+        else if (haveIds && textIn(item.call_id) !== undefined) add()
       } else if (item.type === 'message' && !spoke) add()
     }
   }
@@ -228,16 +224,27 @@ export class ResponsesDecoder implements Decoder {
   }
 }
 
-/** The calls of each id, in their order. */
-function queuesOf(calls: readonly CallItem[]): ReadonlyMap<string, CallItem[]> {
+/** The streamed call of each final one: of its id or, where as many were streamed, the next one. */
+function matched(items: readonly Json[], streamed: readonly CallItem[]): ReadonlyMap<Json, CallItem> {
+  const left = new Set(streamed)
   const queues = new Map<string, CallItem[]>()
-  for (const call of calls) {
-    const key = textKey(call.callId ?? '')
-    const queue = queues.get(key)
-    if (queue) queue.push(call)
-    else queues.set(key, [call])
+  for (const call of streamed) {
+    for (const id of call.callIds) {
+      const key = textKey(id)
+      const queue = queues.get(key)
+      if (queue) queue.push(call)
+      else queues.set(key, [call])
+    }
   }
-  return queues
+  const found = new Map<Json, CallItem>()
+  for (const item of items) {
+    const call = queues.get(textKey(textIn(item.call_id) ?? ''))?.shift()
+    if (call && left.delete(call)) found.set(item, call)
+  }
+  if (items.length !== streamed.length) return found
+  const rest = left.values()
+  for (const item of items) if (!found.has(item)) found.set(item, rest.next().value!)
+  return found
 }
 
 const isCall = ({ type, execution }: Json): boolean =>

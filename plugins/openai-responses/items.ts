@@ -49,8 +49,12 @@ export class MessageItem implements Item {
   readonly #answer: Answer
   readonly #phase: Phase | undefined
   #begun = false
-  /** Starts of parts in the answer's text, by the wire's content index. */
+  /** Starts of streamed parts in the answer's text, by the wire's content index. */
   readonly #starts = new Map<number, number>()
+  /** Start of the item in the answer's text. */
+  #start: number | undefined
+  /** Characters that were emitted. */
+  readonly #said = { text: 0, refusal: 0 }
 
   constructor({ phase }: Json, answer: Answer) {
     this.#answer = answer
@@ -75,26 +79,32 @@ export class MessageItem implements Item {
     }
   }
 
+  /** Some servers number the parts of the final item in another way: those beyond the streamed text are new. */
   done({ content }: Json, out: Event[]): void {
-    for (const [index, part] of entriesIn(content).entries()) {
+    const begin = this.#start ?? this.#answer.written
+    const streamed = { ...this.#said }
+    const passed = { text: 0, refusal: 0 }
+    for (const part of entriesIn(content)) {
       if (!isObject(part)) continue
-      if (this.#begins(index)) {
-        if (part.type === 'refusal') this.#say('refusal', part.refusal, out)
-        else if (part.type === 'output_text') {
-          this.#say('text', part.text, out)
-          rate(part.logprobs, out)
-        }
+      const start = begin + passed.text
+      const type = part.type === 'refusal' ? 'refusal' : 'text'
+      const isPart = type === 'refusal' || part.type === 'output_text'
+      const text = isPart ? textIn(type === 'refusal' ? part.refusal : part.text) : undefined
+      const isNew = passed[type] >= streamed[type]
+      passed[type] += text?.length ?? 0
+      if (isNew && isPart) {
+        this.#say(type, text, out)
+        rate(part.logprobs, out)
       }
-      for (const annotation of entriesIn(part.annotations)) this.#answer.cite(annotation, this.#starts.get(index)!, out)
+      for (const annotation of entriesIn(part.annotations)) this.#answer.cite(annotation, start, out)
     }
   }
 
-  /** True for a part without any emitted content. */
-  #begins(index: number): boolean {
-    if (this.#starts.has(index)) return false
+  #begins(index: number): void {
+    this.#start ??= this.#answer.written
+    if (this.#starts.has(index)) return
     this.#starts.set(index, this.#answer.written)
     checkBlocks(this.#starts.size)
-    return true
   }
 
   /** The phase waits for the first text: clients ignore empty items. */
@@ -105,6 +115,7 @@ export class MessageItem implements Item {
       this.#answer.speak(this.#phase !== undefined)
       if (this.#phase) out.push({ type: 'phase', choice: 0, phase: this.#phase })
     }
+    this.#said[type] += text.length
     if (type === 'text') this.#answer.written += text.length
     out.push({ type, choice: 0, text })
   }
