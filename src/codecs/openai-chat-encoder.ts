@@ -1,7 +1,7 @@
 /** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
 import type { Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
-import type { ChoiceEvent, Event, FinishReason, LogprobsEvent, ToolEvent } from '../core/event.ts'
+import type { ChoiceEvent, Event, FinishReason, LogprobsEvent, ReasoningEvent, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Choice, Fold } from '../core/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
@@ -88,7 +88,7 @@ export class StreamEncoder implements Encoder {
       return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${reason}"}]}\n\n`
     }
     if (event.type === 'logprobs') return this.#rated(event, streamed)
-    const members = streamed.add(event) ? this.#members(event) : ''
+    const members = streamed.add(event) ? this.#members(event, streamed) : ''
     // Held content is charged from now on, so the stream must begin here, even if it fails later.
     if (!streamed.begin()) return this.#delta(choice, members)
     if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${members}`)
@@ -102,8 +102,9 @@ export class StreamEncoder implements Encoder {
     return `${begun}${this.#prefix}${choice},"delta":{},"logprobs":${logprobs},"finish_reason":null}]}\n\n`
   }
 
-  #members(event: ChoiceEvent): string {
-    return this.#oneCall && event.type === 'tool' ? functionCallDelta(event) : deltaOf(event, this.#compat)
+  #members(event: ChoiceEvent, streamed: StreamedChoice): string {
+    if (event.type === 'reasoning') return reasoningDelta(event, streamed, this.#compat)
+    return this.#oneCall && event.type === 'tool' ? functionCallDelta(event) : deltaOf(event)
   }
 
   /** The chunk of a delta with `members`; '' when these are empty. */
@@ -113,7 +114,7 @@ export class StreamEncoder implements Encoder {
 }
 
 /** The members of a delta, without braces; '' for events held until the end. */
-function deltaOf(event: ChoiceEvent, compat: ChatCompat): string {
+function deltaOf(event: ChoiceEvent): string {
   switch (event.type) {
     case 'text':
       return `"content":${JSON.stringify(event.text)}`
@@ -121,10 +122,6 @@ function deltaOf(event: ChoiceEvent, compat: ChatCompat): string {
       return `"refusal":${JSON.stringify(event.text)}`
     case 'phase':
       return `"phase":"${event.phase}"`
-    case 'reasoning': {
-      const text = JSON.stringify(event.text)
-      return compat.reasoning_content ? `"reasoning":${text},"reasoning_content":${text}` : `"reasoning":${text}`
-    }
     case 'tool':
       return `"tool_calls":[${JSON.stringify(toolDelta(event))}]`
     case 'image':
@@ -132,6 +129,15 @@ function deltaOf(event: ChoiceEvent, compat: ChatCompat): string {
     default:
       return ''
   }
+}
+
+/** The text, for display, and the same text as a detail for replay. */
+function reasoningDelta(event: ReasoningEvent, streamed: StreamedChoice, compat: ChatCompat): string {
+  const text = JSON.stringify(event.text)
+  const shown = compat.reasoning_content ? `"reasoning":${text},"reasoning_content":${text}` : `"reasoning":${text}`
+  return event.format === undefined
+    ? shown
+    : `${shown},"reasoning_details":[${JSON.stringify(streamed.pieceOf(event))}]`
 }
 
 function toolDelta({ index, id, name, args = '', custom, signature }: ToolEvent): object {

@@ -1,6 +1,6 @@
 /** One choice of a streamed chat answer: its emitted content, and content held until its end. */
-import type { ChoiceEvent, SourceEvent } from '../core/event.ts'
-import { addDetail, type PhasedItem, type ReasoningDetail } from '../core/fold.ts'
+import type { ChoiceEvent, ReasoningEvent, SourceEvent } from '../core/event.ts'
+import { type PhasedItem, type ReasoningDetail, toDetail } from '../core/fold.ts'
 
 /**
  * Lists are emitted whole, once, at the end of their choice: clients that add up deltas keep the last list, or reject a
@@ -16,8 +16,10 @@ export class StreamedChoice {
   #hasTextBeforeCalls = false
   #items: PhasedItem[] | undefined = undefined
   #sources: SourceEvent[] | undefined = undefined
-  /** Reasoning details for replay. */
-  #details: ReasoningDetail[] | undefined = undefined
+  /** Blocks of reasoning with a format whose text was emitted. */
+  #spoken: Set<number> | undefined = undefined
+  /** Signatures and ciphertexts of reasoning, for replay. */
+  #seals: ReasoningDetail[] | undefined = undefined
   /** Blocks without an OpenAI form, which can only be replayed together. */
   #native: object[] | undefined = undefined
 
@@ -46,9 +48,7 @@ export class StreamedChoice {
         this.#items.push({ text: '', phase: event.phase, preceding_tool_calls: this.#calls })
         return true
       case 'reasoning':
-        if (event.format === undefined) return true
-        this.#details ??= []
-        addDetail(this.#details, event)
+        if (event.format !== undefined && (event.signature !== undefined || event.data !== undefined)) this.#seal(event)
         return event.text !== ''
       case 'source':
         this.#sources ??= []
@@ -63,13 +63,37 @@ export class StreamedChoice {
     }
   }
 
+  /** The entry of `reasoning_details` for a piece of text. Clients that add up lists join entries by `index`. */
+  pieceOf({ signature: _, data: __, ...piece }: ReasoningEvent): object {
+    const index = piece.block ?? 0
+    this.#spoken ??= new Set()
+    this.#spoken.add(index)
+    return { ...toDetail(piece), index }
+  }
+
+  /** Holds the signature or ciphertext of a block, without text that was emitted. */
+  #seal(event: ReasoningEvent): void {
+    const { text: _, ...detail } = toDetail(event)
+    const isSpoken = event.text !== '' || this.#spoken?.has(event.block ?? 0) === true
+    this.#seals ??= []
+    const last = this.#seals.at(-1)
+    if (last && event.data === undefined && last.data === undefined && last.block_index === event.block) {
+      if (detail.signature !== undefined) last.signature = detail.signature
+    } else this.#seals.push(isSpoken || event.data !== undefined ? detail : { ...detail, text: '' })
+  }
+
+  #details(): object[] | undefined {
+    if (!this.#spoken) return this.#seals
+    return this.#seals?.map(detail => ({ ...detail, index: detail.block_index ?? 0 }))
+  }
+
   /** All held content as the members of a delta, without braces; '' when there is none. */
   left(): string {
     return members({
       content_before_tool_calls: this.#hasTextBeforeCalls ? true : undefined,
       message_items: this.#items,
       annotations: this.#annotations(),
-      reasoning_details: this.#details,
+      reasoning_details: this.#details(),
       provider_native_blocks: this.#native,
     })
   }

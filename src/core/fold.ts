@@ -136,7 +136,7 @@ export function addDetail(details: ReasoningDetail[], event: ReasoningEvent): vo
 }
 
 /** One event as an entry of `reasoning_details`. */
-function toDetail(event: ReasoningEvent): ReasoningDetail {
+export function toDetail(event: ReasoningEvent): ReasoningDetail {
   const detail: ReasoningDetail = { type: event.data === undefined ? 'reasoning.text' : 'reasoning.encrypted' }
   if (event.data === undefined) detail.text = event.text
   else detail.data = event.data

@@ -6,6 +6,7 @@ import type { Json } from './bodies.ts'
 const signed: Event = { type: 'reasoning', choice: 0, text: 'hm', format: 'f-v1', block: 0 }
 const hidden: Event = { type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, data: 'acme:d' }
 const encrypted = { type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }
+const piece = { type: 'reasoning.text', format: 'f-v1', block_index: 0, index: 0 }
 const cited = (url_citation: Json) => ({ type: 'url_citation', url_citation })
 const annotations = [
   cited({ url: 'https://a', title: 'A', start_index: 0, end_index: 1 }),
@@ -58,25 +59,67 @@ export const answers: readonly (readonly [
     { content: 'a', reasoning: 'hm', reasoning_content: 'hm' },
   ],
   [
-    'signed reasoning, whose details come once, at its end',
+    'signed reasoning, whose details sum up to it, with the signature alone at the end',
     [signed, { ...signed, text: 'm' }, { ...signed, text: '', signature: 'acme:s' } as Event],
     [
-      [0, { role: 'assistant', content: null, reasoning: 'hm', reasoning_content: 'hm' }],
-      [0, { reasoning: 'm', reasoning_content: 'm' }],
       [
         0,
         {
-          reasoning_details: [
-            { type: 'reasoning.text', text: 'hmm', signature: 'acme:s', format: 'f-v1', block_index: 0 },
-          ],
+          role: 'assistant',
+          content: null,
+          reasoning: 'hm',
+          reasoning_content: 'hm',
+          reasoning_details: [{ ...piece, text: 'hm' }],
         },
       ],
+      [0, { reasoning: 'm', reasoning_content: 'm', reasoning_details: [{ ...piece, text: 'm' }] }],
+      [0, { reasoning_details: [{ ...piece, signature: 'acme:s' }] }],
     ],
     {
       content: '',
       reasoning: 'hmm',
       reasoning_content: 'hmm',
       reasoning_details: [{ type: 'reasoning.text', text: 'hmm', signature: 'acme:s', format: 'f-v1', block_index: 0 }],
+    },
+  ],
+  [
+    'signed reasoning in pieces that are alike, beside hidden reasoning',
+    [
+      { ...signed, text: 'ha' } as Event,
+      { ...signed, text: 'ha' } as Event,
+      { ...signed, text: '', signature: 'acme:s' } as Event,
+      hidden,
+    ],
+    [
+      [
+        0,
+        {
+          role: 'assistant',
+          content: null,
+          reasoning: 'ha',
+          reasoning_content: 'ha',
+          reasoning_details: [{ ...piece, text: 'ha' }],
+        },
+      ],
+      [0, { reasoning: 'ha', reasoning_content: 'ha', reasoning_details: [{ ...piece, text: 'ha' }] }],
+      [
+        0,
+        {
+          reasoning_details: [
+            { ...piece, signature: 'acme:s' },
+            { ...encrypted, index: 1 },
+          ],
+        },
+      ],
+    ],
+    {
+      content: '',
+      reasoning: 'haha',
+      reasoning_content: 'haha',
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'haha', signature: 'acme:s', format: 'f-v1', block_index: 0 },
+        encrypted,
+      ],
     },
   ],
   [

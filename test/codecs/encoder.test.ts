@@ -237,12 +237,49 @@ t.test('what a client joins from the deltas can be sent back, and is read as the
     const deltas = told.flatMap(({ index, delta }) => (index === 0 ? [delta] : []))
     const { message } = whole(all).choices[0]!
     t.strictSame(read(joined(deltas)), read(message), says)
-    const lists = deltas.filter(delta => 'message_items' in delta || 'reasoning_details' in delta)
+    const lists = deltas.flatMap(({ message_items, reasoning_details }) => [
+      { ...(message_items !== undefined && { message_items }) },
+      { ...(reasoning_details !== undefined && { reasoning_details }) },
+    ])
     t.strictSame(read(joined([...deltas, ...lists])), read(message), `${says}, with its lists twice`)
   }
   const phased = (phase: string) => read({ role: 'assistant', content: 'a', phase })
   t.match(phased('commentaryfinal_answer'), { phase: 'final_answer' })
   t.match(phased('final_answercommentary'), { phase: 'commentary' })
+})
+
+t.test('a streamed thought is read however a client adds up its details', async t => {
+  const read = (reasoning_details: Json[]) => {
+    const message = { role: 'assistant', content: 'a', reasoning_details }
+    return openAiChat.decode({ model: 'm', messages: [{ role: 'user', content: 'Hi' }, message] }).messages[1]!
+      .reasoning_details
+  }
+  const detail = { type: 'reasoning.text', format: 'f-v1', block_index: 2 }
+  const whole = { ...detail, text: 'hmm', signature: 's' }
+  const rows: [says: string, details: Json[], read: Json[]][] = [
+    [
+      'in a list',
+      [
+        { ...detail, index: 2, text: 'hm' },
+        { ...detail, index: 2, text: 'm' },
+        { ...detail, index: 2, signature: 's' },
+      ],
+      [whole],
+    ],
+    [
+      'as one entry, whose texts and numbers are sums',
+      [{ ...whole, index: 2, format: 'f-v1f-v1f-v1', block_index: 6 }],
+      [whole],
+    ],
+    ['the last piece alone, which no provider would take', [{ ...detail, index: 2, signature: 's' }], []],
+    [
+      'a thought without text',
+      [{ ...detail, index: 2, text: '', signature: 's' }],
+      [{ ...detail, text: '', signature: 's' }],
+    ],
+    ['a whole one', [whole], [whole]],
+  ]
+  for (const [says, details, expected] of rows) t.same(read(details), expected, says)
 })
 
 /** Puts the chunks together as a client does. */
