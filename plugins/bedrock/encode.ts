@@ -6,6 +6,7 @@ import {
   errors,
   isObject,
   type Json,
+  type Mapping,
   pathSegment,
   type Target,
   type WireRequest,
@@ -64,15 +65,23 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const streams = stream && (!tools.toolConfig || family.streamsTools)
   const path = `/model/${pathSegment(mapping.externalId)}/converse${streams ? '-stream' : ''}`
   const sent: WireRequest = { path, body: wellFormed(body) }
-  const output = outputOf(reasoning, stream && !streams)
+  const output = outputOf(request, mapping, reasoning, stream && !streams)
   if (output) sent.output = output
   if (cacheMark) sent.cacheMark = cacheMark
   return sent
 }
 
-function outputOf({ configurable }: Reasoning, whole: boolean): WireRequest['output'] {
-  if (configurable && !whole) return undefined
-  return { ...(!configurable && { limit: Number.POSITIVE_INFINITY }), ...(whole && { whole }) }
+function outputOf(
+  { max_completion_tokens: newer, max_tokens: older }: Readonly<ChatRequest>,
+  { maxOutput }: Mapping,
+  { configurable, maxTokens }: Reasoning,
+  whole: boolean,
+): WireRequest['output'] {
+  // A budget requires a limit: without one of the caller or the mapping it is a default.
+  const own = (newer ?? older ?? maxOutput) === undefined ? maxTokens : undefined
+  const limit = configurable ? own : Number.POSITIVE_INFINITY
+  if (limit === undefined && !whole) return undefined
+  return { ...(limit !== undefined && { limit }), ...(whole && { whole }) }
 }
 
 const isEmpty = (object: Json): boolean => Object.keys(object).length === 0

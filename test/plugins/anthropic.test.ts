@@ -236,6 +236,13 @@ t.test('refusals with a status say whose fault they are', async t => {
   checkErrors(t, wired)
 })
 
+t.test('a limit that only the wire requires is said of the request', async t => {
+  const { body, output } = encode({})
+  t.equal(output?.limit, body.max_tokens)
+  t.equal(encode({ max_tokens: 9 }).output, undefined)
+  t.equal(encode({}, offer({ maxOutput: 99 })).output, undefined)
+})
+
 t.test('C35 usage includes what the cache gave and took, streamed and whole alike', async t => {
   const cache_creation = { ephemeral_5m_input_tokens: 3000, ephemeral_1h_input_tokens: 68 }
   const early = { input_tokens: 51, cache_read_input_tokens: 7, cache_creation_input_tokens: 3068, cache_creation }

@@ -314,6 +314,16 @@ t.test('refusals with a status say whose fault they are', async t => {
   checkErrors(t, wired, offer())
 })
 
+t.test('a limit that only a budget requires is said of the request', async t => {
+  const model = { externalId: 'anthropic.claude-haiku-4-5-20251001-v1:0', supports: ['reasoning'] }
+  const budget = { messages: [hi], reasoning: { max_tokens: 2000 } }
+  const { body, output } = encode(budget, offer(model))
+  t.equal(output?.limit, (body.inferenceConfig as Json).maxTokens)
+  t.equal(encode({ ...budget, max_tokens: 9000 }, offer(model)).output, undefined)
+  t.equal(encode(budget, offer({ ...model, maxOutput: 9000 })).output, undefined)
+  t.equal(encode({ messages: [hi] }, offer(model)).output, undefined)
+})
+
 t.test('C35 usage includes what the cache gave and took', async t => {
   const usage = (report: Json) => usageOf(decode([frameOf(['metadata', { usage: report }])]))
   t.same(usage({ inputTokens: 5, outputTokens: 2 }), { prompt: 5, completion: 2 })
