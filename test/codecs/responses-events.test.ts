@@ -86,6 +86,30 @@ t.test('events have the members that the client reads without asking', async t =
   })
 })
 
+t.test('sources that come after a signed text stand on its message', async t => {
+  const seal: Event = { type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, signature: 'acme:s' }
+  const source = (place = {}): Event => ({ type: 'source', choice: 0, url: 'https://a.example', ...place })
+  const cited = { type: 'url_citation', url: 'https://a.example' }
+  const rows: [says: string, events: Event[], items: Json[]][] = [
+    [
+      'with a place',
+      [text('Cold'), seal, source({ start: 0, end: 4 })],
+      [{ content: [{ annotations: [cited] }] }, { type: 'reasoning' }],
+    ],
+    ['without one', [text('Cold'), seal, source()], [{ content: [{ annotations: [cited] }] }, { type: 'reasoning' }]],
+    [
+      'before a call',
+      [text('Cold'), seal, source(), call(0, 'f', '{}')],
+      [{ content: [{ annotations: [cited] }] }, { type: 'reasoning' }, { type: 'function_call' }],
+    ],
+  ]
+  for (const [says, events, items] of rows) {
+    const sent = stream(t, [...events, finish('stop')])
+    t.match(sent.at(-1)!.response!.output, items, says)
+    t.equal(sent.filter(({ type }) => type === 'response.output_text.annotation.added').length, 1, says)
+  }
+})
+
 t.test('an answer ends as its finish reason says', async t => {
   const rows: [events: Event[], type: string, response: Json][] = [
     [[text('a'), finish('stop')], 'completed', { status: 'completed', incomplete_details: null }],

@@ -69,6 +69,26 @@ t.test('a source that comes before the text that it is of is cited by that text'
   t.end()
 })
 
+t.test('a source that comes at the end stands on the message that it is of', t => {
+  const seal: Event = { type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, signature: 'acme:s' }
+  const cited = (url: string, start: number): Event => Object.assign(source(url), { start, end: start + 1 })
+  const ex = exchange()
+  ex.request = openAiResponses.decode({ ...asked, stream: false }, ex)
+  const encoder = openAiResponses.encoder(ex)
+  encoder.write([text('ab'), seal, text('c'), call(0, '{}', 'f'), cited('u:c', 2), cited('u:b', 1), source('u:end')])
+  const { output } = JSON.parse(String(encoder.end())) as { output: (Json & { content?: { annotations: Json[] }[] })[] }
+  const notes = output.flatMap(({ content }) => (content ? [content[0]!.annotations] : []))
+  const note = (url: string, start: number) => ({
+    type: 'url_citation',
+    url,
+    title: '',
+    start_index: start,
+    end_index: start + 1,
+  })
+  t.strictSame(notes, [[note('u:b', 1)], [note('u:c', 0), note('u:end', 0)]])
+  t.end()
+})
+
 t.test('what comes for a call that is whole belongs to no other one', t => {
   const events = [call(0, '{}', 'a'), call(1, '{"b":1}', 'b'), call(0, '{"late":1}'), text('x'), call(1, 'y'), call(7)]
   t.strictSame(outputOf(t, events).map(said), ['{}', '{"b":1}', 'x'])

@@ -32,6 +32,10 @@ export class Items {
   #phase: string | undefined
   /** Sources that arrived before the text that cites them. */
   #sources: SourceEvent[] = []
+  /** Messages in order, for sources that arrive after other items. */
+  readonly #messages: MessageItem[] = []
+  /** Seals after a text. They are emitted before following content: sources of the text may come in between. */
+  #late: ReasoningEvent[] = []
   /** Characters of text so far, of all messages. */
   #written = 0
 
@@ -56,10 +60,13 @@ export class Items {
   /** Call it once, after the last event. `status`: of the item that is still open. */
   end(status: Status): void {
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) this.#take(next)
+    for (const source of this.#sources) this.#messages.at(-1)?.add(source)
+    this.#emitLate()
     this.#close(status)
   }
 
   #take(event: ChoiceEvent): void {
+    if (event.type !== 'source' && event.type !== 'logprobs' && !this.#isLate(event)) this.#emitLate()
     switch (event.type) {
       case 'phase':
         this.#close('completed')
@@ -73,11 +80,11 @@ export class Items {
         if (this.#open instanceof MessageItem) this.#open.add(event)
         break
       case 'source':
-        if (this.#open instanceof MessageItem) this.#open.add(event)
-        else this.#sources.push(event)
+        this.#cite(event)
         break
       case 'reasoning':
-        this.#think(event)
+        if (this.#isLate(event)) this.#late.push(event)
+        else this.#think(event)
         break
       case 'native':
         this.#thoughts().native.push(Object.assign({}, event.block, { provider: event.provider }))
@@ -93,12 +100,36 @@ export class Items {
   }
 
   #say(event: SaidEvent): void {
-    if (!this.#open?.takes(event)) this.#open = new MessageItem(this.#place('msg'), this.#phase, this.#written)
+    if (!this.#open?.takes(event)) {
+      const message = new MessageItem(this.#place('msg'), this.#phase, this.#written)
+      this.#messages.push(message)
+      this.#open = message
+    }
     this.#open.add(event)
     if (event.type !== 'text') return
     this.#written += event.text.length
     for (const source of this.#sources) this.#open!.add(source)
     if (this.#sources.length > 0) this.#sources = []
+  }
+
+  /** A source with a place belongs to the message there, one without to the open message or the next one. */
+  #cite(source: SourceEvent): void {
+    const { start } = source
+    const cited = start === undefined ? undefined : this.#messages.findLast(message => message.covers(start))
+    const message = cited ?? (this.#open instanceof MessageItem ? this.#open : undefined)
+    if (message) message.add(source)
+    else this.#sources.push(source)
+  }
+
+  #isLate(event: ChoiceEvent): event is ReasoningEvent {
+    return event.type === 'reasoning' && event.text === '' && this.#open instanceof MessageItem
+  }
+
+  #emitLate(): void {
+    const late = this.#late
+    if (late.length === 0) return
+    this.#late = []
+    for (const seal of late) this.#think(seal)
   }
 
   #think(event: ReasoningEvent): void {

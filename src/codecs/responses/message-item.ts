@@ -10,6 +10,7 @@ export class MessageItem implements OpenItem {
   readonly #phase: string | undefined
   readonly #parts: Json[] = []
   readonly #offset: number
+  #length = 0
 
   constructor(place: Place, phase: string | undefined, offset: number) {
     this.#place = place
@@ -32,11 +33,17 @@ export class MessageItem implements OpenItem {
     const at = { item_id: this.#place.id, output_index: this.#place.index, content_index: this.#parts.length - 1 }
     if (isText) {
       part.text += text
+      this.#length += text.length
       this.#place.emit('output_text.delta', { ...at, delta: text, logprobs: [] })
     } else {
       part.refusal += text
       this.#place.emit('refusal.delta', { ...at, delta: text })
     }
+  }
+
+  /** Whether the character at `place` of the answer's text is one of its own. */
+  covers(place: number): boolean {
+    return place >= this.#offset && place < this.#offset + this.#length
   }
 
   close(status: Status): Json {
