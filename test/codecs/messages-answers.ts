@@ -282,6 +282,16 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
     [text('a'), source('https://a', 'A'), source('https://b'), source('https://a', 'A'), text('b')],
     [said('ab'), ...searched(['https://a', 'A'], ['https://b', ''])],
   ],
+  [
+    'pages of an earlier turn that this wire cites, without a search that never ran',
+    [text('a'), source('https://b', 'B'), passage({ url: 'https://b' })],
+    [{ ...said('a'), citations: [{ url: 'https://b' }] }],
+  ],
+  [
+    'a result of an earlier turn, whose pages and others this wire cites',
+    [native(found), text('a'), source('https://b', 'B'), passage({ url: 'https://b' }), text('b')],
+    [found, { ...said('a'), citations: [{ url: 'https://b' }] }, said('b')],
+  ],
   ['a refusal', [{ type: 'refusal', choice: 0, text: 'No.' }], [said('No.')]],
 ]
 

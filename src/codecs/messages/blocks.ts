@@ -65,7 +65,9 @@ export class Blocks {
 
   /** The next text begins a new block. */
   passage({ wire, citations }: Extract<Event, { type: 'passage' }>): void {
-    if (this.#open?.type !== 'text' || wire !== WIRE) return
+    if (wire !== WIRE) return
+    this.#web.showsSearches()
+    if (this.#open?.type !== 'text') return
     for (const citation of citations) this.#sink.cite(citation)
     this.#close()
   }

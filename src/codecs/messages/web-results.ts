@@ -17,6 +17,7 @@ export class WebResults {
   readonly #shown = new Set<string>()
   /** Server tools that were called and have no result yet. */
   readonly #called = new Set<unknown>()
+  #isOwn = false
 
   constructor(id: string) {
     this.#id = `srvtoolu_${id}`
@@ -43,8 +44,14 @@ export class WebResults {
     return this.#called.size > 0
   }
 
+  /** The provider writes blocks of this wire: what it searched, in this turn or an earlier one, it shows itself. */
+  showsSearches(): void {
+    this.#isOwn = true
+  }
+
   /** One search with all sources that no other block shows. */
   blocks(): Block[] {
+    if (this.#isOwn) return []
     const found = [...this.#sources].filter(([url]) => !this.#shown.has(textKey(url)))
     if (found.length === 0) return []
     return [
