@@ -9,7 +9,7 @@ import { errorOf } from './anthropic/error.ts'
 import { native } from './anthropic/native.ts'
 import { withMedia } from './anthropic/native-media.ts'
 import { BETA_HEADER } from './anthropic/passed-betas.ts'
-import { answersByTool } from './anthropic/tools.ts'
+import { schemaByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 import { counter, only } from './shared/count.ts'
 
@@ -50,7 +50,7 @@ const messages: Translator<'chat'> = {
     encode: (body, input, target, stream, given) => versioned(native(body, input, target, stream, given), target),
     decoder: (mode, target) => new MessagesDecoder(mode, target),
   },
-  decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),
+  decoder: (mode, target, input) => new MessagesDecoder(mode, target, schemaByTool(input, target)),
   count,
   error,
 }
@@ -61,7 +61,7 @@ const vertex: Translator<'chat'> = {
   cacheMarks: true,
   encode: encodeVertex,
   native: { wire: 'anthropic.messages', withMedia, encode: nativeVertex },
-  decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, plainOf(target))),
+  decoder: (mode, target, input) => new MessagesDecoder(mode, target, schemaByTool(input, plainOf(target))),
   error,
 }
 

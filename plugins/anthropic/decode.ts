@@ -39,6 +39,7 @@ export class MessagesDecoder implements Decoder {
 
   readonly #target: Target
   readonly #mode: 'stream' | 'unary'
+  readonly #schema: Json | undefined
   #started = false
   #id: unknown = undefined
   /** True once a client could have seen a part of this message. */
@@ -52,12 +53,13 @@ export class MessagesDecoder implements Decoder {
   readonly #repeated = new EventTemplate('text')
   #usage = new UsageMeter()
 
-  /** `byTool`: the answer may arrive as the input of a tool. */
-  constructor(mode: 'stream' | 'unary', target: Target, byTool = false) {
+  /** `schema`: of an answer that may arrive as the input of a tool. */
+  constructor(mode: 'stream' | 'unary', target: Target, schema?: Json) {
     this.#mode = mode
     this.#target = target
-    this.#text = new AnswerText(byTool)
-    if (byTool) this.#cited.lose()
+    this.#schema = schema
+    this.#text = new AnswerText(schema !== undefined)
+    if (schema) this.#cited.lose()
   }
 
   frame(frame: Frame): Event[] {
@@ -174,7 +176,7 @@ export class MessagesDecoder implements Decoder {
         if (typeof block.data === 'string') events.push(this.#reasoning(index, '', { data: this.#seal(block.data) }))
         break
       default: {
-        const open = openBlock(block, this.#tools, this.#target.provider.id)
+        const open = openBlock(block, this.#tools, this.#target.provider.id, this.#schema)
         this.#open.set(index, open)
         checkBlocks(this.#open.size)
         if (open instanceof JsonAnswer) this.#text.drop()

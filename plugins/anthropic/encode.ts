@@ -14,7 +14,7 @@ import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
 import { breakpointsIn, cacheMarkIn, checkBreakpoints, withoutHours } from './breakpoints.ts'
 import { BETA_HEADER } from './passed-betas.ts'
-import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
+import { answerSchema, isForced, schemaByTool, toolsOf } from './tools.ts'
 import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
 
 /** Native blocks are replayed unread and may contain anything. */
@@ -35,7 +35,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { tools, tool_choice } = toolsOf(request, target)
   const forced = isForced(tool_choice)
   if (forced && mustThink(request, mapping)) {
-    throw cannotForce(mapping, answersByTool(request, target) ? 'response_format' : 'tool_choice')
+    throw cannotForce(mapping, schemaByTool(request, target) ? 'response_format' : 'tool_choice')
   }
   const { system, turns } = historyOf(request.messages, target)
   const loop = openLoop(turns, isResult)

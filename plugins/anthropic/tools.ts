@@ -16,9 +16,9 @@ export const answerSchema = (request: Readonly<ChatRequest>): Json | undefined =
   return format?.type === 'json_schema' ? format.json_schema.schema : undefined
 }
 
-/** Whether the request offers a tool whose input is the answer. */
-export const answersByTool = (request: Readonly<ChatRequest> | undefined, { mapping }: Target): boolean =>
-  request !== undefined && answerSchema(request) !== undefined && !mapping.supports.has('structured_outputs')
+/** The schema of an answer for which the request offers a tool whose input it is. */
+export const schemaByTool = (request: Readonly<ChatRequest> | undefined, { mapping }: Target): Json | undefined =>
+  request && !mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
 
 /**
  * `tools` in the caller's order, so that a cached prefix stays valid, and `tool_choice`. Omits tools that the mapping
@@ -45,7 +45,7 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target): ToolSet
     tools.push(webSearchTool({ type: 'web_search' }))
     searches = true
   }
-  const schema = answersByTool(request, target) ? answerSchema(request) : undefined
+  const schema = schemaByTool(request, target)
   const others = tools.length
   if (schema) tools.push(answerTool(schema))
   if (tools.length === 0) return {}

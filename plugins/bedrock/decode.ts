@@ -19,13 +19,14 @@ import {
   weigh,
 } from '../../src/plugin.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
-import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
+import type { OpenBlock } from '../shared/claude/open-block.ts'
 import { malformed } from '../shared/malformed.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator } from './block-accumulator.ts'
 import { finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
+import { openTool } from './open-tool.ts'
 import { formatOf, isClaude } from './replay.ts'
 import { takesCalls } from './tools.ts'
 import { tierOf, usageReports } from './usage.ts'
@@ -52,7 +53,7 @@ export class ConverseDecoder implements Decoder {
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
   #searches = 0
-  readonly #takesCalls: boolean
+  readonly #request: Readonly<ChatRequest> | undefined
   /** True once the answer arrived by tool. */
   #answered = false
   /** Tool calls still gathering input, by the wire's block index. */
@@ -66,7 +67,7 @@ export class ConverseDecoder implements Decoder {
   /** `request`: its history may declare tools that it does not offer; their calls are dropped. */
   constructor(target: Target, request?: Readonly<ChatRequest>) {
     this.#target = target
-    this.#takesCalls = !request || takesCalls(request)
+    this.#request = request
     this.#claude = isClaude(target.mapping)
     const { maker } = familyOf(target.mapping)
     this.#tags = maker === 'anthropic' || maker === 'amazon' ? undefined : new ThinkTags(0)
@@ -152,17 +153,14 @@ export class ConverseDecoder implements Decoder {
     const { toolUse, image } = isObject(start) ? start : {}
     if (isObject(image)) this.#gather(index).format = textIn(image.format)?.slice(0, MAX_FORMAT)
     if (!isObject(toolUse)) return []
-    const { toolUseId: id, name, input, type } = toolUse
     this.kept += weigh(toolUse)
     // The provider runs such a tool itself; the client has nothing to answer.
-    if (type === 'server_tool_use') return this.#search()
+    if (toolUse.type === 'server_tool_use') return this.#search()
     const events: Event[] = []
     this.#separate(events)
-    // Some models append their own markup to the name: `f<|channel|>commentary`.
-    const called = typeof name === 'string' ? name.replace(/<\|.*$/s, '') : name
-    const open = openBlock({ type: 'tool_use', id, name: called, input }, this.#tools, this.#target.provider.id)
+    const open = openTool(toolUse, this.#tools, this.#target, this.#request)
     // One answer suffices: two in a row would not be JSON.
-    if (open.isTool ? !this.#takesCalls : this.#answered) return events
+    if (open.isTool ? !takesCalls(this.#request) : this.#answered) return events
     this.#open.set(index, open)
     if (open.isTool) this.#tools += 1
     else {
@@ -180,7 +178,9 @@ export class ConverseDecoder implements Decoder {
     if (isObject(toolUse)) {
       const { input } = toolUse
       const piece = typeof input === 'string' ? input : isObject(input) ? JSON.stringify(input) : ''
-      return piece === '' ? [] : (this.#open.get(index)?.json(piece) ?? [])
+      const events = piece === '' ? [] : (this.#open.get(index)?.json(piece) ?? [])
+      if (events.length === 0) this.kept += piece.length
+      return events
     }
     if (isObject(thought)) return this.#reasoning(index, thought)
     if (isObject(citation)) this.#cite(index, citation)

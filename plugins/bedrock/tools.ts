@@ -57,9 +57,10 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circ
 }
 
 /** False where the client forbids calls, or tools are declared for its history alone. */
-export const takesCalls = ({ messages, tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
-  choice !== 'none' &&
-  (tools?.some(({ type }) => type === 'function') === true || !messages.some(turn => turn.tool_calls?.length))
+export const takesCalls = (request: Readonly<ChatRequest> | undefined): boolean =>
+  request?.tool_choice !== 'none' &&
+  (request?.tools?.some(({ type }) => type === 'function') === true ||
+    !request?.messages.some(turn => turn.tool_calls?.length))
 
 function chosen(tools: Block[], choice: Json | undefined, single: boolean, { maker }: Family): ToolSettings {
   const forced = isForced(choice)

@@ -1,9 +1,18 @@
 /**
  * Content blocks whose input arrives in pieces: client tool calls, structured answers, and blocks without a chat form.
  */
-import { type Event, GatewayError, newCallId, parseAnswer, textIn, toolArguments } from '../../../src/plugin.ts'
+import {
+  type Event,
+  GatewayError,
+  type Json,
+  newCallId,
+  parseAnswer,
+  textIn,
+  toolArguments,
+} from '../../../src/plugin.ts'
 import { fromWireName, JSON_TOOL } from '../tool-name.ts'
 import type { Block } from './blocks.ts'
+import { mayBeEnvelope, unwrapped } from './envelope.ts'
 
 /** A block between its start and its stop; each method returns the events to emit. */
 export interface OpenBlock {
@@ -17,10 +26,10 @@ export interface OpenBlock {
   stop(): Event[]
 }
 
-/** `tools`: client tool calls before this block. */
-export function openBlock(block: Block, tools: number, provider: string): OpenBlock {
+/** `tools`: client tool calls before this block; `schema`: of an answer by tool. */
+export function openBlock(block: Block, tools: number, provider: string, schema?: Json): OpenBlock {
   if (block.type !== 'tool_use') return new NativeBlock(block, provider)
-  return block.name === JSON_TOOL ? new JsonAnswer(block) : new ToolCall(block, tools)
+  return block.name === JSON_TOOL ? new JsonAnswer(block, schema) : new ToolCall(block, tools)
 }
 
 /** Input arrives in pieces, or whole at the start, or not at all. */
@@ -81,9 +90,39 @@ class ToolCall extends ArgumentsBlock {
   }
 }
 
-/** The answer itself, as the input of the gateway's answer tool. */
+/** The answer itself, as the input of the gateway's answer tool. It is held while it may be in an envelope. */
 export class JsonAnswer extends ArgumentsBlock {
   readonly isTool = false
+  readonly #schema: Json | undefined
+  #held: string[] | undefined
+  #isEnvelope = false
+
+  constructor(block: Block, schema: Json | undefined) {
+    super(block)
+    this.#schema = schema
+    if (schema) this.#held = []
+  }
+
+  override json(piece: string): Event[] {
+    super.json(piece)
+    if (!this.#held || !this.#schema) return [this.piece(piece)]
+    this.#held.push(piece)
+    if (this.#isEnvelope) return []
+    const head = this.#held.join('')
+    const isEnvelope = mayBeEnvelope(head, this.#schema)
+    this.#isEnvelope = isEnvelope === true
+    if (isEnvelope !== false) return []
+    this.#held = undefined
+    return [this.piece(head)]
+  }
+
+  override stop(): Event[] {
+    const held = this.#held
+    if (!held || !this.#schema) return super.stop()
+    this.#held = undefined
+    const text = held.length > 0 ? held.join('') : toolArguments(this.block.input)
+    return [this.piece(unwrapped(text, this.#schema))]
+  }
 
   protected piece(text: string): Event {
     return { type: 'text', choice: 0, text }
