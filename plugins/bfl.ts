@@ -21,7 +21,7 @@ import {
 import { errorIn, plainError } from './shared/error.ts'
 import { base64Of } from './shared/images/inputs.ts'
 import { ratioFor } from './shared/images/proportions.ts'
-import { parsedInSteps } from './shared/whole.ts'
+import { parsed } from './shared/whole.ts'
 
 const RATIOS = ['21:9', '16:9', '3:2', '4:3', '5:4', '1:1', '4:5', '3:4', '2:3', '9:16', '9:21']
 /** Models whose images have any size; the others have proportions. */
@@ -56,11 +56,11 @@ function imagesOf({ images, mask }: Readonly<ImageEditRequest>, id: string): Jso
 }
 
 /** Made once for each job, since only the first answer has the address of its states. */
-function reader(target: Target): (frame: Frame) => Generator<undefined, FoundImages | UnfinishedJob> {
+function reader(target: Target): (frame: Frame) => FoundImages | UnfinishedJob {
   let url: string | undefined
   let afterMs = FIRST_WAIT_MS / WAIT_FACTOR
-  return function* (frame) {
-    const answer = yield* parsedInSteps(frame)
+  return frame => {
+    const answer = parsed(frame)
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
     const state = textIn(answer.status) ?? textIn(answer.state)
     if (url === undefined) url = pollingUrl(answer, target)

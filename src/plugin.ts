@@ -2,7 +2,6 @@
 export { definitionIn, isReference, type PlacedTool, toolsAdded, toolsIn } from './codecs/messages/tools-in.ts'
 export {
   ANSWER_BOUNDS,
-  type AnswerBounds,
   billed,
   checkAnswer,
   checkBlocks,
@@ -42,18 +41,17 @@ export type {
   WireFields,
 } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
-export { valueSteps } from './core/frame-steps.ts'
 export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image-size.ts'
 export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
-export { parseCalls, plainValue } from './core/lossless-json.ts'
+export { weigh } from './core/json-size.ts'
+export { parseCalls } from './core/lossless-json.ts'
 export { looseIn, withOpaque } from './core/opaque.ts'
 export type { RealtimeForm } from './core/realtime.ts'
 export { MAX_PARSED_RESULTS, resultText, resultWithErrorText, SHOWN_NEXT, shownFor } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
-export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
-export { weigh } from './core/stringify-steps.ts'
+export { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export { textKey, valueKey } from './core/text-key.ts'
 export type {
   CacheMark,
@@ -99,7 +97,6 @@ export {
   withoutSpace,
 } from './core/wire.ts'
 export { isText, typeOfName } from './lib/media-type.ts'
-export { atOnce } from './lib/turns.ts'
 export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'

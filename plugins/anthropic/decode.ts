@@ -71,7 +71,7 @@ export class MessagesDecoder implements Decoder {
     }
     let parsed: unknown
     try {
-      parsed = parseCalls(frame.data, inputOf, frame.parsed)
+      parsed = parseCalls(frame.data, inputOf)
     } catch (thrown) {
       if (thrown instanceof GatewayError) return this.#fail(thrown)
       const text = frame.data.trim()

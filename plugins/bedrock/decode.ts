@@ -77,11 +77,11 @@ export class ConverseDecoder implements Decoder {
     return this.#stopReason !== undefined && !this.done
   }
 
-  frame({ name, data, parsed }: Frame): Event[] {
+  frame({ name, data }: Frame): Event[] {
     if (this.done) return []
     let payload: unknown
     try {
-      payload = parseCalls(data, inputOf, parsed)
+      payload = parseCalls(data, inputOf)
     } catch (thrown) {
       if (thrown instanceof GatewayError) return this.#fail(thrown)
       if (data.trim() === '') return []

@@ -101,8 +101,8 @@ function encodeEdit(request: Readonly<ImageEditRequest>, target: Target) {
 }
 
 /** Stability reports a reason per omitted image, Nova one for all. */
-function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
-  const answer = yield* parsedImages(frame)
+function read(frame: Frame, target: Target): FoundImages {
+  const answer = parsedImages(frame)
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
   const { images, error, status, details, finish_reasons } = answer
   const reasons = listIn(finish_reasons).map(textIn)
@@ -112,7 +112,7 @@ function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> 
   if (!Array.isArray(images) && refused === undefined) throw errorIn(answer, 'list of images', target)
   const found: FoundImage[] = []
   for (const [index, image] of listIn(images).entries())
-    if (typeof image === 'string' && reasons[index] === undefined) found.push({ b64: yield* imageIn(image) })
+    if (typeof image === 'string' && reasons[index] === undefined) found.push({ b64: imageIn(image) })
   return { images: found, refused }
 }
 

@@ -75,13 +75,13 @@ export class CohereDecoder implements Decoder {
     return this.#choice.kept
   }
 
-  frame({ data, name, parsed }: Frame): Event[] {
+  frame({ data, name }: Frame): Event[] {
     const out: Event[] = []
     const text = data.trim()
     if (this.done || text === '' || text.startsWith('[DONE]')) return out
     let payload: unknown
     try {
-      payload = parseCalls(text, nowhere, parsed)
+      payload = parseCalls(text, nowhere)
     } catch (thrown) {
       if (thrown instanceof GatewayError) throw thrown
       payload = undefined

@@ -3,7 +3,7 @@ import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRe
 import { boundsOf, textsOf, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
 import { errorIn } from '../shared/error.ts'
-import { parsedInSteps, SteppedDecoder } from '../shared/whole.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /**
  * `input_type` is required and unknown to clients of this endpoint: documents for search. Texts that are too long are
@@ -26,12 +26,12 @@ export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target)
 
 /** Reads an answer of the Embed API; throws a GatewayError where `input` has another number of texts than vectors. */
 export const decoder = (target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
-  new SteppedDecoder(function* (frame) {
-    const answer = yield* parsedInSteps(frame, boundsOf(input))
+  new WholeDecoder(frame => {
+    const answer = parsed(frame, boundsOf(input))
     const lists = isObject(answer) ? answer.embeddings : undefined
     if (!isObject(answer) || !isObject(lists)) throw errorIn(answer, 'vectors', target)
     const vectors = lists.float ?? lists.base64
     const { billed_units: billed } = isObject(answer.meta) ? answer.meta : {}
-    const value = yield* embeddingsOf(Array.isArray(vectors) ? vectors : [], vectorsWanted(input))
+    const value = embeddingsOf(Array.isArray(vectors) ? vectors : [], vectorsWanted(input))
     return [...promptTokens(isObject(billed) && billed.input_tokens), { type: 'result', value }]
   })

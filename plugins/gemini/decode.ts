@@ -82,12 +82,12 @@ export class GenerateDecoder implements Decoder {
     return kept
   }
 
-  frame({ data, parsed: ahead }: Frame): Event[] {
+  frame({ data }: Frame): Event[] {
     const out: Event[] = []
     if (this.done) return out
     let parsed: unknown
     try {
-      parsed = parseCalls(data, argumentsOf, ahead)
+      parsed = parseCalls(data, argumentsOf)
     } catch (thrown) {
       if (thrown instanceof GatewayError) {
         this.#fail(thrown, out)

@@ -3,7 +3,6 @@ import {
   countIn,
   type Decoder,
   type EmbeddingRequest,
-  type Event,
   errors,
   isObject,
   type Json,
@@ -15,7 +14,7 @@ import {
 } from '../../src/plugin.ts'
 import { boundsOf, textsOf, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
-import { parsedInSteps, SteppedDecoder } from '../shared/whole.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { errorOf } from './error.ts'
 import { studio, vertex } from './surface.ts'
 
@@ -106,12 +105,12 @@ export const methods: readonly Method[] = [batch, predict, embedContent]
 
 /** Vectors of numbers are scaled to the length 1. Throws a GatewayError for other answers. */
 export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
-  new SteppedDecoder(function* (frame): Generator<undefined, Event[]> {
-    const answer = yield* parsedInSteps(frame, boundsOf(input))
+  new WholeDecoder(frame => {
+    const answer = parsed(frame, boundsOf(input))
     const reported = errorOf(answer, target)
     if (reported) throw reported
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
-    const value = yield* embeddingsOf(vectors(answer), vectorsWanted(input), unit)
+    const value = embeddingsOf(vectors(answer), vectorsWanted(input), unit)
     return [...promptTokens(tokens(answer)), { type: 'result', value }]
   })
 

@@ -45,15 +45,15 @@ function encode(request: Readonly<ImageRequest>, { mapping }: Target): WireReque
 }
 
 /** A prediction that was left out has a reason in the place of its image. */
-function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
-  const { answer, slices } = yield* imageAnswer(frame, 'bytesBase64Encoded')
+function read(frame: Frame, target: Target): FoundImages {
+  const { answer, slices } = imageAnswer(frame, 'bytesBase64Encoded')
   const reported = errorOf(answer, target)
   if (reported) throw reported
   const images: FoundImage[] = []
   let refused: string | undefined
   for (const one of listIn(isObject(answer) ? answer.predictions : undefined).filter(isObject)) {
     const b64 = textIn(one.bytesBase64Encoded)
-    if (b64 !== undefined) images.push({ b64: yield* imageIn(b64, slices), revised_prompt: textIn(one.prompt) })
+    if (b64 !== undefined) images.push({ b64: imageIn(b64, slices), revised_prompt: textIn(one.prompt) })
     else refused ??= textIn(one.raiFilteredReason)
   }
   return { images, refused }

@@ -74,8 +74,8 @@ function encode(
 const partsOf = ({ images }: Readonly<ImageEditRequest>): Json[] =>
   images.map(image => ({ inlineData: { mimeType: typeOf(image), data: base64Of(image) } }))
 
-function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
-  const { answer, slices } = yield* imageAnswer(frame, 'data')
+function read(frame: Frame, target: Target): FoundImages {
+  const { answer, slices } = imageAnswer(frame, 'data')
   const reported = errorOf(answer, target)
   if (reported) throw reported
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
@@ -89,7 +89,7 @@ function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> 
       written += textSize(textIn(part.text) ?? '')
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
       if (part.thought === true || typeof data !== 'string' || !textIn(mimeType)?.startsWith('image/')) continue
-      images.push({ b64: yield* imageIn(data, slices) })
+      images.push({ b64: imageIn(data, slices) })
     }
   }
   const report = answer.usageMetadata

@@ -49,7 +49,7 @@ export class MistralDecoder implements Decoder {
     const failed = events.at(-1)?.type === 'error'
     if (failed || (!data.includes('"signature"') && !data.includes('"service_tier"')))
       return this.#thinking.mark(events)
-    const chunk = frame.parsed ? objectIn(frame.parsed.value) : parsed(data)
+    const chunk = parsed(data)
     const out = this.#thinking.mark(events, signaturesIn(chunk))
     const tier = tierIn(chunk)
     if (tier !== undefined && tier !== this.#tier) out.push({ type: 'tier', tier })

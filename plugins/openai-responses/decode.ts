@@ -58,12 +58,12 @@ export class ResponsesDecoder implements Decoder {
     this.#answer = new Answer(target, isNative)
   }
 
-  frame({ data, name, parsed }: Frame): Event[] {
+  frame({ data, name }: Frame): Event[] {
     const out: Event[] = []
     if (this.done) return out
     let payload: unknown
     try {
-      payload = parseCalls(data, argumentsOf, parsed)
+      payload = parseCalls(data, argumentsOf)
     } catch (thrown) {
       if (thrown instanceof GatewayError) this.#fail(thrown, out)
       else this.#text(name, data.trim(), out)

@@ -6,14 +6,13 @@ import { aiSdkError } from './ai-sdk/error.ts'
 import { fieldOf } from './ai-sdk/fields.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { json } from './json.ts'
-import { LargeImages } from './large-images.ts'
 import { openAiChat } from './openai-chat.ts'
 
 /** Versions 2 to 4 of the protocol; `versionOf` finds the one of a request. */
 export const aiSdk = {
   wire: 'ai-sdk.language-model',
   decode,
-  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex), ex.tenant),
+  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   fieldOf,
   error: aiSdkError,

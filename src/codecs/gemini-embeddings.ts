@@ -4,7 +4,6 @@ import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { type ByteSteps, listSteps } from '../core/stringify-steps.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 import { metadataOf } from './accounting.ts'
 import { givenVectors, type Vector } from './embedding-vectors.ts'
@@ -104,13 +103,14 @@ class VectorsEncoder implements Encoder {
     for (const event of batch) if (event.type === 'result') this.#result = event
   }
 
-  *end(): ByteSteps {
+  end(): string {
     const ex = this.#ex
     ex.completeUsage(false)
-    const vectors = yield* givenVectors(this.#result!)
+    const vectors = givenVectors(this.#result!)
     const tail = JSON.stringify({ usageMetadata: usageOf(ex), gateway: metadataOf(ex) }).slice(1)
-    if (!this.#isBatch) return [Buffer.from(`{"embedding":${JSON.stringify(valuesOf(vectors[0]!))},${tail}`)]
-    return [Buffer.from('{"embeddings":'), ...(yield* listSteps(vectors, valuesOf)), Buffer.from(`,${tail}`)]
+    return this.#isBatch
+      ? `{"embeddings":${JSON.stringify(vectors.map(valuesOf))},${tail}`
+      : `{"embedding":${JSON.stringify(valuesOf(vectors[0]!))},${tail}`
   }
 
   fail(): undefined {}

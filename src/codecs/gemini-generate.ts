@@ -14,7 +14,6 @@ import { geminiError } from './gemini/error.ts'
 import { nativeOf } from './gemini/native.ts'
 import { nativeSize } from './gemini/native-size.ts'
 import { checkResults } from './inner-json.ts'
-import { LargeImages } from './large-images.ts'
 import { unsealed } from './unsealed.ts'
 import { WholeEncoder as ValueEncoder } from './whole.ts'
 
@@ -51,17 +50,13 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
   }) satisfies Codec<'chat'>
 
 /** Answers as one body. */
-export const generateContent = codec('gemini.generate', false, ex => new LargeImages(new WholeEncoder(ex), ex.tenant))
+export const generateContent = codec('gemini.generate', false, ex => new WholeEncoder(ex))
 
 const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
 
 /** Answers as server-sent events with `alt=sse`, else as a JSON array. */
 export const streamGenerateContent: Codec<'chat'> = {
-  ...codec(
-    'gemini.stream',
-    true,
-    ex => new LargeImages(new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST), ex.tenant),
-  ),
+  ...codec('gemini.stream', true, ex => new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST)),
   // Not an SSE comment: clients take every non-empty line for data.
   heartbeat: { contentType: EVENT_STREAM, text: '\r\n\r\n', isFor: isEvents },
 }

@@ -2,7 +2,7 @@
 import type { Codec, Encoded, Encoder } from '../core/codec.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
-import { stringifyInSteps } from '../core/stringify-steps.ts'
+import { stringifyLossless } from '../core/lossless-json.ts'
 
 const PARSE = -32_700
 const INVALID_REQUEST = -32_600
@@ -40,7 +40,8 @@ class RpcEncoder implements Encoder {
   write(batch: readonly Event[]): string | undefined {
     let said = ''
     for (const event of batch) {
-      if (event.type === 'result') this.#out = event.value === undefined ? '' : stringifyInSteps(event.value as object)
+      if (event.type === 'result')
+        this.#out = event.value === undefined ? '' : stringifyLossless(JSON.stringify(event.value))
       if (event.type !== 'bytes') continue
       this.contentType = event.contentType ?? this.contentType
       said += event.bytes.toString()

@@ -43,15 +43,10 @@ type Asked = Pick<Exchange, 'endpoint'> & { readonly headers: Headers }
 const isGemini = ({ endpoint, headers }: Asked): boolean => endpoint.codec === geminiModels || isGeminiClient(headers)
 
 /**
- * The page of `listing`, the catalogue as JSON, that `query` requests, in steps; undefined when the client reads the
+ * The page of `listing`, the catalogue as JSON, that `query` requests; undefined when the client reads the
  * listing unchanged.
  */
-export function pageOf(
-  ex: Asked,
-  listing: Buffer,
-  query: URLSearchParams,
-  today: string,
-): Generator<undefined, object> | undefined {
+export function pageOf(ex: Asked, listing: Buffer, query: URLSearchParams, today: string): object | undefined {
   if (isGemini(ex)) return geminiPage(listing, query)
   return isMessagesClient(ex.headers) ? messagesPage(listing, query, today) : undefined
 }

@@ -12,7 +12,6 @@ import { EVENT_STREAM } from './event-stream.ts'
 import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
 import { checkTexts } from './inner-json.ts'
 import { asAnswered } from './joined.ts'
-import { LargeImages } from './large-images.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
 import { passedParameters } from './passed-parameters.ts'
 import { unsealed } from './unsealed.ts'
@@ -31,8 +30,7 @@ const codecFor = (compat: ChatCompat) =>
       checkTexts(request, ex?.input)
       return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },
-    encoder: (ex: Exchange) =>
-      new LargeImages(ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat), ex.tenant),
+    encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
     error: errorBody,
     prepare: validate.prepare,

@@ -4,7 +4,6 @@
 import type { Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type ByteSteps, listSteps } from '../core/stringify-steps.ts'
 import type { EmbeddingRequest, Embeddings } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
 import { givenVectors, type Vector } from './embedding-vectors.ts'
@@ -44,17 +43,12 @@ export class EmbeddingsEncoder implements Encoder {
     if (bytes !== undefined && (value as Embeddings).encoding === asked) {
       return typeof bytes === 'string' ? head + bytes + tail : [Buffer.from(head), bytes, Buffer.from(tail)]
     }
-    return this.#written(asked, head, tail)
-  }
-
-  *#written(asked: Embeddings['encoding'], head: string, tail: string): ByteSteps {
-    const vectors = yield* givenVectors(this.#result!)
-    const data = yield* listSteps(vectors, (vector, index) => ({
+    const data = givenVectors(this.#result!).map((vector, index) => ({
       object: 'embedding',
       index,
       embedding: encoded(vector, asked),
     }))
-    return [Buffer.from(head), ...data, Buffer.from(tail)]
+    return head + JSON.stringify(data) + tail
   }
 
   fail(): undefined {}

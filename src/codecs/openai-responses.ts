@@ -5,7 +5,6 @@ import type { Json } from '../core/json.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
-import { LargeImages } from './large-images.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
@@ -31,7 +30,7 @@ export const openAiResponses = {
   stored,
   dropsReasoning: true,
   holdsAnswers: true,
-  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex), ex.tenant),
+  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   error: errorBody,
   prepare: validate.prepare,

@@ -4,8 +4,8 @@
  */
 import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
 import { errors } from '../core/error.ts'
+import { weigh } from '../core/json-size.ts'
 import { stringifyLossless } from '../core/lossless-json.ts'
-import { weigh } from '../core/stringify-steps.ts'
 
 /** Of results; as text they may have as many as the body. */
 const MAX_RESULT_CHARACTERS = 8 * 1024 * 1024

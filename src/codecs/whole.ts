@@ -2,8 +2,8 @@
 import type { Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { stringifyLossless } from '../core/lossless-json.ts'
 import { formatMoney } from '../core/money.ts'
-import { stringifyInSteps } from '../core/stringify-steps.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
 
 /** Alternating names and values; omits values unknown when the head is sent. */
@@ -44,7 +44,7 @@ export class WholeEncoder<T> implements Encoder {
 
   end(): Encoded {
     this.#ex.completeUsage(false)
-    return stringifyInSteps(this.#bodyOf(this.#result!, this.#ex))
+    return stringifyLossless(JSON.stringify(this.#bodyOf(this.#result!, this.#ex)))
   }
 
   fail(): undefined {}

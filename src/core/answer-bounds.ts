@@ -3,34 +3,20 @@
  * so large, and another provider would make the same. What no caller can bring about is a failure of its provider.
  */
 import { errors, type GatewayError } from './error.ts'
-import { type ContentBounds, parseSteps, type ReadPiece } from './json-steps.ts'
 import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
 
-const MAX_ANSWER_VALUES = 1_000_000
-/** Lists and objects, and entries of one list: the others cost less. */
-const MAX_ANSWER_LISTS = 500_000
-/** That differ. Those of log probabilities, of which there may be more, are the same for each token. */
-const MAX_ANSWER_NAMES = 65_536
-/** Digits of all whole numbers that a double cannot hold, which are read as text. */
-export const MAX_LONG_DIGITS = 1024 * 1024
+const MAX_ANSWER_VALUES = 500_000
 /** Of text and reasoning that is held until the answer is whole. */
 export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
 /** Of the events that one frame of an answer is decoded to, media apart; a whole answer is one frame. */
 export const MAX_FRAME_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
-/** Of one string that has escapes, with them. */
-const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
 /** Of any answer, unless its operation has others. */
-export const ANSWER_BOUNDS: AnswerBounds = { values: MAX_ANSWER_VALUES }
+export const ANSWER_BOUNDS: Bounds = { values: MAX_ANSWER_VALUES }
 /** Of an error body: real ones hold some dozens, but for those that repeat the request. */
 export const ERROR_BOUNDS: Bounds = { values: 2000 }
 /** Of the state of a job, which is read at every poll: real ones hold some dozens. */
 export const STATE_BOUNDS: Bounds = { values: 10_000 }
 
-/** What an answer may hold. */
-export interface AnswerBounds extends Bounds {
-  /** Characters of one string that has escapes, with them; those of text where it is left out. */
-  readonly escaped?: number
-}
 /** In the arguments of all calls, which come back in a request and are bounded there. */
 export const MAX_CALL_CHARACTERS = 4 * 1024 * 1024
 /** Tool calls of one answer. */
@@ -60,10 +46,6 @@ export const tooLongText = (): GatewayError => beyond(`its text is longer than $
 /** The failure of an answer one frame of which exceeds `MAX_FRAME_CHARACTERS`. */
 export const tooLongFrame = (): GatewayError =>
   beyond(`its text has more than ${MAX_FRAME_CHARACTERS} characters in one frame, media apart`)
-
-/** The failure of an answer whose long whole numbers exceed `MAX_LONG_DIGITS`. */
-export const tooLongNumbers = (): GatewayError =>
-  beyond(`its long whole numbers have more than ${MAX_LONG_DIGITS} digits`)
 
 const tooMany = (most: number, what: string): GatewayError =>
   beyond(`it holds more than ${most.toLocaleString('en')} ${what}`)
@@ -130,64 +112,6 @@ const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of mem
 export function parseAnswer(json: string, bounds?: Bounds): unknown {
   checkAnswer(json, bounds)
   return JSON.parse(json)
-}
-
-/** Characters that are measured in one step. */
-const STEP = 256 * 1024
-
-/** The same in steps; `read` parses pieces. */
-export function* answerSteps(json: string, read: ReadPiece, bounds = ANSWER_BOUNDS): Generator<undefined, unknown> {
-  const shape = new Shape(bounds)
-  for (let at = 0; at < json.length; at += STEP) {
-    shape.add(json.slice(at, at + STEP))
-    if (shape.excess !== undefined) throw excessive(shape)
-    yield
-  }
-  return yield* parseSteps(json, read, new AnswerContent(bounds.escaped))
-}
-
-/** Of names that came last, most of which come again. A power of two. */
-const SLOTS = 256
-
-/**
- * Bounds the names that differ, each of which costs its object much more, and texts that are dear to read; of an answer
- * that may have more values, also the lists and objects, and the entries of a list, which moves as it grows.
- */
-class AnswerContent implements ContentBounds {
-  readonly #last: string[] = Array.from({ length: SLOTS }, () => '')
-  readonly #names = new Set<string>()
-  readonly #escaped: number
-  #opened = 0
-
-  constructor(escaped = MAX_ESCAPED) {
-    this.#escaped = escaped
-  }
-
-  open(): void {
-    if (++this.#opened > MAX_ANSWER_LISTS) throw tooMany(MAX_ANSWER_LISTS, 'lists and objects')
-  }
-
-  entries(count: number): void {
-    if (count > MAX_ANSWER_LISTS) throw tooMany(MAX_ANSWER_LISTS, 'entries in one list')
-  }
-
-  name(text: string, from: number, to: number): void {
-    const ends = text.charCodeAt(from + 1) * 31 + text.charCodeAt(to - 2)
-    const slot = (ends * 31 + text.charCodeAt((from + to) >> 1) + to - from) & (SLOTS - 1)
-    const last = this.#last[slot]!
-    if (last.length === to - from && text.startsWith(last, from)) return
-    const name = text.slice(from, to)
-    this.#last[slot] = name
-    this.#names.add(name)
-    if (this.#names.size > MAX_ANSWER_NAMES) throw tooManyNames(MAX_ANSWER_NAMES)
-  }
-
-  /** Base64 has no escapes, text has, and takes five times as long. */
-  long(text: string, from: number, to: number): void {
-    if (to - from <= this.#escaped) return
-    const backslash = text.indexOf('\\', from)
-    if (backslash >= 0 && backslash < to) throw tooLongText()
-  }
 }
 
 /** A list of an answer; empty for any other value. Throws when the list has more than `most` entries. */

@@ -1,9 +1,6 @@
 /** What a request's body may be, and what its reader makes of it. */
 import { createHash } from 'node:crypto'
 
-/** Of a file, in one turn of the event loop: about a millisecond. */
-const HASHED_IN_TURN = 1024 * 1024
-
 /**
  * `json`: a parsed value. `multipart`: a `Form`. `raw`: a `Buffer`, of any content type. `none`: nothing is read, as of
  * a GET.
@@ -68,21 +65,14 @@ export class Upload {
     this.#encoded = undefined
   }
 
-  /** Makes what `toJSON` says; `turn` resolves once others have had their turn of the event loop. */
-  async hash(turn: () => Promise<void>): Promise<void> {
+  /** Makes what `toJSON` says. */
+  hash(): void {
     const hash = createHash('sha256')
-    let inTurn = 0
-    for (const piece of this.pieces) {
-      hash.update(piece)
-      inTurn += piece.length
-      if (inTurn < HASHED_IN_TURN) continue
-      inTurn = 0
-      await turn()
-    }
+    for (const piece of this.pieces) hash.update(piece)
     this.#sha256 = hash.digest('base64')
   }
 
-  /** Stands for the bytes where a request becomes the key of something. Throws before `hash` has resolved. */
+  /** Stands for the bytes where a request becomes the key of something. Throws before `hash` was called. */
   toJSON(): object {
     if (this.#sha256 === undefined) throw new Error('A file becomes a part of a key before it is hashed.')
     return { sha256: this.#sha256, size: this.size }

@@ -1,9 +1,8 @@
 /** Calls another endpoint in process, as the caller of an exchange: the same chain decides, serves and charges. */
 
-import { turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import { errors, type GatewayError } from './error.ts'
 import { Exchange, type Headers } from './exchange.ts'
-import { parseSteps } from './json-steps.ts'
 import type { MemoryLease } from './memory-budget.ts'
 import { pump, type Sink } from './pump.ts'
 
@@ -62,22 +61,14 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
   await pump(route, ex, sink)
   await route.chain.finish(ex, report)
   if (ex.failure) return { failure: ex.failure }
-  return sink.pieces ? { ex, answer: await turns.run(ex.tenant, read(sink.pieces)) } : { failure: errors.overloaded() }
+  const { pieces } = sink
+  if (!pieces) return { failure: errors.overloaded() }
+  return { ex, answer: await scheduler.run(ex.tenant, () => JSON.parse(pieces.map(String).join('')) as unknown) }
 }
 
 function headersOf({ headers, id }: Exchange): Headers {
   const passed = PASSED.flatMap(name => (headers[name] === undefined ? [] : [[name, headers[name]] as const]))
   return { ...Object.fromEntries(passed), 'x-request-id': id }
-}
-
-/** Each piece holds whole characters, as an encoder makes them. */
-function* read(pieces: readonly (string | Buffer)[]): Generator<undefined, unknown> {
-  let text = ''
-  for (const piece of pieces) {
-    text += piece.toString()
-    yield
-  }
-  return yield* parseSteps(text, json => JSON.parse(json))
 }
 
 /** Keeps a whole answer. */

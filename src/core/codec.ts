@@ -6,7 +6,6 @@ import type { Place } from './lossless-json.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
 import type { StoredForm } from './stored-responses.ts'
-import type { ByteSteps } from './stringify-steps.ts'
 
 /** One client wire: reads requests of an operation, and makes the encoder of its answers. */
 export interface Codec<O extends Op = Op> {
@@ -50,8 +49,8 @@ interface Compat<O extends Op = Op, T = unknown> {
   create(options: T): Codec<O>
 }
 
-/** Bytes may come in pieces, which spares a copy of what is large, or in steps, which lets others go on. */
-export type Encoded = string | Buffer | readonly Buffer[] | ByteSteps
+/** Bytes may come in pieces, which spares a copy of what is large. */
+export type Encoded = string | Buffer | readonly Buffer[]
 
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */
 export interface Encoder {

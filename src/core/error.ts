@@ -43,7 +43,7 @@ export const errors = {
   nameTooLong: (limit: number) =>
     invalid(400, 'too_many_elements', `The name of a member has more than ${limit} characters.`),
   tooManyNames: (limit: number) =>
-    invalid(400, 'too_many_elements', `The arguments of tool calls contain more than ${limit} member names.`),
+    invalid(400, 'too_many_elements', `The request body has more than ${limit} different names of members.`),
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
   unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),

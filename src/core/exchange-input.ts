@@ -2,8 +2,9 @@
 import type { Body, RawStrings } from './raw-strings.ts'
 import type { Count } from './shape.ts'
 
-/** JSON values of a request from which each part of the work on it takes long. */
-const MANY_VALUES = 2000
+/** JSON values, and bytes, of a request from which each step of the work on it is scheduled. */
+const LARGE_VALUES = 2000
+const LARGE_BYTES = 256 * 1024
 
 /** How the listener gives a body, and the memory that it takes. */
 export interface InputSource {
@@ -16,6 +17,7 @@ export interface InputSource {
 export class ExchangeInput {
   /** JSON values of the body, and of the conversation that it continues. */
   values = 0
+  #bytes = 0
   /** Raw strings of the body, until it is released. */
   rawStrings: RawStrings | undefined = undefined
   readonly memory: InputSource['memory']
@@ -32,10 +34,11 @@ export class ExchangeInput {
 
   /** The parsed body. May be called once. */
   async read(): Promise<unknown> {
-    const { value, rawStrings, values = 0, release } = await this.#body()
+    const { value, rawStrings, values = 0, bytes = 0, release } = await this.#body()
     this.#release = release
     this.rawStrings = rawStrings
     this.values = values
+    this.#bytes = bytes
     return value
   }
 
@@ -45,9 +48,9 @@ export class ExchangeInput {
     if (structure > 0) this.memory?.parse(structure)
   }
 
-  /** So many values that each part of the work on them takes long. */
+  /** Each step of the work on the request takes long enough to be scheduled. */
   get isLarge(): boolean {
-    return this.values + this.#inner > MANY_VALUES
+    return this.#bytes > LARGE_BYTES || this.values + this.#inner > LARGE_VALUES
   }
 
   /** Releases all but the parsed body. */

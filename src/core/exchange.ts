@@ -1,8 +1,7 @@
 /** One request's life, pinned to one snapshot. */
 
 import { requestId, shortId } from '../lib/id.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
-import { turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
 import { AnswerUsage } from './answer-usage.ts'
 import type { Attempt } from './attempt.ts'
@@ -190,12 +189,9 @@ export class Exchange {
     return this.input.read()
   }
 
-  /**
-   * What the next part of the work waits for: where the request holds much, a turn of the loop, which parts share as long as
-   * they are short; and any other one where this turn is full. Undefined where it need not wait.
-   */
-  turn(): Promise<void> | undefined {
-    return this.input.isLarge ? turns.nextPart(this.tenant) : turnBudget.next(this.tenant)
+  /** Runs a step of the work on the request: through the scheduler where the request is large, else at once. */
+  step<T>(work: () => T | Promise<T>): T | Promise<T> {
+    return this.input.isLarge ? scheduler.run(this.tenant, work) : work()
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
@@ -203,14 +199,11 @@ export class Exchange {
     this.#request ??= this.input.read().then(value => {
       this.timings.read = performance.now()
       const body = this.stored ? this.stored.read(value) : value
-      return body instanceof Promise ? body.then(read => this.#decodeInTurn(read)) : this.#decodeInTurn(body)
+      return body instanceof Promise
+        ? body.then(read => this.step(() => this.#decode(read)))
+        : this.step(() => this.#decode(body))
     })
     return this.#request
-  }
-
-  #decodeInTurn(body: unknown): Ops[Op] | Promise<Ops[Op]> {
-    const turn = this.turn()
-    return turn ? turn.then(() => this.#decode(body)) : this.#decode(body)
   }
 
   #decode(body: unknown): Ops[Op] {

@@ -2,10 +2,9 @@
  * Whole numbers that a double cannot hold, as identifiers of tools often are, on their way through JSON that is parsed
  * and written again: `JSON.parse` would round them. While such a number is a value, a mark of text stands for it.
  */
-import { randomBytes } from 'node:crypto'
-import { answerSteps, MAX_LONG_DIGITS, parseAnswer, tooLongNumbers } from './answer-bounds.ts'
+import { createHash, type Hash, randomBytes } from 'node:crypto'
+import { parseAnswer } from './answer-bounds.ts'
 import { isObject, type Json } from './json.ts'
-import { parseSteps } from './json-steps.ts'
 
 /**
  * Random, so that no input contains it, and no digit at first, which would belong to a number before it. It leaves the
@@ -48,6 +47,9 @@ export function stringifyLossless(json: string): string {
   return from === 0 ? json : out + json.slice(from)
 }
 
+/** SHA-256 of the JSON text of a value. Files in it must have been hashed. */
+export const jsonHash = (value: object): Hash => createHash('sha256').update(stringifyLossless(JSON.stringify(value)))
+
 /** Whether a text is a mark. */
 export const isLongNumber = (text: string): boolean => text.startsWith(MARK)
 
@@ -61,72 +63,16 @@ export type Place = (holder: Json, name: string) => string | undefined
 export const parseBody = (json: string, place?: Place): unknown =>
   place ? parseAt(JSON.parse(json), json, place, member => member) : JSON.parse(json)
 
-/** The same in steps. */
-export function* bodySteps(json: string, place?: Place): Generator<undefined, unknown> {
-  let hasMarks = false
-  const read = (piece: string, hasLong: boolean): unknown => {
-    if (!place || !hasLong || !LONG.test(piece)) return JSON.parse(piece)
-    hasMarks = true
-    return JSON.parse(marked(piece))
-  }
-  const value = yield* parseSteps(json, read)
-  return place ? roundedAt(value, hasMarks, place, member => member) : value
-}
-
-/**
- * The same, for answers, whose bounds it checks: where a number would be rounded, what `place` names becomes its JSON
- * text.
- */
-export const parseCalls = (json: string, place: Place, parsed?: Parsed): unknown =>
-  parsed
-    ? roundedAt(parsedValue(parsed), parsed.hasMarks, place, calledWith)
-    : parseAt(parseAnswer(json), json, place, calledWith)
+/** The same, for answers, whose bounds it checks: where a number would be rounded, what `place` names becomes its JSON text. */
+export const parseCalls = (json: string, place: Place): unknown => parseAt(parseAnswer(json), json, place, calledWith)
 
 const calledWith = (member: Json): string => stringifyLossless(JSON.stringify(member))
 
-/** A large answer, or event of one, that was parsed ahead. */
-export interface Parsed {
-  readonly value: unknown
-  /** There are marks in it. */
-  readonly hasMarks: boolean
-  /** Why it is no JSON, in place of a value. */
-  readonly error?: SyntaxError
-}
-
-function parsedValue({ value, error }: Parsed): unknown {
-  if (error) throw error
-  return value
-}
-
-/** What was parsed ahead, with its numbers as `JSON.parse` reads them. Throws a SyntaxError for what is no JSON. */
-export const plainValue = (parsed: Parsed): unknown =>
-  roundedAt(parsedValue(parsed), parsed.hasMarks, () => undefined, calledWith)
-
-/** Parses an answer in steps. Throws the failure of one that passes its bounds. */
-export function* parsedAhead(json: string): Generator<undefined, Parsed> {
-  let hasMarks = false
-  const long = { digits: 0 }
-  const read = (piece: string, hasLong: boolean): unknown => {
-    if (!hasLong || !LONG.test(piece)) return JSON.parse(piece)
-    const exact = marked(piece, long)
-    if (long.digits > MAX_LONG_DIGITS) throw tooLongNumbers()
-    hasMarks = true
-    return JSON.parse(exact)
-  }
-  try {
-    return { value: yield* answerSteps(json, read), hasMarks }
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return { value: undefined, hasMarks, error }
-  }
-}
-
 function parseAt(value: unknown, json: string, place: Place, keep: (member: Json) => unknown): unknown {
-  return LONG.test(json) ? roundedAt(JSON.parse(marked(json)), true, place, keep) : value
+  return LONG.test(json) ? roundedAt(JSON.parse(marked(json)), place, keep) : value
 }
 
-function roundedAt(value: unknown, hasMarks: boolean, place: Place, keep: (member: Json) => unknown): unknown {
-  if (!hasMarks) return value
+function roundedAt(value: unknown, place: Place, keep: (member: Json) => unknown): unknown {
   const rounded = (value: unknown, name: string): unknown => {
     if (typeof value === 'string') return isLongNumber(value) ? Number(value.slice(MARK.length)) : value
     if (Array.isArray(value)) for (const [at, item] of value.entries()) value[at] = rounded(item, name)
@@ -143,10 +89,10 @@ function roundedAt(value: unknown, hasMarks: boolean, place: Place, keep: (membe
 }
 
 /**
- * With a mark in place of each whole number that would be rounded, whose digits are added to `long`; for what is known
- * to be JSON. Compared as text: a BigInt of a number with a million digits takes half a second.
+ * With a mark in place of each whole number that would be rounded; for what is known to be JSON. Compared as text: a
+ * BigInt of a number with a million digits takes half a second.
  */
-function marked(json: string, long = { digits: 0 }): string {
+function marked(json: string): string {
   let out = ''
   let from = 0
   TOKEN.lastIndex = 0
@@ -156,7 +102,6 @@ function marked(json: string, long = { digits: 0 }): string {
     if (part === '"') TOKEN.lastIndex = endOfString(json, end)
     else if (part.length >= DIGITS && INTEGER.test(part) && JSON.stringify(Number(part)) !== part) {
       out += `${json.slice(from, match.index)}"${MARK}${part}"`
-      long.digits += part.length
       from = end
     }
   }

@@ -1,7 +1,7 @@
 /** One end of a WebSocket (RFC 6455) that carries texts, for parts that touch no sockets. */
 
-/** A text, or its bytes in UTF-8 where these are 64 KiB or more: to make text of them takes long. Undefined: a binary message. */
-export type Message = string | Buffer | undefined
+/** A text; undefined for a binary message. */
+export type Message = string | undefined
 
 /** What one end of a WebSocket reports. */
 export interface MessageListener {
@@ -18,15 +18,11 @@ export interface MessageListener {
   closed(code: number): void
 }
 
-/**
- * One end of a WebSocket, without its library: messages of text, flow control, and how it closes. A message is read in turns of
- * its tenant from 64 KiB on.
- */
+/** One end of a WebSocket, without its library: messages of text, flow control, and how it closes. */
 export interface MessageSocket {
   /** Begins to read; a later listener takes the place of an earlier one. What has been read when `pause` is called still comes. */
   open(listener: MessageListener): void
-  /** A text, or its bytes in UTF-8. */
-  send(text: string | Buffer): void
+  send(text: string): void
   ping(): void
   pause(): void
   resume(): void
@@ -46,8 +42,6 @@ export interface UpgradeOptions {
   readonly limit: number
   /** The subprotocol to choose, where the client offers it. */
   readonly protocol: string
-  /** In whose turns large messages are read. */
-  readonly tenant: string
 }
 
 /**

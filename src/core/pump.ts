@@ -1,11 +1,9 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
-import { turns } from '../lib/turns.ts'
-import type { Encoded, Encoder } from './codec.ts'
+import type { Encoder } from './codec.ts'
 import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'
-import type { ByteSteps } from './stringify-steps.ts'
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
@@ -19,9 +17,6 @@ export interface Sink {
   /** Breaks the connection: what was sent cannot be completed. */
   destroy(): void
 }
-
-/** Events that are written in one turn of the loop: some clients' wires say ten things of each. */
-const SLICE = 1000
 
 /** Runs an exchange through its chain to its last byte. Never rejects: a failure becomes the client's answer. */
 export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void> {
@@ -44,18 +39,13 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     }
     for await (const batch of reply.events) {
       ex.observe(batch)
-      const events = untilError(batch)
-      for (let from = 0; from === 0 || from < events.length; from += SLICE) {
-        if (from > 0) await turns.next(ex.tenant)
-        const out = writer.write(events.length > SLICE ? events.slice(from, from + SLICE) : events)
-        if (out) {
-          const bytes = isInSteps(out) ? await turns.run(ex.tenant, out) : out
-          head()
-          const drained = sink.write(bytes)
-          if (drained) await stall(ex, drained)
-        }
-        if (ex.signal.reason) throw ex.signal.reason
+      const out = writer.write(untilError(batch))
+      if (out) {
+        head()
+        const drained = sink.write(out)
+        if (drained) await stall(ex, drained)
       }
+      if (ex.signal.reason) throw ex.signal.reason
       if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
@@ -64,9 +54,8 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       const closing = writer.conclude?.()
       if (closing) await closing
       const last = writer.end()
-      const bytes = isInSteps(last) ? await turns.run(ex.tenant, last) : last
       head()
-      const ended = sink.end(bytes)
+      const ended = sink.end(last)
       if (ended) await stall(ex, ended)
     }
     ex.outcome = ex.failure ? 'error' : 'ok'
@@ -93,8 +82,6 @@ function untilError(batch: readonly Event[]): readonly Event[] {
   return index < 0 ? batch : batch.slice(0, index)
 }
 
-const isInSteps = (out: Encoded): out is ByteSteps => typeof out === 'object' && 'next' in out
-
 async function fail(ex: Exchange, encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
   await encoder.conclude?.(error)
   const last = encoder.fail(error)
@@ -102,7 +89,7 @@ async function fail(ex: Exchange, encoder: Encoder, error: GatewayError, sink: S
     sink.destroy()
     return
   }
-  const ended = sink.end(isInSteps(last) ? await turns.run(ex.tenant, last) : last)
+  const ended = sink.end(last)
   if (ended) await stall(ex, ended)
 }
 

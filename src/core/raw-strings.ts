@@ -15,6 +15,8 @@ export interface Body {
   readonly rawStrings?: RawStrings | undefined
   /** How many values it holds, where they were counted. */
   readonly values?: number
+  /** Its size, where it is JSON. */
+  readonly bytes?: number
   /** Frees what is held of the body beside `value`; present where that is much. */
   readonly release?: () => void
 }

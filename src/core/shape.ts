@@ -4,9 +4,9 @@ import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from './structure.ts'
 /** Of anything that is parsed: bodies, text in them that is JSON itself, answers. */
 export const MAX_LEVELS = 128
 /** Of a body, with what its texts hold, unless an endpoint names its own number. */
-export const MAX_VALUES = 200_000
-/** Of the text that tools are called with: objects with many names cost most, and no model writes as many. */
-const MAX_NAMES = 32_768
+export const MAX_VALUES = 100_000
+/** Names of members: objects with many names that differ cost the parser most. */
+export const MAX_NAMES = 20_000
 
 /**
  * Characters of the name of a member, in anything that is parsed. V8 tells longer ones apart by their length alone, so

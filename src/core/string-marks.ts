@@ -21,14 +21,3 @@ export function restored(value: unknown, textAt: (index: number) => string | und
   }
   return value
 }
-
-/** Whether `text` contains at least one mark. */
-export const hasMarks = (text: string): boolean => text.includes(MARK)
-
-/** The pieces of a text around its marks, and the index of the mark before each piece but the first. */
-export function splitAtMarks(text: string): { readonly index: number; readonly text: string }[] {
-  return text.split(MARK).map((piece, at) => {
-    const digits = at === 0 ? 0 : DIGITS
-    return { index: at === 0 ? -1 : Number(piece.slice(0, digits)), text: piece.slice(digits) }
-  })
-}

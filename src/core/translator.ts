@@ -3,7 +3,6 @@ import type { Credential, Mapping, Provider } from './catalog.ts'
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { JobForm } from './job.ts'
-import type { Parsed } from './lossless-json.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
 import type { RealtimeForm } from './realtime.ts'
@@ -14,8 +13,6 @@ export interface Frame {
   readonly name?: string | undefined
   /** The bytes of a whole body, for decoders that can do without its text, or a chunk of what is no text. */
   readonly bytes?: Buffer
-  /** What `data` says, where that is much and was parsed ahead; for `parseCalls` and `parseAnswer`. */
-  readonly parsed?: Parsed
 }
 
 /** How an answer is bounded as it was sent, where that differs from the request: money is held for what may come. */
@@ -86,8 +83,6 @@ export interface Target {
 export interface Decoder {
   /** The events of one frame; an in-band error comes as an `error` event. */
   frame(frame: Frame): Event[]
-  /** The same of a large frame, in steps. Without it `frame` gets what was parsed ahead, within the bounds of any answer. */
-  steps?(frame: Frame): Generator<undefined, Event[]>
   /** Called once at the end of the bytes; must add an `error` event when the answer was cut short. */
   end(): Event[]
   /** True once the wire's own terminator was seen; what follows is ignored. */

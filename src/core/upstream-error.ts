@@ -1,7 +1,6 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
 import { redactText } from '../lib/redact.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
 import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
 import { asAnswerError, GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
@@ -253,17 +252,10 @@ export function upstreamErrorFrom(status: number, body: string, origin?: Origin)
 }
 
 /**
- * A provider's error as its wire reads it, of the first 64 KiB of its body, in a turn of the loop that has room: many
- * may come at once. What its wire cannot read is an invalid answer of that status. Never rejects.
+ * A provider's error as its wire reads it, of the first 64 KiB of its body. What its wire cannot read is an invalid answer
+ * of that status.
  */
-export async function upstreamErrorOf(
-  target: Target,
-  status: number,
-  body: Buffer,
-  tenant: string,
-): Promise<GatewayError> {
-  const turn = turnBudget.next(tenant)
-  if (turn) await turn
+export function upstreamErrorOf(target: Target, status: number, body: Buffer): GatewayError {
   try {
     return target.translator.error(status, body.toString('utf8', 0, MAX_ERROR_BYTES), target)
   } catch (thrown) {

@@ -10,7 +10,7 @@ import { formatMoney } from '../core/money.ts'
 import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
 import { chat } from '../operations/chat/index.ts'
 import { jsonReply } from './leased-pieces.ts'
-import { listing, listingSteps } from './listings.ts'
+import { listing } from './listings.ts'
 import { noFlags, shownMappings, today, type View, viewOf } from './model-view.ts'
 
 const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
@@ -71,9 +71,9 @@ function listOf(ex: Exchange): Buffer | Promise<Buffer> {
   const view = viewOf(ex, noFlags)
   const day = today(ex.at)
   const version = `v${versionOfPath(ex.endpoint.path).number}`
-  return listing(view, `ai-sdk ${version}`, day, () =>
-    listingSteps('{"models":', offersIn(view, day), ([id, mapping]) => entryOf(id, mapping, version)),
-  )
+  return listing(view, `ai-sdk ${version}`, day, () => ({
+    models: offersIn(view, day).map(([id, mapping]) => entryOf(id, mapping, version)),
+  }))
 }
 
 /** Chat offers by the name for requests. */

@@ -1,7 +1,6 @@
 /** Listings of the catalogue as JSON, each made once. */
 import type { Catalog, Mapping } from '../core/catalog.ts'
-import { type ByteSteps, listSteps } from '../core/stringify-steps.ts'
-import { turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import type { View } from './model-view.ts'
 
 /** Listings of one day and one set of discovered models, by view and kind. */
@@ -32,20 +31,15 @@ function keep(made: Listings['made'], key: string, listing: Buffer): void {
   }
 }
 
-/** JSON of an object whose one list comes last: `head` is what stands before that. */
-export function* listingSteps<T>(head: string, items: readonly T[], made: (item: T) => object): ByteSteps {
-  return [Buffer.from(head), ...(yield* listSteps(items, made)), Buffer.from('}')]
-}
-
 /**
- * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate; in
- * turns of the loop, by `steps`. Listings of earlier days are dropped.
+ * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate.
+ * Listings of earlier days are dropped.
  */
 export function listing(
   { catalog, audience, name, tenant }: View,
   kind: string,
   day: string,
-  steps: () => ByteSteps,
+  make: () => object,
 ): Buffer | Promise<Buffer> {
   let byCatalog = listings.get(audience)
   if (!byCatalog) {
@@ -62,24 +56,19 @@ export function listing(
   const key = `${name},${kind}`
   let one = made.get(key)
   if (!one) {
-    one = make(tenant, steps, made, key)
+    one = built(tenant, make, made, key)
     made.set(key, one)
   }
   return one
 }
 
-async function make(tenant: string, steps: () => ByteSteps, made: Listings['made'], key: string): Promise<Buffer> {
+async function built(tenant: string, make: () => object, made: Listings['made'], key: string): Promise<Buffer> {
   try {
-    const bytes = Buffer.concat(await turns.run(tenant, inTurn(steps)))
+    const bytes = await scheduler.run(tenant, () => Buffer.from(JSON.stringify(make())))
     keep(made, key, bytes)
     return bytes
   } catch (thrown) {
     made.delete(key)
     throw thrown
   }
-}
-
-/** Nothing of `steps` is done before its first turn. */
-function* inTurn(steps: () => ByteSteps): ByteSteps {
-  return yield* steps()
 }

@@ -6,9 +6,8 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
-import { turns } from '../lib/turns.ts'
 import { jsonReply } from './leased-pieces.ts'
-import { listing, listingSteps } from './listings.ts'
+import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
 
@@ -35,18 +34,19 @@ export async function listingReply(ex: Exchange, services: Services): Promise<Re
   const day = today(ex.at)
   const listed = await list(viewOf(ex, wanted), wanted, day)
   const page = pageOf(ex, listed, query, day)
-  const bytes = page ? Buffer.from(JSON.stringify(await turns.run(ex.tenant, page))) : listed
+  const bytes = page ? Buffer.from(JSON.stringify(page)) : listed
   return jsonReply(bytes, ex, services)
 }
 
 /** The listing of a view with some of the flags, as JSON. */
 function list(view: View, wanted: Flags, day: string): Buffer | Promise<Buffer> {
   const kind = flags.filter(flag => wanted[flag]).join()
-  return listing(view, kind, day, () =>
-    listingSteps('{"object":"list","data":', entries(view, wanted, day), ({ model, id, mappings, stability }) =>
+  return listing(view, kind, day, () => ({
+    object: 'list',
+    data: entries(view, wanted, day).map(({ model, id, mappings, stability }) =>
       entryOf(model, id, mappings, stability),
     ),
-  )
+  }))
 }
 
 /** A model under its name for requests, with its visible offers. */

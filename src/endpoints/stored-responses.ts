@@ -6,18 +6,15 @@ import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Json } from '../core/json.ts'
-import { parseSteps } from '../core/json-steps.ts'
+import { stringifyLossless } from '../core/lossless-json.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
 import { textsOfTurn } from '../core/stored-responses.ts'
-import { stringifySteps } from '../core/stringify-steps.ts'
-import { turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { type ListQuery, listOf, listQuery } from './list-query.ts'
 
 /** Copies of a request's input while it is listed: its text, and its items. */
 const COPIES = 2
-
-/** A read of a large response takes some milliseconds: of many at once, others go on in between. */
 
 const unknown = (id: string): GatewayError =>
   errors.notFound(`No response "${id.slice(0, 100)}" is stored here.`).with({ param: 'id' })
@@ -31,13 +28,10 @@ function scopeOf({ principal, policy }: Exchange, now: number): { owner: Respons
   return { owner: { orgId, projectId, session: session?.id }, since: now - responsesMs }
 }
 
-/** What the caller does with it at once is a step of its own of the event loop. */
 async function findOwn(ex: Exchange, { responses, now }: Services): Promise<ResponseRecord> {
   const { id = '' } = ex.params
   const scope = scopeOf(ex, now())
   if (!scope) throw unknown(id)
-  await turns.next(scope.owner.orgId)
-  if (ex.signal.reason) throw ex.signal.reason
   const found = await responses.find(id, scope.owner, scope.since)
   if (!found) throw unknown(id)
   return found
@@ -69,14 +63,14 @@ async function list(ex: Exchange, services: Services): Promise<Reply> {
   const lease = services.memory.lease(orgId, input.length * COPIES)
   if (!lease.grow(input.length * COPIES)) throw errors.overloaded()
   try {
-    return jsonReply(await turns.run(orgId, listSteps(id, input, query)), ex, services)
+    return jsonReply(await scheduler.run(orgId, () => pageOf(id, input, query)), ex, services)
   } finally {
     lease.release()
   }
 }
 
-function* listSteps(id: string, text: string, { limit, order, after }: ListQuery): Generator<undefined, Buffer> {
-  const input = (yield* parseSteps(text, json => JSON.parse(json))) as Json[]
+function pageOf(id: string, text: string, { limit, order, after }: ListQuery): Buffer {
+  const input = JSON.parse(text) as Json[]
   const items = inputItems({ id, input })
   if (order === 'desc') items.reverse()
   const at = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1
@@ -84,7 +78,7 @@ function* listSteps(id: string, text: string, { limit, order, after }: ListQuery
     throw errors.invalidParameters('after: expected the id of an item of this list', 'after')
   }
   const page = items.slice(at, at + limit).map(listedItem)
-  return Buffer.concat(yield* stringifySteps(listOf(page, items.length > at + limit)))
+  return Buffer.from(stringifyLossless(JSON.stringify(listOf(page, items.length > at + limit))))
 }
 
 async function cancel(ex: Exchange, services: Services): Promise<Reply> {

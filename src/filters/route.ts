@@ -6,7 +6,6 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
-import { turns } from '../lib/turns.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { Candidate, CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
@@ -80,8 +79,6 @@ export const route: FilterFactory<Settings> = {
             if (error.stale && !renewed && ex.attempts.length < most) {
               renewed = true
               health.left(step, query)
-              const turn = ex.turn()
-              if (turn) await turn
               continue
             }
             const whose = health.failed(step, query, error, performance.now() - began)
@@ -89,14 +86,7 @@ export const route: FilterFactory<Settings> = {
             else if (isFull(error)) queue.full(step)
             // 402 is about a credential, too: the organization's own key has reached a limit.
             else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) queue.failed(step)
-            // Nothing else has let others go on; or many attempts have failed at once.
-            if (error.upstreamStatus === undefined) {
-              unsent++
-              await turns.next(query.tenant)
-            } else {
-              const turn = ex.turn()
-              if (turn) await turn
-            }
+            if (error.upstreamStatus === undefined) unsent++
           }
           const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
           const following = isLast ? undefined : queue.next(most - ex.attempts.length)

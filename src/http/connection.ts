@@ -1,8 +1,6 @@
 /** One connection: how many of its requests are served at once, and when those behind them are. */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { addressKey, clientAddress } from '../core/address.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
 import { isClosing } from './closing.ts'
 
 const MAX_REQUESTS = 1_000
@@ -16,21 +14,17 @@ const MAX_BEHIND = 256
 /** Counts its requests and their answers. */
 export class Connection {
   readonly #socket: Socket
-  readonly #budget: Pick<typeof turnBudget, 'next'>
   readonly #waiting: { readonly res: ServerResponse; readonly serve: () => void }[] = []
-  /** The first of those that wait is served in a later turn of the loop. */
+  /** The first of those that wait is served in the next iteration of the event loop. */
   #isPlanned = false
   #carried = 0
   #serving = 0
   #whenAnswered: (() => void)[] = []
   #ended = false
   #behind = 0
-  /** Who shares turns of the loop: no tenant is known before a request is served. */
-  #client: string | undefined
 
-  constructor(socket: Socket, budget = turnBudget) {
+  constructor(socket: Socket) {
     this.#socket = socket
-    this.#budget = budget
   }
 
   /** Its last request is here, or what is none. */
@@ -58,8 +52,7 @@ export class Connection {
   }
 
   /**
-   * Calls `serve`, which answers with `res`: at once, or when enough answers before it have left. One read of the socket may
-   * bring very many requests: those behind the first one wait where a turn of the loop is full.
+   * Calls `serve`, which answers with `res`: at once, or when enough answers before it have left.
    */
   take(res: ServerResponse, serve: () => void): void {
     if (this.unanswered === 0) this.#serve(res, serve)
@@ -91,34 +84,17 @@ export class Connection {
     }
   }
 
-  /** As many as may be, where this turn of the loop has room. */
   readonly #serveMore = (): void => {
     this.#isPlanned = false
     while (this.#mayServe) {
-      this.#client ??= addressKey(clientAddress(this.#socket.remoteAddress ?? '', undefined, []))
-      const turn = this.#budget.next(this.#client)
-      if (turn) {
-        this.#isPlanned = true
-        void turn.then(this.#serveInTurn)
-        return
-      }
-      this.#serveNext()
+      const { res, serve } = this.#waiting.shift()!
+      this.#serve(res, serve)
     }
-  }
-
-  readonly #serveInTurn = (): void => {
-    if (this.#mayServe) this.#serveNext()
-    this.#serveMore()
   }
 
   /** An answer that ends the connection leaves those behind it unserved. */
   get #mayServe(): boolean {
     const { destroyed } = this.#socket
     return this.#waiting.length > 0 && this.#serving < AT_ONCE && !destroyed && !isClosing(this.#socket)
-  }
-
-  #serveNext(): void {
-    const { res, serve } = this.#waiting.shift()!
-    this.#serve(res, serve)
   }
 }

@@ -1,7 +1,6 @@
 /** Open connections of a listener, and how many there may be. */
 import type { Socket } from 'node:net'
 import { Hysteresis } from '../lib/hysteresis.ts'
-import { chunkTurns } from './chunk-turns.ts'
 import { isClosing } from './closing.ts'
 import { Connection } from './connection.ts'
 
@@ -34,10 +33,8 @@ export class Connections {
       return
     }
     this.#open.set(socket, new Connection(socket))
-    chunkTurns.open(socket)
     socket.once('close', () => {
       this.#open.delete(socket)
-      chunkTurns.close(socket)
       this.#onClose(socket)
     })
   }

@@ -1,8 +1,7 @@
 /** Reads the bytes of a request body, up to a limit. */
 import { errors } from '../core/error.ts'
-import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
 import type { BodyGuard } from './body-guard.ts'
-import { AVERAGE, type IncomingRequest, MANY } from './incoming-request.ts'
+import { type IncomingRequest, MAX_BODY_CHUNKS, MIN_CHUNK_BYTES } from './incoming-request.ts'
 
 /** From this length on a body is put together in one place from the start, not twice. */
 const LARGE = 64 * 1024
@@ -20,7 +19,7 @@ export function readBytes(
   return readPieces(req, limit, guard, pieces).then(() => pieces.joined())
 }
 
-/** Gives what comes to `pieces`, small chunks put together. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
+/** Gives what comes to `pieces`. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
 export function readPieces(
   req: IncomingRequest,
   limit: number,
@@ -29,7 +28,6 @@ export function readPieces(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let size = 0
-    const coalescer = new ChunkCoalescer(piece => pieces.add(piece))
     const fail = (error: unknown) => {
       guard.end()
       req.pause()
@@ -43,14 +41,13 @@ export function readPieces(
       if (req.isFragmented) return fail(fragmented())
       try {
         guard.got(chunk.length)
-        coalescer.add(chunk)
+        pieces.add(chunk)
       } catch (full) {
         fail(full)
       }
     })
     req.on('end', () => {
       guard.end()
-      coalescer.flush()
       resolve()
     })
     const gone = () => {
@@ -63,7 +60,7 @@ export function readPieces(
 
 const fragmented = () =>
   errors.badRequest(
-    `The body comes in more than ${MANY} chunks of fewer than ${AVERAGE} bytes on average. Send larger ones.`,
+    `The body comes in more than ${MAX_BODY_CHUNKS} chunks of fewer than ${MIN_CHUNK_BYTES} bytes on average. Send larger ones.`,
   )
 
 /** What of a body is here. */

@@ -3,7 +3,7 @@
  * long strings, and possible keys that reach a prototype, so that the parsed value need not be searched for them.
  */
 import { errors } from '../core/error.ts'
-import { MAX_LEVELS, MAX_NAME, MAX_VALUES } from '../core/shape.ts'
+import { MAX_LEVELS, MAX_NAME, MAX_NAMES, MAX_VALUES } from '../core/shape.ts'
 import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from '../core/structure.ts'
 
 /** Bytes from which a string counts as long. */
@@ -18,10 +18,10 @@ const CONSTRUCTOR = Buffer.from('constructor')
 /** Of the longer one, were each of its letters escaped (`\u0063`). */
 const MAX_SPELLED = CONSTRUCTOR.length * 6
 
-/**
- * Throws a 400 for a body that nests too deep or holds too many values; leaves syntax to the parser. In slices, for
- * bodies that would delay other requests.
- */
+/** The name of a member, in bytes as they were written. */
+const NAME = /"((?:[^"\\]|\\.)*)"\s*:/gs
+
+/** Throws a 400 for a body that nests too deep or holds too many values or names; leaves syntax to the parser. */
 export class ShapeScan {
   readonly #body: Buffer
   readonly #most: number
@@ -61,15 +61,21 @@ export class ShapeScan {
     return this.#long
   }
 
-  /** Goes on for so many steps, each a byte or the rest of a string; true at the end. */
-  run(steps = Number.POSITIVE_INFINITY): boolean {
+  run(): void {
     const body = this.#body
-    for (let left = steps; this.#at < body.length; left--) {
-      if (left === 0) return false
+    while (this.#at < body.length) {
       if (this.#inString) this.#toQuote()
       else this.#note(body[this.#at++]!)
     }
-    return true
+    if (this.#names > MAX_NAMES) this.#checkNames()
+  }
+
+  /** Names that differ cost an object much more than names that repeat, as those of messages do. */
+  #checkNames(): void {
+    const names = new Set<string>()
+    for (const [, name] of this.#body.toString('latin1').matchAll(NAME)) {
+      if (names.add(name!).size > MAX_NAMES) throw errors.tooManyNames(MAX_NAMES)
+    }
   }
 
   #note(byte: number): void {

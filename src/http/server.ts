@@ -10,7 +10,6 @@ import { pump } from '../core/pump.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import { dropBody, readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
-import { chunkTurns } from './chunk-turns.ts'
 import { answerClientError } from './client-error.ts'
 import { type Connection, MAX_UNANSWERED } from './connection.ts'
 import { Connections } from './connections.ts'
@@ -296,7 +295,6 @@ export class Listener {
 
   #serveUpgrade(request: UpgradeRequest, path: string, snapshot: Snapshot, route: Route): void {
     const { req, socket } = request
-    chunkTurns.close(socket)
     snapshot.retain()
     const signal = new Cancellation()
     if (this.#draining) signal.abort(errors.shuttingDown())

@@ -18,7 +18,7 @@ export function acceptMessages(
   head: Buffer,
   options: AcceptOptions,
 ): MessageSocket {
-  const { limit, protocol, headers, tenant } = options
+  const { limit, protocol, headers } = options
   const server = new WebSocketServer({
     ...socketBounds(limit),
     noServer: true,
@@ -35,7 +35,7 @@ export function acceptMessages(
   let accepted: MessageSocket | undefined
   // It calls back before it returns, or never.
   server.handleUpgrade(req, socket, head, ws => {
-    accepted = new TextSocket(ws, socket, tenant)
+    accepted = new TextSocket(ws, socket)
   })
   if (accepted) return accepted
   throw refused ?? new Error('the client has left')

@@ -125,7 +125,7 @@ export class Callbacks {
     }
     const sent = { headers: JSON.stringify(headers), bodySha256: createHash('sha256').update(body).digest('hex') }
     try {
-      const { status, text } = await poster.post(job.orgId, url, allowed, headers, body, ms)
+      const { status, text } = await poster.post(url, allowed, headers, body, ms)
       return { ...sent, status, response: text, error: null }
     } catch (thrown) {
       return { ...sent, status: null, response: null, error: thrown instanceof Error ? thrown.message : 'it failed' }

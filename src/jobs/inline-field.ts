@@ -1,5 +1,5 @@
 /** Takes a long base64 value out of JSON text while that arrives, so that neither is held or parsed in one piece. */
-import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
+import { ByteBuffer } from '../lib/byte-buffer.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -12,7 +12,7 @@ const ESCAPE = /\\(?:u([\da-f]{4})|(.))/gi
 /** The first value of one field. */
 export class InlineField {
   readonly #name: Buffer
-  readonly #kept = new CoalescedChunks()
+  readonly #kept = new ByteBuffer()
   #size = 0
   #place: 'outside' | 'string' | 'value' | 'behind' = 'outside'
   /** The string that is read, as far as it may be the name; undefined once it cannot. */
@@ -52,7 +52,7 @@ export class InlineField {
 
   /** The text that came since the last call, as UTF-8, with an empty string in the place of the value. */
   takeKept(): Buffer {
-    return this.#kept.joined()
+    return this.#kept.take()
   }
 
   #keep(bytes: Buffer): void {

@@ -2,13 +2,12 @@
 import { checkAnswer, STATE_BOUNDS } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
-import { FEW_BYTES } from '../core/frame-steps.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
 import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
-import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
-import { atOnce, turns } from '../lib/turns.ts'
+import { ByteBuffer } from '../lib/byte-buffer.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import type { JobsContext } from './context.ts'
 import { pollMs, renewing, within } from './lease.ts'
 import { ResultKeeper } from './results.ts'
@@ -105,7 +104,7 @@ export class JobProvider {
     const form = target.translator.job!
     const answer = await this.#call(job, target, form.poll(upstreamOf(job), target), signal)
     try {
-      if (answer.status !== 200) throw await failureOf(answer, target, job.orgId)
+      if (answer.status !== 200) throw await failureOf(answer, target)
       const { inlineResult: name } = form
       if (name === undefined) return { target, report: await reportIn(await stateOf(answer), job, target, answer) }
       const { kept, blob } = await this.results.readInline(job, answer.chunks, name, MAX_STATE_BYTES)
@@ -132,17 +131,14 @@ const upstreamOf = ({ upstreamId, params }: Job) => ({
   params: JSON.parse(params) as unknown,
 })
 
-/** Reads a state that is not small in the turns of the job's organization. Throws a GatewayError where it cannot be read. */
-function reportIn(state: Buffer, { orgId }: Job, target: Target, answer: JobAnswer): JobReport | Promise<JobReport> {
-  const steps = reportSteps(state, target, answer)
-  return state.length > FEW_BYTES ? turns.run(orgId, steps) : atOnce(steps)
-}
+/** Reads the state of a job. Fails with a GatewayError where it cannot be read. */
+const reportIn = (state: Buffer, { orgId }: Job, target: Target, answer: JobAnswer): JobReport | Promise<JobReport> =>
+  scheduler.run(orgId, () => report(state, target, answer))
 
-function* reportSteps(state: Buffer, target: Target, answer: JobAnswer): Generator<undefined, JobReport> {
+function report(state: Buffer, target: Target, answer: JobAnswer): JobReport {
   try {
     const text = state.toString('utf8')
     checkAnswer(text, STATE_BOUNDS)
-    yield
     const report = target.translator.job!.read(text, target)
     if (!report.error) return report
     const said = report.error.message.slice(0, MAX_MESSAGE)
@@ -155,12 +151,12 @@ function* reportSteps(state: Buffer, target: Target, answer: JobAnswer): Generat
 const withoutCredential = (error: GatewayError, { masked }: JobAnswer): GatewayError =>
   masked ? error.with({ message: masked(error.message) }) : error
 
-async function failureOf(answer: JobAnswer, target: Target, tenant: string): Promise<GatewayError> {
+async function failureOf(answer: JobAnswer, target: Target): Promise<GatewayError> {
   const { status } = answer
   if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
   const seconds = Number(answer.header('retry-after') ?? Number.NaN)
   const body = await bytesOf(answer, MAX_ERROR_BYTES)
-  const reported = await upstreamErrorOf(target, status, body, tenant)
+  const reported = upstreamErrorOf(target, status, body)
   const error = withoutCredential(reported.with({ upstreamStatus: status }), answer)
   return Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
 }
@@ -173,12 +169,10 @@ async function stateOf(answer: JobAnswer): Promise<Buffer> {
 
 /** All bytes of an answer, or more than `most` of one that has more. */
 async function bytesOf(answer: JobAnswer, most: number): Promise<Buffer> {
-  const kept = new CoalescedChunks()
-  let size = 0
+  const kept = new ByteBuffer()
   for await (const chunk of answer.chunks) {
-    size += chunk.length
     kept.add(chunk)
-    if (size > most) break
+    if (kept.size > most) break
   }
-  return kept.joined()
+  return kept.take()
 }

@@ -1,7 +1,6 @@
 /** Keeps what jobs made: copies results to files while they arrive, and checks what they are. */
 import { errors } from '../core/error.ts'
 import type { Job, JobResult } from '../core/ports.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
 import type { JobsContext } from './context.ts'
 import { Copies, type Copy } from './copies.ts'
 import { InlineField } from './inline-field.ts'
@@ -53,7 +52,7 @@ export class ResultKeeper {
   /** Text in whose field `name` a result may stand as base64: the bytes kept without it, and the result in its file. */
   async readInline(job: Job, chunks: AsyncIterable<Buffer>, name: string, most: number) {
     const field = new InlineField(name)
-    const bytes = bytesOf(field, chunks, most, job.orgId)
+    const bytes = bytesOf(field, chunks, most)
     const first = await bytes.next()
     const blob = first.done ? undefined : await this.keep(job, behind(first.value, bytes))
     if (!first.done && !blob) throw errors.invalidAnswer('there is no room for its result')
@@ -72,15 +71,8 @@ async function* within(chunks: AsyncIterable<Buffer>, copy: Copy, full: Error): 
   }
 }
 
-async function* bytesOf(
-  field: InlineField,
-  chunks: AsyncIterable<Buffer>,
-  most: number,
-  tenant: string,
-): AsyncGenerator<Buffer> {
+async function* bytesOf(field: InlineField, chunks: AsyncIterable<Buffer>, most: number): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    const turn = turnBudget.next(tenant)
-    if (turn) await turn
     const bytes = field.push(chunk)
     if (field.size > most) throw errors.invalidAnswer(`it is larger than ${most} bytes`)
     if (bytes.length > 0) yield bytes

@@ -5,7 +5,6 @@ import { aloneOf } from '../core/fair-share.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
-import { turns } from '../lib/turns.ts'
 import { contentOf } from './content.ts'
 import type { JobsContext } from './context.ts'
 import { endJob } from './ending.ts'
@@ -113,7 +112,7 @@ export class Jobs implements JobRunner {
     if (!slots.take(job.orgId)) throw errors.overloaded()
     try {
       const answer = await contentOf(job, request, this.#context, this.#provider)
-      return { ...answer, chunks: inTurns(answer.chunks, job.orgId, () => slots.leave(job.orgId)) }
+      return { ...answer, chunks: withEnd(answer.chunks, () => slots.leave(job.orgId)) }
     } catch (thrown) {
       slots.leave(job.orgId)
       throw thrown
@@ -134,11 +133,8 @@ export class Jobs implements JobRunner {
   }
 }
 
-/**
- * The same pieces, each read in a turn of the organization: as fast as they come, many streams would keep the loop. Calls
- * `end` once: at their end, or when the reader stops, even before the first piece.
- */
-function inTurns(chunks: AsyncIterable<Buffer>, orgId: string, end: () => void): AsyncIterable<Buffer> {
+/** Calls `end` once: at the end of the chunks, or when their reader stops, even before the first one. */
+function withEnd(chunks: AsyncIterable<Buffer>, end: () => void): AsyncIterable<Buffer> {
   const inner = chunks[Symbol.asyncIterator]()
   let isOver = false
   const over = () => {
@@ -149,7 +145,6 @@ function inTurns(chunks: AsyncIterable<Buffer>, orgId: string, end: () => void):
     [Symbol.asyncIterator]: () => iterator,
     async next() {
       try {
-        await turns.next(orgId)
         const step = await inner.next()
         if (step.done) over()
         return step

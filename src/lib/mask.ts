@@ -81,13 +81,6 @@ export class Mask {
     const runs = this.#needles.runsIn(before + text, false)
     return runs ? masked(before + text, runs, before.length) : text
   }
-
-  /** The same in steps, for a long text. */
-  *answerSteps(text: string, before = ''): Generator<undefined, string> {
-    const all = before + text
-    const runs = yield* this.#needles.runSteps(all)
-    return runs ? masked(all, runs, before.length) : text
-  }
 }
 
 /**
@@ -114,13 +107,6 @@ export class PiecewiseMask {
     }
     const clean = this.#mask.answer(text, this.#tail)
     this.#tail = (this.#tail + text).slice(1 - RUN)
-    return clean
-  }
-
-  /** The same in steps, for a long piece. */
-  *nextSteps(text: string): Generator<undefined, string> {
-    const clean = yield* this.#mask.answerSteps(text, this.#tail)
-    this.#tail = (this.#tail + text.slice(1 - RUN)).slice(1 - RUN)
     return clean
   }
 }

@@ -13,8 +13,6 @@ const MAX_PLACES = 20
 const MAX_FRUITLESS = 1024
 /** Positions of the table visited per text, beside those: a credential can be made of groups that share a hash. */
 const VISITS_PER_CHARACTER = 1
-/** Characters that are searched in one step. */
-const PER_STEP = 256 * 1024
 
 /** The first `skip` characters are common to many credentials, such as `sk-ant-api03-`. */
 export interface Form {
@@ -93,16 +91,6 @@ export class Needles {
   runsIn(text: string, withPrefixes: boolean): Run[] | undefined {
     const search = new Search()
     this.#search(search, text, withPrefixes, text.length)
-    return search.runs
-  }
-
-  /** The same without prefixes, in steps, for a long text. */
-  *runSteps(text: string): Generator<undefined, Run[] | undefined> {
-    const search = new Search()
-    for (let to = PER_STEP; search.at < text.length; to += PER_STEP) {
-      this.#search(search, text, false, Math.min(to, text.length))
-      yield
-    }
     return search.runs
   }
 

@@ -1,8 +1,4 @@
 /** One end of a WebSocket (RFC 6455) that carries texts: without compression, and bounded in what it holds. */
-import { turns } from './turns.ts'
-
-/** Bytes from which a message is large: it comes in turns, and as bytes. */
-export const LARGE_MESSAGE = 64 * 1024
 
 /** Of a message: more would be a way to make a small one dear. */
 const MAX_FRAGMENTS = 1024
@@ -34,7 +30,7 @@ interface WebSocket {
   on(event: 'error' | 'ping' | 'pong', listener: () => void): unknown
   on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
   once(event: 'close', listener: (code: number) => void): unknown
-  send(text: string | Buffer, options: { readonly binary: boolean }): void
+  send(text: string, options: { readonly binary: boolean }): void
   ping(): void
   pause(): void
   resume(): void
@@ -48,13 +44,12 @@ const CLOSED = 3
 interface Connection {
   readonly writableLength: number
   readonly bytesRead: number
-  on(event: 'drain' | 'readable', listener: () => void): unknown
+  on(event: 'drain', listener: () => void): unknown
   on(event: 'data', listener: (chunk: Buffer) => void): unknown
-  off(event: 'readable', listener: () => void): unknown
 }
 
 interface Listener {
-  message(message: string | Buffer | undefined, bytes: number): void
+  message(message: string | undefined, bytes: number): void
   pinged(): void
   pong(): void
   read(bytes: number): void
@@ -65,33 +60,18 @@ interface Listener {
 const ignore = (): void => undefined
 const TEXT = { binary: false }
 
-/**
- * A `MessageSocket` of the core. The library makes a message of all its bytes at once, when the last ones come. So what comes
- * of a large one is left with the connection until its tenant has a turn: of messages that end together, one is made in a turn.
- */
+/** A `MessageSocket` of the core. */
 export class TextSocket {
   readonly #ws: WebSocket
   readonly #socket: Connection
-  readonly #tenant: string
-  /** It is paused by its owner. */
-  #paused = true
-  /** A large message comes: nothing is read until a turn. */
-  #inTurns = false
-  /** There is something to read. */
-  #readable = false
-  #awaitsTurn = false
-  /** Bytes that were read, and those that had been with the last whole message. */
-  #read = 0
-  #readWhole = 0
   #listener: Listener | undefined
   /** The listener whose `closed` was called. */
   #closedListener: Listener | undefined
 
-  /** Reads nothing yet. `tenant`: in whose turns large messages are read. */
-  constructor(ws: WebSocket, socket: Connection, tenant: string) {
+  /** Reads nothing yet. */
+  constructor(ws: WebSocket, socket: Connection) {
     this.#ws = ws
     this.#socket = socket
-    this.#tenant = tenant
     // What goes wrong ends in `close`.
     ws.on('error', ignore)
     ws.pause()
@@ -109,18 +89,12 @@ export class TextSocket {
   #listen(): void {
     const ws = this.#ws
     ws.on('message', (data: Buffer, isBinary) => {
-      this.#readWhole = this.#read
-      const text = data.length < LARGE_MESSAGE ? data.toString('utf8') : data
-      this.#listener!.message(isBinary ? undefined : text, data.length)
+      this.#listener!.message(isBinary ? undefined : data.toString('utf8'), data.length)
     })
     ws.on('ping', () => this.#listener!.pinged())
     ws.on('pong', () => this.#listener!.pong())
     // The library has taken it already.
-    this.#socket.on('data', (chunk: Buffer) => {
-      this.#read += chunk.length
-      this.#listener!.read(chunk.length)
-      if (!this.#inTurns && this.#read - this.#readWhole > LARGE_MESSAGE) this.#rest()
-    })
+    this.#socket.on('data', (chunk: Buffer) => this.#listener!.read(chunk.length))
     this.#socket.on('drain', () => this.#listener!.drained())
     ws.once('close', code => this.#closed(code))
   }
@@ -131,33 +105,7 @@ export class TextSocket {
     this.#listener!.closed(code)
   }
 
-  /** Reads nothing until there is something, and the tenant has a turn. */
-  #rest(): void {
-    this.#inTurns = true
-    this.#ws.pause()
-    this.#socket.on('readable', this.#onReadable)
-  }
-
-  readonly #onReadable = (): void => {
-    this.#readable = true
-    this.#readInTurn()
-  }
-
-  #readInTurn(): void {
-    if (!this.#readable || this.#awaitsTurn || this.#paused) return
-    this.#awaitsTurn = true
-    void turns.next(this.#tenant).then(() => {
-      this.#awaitsTurn = false
-      if (this.#paused) return
-      this.#inTurns = false
-      this.#readable = false
-      this.#socket.off('readable', this.#onReadable)
-      // What is there is read before the turn ends.
-      this.#ws.resume()
-    })
-  }
-
-  send(text: string | Buffer): void {
+  send(text: string): void {
     if (this.#ws.readyState === OPEN) this.#ws.send(text, TEXT)
   }
 
@@ -166,14 +114,11 @@ export class TextSocket {
   }
 
   pause(): void {
-    this.#paused = true
     this.#ws.pause()
   }
 
   resume(): void {
-    this.#paused = false
-    if (this.#inTurns) this.#readInTurn()
-    else this.#ws.resume()
+    this.#ws.resume()
   }
 
   get waiting(): number {

@@ -1,9 +1,7 @@
 /** One side of a session: takes its messages one by one, and no faster than the other side takes what they become. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Message, MessageSocket } from '../core/message-socket.ts'
-import { LARGE_MESSAGE } from '../lib/text-socket.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
-import { turns } from '../lib/turns.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50
@@ -91,20 +89,8 @@ export class Channel {
     })
   }
 
-  /** A text, or its bytes in UTF-8. */
-  send(text: string | Buffer): void {
+  send(text: string): void {
     this.socket.send(text)
-  }
-
-  /** Sends a large text in a turn of the tenant, unless this side has ended by then; any other one at once. */
-  sendInTurns(text: string, tenant: string): Promise<void> | undefined {
-    if (text.length >= LARGE_MESSAGE) {
-      return turns.next(tenant).then(() => {
-        if (!this.#ended) this.socket.send(text)
-      })
-    }
-    this.socket.send(text)
-    return undefined
   }
 
   /** It is closed or stopped: nothing more of it counts. */

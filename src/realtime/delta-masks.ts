@@ -27,15 +27,6 @@ export class DeltaMasks {
     return clean === delta ? text : JSON.stringify({ ...event, delta: clean })
   }
 
-  /** The same in steps, for a large event. */
-  *applySteps(event: RealtimeEvent, text: string): Generator<undefined, string> {
-    const { delta } = event
-    const pieces = typeof delta === 'string' ? this.#of(event) : undefined
-    if (!pieces || typeof delta !== 'string') return text
-    const clean = yield* pieces.nextSteps(delta)
-    return clean === delta ? text : JSON.stringify({ ...event, delta: clean })
-  }
-
   /** What has come before the piece of `event`; undefined for what is not masked. */
   #of({ type, item_id: item }: RealtimeEvent): PiecewiseMask | undefined {
     if (!this.#mask || type.endsWith('audio.delta')) return undefined

@@ -1,13 +1,9 @@
-/** Events of sessions: reading them within bounds, writing large ones, and the errors that clients get. */
-import { textSteps } from '../core/frame-steps.ts'
+/** Events of sessions: reading them within bounds, and the errors that clients get. */
 import { isObject, type Json } from '../core/json.ts'
-import { parseSteps } from '../core/json-steps.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
-import { stringifySteps } from '../core/stringify-steps.ts'
 import { shortId } from '../lib/id.ts'
 import type { Mask } from '../lib/mask.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
-import { turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 
 /** Why an event of a client is not passed on. */
 export class EventError extends Error {
@@ -32,21 +28,16 @@ export interface ReadEvent {
   readonly text: string
 }
 
-/** Characters that are measured in one step. */
-const STEP = 256 * 1024
+/** Characters from which reading a message is scheduled. */
+const SCHEDULED_CHARACTERS = 64 * 1024
 
-/**
- * Undefined for what is no event, or is more than one may hold. A large message is read in steps, in the turns of its tenant:
- * what goes on behind it is one more. Any other one is read in a turn that has room. `mask`: of the side's credential.
- */
-export function readInTurns(
-  message: string | Buffer,
+/** Undefined for what is no event, or is more than one may hold. `mask`: of the side's credential. */
+export function readEvent(
+  message: string,
   tenant: string,
   mask?: Mask,
 ): ReadEvent | undefined | Promise<ReadEvent | undefined> {
-  if (typeof message !== 'string') return turns.run(tenant, readSteps(message, mask))
-  const turn = turnBudget.next(tenant)
-  return turn ? turn.then(() => read(message, mask)) : read(message, mask)
+  return message.length < SCHEDULED_CHARACTERS ? read(message, mask) : scheduler.run(tenant, () => read(message, mask))
 }
 
 function read(message: string, mask: Mask | undefined): ReadEvent | undefined {
@@ -55,34 +46,6 @@ function read(message: string, mask: Mask | undefined): ReadEvent | undefined {
   shape.add(text)
   const event = shape.excess === undefined ? parsed(text) : undefined
   return event && { event, text }
-}
-
-/** Reads a large message, in UTF-8. */
-export function* readSteps(message: Buffer, mask?: Mask): Generator<undefined, ReadEvent | undefined> {
-  const whole = yield* textSteps(message)
-  const text = mask ? yield* mask.answerSteps(whole) : whole
-  const shape = new Shape(CALL_BOUNDS)
-  for (let at = 0; at < text.length; at += STEP) {
-    shape.add(text.slice(at, at + STEP))
-    if (shape.excess !== undefined) return undefined
-    yield
-  }
-  try {
-    const event = eventIn(yield* parseSteps(text, json => JSON.parse(json)))
-    yield
-    return event && { event, text }
-  } catch {
-    return undefined
-  }
-}
-
-/** A large event as JSON in UTF-8; what goes on behind it is one more step. */
-export function* writeSteps(event: Readonly<Json>): Generator<undefined, Buffer> {
-  const pieces = yield* stringifySteps(event)
-  yield
-  const bytes = Buffer.concat(pieces)
-  yield
-  return bytes
 }
 
 const eventIn = (value: unknown): RealtimeEvent | undefined =>

@@ -10,7 +10,7 @@ import { isFor, isOver } from '../core/offer.ts'
 import type { ProviderSocket, Services } from '../core/ports.ts'
 import { readProviderError, upstreamError } from '../core/upstream-error.ts'
 import type { RealtimeRequest } from '../operations/realtime/request.ts'
-import { EventError, type ReadEvent, readInTurns } from './events.ts'
+import { EventError, type ReadEvent, readEvent } from './events.ts'
 import { OpenSessions } from './open-sessions.ts'
 import { enterReadRates } from './read-rate.ts'
 import { Session } from './session.ts'
@@ -63,7 +63,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     const fixed = session ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined)
     const first = firstUpdate(created.event.session as Json, fixed, context)
     // From here on nothing is refused.
-    const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL, tenant: ex.tenant })
+    const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
     const readRates = enterReadRates(ex.tenant, limits.rate)
     const running = new Session({
       ...{ client, provider, created, earlier, context, first, limits, charges: ex.charges! },
@@ -91,7 +91,7 @@ const isAllowed = (mapping: Mapping, { access, target }: Exchange, now: number):
 /** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
 async function firstEvent(provider: ProviderSocket, ex: Exchange, later: Message[]): Promise<ReadEvent> {
   const message = await firstMessage(provider, later)
-  const reading = message === undefined ? undefined : readInTurns(message, ex.tenant, provider.mask)
+  const reading = message === undefined ? undefined : readEvent(message, ex.tenant, provider.mask)
   const read = reading instanceof Promise ? await reading : reading
   if (!read) throw errors.invalidAnswer(NO_EVENT)
   if (read.event.type === 'session.created' && isObject(read.event.session)) return read
@@ -118,7 +118,6 @@ function firstMessage({ socket }: ProviderSocket, later: Message[]): Promise<Mes
           end()
           resolve(message)
         },
-        // A large one comes in turns, so that it is the first that is not whole.
         read(bytes) {
           came += bytes
           if (!isFirst || came <= MAX_FIRST) return

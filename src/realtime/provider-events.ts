@@ -3,10 +3,9 @@ import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { Message } from '../core/message-socket.ts'
 import type { Mask } from '../lib/mask.ts'
-import { turns } from '../lib/turns.ts'
 import type { ClientEvents } from './client-events.ts'
 import { DeltaMasks } from './delta-masks.ts'
-import { newEventId, type ReadEvent, type RealtimeEvent, readInTurns, readSteps } from './events.ts'
+import { newEventId, type ReadEvent, type RealtimeEvent, readEvent } from './events.ts'
 import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
@@ -16,8 +15,8 @@ export interface SessionActions {
   isEnding(): boolean
   /** What runs was settled, or is about to be: no event of the provider counts any more. */
   isOver(): boolean
-  /** Sends nothing to a client that has left; a large text is sent in a turn. */
-  toClient(text: string): Promise<void> | undefined
+  /** Sends nothing to a client that has left. */
+  toClient(text: string): void
   /** Sends a `response.create` to the provider once its cost is held. */
   respond(eventId: string, event: Readonly<Json>): Promise<void>
   /** Reports a refusal of money, and ends the session where no later one can succeed. */
@@ -33,7 +32,7 @@ interface ProviderEventsOptions {
   readonly events: ClientEvents
   readonly responses: Responses
   readonly session: SessionActions
-  /** In whose turns large events are read. */
+  /** Whose share of the event loop large events take. */
   readonly tenant: string
   /** Masks the provider's credential, where there is one. */
   readonly mask: Mask | undefined
@@ -74,21 +73,12 @@ export class ProviderEvents {
       return
     }
     const { event, text } = read
-    const passed = await this.#handle(event, typeof message === 'string' ? this.#deltas.apply(event, text) : text)
-    const sent = passed === undefined ? undefined : this.#session.toClient(passed)
-    if (sent) await sent
+    const passed = await this.#handle(event, this.#deltas.apply(event, text))
+    if (passed !== undefined) this.#session.toClient(passed)
   }
 
   #read(message: Message): ReadEvent | undefined | Promise<ReadEvent | undefined> {
-    if (message === undefined) return undefined
-    if (typeof message === 'string') return readInTurns(message, this.#tenant, this.#mask)
-    return turns.run(this.#tenant, this.#largeSteps(message))
-  }
-
-  /** With a masked delta. */
-  *#largeSteps(message: Buffer): Generator<undefined, ReadEvent | undefined> {
-    const read = yield* readSteps(message, this.#mask)
-    return read && { event: read.event, text: yield* this.#deltas.applySteps(read.event, read.text) }
+    return message === undefined ? undefined : readEvent(message, this.#tenant, this.#mask)
   }
 
   /** What the client gets of an event; undefined for nothing. */
@@ -149,8 +139,7 @@ export class ProviderEvents {
       return undefined
     }
     // The client has it before anything that follows.
-    const sent = this.#session.toClient(this.#shown(event, text))
-    if (sent) await sent
+    this.#session.toClient(this.#shown(event, text))
     // The client may have begun one while this one was charged.
     const isFree = !this.#responses.isRunning && !this.#session.isEnding()
     if (this.#isResponseDue && isFree) await this.#createResponse()
@@ -170,8 +159,7 @@ export class ProviderEvents {
         return
       }
     }
-    const sent = this.#session.toClient(text)
-    if (sent) await sent
+    this.#session.toClient(text)
     if (isByClient || !this.#events.settings.createsResponses || this.#context.transcribes || this.#session.isEnding())
       return
     if (this.#responses.isRunning) this.#isResponseDue = true
@@ -207,8 +195,7 @@ export class ProviderEvents {
     const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.
-    const sent = this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
-    if (sent) await sent
+    this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
     this.#session.upstreamFailed('it refused the settings of the session')
     return undefined
   }

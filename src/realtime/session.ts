@@ -5,11 +5,10 @@ import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Message, MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket } from '../core/ports.ts'
 import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
-import { turns } from '../lib/turns.ts'
 import { Channel } from './channel.ts'
 import { ClientEvents, limited } from './client-events.ts'
 import { Conversation } from './conversation.ts'
-import { errorEvent, newEventId, type ReadEvent, readInTurns, writeSteps } from './events.ts'
+import { errorEvent, newEventId, type ReadEvent, readEvent } from './events.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
 import type { ReadRates } from './read-rate.ts'
 import { Responses } from './responses.ts'
@@ -42,7 +41,7 @@ interface SessionOptions {
   readonly first: ReturnType<typeof firstUpdate>
   readonly charges: SessionCharges
   readonly limits: RealtimeOptions
-  /** In whose turns large events are read. */
+  /** Whose share of the event loop large events take. */
   readonly tenant: string
   /** How fast both sides are read, with those of the organization's other sessions. */
   readonly readRates: ReadRates
@@ -184,7 +183,9 @@ export class Session {
     return {
       isEnding: () => this.#ending,
       isOver: () => this.#provider.ended,
-      toClient: text => (this.#clientOpen ? this.#client.sendInTurns(text, this.#tenant) : undefined),
+      toClient: text => {
+        if (this.#clientOpen) this.#client.send(text)
+      },
       respond: (eventId, event) => this.#respond(eventId, event, event),
       refused: error => this.#refused(error, null),
       endForPolicy: reason => this.#close(POLICY, reason),
@@ -194,36 +195,30 @@ export class Session {
 
   async #fromClient(message: Message): Promise<void> {
     if (message === undefined) return this.#sendError('invalid_frame', 'Events are JSON in text frames.')
-    const reading = readInTurns(message, this.#tenant)
+    const reading = readEvent(message, this.#tenant)
     const read = reading instanceof Promise ? await reading : reading
     // A response that the provider's events began reads no more than it is held for.
     while (this.#holding) await this.#holding
     if (this.#ending) return
     const taken = this.#events.take(read?.event)
-    const isLarge = typeof message !== 'string'
     if (taken.kind === 'pass') {
-      const data = isLarge ? await this.#written(taken.event) : JSON.stringify(taken.event)
-      if (!this.#provider.ended) this.#provider.send(data)
+      if (!this.#provider.ended) this.#provider.send(JSON.stringify(taken.event))
     } else if (taken.kind === 'error') this.#sendError(taken.code, taken.message, taken.of, taken.param)
     else if (this.#responses.isRunning) {
       const of = this.#events.clientIdOf(taken.eventId)
       this.#sendError('response_in_flight', 'A response is being made: wait for its end, or cancel it.', of)
-    } else await this.#respond(taken.eventId, taken.own, taken.event, isLarge)
-  }
-
-  #written(event: Readonly<Json>): Promise<Buffer> {
-    return turns.run(this.#tenant, writeSteps(event))
+    } else await this.#respond(taken.eventId, taken.own, taken.event)
   }
 
   /** The only way of a `response.create` to the provider, as `event` or limited: once the cost of `own` is held. */
-  #respond(eventId: string, own: Readonly<Json>, event: Readonly<Json>, isLarge = false): Promise<void> {
-    this.#holding = this.#holdAndSend(eventId, own, event, isLarge).finally(() => {
+  #respond(eventId: string, own: Readonly<Json>, event: Readonly<Json>): Promise<void> {
+    this.#holding = this.#holdAndSend(eventId, own, event).finally(() => {
       this.#holding = undefined
     })
     return this.#holding
   }
 
-  async #holdAndSend(eventId: string, own: Readonly<Json>, event: Readonly<Json>, isLarge: boolean): Promise<void> {
+  async #holdAndSend(eventId: string, own: Readonly<Json>, event: Readonly<Json>): Promise<void> {
     const of = this.#events.clientIdOf(eventId)
     if (this.#responses.isSpent) {
       this.#sendError('session_spend_limit', 'The session has spent what one may spend. Open another one.', of)
@@ -238,10 +233,8 @@ export class Session {
       this.#stopWaiting()
       return
     }
-    const data = isLarge ? await this.#written(sent) : JSON.stringify(sent)
-    // While a large one was written, the provider may have refused it by an error without a name.
     const isHeld = this.#responses.isHeld(eventId)
-    if (isHeld && !this.#ending && this.#providerOpen) this.#provider.send(data)
+    if (isHeld && !this.#ending && this.#providerOpen) this.#provider.send(JSON.stringify(sent))
     else if (this.#responses.refused(eventId)) this.#stopWaiting()
   }
 

@@ -1,16 +1,13 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { billed, tooManyBytes } from '../core/answer-bounds.ts'
+import { billed, MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
-import { decodeSteps, FEW_BYTES, isLarge, sizeOf } from '../core/frame-steps.ts'
 import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
-import type { Turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import type { AnswerLease } from './answer-memory.ts'
 import type { PlainSource } from './encoding.ts'
-import { FrameCutter } from './frame-cutter.ts'
 import type { Framing } from './framing/framing.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally, writtenIn } from './tally.ts'
@@ -21,13 +18,11 @@ const HELD_STEP = 64 * 1024
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
 
-/** In whose turns an answer is decoded. */
-interface Decoding {
-  readonly turns: Turns
-  readonly tenant: string
-  /** The answer is cut into frames as it comes. */
-  readonly isStream: boolean
-}
+/** Size from which decoding an event, or a whole answer, is scheduled. */
+const SCHEDULED_BYTES = 256 * 1024
+
+/** The size of a frame: in bytes where it has any, else in characters. */
+const sizeOf = (frame: Frame): number => frame.bytes?.length ?? frame.data.length
 
 /** What an answer is read with. */
 interface Reading {
@@ -42,18 +37,13 @@ interface Reading {
   readonly isHeld: boolean
   /** Its model may call tools: what passes a bound of its form is what the caller had it write. */
   readonly mayCallTools: boolean
-  /** Where large frames, and many, are decoded without keeping others waiting; undefined where each is a chunk as it came. */
-  readonly inTurn: Decoding | undefined
+  /** The answer is cut into events as it comes. */
+  readonly isStream: boolean
+  /** Whose share of the event loop decoding takes. */
+  readonly tenant: string
   /** Of the request's credential. */
   readonly mask: Mask | undefined
   readonly seals: AnswerSeals | undefined
-}
-
-/** By index: this is done for each piece of each stream. */
-function isMuch(chunks: readonly Buffer[] = []): boolean {
-  let bytes = 0
-  for (let at = 0; at < chunks.length; at++) bytes += chunks[at]!.length
-  return bytes > FEW_BYTES
 }
 
 type Batch = IteratorResult<readonly Event[]>
@@ -63,20 +53,17 @@ type BatchResult = Batch | Promise<Batch>
 export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #incoming: UpstreamResponse
   readonly #source: PlainSource
-  readonly #cutter: FrameCutter
+  readonly #framing: Framing
   readonly #decoder: Decoder
   readonly #lease: AnswerLease
   readonly #mask: AnswerMask | undefined
   readonly #seals: AnswerSeals | undefined
   readonly #mayCallTools: boolean
-  readonly #inTurn: Decoding | undefined
+  readonly #isStream: boolean
+  readonly #tenant: string
   readonly #tally: Tally
   /** The last one, until its events are read. */
   #frame: Frame | undefined
-  /** Of a whole answer that passes a bound. */
-  #unread: readonly Buffer[] | undefined
-  /** What was taken of the source, until it is decoded. */
-  #chunks: readonly Buffer[] | undefined
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
@@ -85,15 +72,28 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
   #reading = false
 
-  constructor({ incoming, source, framing, decoder, lease, isHeld, mayCallTools, inTurn, mask, seals }: Reading) {
+  constructor({
+    incoming,
+    source,
+    framing,
+    decoder,
+    lease,
+    isHeld,
+    mayCallTools,
+    isStream,
+    tenant,
+    mask,
+    seals,
+  }: Reading) {
     this.#incoming = incoming
     this.#source = source
-    this.#cutter = new FrameCutter(framing, inTurn?.isStream === true)
+    this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
     this.#tally = new Tally(isHeld, decoder.kept === undefined)
     this.#mayCallTools = mayCallTools
-    this.#inTurn = inTurn
+    this.#isStream = isStream
+    this.#tenant = tenant
     this.#mask = mask && new AnswerMask(mask)
     this.#seals = seals
   }
@@ -120,13 +120,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
         if (!this.#isOver(thrown)) throw thrown
         rest = this.#broken(thrown, [])
       }
-      this.#chunks = chunks
       for (const { length } of chunks ?? []) held += length
       if (held > this.#lease.most) throw this.#tooManyBytes(seen)
       const waits = this.#lease.coverInTurn(held)
       if (waits) await waits
-      const decoded = rest ?? this.#decodeInTime(chunks)
-      this.#chunks = undefined
+      const decoded = rest ?? this.#decodeScheduled(chunks)
       for (const event of decoded instanceof Promise ? await decoded : decoded) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
         if (isContent(event)) seen = true
@@ -142,21 +140,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return this.#first ?? []
   }
 
-  /**
-   * Of a whole answer that `commit` has failed by its size: the bytes that no event was read of, but for those that its
-   * source still gives. They are kept here no more.
-   */
-  takeUnread(): readonly Buffer[] {
-    const unread = this.#unread ?? [...this.#cutter.taken(), ...(this.#chunks ?? [])]
-    this.#unread = this.#chunks = undefined
-    return unread
-  }
-
-  /** A stream of small events that no client sees, and of which nothing is kept, is its provider's failure. */
+  /** A caller may ask for large media, and for long streams. What else is too large is the provider's failure. */
   #tooManyBytes(seen: boolean): GatewayError {
     const error = tooManyBytes(this.#lease.most)
-    const isKept = (this.#decoder.kept ?? this.#tally.kept) > 0 || this.#cutter.pending > this.#lease.most / 2
-    return this.#inTurn?.isStream !== true || seen || isKept ? error : error.with({ excess: undefined })
+    const isKept = (this.#decoder.kept ?? this.#tally.kept) > 0 || this.#framing.pending > this.#lease.most / 2
+    const isAsked = this.#isStream ? seen || isKept : this.#lease.most > MAX_ANSWER_BYTES
+    return isAsked ? error : error.with({ excess: undefined })
   }
 
   /** The next batch that holds anything. What breaks the answer is its last event. */
@@ -170,7 +159,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   }
 
   readonly #read = (chunks: readonly Buffer[] | undefined): BatchResult => {
-    const decoded = this.#decodeInTime(chunks)
+    const decoded = this.#decodeScheduled(chunks)
     return decoded instanceof Promise ? decoded.then(this.#step) : this.#step(decoded)
   }
   readonly #break = (thrown: unknown): BatchResult => this.#step(this.#broken(thrown, []))
@@ -195,31 +184,21 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#incoming.destroy()
   }
 
-  /** The same in a later turn of the loop where this one is full: many answers may come in it. */
-  #decodeInTime(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
-    const turn = this.#inTurn && isMuch(chunks) ? turnBudget.next(this.#inTurn.tenant) : undefined
-    return turn ? turn.then(() => this.#decode(chunks)) : this.#decode(chunks)
+  /** The same through the scheduler where an event, or the whole answer, is large. */
+  #decodeScheduled(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
+    const isLarge = this.#framing.pending > SCHEDULED_BYTES && (this.#isStream || chunks === undefined)
+    return isLarge ? scheduler.run(this.#tenant, () => this.#decode(chunks)) : this.#decode(chunks)
   }
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
-  #decode(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
+  #decode(chunks: readonly Buffer[] | undefined): Event[] {
     const events: Event[] = []
     try {
       const pieces = chunks ?? END
-      if (!this.#cutter.isMuch) this.#cutter.restart()
       for (let index = 0; index < pieces.length; index++) {
         const chunk = pieces[index]
-        let from = 0
-        do {
-          if (chunk && this.#cutter.isMuch) return this.#decodeInTurns([], restOf(chunks, index, from), events)
-          const end = this.#cutter.endOfSlice(chunk, from)
-          const frames = this.#cutter.framesOf(end - from === chunk?.length ? chunk : chunk?.subarray(from, end))
-          from = end
-          if (this.#inTurn && frames.some(isLarge)) {
-            return this.#decodeInTurns(frames, restOf(chunks, index, from), events)
-          }
-          for (let at = 0; at < frames.length; at++) this.#add(frames[at]!, events)
-        } while (chunk && from < chunk.length)
+        const frames = chunk ? this.#framing.push(chunk) : this.#framing.end()
+        for (let at = 0; at < frames.length; at++) this.#add(frames[at]!, events)
       }
       this.#conclude(chunks === undefined, events)
     } catch (thrown) {
@@ -228,52 +207,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return events
   }
 
-  /** The same from `frames` on: large ones, and many, are decoded in turns with others. */
-  async #decodeInTurns(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
-    try {
-      await this.#addLarge(frames, events)
-      for (const chunk of rest ?? []) {
-        for (let from = 0; from < chunk.length && !this.#decoder.done; ) {
-          if (this.#cutter.isMuch) await this.#nextTurn()
-          const end = this.#cutter.endOfSlice(chunk, from)
-          await this.#addLarge(this.#cutter.framesOf(chunk.subarray(from, end)), events)
-          from = end
-        }
-      }
-      this.#conclude(rest === undefined, events)
-    } catch (thrown) {
-      return this.#broken(thrown, events)
-    }
-    return events
-  }
-
-  async #nextTurn(): Promise<void> {
-    const { turns, tenant } = this.#inTurn!
-    await turns.next(tenant)
-    this.#cutter.restart()
-  }
-
-  async #addLarge(frames: readonly Frame[], events: Event[]): Promise<void> {
-    for (const frame of frames) {
-      if (isLarge(frame) && !this.#decoder.done) {
-        const { turns, tenant } = this.#inTurn!
-        this.#reading = true
-        this.#frame = frame
-        const decoded = await turns.run(tenant, decodeSteps(this.#decoder, frame))
-        // What is done with the events takes long, too.
-        await turns.next(tenant)
-        this.#addEvents(decoded, sizeOf(frame), events)
-        await turns.next(tenant)
-      } else this.#add(frame, events)
-    }
-  }
-
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
-    const kept = this.#tally.kept + this.#cutter.pending + (this.#decoder.kept ?? 0)
+    const kept = this.#tally.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
     if (kept > this.#lease.most) throw tooManyBytes(this.#lease.most)
     if (kept > this.#lease.covered + HELD_STEP) this.#lease.cover(kept)
-    this.#cutter.gave(events.length)
     if (!isEnd && !this.#decoder.done && !this.#isOverdue(events)) return
     this.#end(events)
   }
@@ -348,8 +286,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** The end of an answer that passes a bound, behind an estimate of its last frame where that is charged and not reported. */
   #exceeded(excess: GatewayError, events: Event[]): Event {
     const error = excess.excess === 'size' || this.#mayCallTools ? billed(excess) : excess
-    const isReported = !this.#inTurn?.isStream && events.some(hasCompletion)
-    if (this.#frame?.bytes) this.#unread = [this.#frame.bytes]
+    const isReported = !this.#isStream && events.some(hasCompletion)
     if (error.billed && this.#frame && !isReported) events.push(estimateOf(sizeOf(this.#frame)))
     return { type: 'error', error }
   }
@@ -357,8 +294,3 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
 const estimateOf = (written: number): Event => ({ type: 'usage', usage: {}, written, estimated: true })
 const hasCompletion = (event: Event): boolean => event.type === 'usage' && event.usage.completion !== undefined
-
-/** The chunks behind `from` of the one at `index`; undefined for the end of the bytes. */
-function restOf(chunks: readonly Buffer[] | undefined, index: number, from: number): Buffer[] | undefined {
-  return chunks && [chunks[index]!.subarray(from), ...chunks.slice(index + 1)]
-}

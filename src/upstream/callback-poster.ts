@@ -32,19 +32,12 @@ export class HttpCallbackPoster implements CallbackPoster {
   }
 
   /** Rejects with an Error whose message shows nothing of what is inside. Redirects are not followed. */
-  async post(
-    tenant: string,
-    given: string,
-    allowed: readonly string[],
-    headers: Record<string, string>,
-    body: string,
-    ms: number,
-  ) {
+  async post(given: string, allowed: readonly string[], headers: Record<string, string>, body: string, ms: number) {
     this.check(given, allowed)
     const url = new URL(given)
     const connect = isAllowed(given, allowed)
       ? plainConnector({ timeout: CONNECT_MS })
-      : guardedConnector(tenant, CONNECT_MS, this.#resolve)
+      : guardedConnector(CONNECT_MS, this.#resolve)
     const options = { connect, maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: ms, bodyTimeout: ms }
     const deadline = new Deadline(ms)
     const client = new SingleClient(url, options, deadline.signal)

@@ -1,9 +1,5 @@
 /** The chunks of one answer between its socket and its reader. */
 import type { GatewayError } from '../core/error.ts'
-import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
-
-/** What a chunk costs beside its bytes: those of a hostile provider have one. */
-export const PIECE_BYTES = 64
 
 /** How much a reader took at a time. */
 export interface Taken {
@@ -17,8 +13,8 @@ export interface Taken {
  */
 export class ChunkQueue {
   readonly #onTaken: (taken: Taken) => void
-  readonly #chunks = new CoalescedChunks()
-  #pieces = 0
+  #chunks: Buffer[] = []
+  #bytes = 0
   /** Wakes the waiting reader, which then reads the queue. */
   #waiting: (() => void) | undefined
   #ended = false
@@ -31,17 +27,12 @@ export class ChunkQueue {
 
   /** Of what waits to be taken. */
   get bytes(): number {
-    return this.#chunks.bytes
-  }
-
-  /** The same with what its chunks cost. */
-  get weight(): number {
-    return this.#chunks.bytes + this.#pieces * PIECE_BYTES
+    return this.#bytes
   }
 
   /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */
   take(): Promise<Buffer[] | undefined> {
-    if (this.#pieces > 0) return Promise.resolve(this.#taken())
+    if (this.#chunks.length > 0) return Promise.resolve(this.#taken())
     if (this.#error) return Promise.reject(this.#error)
     if (this.#ended) return Promise.resolve(undefined)
     return new Promise<void>(resolve => {
@@ -50,8 +41,8 @@ export class ChunkQueue {
   }
 
   push(chunk: Buffer): void {
-    this.#chunks.add(chunk)
-    this.#pieces++
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
     this.#wake()
   }
 
@@ -72,15 +63,16 @@ export class ChunkQueue {
   }
 
   readonly #given = (): Buffer[] | undefined => {
-    if (this.#pieces > 0) return this.#taken()
+    if (this.#chunks.length > 0) return this.#taken()
     if (this.#error) throw this.#error
     return undefined
   }
 
   #taken(): Buffer[] {
-    const taken = { pieces: this.#pieces, bytes: this.#chunks.bytes }
-    const chunks = this.#chunks.take()
-    this.#pieces = 0
+    const chunks = this.#chunks
+    const taken = { pieces: chunks.length, bytes: this.#bytes }
+    this.#chunks = []
+    this.#bytes = 0
     this.#onTaken(taken)
     return chunks
   }

@@ -3,10 +3,9 @@ import type { Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
-import { ChunkCoalescer } from '../lib/chunk-coalescer.ts'
-import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
+import { ByteBuffer } from '../lib/byte-buffer.ts'
+import { imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
-import { turnBudget } from '../lib/turn-budget.ts'
 import { urlOf } from '../lib/url.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
@@ -76,13 +75,13 @@ export class ClientFetcher implements MediaFetcher {
    * image is `not_an_image` or `image_too_large`.
    */
   image(fetch: MediaFetch): Promise<string> {
-    const { param, take, tenant } = fetch
+    const { param, take } = fetch
     const { image_size: maxBytes, image_time: totalMs } = this.#bounds
     const tooLarge = () => errors.imageTooLarge(maxBytes, param)
     return this.#fetch(fetch, {
       totalMs,
       accept: 'image/png, image/jpeg, image/gif, image/webp',
-      read: answer => readImage(answer, param, tenant, { maxBytes, tooLarge, take }),
+      read: answer => readImage(answer, param, { maxBytes, tooLarge, take }),
     })
   }
 
@@ -130,11 +129,11 @@ export class ClientFetcher implements MediaFetcher {
   /** What is there, or where it is said to be. */
   async #get<T>(
     url: URL,
-    { param, tenant }: MediaFetch,
+    { param }: MediaFetch,
     { totalMs, accept, read }: Kind<T>,
     signal: AbortSignal,
   ): Promise<T | Redirect> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs, tenant)
+    const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs)
     if (!options) throw errors.urlNotFetched(param)
     const client = new SingleClient(url, options, signal)
     try {
@@ -166,55 +165,36 @@ export class ClientFetcher implements MediaFetcher {
   }
 }
 
-async function readImage(answer: Answer, param: string, tenant: string, reading: Reading): Promise<string> {
+async function readImage(answer: Answer, param: string, reading: Reading): Promise<string> {
   const { statusCode, headers } = answer
   if (statusCode !== 200) throw errors.notAnImage(`its server answers ${statusCode}`, param)
   if (isCompressed(headers)) throw errors.notAnImage('it is compressed', param)
-  let type: string | undefined
-  const chunks = await readAll(answer, reading, (chunks, size) => {
-    if (type === undefined && size >= IMAGE_HEAD) type = typeOf(Buffer.concat(chunks), param)
-  })
-  const turn = turnBudget.next(tenant)
-  if (turn) await turn
-  const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-  return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
+  const bytes = await readAll(answer, reading)
+  return `data:${typeOf(bytes, param)};base64,${bytes.toString('base64')}`
 }
 
 /** An empty file, a compressed one and a refusal of the server are nothing that could be fetched. */
 async function readFile(answer: Answer, param: string, reading: Reading): Promise<FetchedFile> {
   const { statusCode, headers } = answer
   if (statusCode !== 200 || isCompressed(headers)) throw errors.urlNotFetched(param)
-  const pieces = await readAll(answer, reading)
-  if (pieces.length === 0) throw errors.urlNotFetched(param)
+  const bytes = await readAll(answer, reading)
+  if (bytes.length === 0) throw errors.urlNotFetched(param)
   const { 'content-type': type } = headers
-  return { pieces, contentType: typeof type === 'string' ? type : '' }
+  return { pieces: [bytes], contentType: typeof type === 'string' ? type : '' }
 }
 
 const isCompressed = ({ 'content-encoding': coding }: Answer['headers']): boolean =>
   coding !== undefined && coding !== 'identity'
 
-async function readAll(
-  { headers, body }: Answer,
-  { maxBytes, tooLarge, take }: Reading,
-  seen?: (chunks: readonly Buffer[], size: number) => void,
-): Promise<Buffer[]> {
+async function readAll({ headers, body }: Answer, { maxBytes, tooLarge, take }: Reading): Promise<Buffer> {
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge()
-  const chunks: Buffer[] = []
-  let size = 0
-  let given = 0
-  const coalescer = new ChunkCoalescer(piece => {
-    chunks.push(piece)
-    given += piece.length
-    seen?.(chunks, given)
-  })
+  const bytes = new ByteBuffer()
   for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge()
+    if (bytes.size + chunk.length > maxBytes) throw tooLarge()
     take(chunk.length)
-    coalescer.add(chunk)
+    bytes.add(chunk)
   }
-  coalescer.flush()
-  return chunks
+  return bytes.take()
 }
 
 function typeOf(bytes: Buffer, param: string): string {

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import { stringifyLossless } from '../core/lossless-json.ts'
 import type { RawStrings } from '../core/raw-strings.ts'
-import { stringifySteps, weigh } from '../core/stringify-steps.ts'
 import type { FilePart, WireRequest } from '../core/translator.ts'
 
 /** A body with its content type; undefined where the request's own headers say it, and for none. */
@@ -14,32 +13,15 @@ export interface Content {
 
 /** The content type of bodies that are made from an object. */
 export const JSON_TYPE = 'application/json'
-/** Characters from which a body is made in steps. */
-const LARGE = 1024 * 1024
 
-/** `rawStrings`: long strings as the client wrote them. A large body is made in steps. */
-export function bodyOf(
-  { method = 'POST', body, files, bytes }: WireRequest,
-  rawStrings?: RawStrings,
-): Content | Generator<undefined, Content> {
+/** `rawStrings`: long strings as the client wrote them. */
+export function bodyOf({ method = 'POST', body, files, bytes }: WireRequest, rawStrings?: RawStrings): Content {
   if (method !== 'POST') return { type: undefined, body: undefined }
   if (bytes) return { type: undefined, body: bytes }
   if (files) return formOf(body, files)
-  if (weigh(body) > LARGE) return largeJson(body, rawStrings)
   const json = rawStrings ? rawStrings.stringify(body) : stringifyLossless(JSON.stringify(body))
   return { type: JSON_TYPE, body: json }
 }
-
-function* largeJson(body: object, rawStrings: RawStrings | undefined): Generator<undefined, Content> {
-  const pieces = yield* stringifySteps(body, rawStrings)
-  yield
-  // In one piece, so that it can be sent again where a socket has gone stale.
-  return { type: JSON_TYPE, body: Buffer.concat(pieces) }
-}
-
-/** True for a large body: `inTurns` runs its steps and gives the Content. */
-export const isMadeInSteps = (content: ReturnType<typeof bodyOf>): content is Generator<undefined, Content> =>
-  'next' in content
 
 /** The bytes of a body: UTF-8 for text, the sum for pieces. */
 export const sizeOf = (body: Exclude<Content['body'], undefined>): number =>

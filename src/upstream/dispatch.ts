@@ -10,13 +10,11 @@ import { partUsage } from '../core/part-usage.ts'
 import { mayCallTools } from '../core/requests.ts'
 import type { RequestPart } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
-import { turns } from '../lib/turns.ts'
 import { Answer } from './answer.ts'
 import { type AnswerLease, AnswerMemory } from './answer-memory.ts'
 import { type AnswerReading, readingOf } from './answer-reading.ts'
 import { BodyMemory } from './body-memory.ts'
 import { decoded, type PlainSource } from './encoding.ts'
-import { chargedEvents } from './failed-answer.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
 import { HeldAnswer } from './held-answer.ts'
@@ -58,15 +56,12 @@ export function dispatch(
     const lease = memory.lease(tenant, signal, ex.operation.answerBytes, call.leases)
     let source: PlainSource | undefined
     let answer: Answer | undefined
-    let isUnary = false
     try {
       if (incoming.status >= 400) throw await errorOf(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       source = decoded(incoming, incoming.header('content-encoding'))
       const reading = readingOf(incoming.header('content-type'), call)
-      const inTurn = reading.kind === 'bytes' ? undefined : { turns, tenant, isStream: reading.kind === 'stream' }
-      const { framing, decoder } = reading
-      isUnary = reading.kind === 'unary'
+      const { kind, framing, decoder } = reading
       answer = new Answer({
         incoming,
         source,
@@ -75,7 +70,8 @@ export function dispatch(
         lease,
         isHeld: call.isWhole || ex.endpoint.codec.holdsAnswers === true,
         mayCallTools: mayCallTools(ex),
-        inTurn,
+        isStream: kind === 'stream',
+        tenant,
         mask,
         seals: ex.policy?.seals.answer(),
       })
@@ -84,11 +80,8 @@ export function dispatch(
       return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
       const error = asError(thrown)
-      if (answer && source) {
-        const decoder = isUnary ? () => readingOf(incoming.header('content-type'), call).decoder : undefined
-        const isText = ex.operation.output !== undefined
-        call.billed = await chargedEvents({ answer, source, lease, tenant, decoder, isText, signal }, error)
-      }
+      // What its caller had the model write is charged: as it is reported, else as far as it came.
+      if (error.billed || error.excess === 'size') call.billed = answer?.pending
       source?.free?.()
       incoming.destroy()
       lease.release()

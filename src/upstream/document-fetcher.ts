@@ -61,7 +61,7 @@ export class DocumentFetcher implements DocumentSource {
     if (running) return running.kept
     const own = [...this.#running.values()].filter(one => one.reader === reader).length
     if (this.#running.size >= MAX_FETCHES || own >= MAX_OF_READER) return Promise.reject(errors.overloaded())
-    const kept = this.#get(new URL(url), reader)
+    const kept = this.#get(new URL(url))
       .catch((thrown: unknown): Kept => {
         const text = thrown instanceof GatewayError ? thrown : unread('its server cannot be reached')
         return { text, until: this.#now() + MINUTE_MS }
@@ -75,8 +75,8 @@ export class DocumentFetcher implements DocumentSource {
     return kept
   }
 
-  async #get(url: URL, reader: string): Promise<Kept> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, TOTAL_MS, reader)
+  async #get(url: URL): Promise<Kept> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, TOTAL_MS)
     if (!options) throw unread('it is at no public https address')
     const deadline = new Deadline(TOTAL_MS)
     const client = new SingleClient(url, options, deadline.signal)

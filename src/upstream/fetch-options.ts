@@ -7,21 +7,19 @@ const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
 
 /**
- * `tenant` pays for the TLS handshakes. Undefined for addresses that are not tried: any but public ones with https on its own
- * port, and `allowed` origins.
+ * Undefined for addresses that are not tried: any but public ones with https on its own port, and `allowed` origins.
  */
 export function fetchOptions(
   url: URL,
   allowed: ReadonlySet<string>,
   resolve: Resolve,
   timeoutMs: number,
-  tenant: string,
 ): SocketClientOptions | undefined {
   if (url.username !== '' || url.password !== '') return undefined
   const isAllowed = allowed.has(url.origin)
   if (!isAllowed && (url.protocol !== 'https:' || url.port !== '')) return undefined
   return {
-    connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(tenant, CONNECT_MS, resolve),
+    connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(CONNECT_MS, resolve),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,

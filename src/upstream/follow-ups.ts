@@ -3,13 +3,12 @@ import { checkAnswer, STATE_BOUNDS, undelivered } from '../core/answer-bounds.ts
 import type { Cancellation } from '../core/cancel.ts'
 import { asAnswerError, asError, errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
-import { FEW_BYTES } from '../core/frame-steps.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Decoder, Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
-import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
+import { ByteBuffer } from '../lib/byte-buffer.ts'
 import type { Mask } from '../lib/mask.ts'
-import { atOnce, turns } from '../lib/turns.ts'
+import { scheduler } from '../lib/scheduler.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { AnswerMask, maskedError } from './masking.ts'
@@ -92,8 +91,7 @@ export class FollowUps {
       if (next.type === 'wait') await pause(next.afterMs, attempt)
       const content = await this.#get(next, attempt)
       try {
-        const steps = decodeSteps(decoder, next, content)
-        batch = content.bytes > FEW_BYTES ? await turns.run(attempt.tenant, steps) : atOnce(steps)
+        batch = await scheduler.run(attempt.tenant, () => decode(decoder, next, content))
       } catch (thrown) {
         throw asAnswerError(thrown)
       }
@@ -101,7 +99,7 @@ export class FollowUps {
   }
 
   /** A provider that is busy or gone for a moment still has the job. */
-  async #get(next: Next, attempt: FollowedAttempt): Promise<CoalescedChunks> {
+  async #get(next: Next, attempt: FollowedAttempt): Promise<Buffer> {
     for (let tries = 1, delay = BACK_OFF.first; ; tries++, delay = Math.min(delay * BACK_OFF.factor, BACK_OFF.most)) {
       let failure: GatewayError
       let wait = delay
@@ -126,12 +124,12 @@ export class FollowUps {
   async #providerError(
     next: Next,
     status: number,
-    content: CoalescedChunks,
-    { target, mask, tenant }: FollowedAttempt,
+    content: Buffer,
+    { target, mask }: FollowedAttempt,
   ): Promise<GatewayError> {
     if (next.type === 'fetch') return errors.invalidAnswer(`an address in it answers with status ${status}`, status)
     if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
-    const error = await upstreamErrorOf(target, status, content.joined(), tenant)
+    const error = upstreamErrorOf(target, status, content)
     return mask ? maskedError(error, mask) : error
   }
 
@@ -172,12 +170,10 @@ export class FollowUps {
     let source: PlainSource | undefined
     try {
       source = decoded(incoming, incoming.header('content-encoding'))
-      const content = new CoalescedChunks()
-      let size = 0
+      const content = new ByteBuffer()
       for (let batch = await source.take(); batch; batch = await source.take()) {
         for (const chunk of batch) {
-          size += chunk.length
-          if (size > maxBytes) throw tooLarge(maxBytes)
+          if (content.size + chunk.length > maxBytes) throw tooLarge(maxBytes)
           take(lease, chunk.length)
           content.add(chunk)
         }
@@ -188,7 +184,7 @@ export class FollowUps {
         status: incoming.status,
         location: header('location'),
         retryAfter: header('retry-after'),
-        content,
+        content: content.take(),
       }
     } catch (thrown) {
       incoming.destroy()
@@ -199,7 +195,7 @@ export class FollowUps {
   }
 
   async #foreign(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
-    const { signal, lease, tenant } = attempt
+    const { signal, lease } = attempt
     const controller = new AbortController()
     const abort = () => controller.abort()
     signal.listen(abort)
@@ -209,7 +205,6 @@ export class FollowUps {
         take: bytes => take(lease, bytes),
         timeoutMs: Math.max(1, Math.ceil(attempt.remainingMs())),
         signal: controller.signal,
-        tenant,
       })
     } catch (thrown) {
       throw signal.reason ?? thrown
@@ -219,18 +214,11 @@ export class FollowUps {
   }
 }
 
-/** The events of what stands at an address; a file has 64 MiB at most, which are copied when it is joined. */
-function* decodeSteps(
-  decoder: Decoder,
-  { type }: Next,
-  content: CoalescedChunks,
-): Generator<undefined, readonly Event[]> {
-  const bytes = content.joined()
+/** The events of what stands at an address. */
+function decode(decoder: Decoder, { type }: Next, bytes: Buffer): readonly Event[] {
   const data = type === 'wait' ? bytes.toString('utf8') : ''
   if (type === 'wait') checkAnswer(data, STATE_BOUNDS)
-  yield
-  const frame = { data, bytes }
-  const read = decoder.steps ? yield* decoder.steps(frame) : decoder.frame(frame)
+  const read = decoder.frame({ data, bytes })
   return decoder.done ? [...read, ...decoder.end()] : read
 }
 

@@ -2,7 +2,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
 import { isPublicHost, parseAddress } from '../core/address.ts'
-import { type Connector, withBudget } from './connector.ts'
+import type { Connector } from './connector.ts'
 import type { NetLookup } from './names.ts'
 import { socketConnector } from './upstream-socket.ts'
 
@@ -25,16 +25,14 @@ const MAX_ADDRESSES = 64
 /**
  * An undici connector that checks three times: an address that stands in the URL, every address that a name has (one
  * that is not public condemns the name), and the peer of the connection. What was checked is what is connected, so
- * that no second answer of a name server comes between (reliability 0.5). `tenant` pays for the TLS handshakes.
+ * that no second answer of a name server comes between (reliability 0.5).
  */
 export function guardedConnector(
-  tenant: string,
   timeoutMs: number,
   resolve: Resolve,
   build: typeof socketConnector = socketConnector,
 ): Connector {
-  const lookup = publicLookup(resolve)
-  const connect = withBudget(build({ timeout: timeoutMs, lookup }), tenant, { lookup })
+  const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve) })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !isPublicAddress(host)) {

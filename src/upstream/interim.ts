@@ -1,5 +1,4 @@
 /** Interim answers (1xx): clients bound the head of each, and not how many there are. */
-import type { ClientRequest } from 'node:http'
 
 /** Before an answer that is read. */
 export const MAX_INTERIM = 16
@@ -10,14 +9,6 @@ export function interimBound(): () => void {
   return () => {
     if (++count > MAX_INTERIM) throw tooMany()
   }
-}
-
-/** The same of a request of `node:http`, which fails beyond it. */
-export function boundInterim(request: ClientRequest): void {
-  let count = 0
-  request.on('information', () => {
-    if (++count > MAX_INTERIM) request.destroy(tooMany())
-  })
 }
 
 const tooMany = (): Error => new Error('the server sends too many interim answers')

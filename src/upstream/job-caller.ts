@@ -4,9 +4,8 @@ import { isPublicHost } from '../core/address.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { turns } from '../lib/turns.ts'
 import { waitFor } from './auth/wait.ts'
-import { bodyOf, isMadeInSteps } from './content.ts'
+import { bodyOf } from './content.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
@@ -33,8 +32,7 @@ export class UpstreamJobCaller implements JobCaller {
     const { signal, headMs, idleMs } = call
     const wired = call.headers ? { ...request, headers: { ...request.headers, ...call.headers } } : request
     const isEmpty = request.method === 'GET' || request.method === 'DELETE'
-    const made = isEmpty ? { type: undefined, body: undefined } : bodyOf(wired)
-    const content = isMadeInSteps(made) ? await turns.run(call.tenant, made) : made
+    const content = isEmpty ? { type: undefined, body: undefined } : bodyOf(wired)
     const signing = sign(target, wired, call.requestId, content)
     const signed = signing instanceof Promise ? await waitFor(signing, headMs, signal) : signing
     const { method, baseUrl, path, headers, body } = signed
@@ -73,8 +71,8 @@ export class UpstreamJobCaller implements JobCaller {
     return followRedirects(address, get, answer => answer.header('location'))
   }
 
-  async #foreign(url: URL, { signal, headers, headMs, idleMs, tenant }: JobCall): Promise<JobAnswer> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, headMs, tenant)
+  async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, headMs)
     // No later attempt makes another address of one that stands in the URL.
     const isReachable = this.#allowed.has(url.origin) || isPublicHost(url.hostname)
     if (!options || !isReachable) throw errors.invalidAnswer('an address in it is not one that may be fetched from')

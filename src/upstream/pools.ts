@@ -1,6 +1,6 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
 import { Pool } from 'undici'
-import { type Connector, withBudget } from './connector.ts'
+import type { Connector } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { sharedLookup } from './names.ts'
 import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
@@ -77,9 +77,8 @@ export class Pools {
   }
 
   #connector({ connectMs, owner, guarded }: PoolKey): Connector {
-    if (owner !== undefined && guarded) return guardedConnector(owner, connectMs, this.#resolve)
-    const connect = socketConnector({ timeout: connectMs, lookup: this.#lookup })
-    return owner === undefined ? connect : withBudget(connect, owner, { lookup: this.#lookup })
+    if (owner !== undefined && guarded) return guardedConnector(connectMs, this.#resolve)
+    return socketConnector({ timeout: connectMs, lookup: this.#lookup })
   }
 
   /** Closes the pools of addresses that no provider has any more. */

@@ -7,12 +7,11 @@ import type { Exchange } from '../core/exchange.ts'
 import { isUnmeasured } from '../core/requests.ts'
 import type { RequestPart, Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
-import { turns } from '../lib/turns.ts'
 import type { AnswerLease } from './answer-memory.ts'
 import type { AnsweredRequest } from './answer-reading.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
-import { bodyOf, isMadeInSteps } from './content.ts'
+import { bodyOf } from './content.ts'
 import { decoded } from './encoding.ts'
 import { providerError, readErrorBody } from './provider-error.ts'
 import { maskOfSent, sign } from './sign.ts'
@@ -77,10 +76,7 @@ export function send(
       fresh,
     })
   }
-  const content = bodyOf(request, ex.input.rawStrings)
-  const signed = isMadeInSteps(content)
-    ? turns.run(tenant, content).then(made => sign(target, request, ex.id, made))
-    : sign(target, request, ex.id, content)
+  const signed = ex.step(() => sign(target, request, ex.id, bodyOf(request, ex.input.rawStrings)))
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
 
@@ -106,5 +102,5 @@ export async function errorOf(incoming: UpstreamResponse, ex: Exchange, mask: Ma
   } catch (thrown) {
     if (ex.signal.reason) throw thrown
   }
-  return providerError({ status: incoming.status, header }, Buffer.concat(body), ex.target!, ex.tenant, mask)
+  return providerError({ status: incoming.status, header }, Buffer.concat(body), ex.target!, mask)
 }

@@ -14,14 +14,13 @@ interface ErrorHead {
 }
 
 /** The provider's error without the credential, and with the wait that it names. */
-export async function providerError(
+export function providerError(
   { status, header }: ErrorHead,
   body: Buffer,
   target: Target,
-  tenant: string,
   mask: Mask | undefined,
-): Promise<GatewayError> {
-  const reported = await upstreamErrorOf(target, status, body, tenant)
+): GatewayError {
+  const reported = upstreamErrorOf(target, status, body)
   const error = mask ? maskedError(reported, mask) : reported
   const wait = retryAfterMs(header, error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })

@@ -1,6 +1,6 @@
 /** Gets what stands at addresses that providers gave, on origins of others: through the guard, and without credentials. */
 import { errors, GatewayError } from '../core/error.ts'
-import { CoalescedChunks } from '../lib/chunk-coalescer.ts'
+import { ByteBuffer } from '../lib/byte-buffer.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
@@ -12,7 +12,7 @@ export interface Fetched {
   /** Of a redirect: where to. */
   readonly location: string | undefined
   readonly retryAfter: string | undefined
-  readonly content: CoalescedChunks
+  readonly content: Buffer
 }
 
 /** The bounds of one fetch. */
@@ -22,8 +22,6 @@ interface ProviderFetch {
   readonly take: (bytes: number) => void
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** Its budget pays for the TLS handshake. */
-  readonly tenant: string
 }
 
 /** Fetches with a connection of its own each, to public https addresses and allowed origins only. */
@@ -38,8 +36,8 @@ export class ProviderFetcher {
   }
 
   /** One request, without following. Rejects with a 502 that shows nothing of the address. */
-  async get(url: URL, { maxBytes, take, timeoutMs, signal, tenant }: ProviderFetch): Promise<Fetched> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs, tenant)
+  async get(url: URL, { maxBytes, take, timeoutMs, signal }: ProviderFetch): Promise<Fetched> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs)
     if (!options) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
     const deadline = new Deadline(timeoutMs, signal)
     const client = new SingleClient(url, options, deadline.signal)
@@ -47,11 +45,9 @@ export class ProviderFetcher {
       const { statusCode, headers, body } = await client.request({
         headers: { accept: '*/*', 'accept-encoding': 'identity' },
       })
-      const content = new CoalescedChunks()
-      let size = 0
+      const content = new ByteBuffer()
       for await (const chunk of body as AsyncIterable<Buffer>) {
-        size += chunk.length
-        if (size > maxBytes) throw tooLarge(maxBytes)
+        if (content.size + chunk.length > maxBytes) throw tooLarge(maxBytes)
         take(chunk.length)
         content.add(chunk)
       }
@@ -60,7 +56,7 @@ export class ProviderFetcher {
         status: statusCode,
         location: textOf(location),
         retryAfter: textOf(retryAfter),
-        content,
+        content: content.take(),
       }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')

@@ -8,7 +8,7 @@ import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
-import { boundedConnector, type Connector, withBudget } from './connector.ts'
+import { boundedConnector, type Connector } from './connector.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { sharedLookup } from './names.ts'
@@ -76,7 +76,6 @@ export class UpstreamSockets implements ProviderSockets {
         url: `${signed.baseUrl.replace(/\/$/, '').replace(/^http/, 'ws')}${signed.path}`,
         headers: asRecord(signed.headers),
         limit,
-        tenant: ex.tenant,
         timeoutMs: handshakeMs,
         socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', closed),
       })
@@ -84,7 +83,7 @@ export class UpstreamSockets implements ProviderSockets {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
       throw errors.unreachable('no WebSocket could be opened', thrown)
     }
-    if ('status' in answer) throw await errorOf(answer, target, ex.tenant, mask)
+    if ('status' in answer) throw errorOf(answer, target, mask)
     return { socket: answer, mask }
   }
 
@@ -100,9 +99,8 @@ export class UpstreamSockets implements ProviderSockets {
 
   #connector({ owner, timeouts }: Provider): Connector {
     if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
-    if (!this.#allowPrivate) return guardedConnector(owner, timeouts.connect, this.#resolve)
-    const lookup = this.#lookup
-    return withBudget(socketConnector({ timeout: timeouts.connect, lookup }), owner, { lookup })
+    if (!this.#allowPrivate) return guardedConnector(timeouts.connect, this.#resolve)
+    return socketConnector({ timeout: timeouts.connect, lookup: this.#lookup })
   }
 }
 
@@ -112,16 +110,11 @@ const asRecord = (headers: readonly string[]): Record<string, string> => {
   return record
 }
 
-async function errorOf(
-  { status, headers, body }: RefusedUpgrade,
-  target: Target,
-  tenant: string,
-  mask: Mask | undefined,
-): Promise<GatewayError> {
+function errorOf({ status, headers, body }: RefusedUpgrade, target: Target, mask: Mask | undefined): GatewayError {
   if (status < 400) return errors.invalidAnswer(`its status is ${status}, in place of a WebSocket`, status)
   const header = (name: string) => {
     const value = headers[name]
     return typeof value === 'string' ? value : undefined
   }
-  return providerError({ status, header }, body, target, tenant, mask)
+  return providerError({ status, header }, body, target, mask)
 }

@@ -1,7 +1,6 @@
 /** One request to an address that others gave: on a connection of its own, which ends with it. */
 import { Client, type Dispatcher } from 'undici'
 import { interimBound } from './interim.ts'
-import { boundSmallChunks } from './small-chunks.ts'
 import { type SocketClientOptions, UpstreamSocket } from './upstream-socket.ts'
 
 /** What is sent: a GET without a body by default. */
@@ -28,13 +27,12 @@ export class SingleClient {
   }
 
   /**
-   * Resolves with the answer. That, and its body, fail with the reason of `signal` when it aborts; the body also where it
-   * comes in too many chunks of a few bytes.
+   * Resolves with the answer. That, and its body, fail with the reason of `signal` when it aborts.
    */
   async request({ method = 'GET', headers, body }: SingleRequest): Promise<Dispatcher.ResponseData> {
     this.#signal.throwIfAborted()
     const { pathname, search } = this.#url
-    const answer = await this.#client.compose(boundSmallChunks).request({
+    const answer = await this.#client.request({
       method,
       path: pathname + search,
       headers,

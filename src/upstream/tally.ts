@@ -14,8 +14,8 @@ import {
   tooManyCalls,
 } from '../core/answer-bounds.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
+import { weigh } from '../core/json-size.ts'
 import { CALL_BOUNDS, Count, Shape } from '../core/shape.ts'
-import { weigh } from '../core/stringify-steps.ts'
 
 /** More blocks than a choice may have; makes one number of a choice and a block. */
 const STEP = 1e6

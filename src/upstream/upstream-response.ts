@@ -3,21 +3,19 @@ import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import { timerMs } from '../lib/timer.ts'
-import { turns } from '../lib/turns.ts'
-import { ChunkQueue, PIECE_BYTES, type Taken } from './chunk-queue.ts'
+import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'
 import type { InFlightCount } from './in-flight-count.ts'
 import { MAX_INTERIM } from './interim.ts'
 import type { Lingering } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
-import { SmallChunks } from './small-chunks.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamSocket } from './upstream-socket.ts'
 
-/** What is unread, with the cost of its chunks, from which reading pauses. */
+/** Unread bytes from which reading pauses. */
 const HIGH_WATER = 32 * 1024
-/** So much of an answer is taken in one turn of the event loop, which would read a full socket 32 times in it. */
-const TURN_BYTES = 64 * 1024
+/** Bytes of one answer that are read before other sockets are: one poll would read a full socket 32 times. */
+const MAX_BYTES_AT_ONCE = 64 * 1024
 /** How long, and how much, a provider may still talk after its last event. */
 const DRAIN_MS = 1000
 const DRAIN_BYTES = 256 * 1024
@@ -68,11 +66,9 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #pausedAt: number | undefined
   /** When reading went on after `UNREAD_MS`. */
   #unreadUntil = Number.NEGATIVE_INFINITY
-  readonly #smallChunks: SmallChunks
-  /** What was taken since a turn was waited for, and how much of it is the cost of chunks: most answers wait for none. */
-  #takenWeight = 0
-  #takenPieces = 0
-  #waitsForTurn = false
+  /** Bytes read since other sockets were. */
+  #readAtOnce = 0
+  #isResting = false
   #ended = false
   #released = false
   #drained = 0
@@ -111,7 +107,6 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
       this.#rejectHead = reject
     })
     this.#began = performance.now()
-    this.#smallChunks = new SmallChunks(this.#began)
     this.#since = this.#began
     this.#deadline = this.#began + remainingMs
     this.#timer = this.#wakeAfter(Math.min(firstEventMs, timeouts.idle, remainingMs))
@@ -198,13 +193,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#released) {
-      this.#drained += chunk.length + PIECE_BYTES
+      this.#drained += chunk.length
       if (this.#drained > DRAIN_BYTES) this.#fail(errors.aborted())
-      else this.#counted(1, chunk.length)
-      return
-    }
-    if (this.#smallChunks.add(chunk.length)) {
-      this.#fail(errors.invalidAnswer('it comes in chunks of a few bytes'))
       return
     }
     if (this.#lingerBytes !== undefined) {
@@ -214,7 +204,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
         return
       }
     }
-    if (this.#chunks.weight + chunk.length > HIGH_WATER) this.#pause(controller)
+    if (this.#chunks.bytes + chunk.length > HIGH_WATER) this.#pause(controller)
     this.#chunks.push(chunk)
   }
 
@@ -234,7 +224,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /** The reader has all that there was; if it waits from now on, then for the provider. */
   #taken(taken: Taken): void {
-    if (!this.#counted(taken.pieces, taken.bytes)) this.#resume()
+    if (!this.#rests(taken.bytes)) this.#resume()
     if (this.#phase !== 'idle') return
     this.#since = performance.now()
     const socket = this.line?.socket
@@ -247,35 +237,22 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     controller?.pause()
   }
 
-  /** Counts what was taken. True where reading goes on in a later turn. */
-  #counted(pieces: number, bytes: number): boolean {
-    this.#takenPieces += pieces
-    this.#takenWeight += bytes + pieces * PIECE_BYTES
-    const areMany = this.#takenPieces * PIECE_BYTES > this.#takenWeight / 2
-    if (this.#takenWeight < (areMany ? HIGH_WATER : TURN_BYTES)) return false
-    this.#resumeInTurn(areMany)
+  /** Counts bytes that were taken. True where other sockets are read before this one goes on. */
+  #rests(bytes: number): boolean {
+    this.#readAtOnce += bytes
+    if (this.#readAtOnce < MAX_BYTES_AT_ONCE || this.#isResting || this.#ended || this.#failed) return this.#isResting
+    this.#isResting = true
+    this.#pause(this.#controller)
+    setImmediate(UpstreamResponse.#goOn, this)
     return true
   }
 
-  /**
-   * A reader that takes as fast as the socket brings would keep the loop in this turn. Where chunks are
-   * many for their bytes, all answers of the tenant share turns: many together would still keep it.
-   */
-  #resumeInTurn(areMany: boolean): void {
-    if (this.#waitsForTurn || this.#ended || this.#failed) return
-    this.#waitsForTurn = true
-    this.#pause(this.#controller)
-    if (areMany) void turns.next(this.#tenant).then(() => UpstreamResponse.#nextTurn(this))
-    else setImmediate(UpstreamResponse.#nextTurn, this)
-  }
-
-  /** Static, since a closure of each answer would be made for few. */
-  static #nextTurn(this: void, response: UpstreamResponse): void {
-    response.#waitsForTurn = false
-    response.#takenWeight = 0
-    response.#takenPieces = 0
+  /** Static, since few answers need it. */
+  static #goOn(this: void, response: UpstreamResponse): void {
+    response.#isResting = false
+    response.#readAtOnce = 0
     // Where more is unread, its reader resumes.
-    if (response.#chunks.weight <= HIGH_WATER) response.#resume()
+    if (response.#chunks.bytes <= HIGH_WATER) response.#resume()
   }
 
   #resume(): void {
@@ -297,8 +274,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   readonly #look = (): void => {
     const now = performance.now()
-    // A reader that does not read is not the provider's silence, nor is a wait for a turn.
-    if (this.#chunks.bytes > 0 || this.#waitsForTurn) this.#since = now
+    // A reader that does not read is not the provider's silence.
+    if (this.#chunks.bytes > 0 || this.#isResting) this.#since = now
     const remainingMs = this.#deadline - now
     // The client has left: an incomplete answer no longer counts as the provider's failure.
     if (this.#lingerBytes !== undefined) {

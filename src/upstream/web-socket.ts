@@ -5,7 +5,6 @@ import { WebSocket } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { MAX_ERROR_BYTES } from '../core/upstream-error.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
-import { boundInterim } from './interim.ts'
 
 /** The answer of a server that refuses a WebSocket. */
 export interface RefusedUpgrade {
@@ -21,8 +20,6 @@ interface HandshakeOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Maximum bytes of a message. */
   readonly limit: number
-  /** In whose turns large messages are read. */
-  readonly tenant: string
   /** Milliseconds for the handshake. */
   readonly timeoutMs: number
   /** The connection to the server of `url`, with TLS where that says so. It is closed with the WebSocket. */
@@ -34,17 +31,13 @@ export class HandshakeTimeout extends Error {}
 
 /** Resolves with the WebSocket or with the server's refusal. Rejects where the connection fails, or with a HandshakeTimeout. */
 export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket | RefusedUpgrade> {
-  const { url, headers, limit, tenant, timeoutMs, socket } = options
+  const { url, headers, limit, timeoutMs, socket } = options
   return new Promise((resolve, reject) => {
     const ws = new WebSocket(url, {
       ...socketBounds(limit),
       headers: { ...headers },
       followRedirects: false,
       createConnection: () => socket,
-      finishRequest: request => {
-        boundInterim(request)
-        request.end()
-      },
     })
     let isLate = false
     const timer = setTimeout(() => {
@@ -54,7 +47,7 @@ export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket 
     ws.once('open', () => {
       clearTimeout(timer)
       ws.off('error', failed)
-      resolve(new TextSocket(ws, socket, tenant))
+      resolve(new TextSocket(ws, socket))
     })
     ws.once('unexpected-response', (_, response: IncomingMessage) => {
       void bodyOf(response).then(body => {

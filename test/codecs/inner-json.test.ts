@@ -59,13 +59,3 @@ t.test('arguments and results take memory, which may not be there', async t => {
     if (least > 0) t.throws(() => check(request, ex.input), /overloaded/, says)
   }
 })
-
-t.test('a request whose texts hold much has a turn of the loop for each part of the work on it', async t => {
-  const ex = exchange({ request: asked('{}') })
-  checkTexts(asked('{"a":1}'), ex.input)
-  t.equal(ex.turn(), undefined)
-  checkTexts(asked(JSON.stringify(Array.from({ length: 3000 }, () => 1))), ex.input)
-  const turn = ex.turn()
-  t.ok(turn)
-  await turn
-})

@@ -2,7 +2,6 @@
 import t from 'tap'
 import { modelPage } from '../../src/codecs/messages/model-list.ts'
 import { GatewayError } from '../../src/core/error.ts'
-import { atOnce } from '../../src/lib/turns.ts'
 import { thrown } from '../core/kit.ts'
 import type { Json } from './bodies.ts'
 
@@ -11,7 +10,7 @@ const created = Date.UTC(2026, 0, 2) / 1000
 const entry = (id: string, more: Json = {}): Json => ({ id, display_name: `Model ${id}`, created, ...more })
 const listing = (...data: Json[]) => Buffer.from(JSON.stringify({ object: 'list', data }))
 const page = (of: Buffer, query = '') =>
-  atOnce(modelPage(of, new URLSearchParams(query), TODAY)) as { data: Json[] } & Record<string, unknown>
+  modelPage(of, new URLSearchParams(query), TODAY) as { data: Json[] } & Record<string, unknown>
 
 t.test('an entry has the fields of the wire, with null for what is not known', async t => {
   const plain = {

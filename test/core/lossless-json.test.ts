@@ -9,18 +9,9 @@ import { wrappedCalls } from '../../plugins/openai-responses/parallel.ts'
 import { plugin as responses } from '../../plugins/openai-responses.ts'
 import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
-import { parseSteps } from '../../src/core/json-steps.ts'
-import {
-  bodySteps,
-  parseBody,
-  parseCalls,
-  parsedAhead,
-  parseLossless,
-  stringifyLossless,
-} from '../../src/core/lossless-json.ts'
+import { parseBody, parseCalls, parseLossless, stringifyLossless } from '../../src/core/lossless-json.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
 import type { Translator } from '../../src/core/translator.ts'
-import { atOnce } from '../../src/lib/turns.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'
@@ -136,9 +127,6 @@ t.test('of an answer only the arguments of calls are kept as text; all else is r
     stringifyLossless(JSON.stringify(body)),
     '{"seed":12345678901234567000,"call":{"args":{"id":12345678901234567890}}}',
   )
-  const long = `{"seed":12345678901234567890,"n":[${'1,'.repeat(100_000)}1],"call":{"args":{"id":12345678901234567890}}}`
-  t.strictSame(atOnce(bodySteps(long, place)), parseBody(long, place), 'in steps')
-  t.strictSame(atOnce(bodySteps(long)), JSON.parse(long))
   const proto = parseBody('{"n":12345678901234567890,"__proto__":{"a":1}}', place) as object
   t.equal(Object.getPrototypeOf(proto), Object.prototype, 'a name reaches no prototype')
 })
@@ -230,66 +218,4 @@ t.test('what is wrapped in one call is an object', async t => {
   t.strictSame(wrapped(args), [{ name: 'f', args }])
   t.strictSame(wrapped('{"a":1}'), [{ name: 'f', args: '{"a":1}' }])
   for (const text of ['"{broken"', `"{${ID}"`, '[1]']) t.equal(wrapped(text), undefined, text)
-})
-
-/** All steps of some work at once. */
-function all<T>(work: Generator<undefined, T>): T {
-  for (;;) {
-    const { done, value } = work.next()
-    if (done) return value
-  }
-}
-
-t.test('JSON that is parsed in pieces is what it would be at once, and no other text is taken', async t => {
-  const texts = fc.oneof(
-    fc.json({ maxDepth: 5 }),
-    fc.jsonValue({ maxDepth: 6 }).map(value => JSON.stringify(value, null, 1)),
-    fc.constantFrom(
-      '{"__proto__":{"a":[1,2,3]},"b":1}',
-      '{"a":1,"a":{"b":[1,2]},"c":3}',
-      '{"1":[1,2],"0":2}',
-      '[1[2,3],4]',
-      '[[1,2][3]]',
-      '[1,[2,3],]',
-      '{"a":[1,2]"b":1}',
-      '{"a"[1,2]}',
-      '["a,b","\\\\",["\\"]"]]',
-      '[1,2],',
-      '',
-    ),
-  )
-  const edit = fc.tuple(fc.nat(200), fc.constantFrom('', ',', '[', ']', '{', '}', '"', ':', ' ', '\\', '1', 'null'))
-  const outcome = (parse: () => unknown): unknown => {
-    try {
-      // The order of members counts, and what a name such as __proto__ holds.
-      return JSON.stringify(parse())
-    } catch (error) {
-      return error instanceof SyntaxError && 'no JSON'
-    }
-  }
-  const holds = fc.property(texts, fc.array(edit, { maxLength: 2 }), fc.nat(8), (given, edits, piece) => {
-    let text = given
-    for (const [place, put] of edits) {
-      const at = text.length > 0 ? place % text.length : 0
-      text = text.slice(0, at) + put + text.slice(at + (put === '' ? 1 : 0))
-    }
-    const whole = outcome(() => JSON.parse(text))
-    return outcome(() => all(parseSteps(text, json => JSON.parse(json), undefined, piece))) === whole
-  })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(5000) }))
-})
-
-t.test('an answer that was parsed ahead reads as any other, with every digit and within its bounds', async t => {
-  const call = { type: 'call', args: { id: 1 }, note: 'a'.repeat(100_000) }
-  const exact = JSON.stringify({ calls: Array.from({ length: 20 }, () => call), sum: 7 }).replaceAll(
-    '"id":1',
-    '"id":12345678901234567890',
-  )
-  const place = ({ type }: { type?: unknown }) => (type === 'call' ? 'args' : undefined)
-  const ahead = all(parsedAhead(exact))
-  t.ok(ahead.hasMarks)
-  t.strictSame(parseCalls(exact, place, ahead), parseCalls(exact, place))
-  const broken = all(parsedAhead(`${exact}]`))
-  t.throws(() => parseCalls('', place, broken), SyntaxError)
-  t.throws(() => all(parsedAhead('['.repeat(300_000))), { failover: true, message: /128 levels/ })
 })

@@ -380,31 +380,3 @@ t.test('an endpoint checks a request before its chain sees it, and says refusals
   t.strictSame(served.log, ['head 200 whole', 'end a'])
   t.strictSame(seen, ['> auth', '< auth'])
 })
-
-t.test('of a batch of many events a thousand are written in one turn of the event loop', async t => {
-  const written: [turn: number, events: number][] = []
-  let turn = 0
-  let ticking = setImmediate(function tick() {
-    turn++
-    ticking = setImmediate(tick)
-  })
-  const encoder = {
-    contentType: 'text/plain',
-    write: (batch: readonly Event[]) => {
-      written.push([turn, batch.length])
-      return 'x'
-    },
-    end: () => 'end',
-    fail: () => undefined,
-  }
-  const codec = { ...chat.codec, encoder: () => encoder }
-  const many: Event[] = Array.from({ length: 2500 }, () => text('a'))
-  const chain = compile([], async () => ({ status: 200, headers: [], events: eventsOf(many) }))
-  await pump({ endpoint: { ...chat, codec }, chain } as Route, exchange({ request: {} }), recorder())
-  clearImmediate(ticking)
-  t.strictSame(
-    written.map(([, events]) => events),
-    [1000, 1000, 500],
-  )
-  t.equal(new Set(written.map(([turn]) => turn)).size, 3)
-})

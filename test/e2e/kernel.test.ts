@@ -106,7 +106,7 @@ const endpoints: Endpoint[] = [
     },
     async serve(ex) {
       if (!ex.principal) throw errors.noCredentials()
-      const socket = ex.upgrade!({ limit: 1000, protocol: 'echo', tenant: 'a' })
+      const socket = ex.upgrade!({ limit: 1000, protocol: 'echo' })
       const ended = new Promise<void>(resolve => {
         ex.signal.listen(() => socket.close(1001, 'draining'))
         socket.open({

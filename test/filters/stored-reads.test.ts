@@ -1,12 +1,11 @@
 /** Reads of stored responses: what they take of memory counts, until their reader has it. */
 import t from 'tap'
-import { errors, GatewayError } from '../../src/core/error.ts'
+import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { storedResponses } from '../../src/endpoints/stored-responses.ts'
 import { exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
-import { inLoop } from '../helpers/in-loop.ts'
 
 const MIB = 1024 * 1024
 const reads = ['/v1/responses/{id}', '/v1/responses/{id}/input_items']
@@ -98,37 +97,7 @@ t.test('what a response says is sent as it is stored, and not parsed', async t =
   }
 })
 
-t.test('of many reads at once each has a turn of the event loop of its own', async t => {
-  for (const path of reads) {
-    await inLoop(async turn => {
-      const found: number[] = []
-      const store = { onFind: () => void found.push(turn()) }
-      await Promise.all(Array.from({ length: 20 }, () => readingTurn(path, '{"input":[],"output":[]}', MIB, store)))
-      t.equal(new Set(found).size, 20, `${path}: turns ${found.join(' ')}`)
-    })
-  }
-})
-
-t.test('a large input is listed in steps, between which others go on', async t => {
-  const items = Array.from({ length: 40_000 }, () => '{"role":"user","content":"Some words"}')
-  const listed = await inLoop(async turn => {
-    const reading = await readingTurn(reads[1]!, `{"values":80001,"input":[${items}],"output":[]}`)
-    t.ok(turn() > 20, `${turn()} turns`)
-    t.equal(reading.memory.used, 0, 'what it took while it was parsed is given back')
-    return JSON.parse(await sent(reading))
-  })
-  t.match(listed, { has_more: true, data: Array.from({ length: 20 }, () => ({ type: 'message' })) })
-})
-
 t.test('a list without memory for its input is refused', async t => {
   const error = await reading(reads[1]!, MIB, MIB).catch((thrown: unknown) => thrown)
   t.ok(error instanceof GatewayError && error.status === 529)
-})
-
-t.test('a client that has left is read nothing for', async t => {
-  let finds = 0
-  const reading = readingTurn(reads[0]!, '{"input":[],"output":[]}', MIB, { onFind: () => finds++ }, errors.aborted())
-  const error = await reading.catch((thrown: unknown) => thrown)
-  t.ok(error instanceof GatewayError && error.status === 499)
-  t.equal(finds, 0)
 })

@@ -1,21 +1,17 @@
 /** Request bodies: bounded before they are read, before they are parsed, and free of what JSON can hide. */
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import secureJson from 'secure-json-parse'
 import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
-import { MAX_LEVELS, MAX_VALUES } from '../../src/core/shape.ts'
+import { MAX_VALUES } from '../../src/core/shape.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import type { IncomingRequest } from '../../src/http/incoming-request.ts'
-import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
-import { atOnce } from '../../src/lib/turns.ts'
-import { cpuMeter, cpuMs } from '../helpers/cpu.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -87,7 +83,7 @@ t.test('MF-07, MF-12, MF-14 a body is JSON in UTF-8, by its type and by its byte
     ['the last of two', '{"a":1,"a":2}', { a: 2 }],
     ['null', 'null', null],
     ['too deep', '['.repeat(129), '400 too_deep'],
-    ['too much', `[${'1,'.repeat(200_000)}1]`, '400 too_many_elements'],
+    ['too much', `[${'1,'.repeat(100_000)}1]`, '400 too_many_elements'],
   ]
   for (const [says, body, got] of bodies) t.strictSame(await read(body), got, says)
   t.strictSame(await read('{"a":"', Buffer.from([0xc3]), Buffer.from([0xa9]), '"}'), { a: 'é' }, 'a character in two')
@@ -140,22 +136,6 @@ t.test('MF-05 no spelling of such a key is overlooked, wherever it stands', asyn
   t.equal(JSON.stringify(await outcome(large, 2 * pad.length)), '{"a":1}', 'in a large body')
 })
 
-t.test('a long string is parsed in pieces that cut no character and no escape', async t => {
-  const unit = fc.constantFrom('a', 'é', '€', '😀', '\\n', '\\\\', '\\"', '\\u20AC', '\\ud83d\\ude00', '\\udc00', '\\/')
-  const holds = fc.property(fc.array(unit, { maxLength: 40 }), fc.integer({ min: 10, max: 24 }), (units, piece) => {
-    const body = Buffer.from(`"${units.join('')}"`)
-    const strings = new LongStrings(body, [0, body.length], 0, piece)
-    while (strings.step());
-    return strings.whole(JSON.parse(atOnce(strings.rest()))).value === JSON.parse(body.toString())
-  })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
-  const { req, res } = request([`{"a":"${'é'.repeat(3 * 1024 * 1024)}\\x"}`])
-  await t.rejects(readJson(req, res, 8_000_000, intake()), {
-    code: 'invalid_json',
-    message: /escaped character in JSON\.$/,
-  })
-})
-
 t.test('long strings of a body are parsed as they are, and kept as they were written', async t => {
   const long = JSON.stringify('a "quoted" line\n€'.repeat(1000))
   const name = JSON.stringify('a "quoted" line\n€'.repeat(500))
@@ -204,47 +184,6 @@ t.test('long strings of a body are parsed as they are, and kept as they were wri
     t.match(error, { status: 400, code: 'invalid_json' }, says)
     const [at] = /position \d+/.exec(expected) ?? ['']
     t.ok((error as GatewayError).message.includes(at), `${says}: ${(error as GatewayError).message.slice(0, 200)}`)
-  }
-})
-
-t.test('others go on while large bodies are parsed, whatever they hold', async t => {
-  const many = (count: number, make: (at: number) => string) =>
-    Array.from({ length: count }, (_, at) => make(at)).join()
-  const rows: [says: string, body: string, together?: number][] = [
-    ['names that all differ', `{${many(150_000, at => `"name${at}":1`)}}`],
-    ['objects whose names all differ', `[${many(90_000, at => `{"name${at}":1}`)}]`],
-    ['texts of three bytes a character', `[${many(6000, () => `"${'\u0d0d'.repeat(1300)}"`)}]`],
-    ['the same before a long one', `[${many(6000, () => `"${'\u0d0d'.repeat(1300)}"`)},"${'a'.repeat(5000)}"]`],
-    ['values of less than 1 MiB', `[${many(95_000, () => '{}')}]`],
-    ['names of less than 1 MiB', `{${many(60_000, at => `"n${at}":1`)}}`],
-    ['small ones that end together', `["${'é'.repeat(63 * 1024)}"]`, 480],
-  ]
-  /** Of the CPU time of all turns, what the largest one took. */
-  const largestTurn = async (says: string, body: string, together: number) => {
-    let isOver = false
-    const reads = Array.from({ length: together }, () => {
-      const { req, res } = request([body])
-      return readJson(req, res, 64 * MIB, intake())
-    })
-    const ended = Promise.all(reads).finally(() => {
-      isOver = true
-    })
-    ended.catch(() => undefined)
-    const turns: number[] = []
-    while (!isOver) {
-      const used = cpuMeter()
-      await setImmediate()
-      turns.push(used())
-    }
-    for (const { value } of await ended) t.ok(isDeepStrictEqual(value, JSON.parse(body)), says)
-    return Math.max(...turns) / turns.reduce((sum, ms) => sum + ms)
-  }
-  for (const [says, body, together = 1] of rows) {
-    let share = 1
-    for (let tries = 0; tries < 5 && share >= 1 / 2; tries++) {
-      share = Math.min(share, await largestTurn(says, body, together))
-    }
-    t.ok(share < 1 / 2, `${says}: ${share} in one turn`)
   }
 })
 
@@ -363,35 +302,6 @@ t.test('what a body is parsed to takes memory beside its text, before it is pars
   await t.rejects(readJson(req, res, MIB, intake(memory(600 * 1024))), /overloaded/)
 })
 
-t.test(
-  'of many bodies that hold much, one has a turn of the loop; those that hold little have none to wait for',
-  async t => {
-    const rows: [says: string, body: string, inTurns: boolean][] = [
-      ['objects', `[${Array.from({ length: 5000 }, () => '{}').join()}]`, true],
-      ['more than 128 KiB', JSON.stringify('a'.repeat(130 * 1024)), true],
-      ['a prompt', JSON.stringify({ messages: [{ role: 'user', content: 'a'.repeat(100_000) }] }), false],
-    ]
-    for (const [says, body, inTurns] of rows) {
-      let ended = 0
-      const all = Promise.all(
-        Array.from({ length: 20 }, async () => {
-          const { req, res } = request([body])
-          await readJson(req, res, MIB, intake())
-          ended++
-        }),
-      )
-      let most = 0
-      for (let before = 0; ended < 20; ) {
-        await setImmediate()
-        most = Math.max(most, ended - before)
-        before = ended
-      }
-      await all
-      t.equal(most === 1, inTurns, `${says}: ${most}`)
-    }
-  },
-)
-
 t.test('a client that expects 100-continue gets it once its headers are accepted', async t => {
   const waiting = { ...JSON_TYPE, expect: '100-continue' }
   const good = request(['{}'], waiting)
@@ -424,19 +334,19 @@ const shape = (text: string): string | undefined => {
 t.test('MF-02, MF-04 depth and number of values are bounded without parsing', async t => {
   const nested = (depth: number, open = '[', close = ']') => `${open.repeat(depth)}${close.repeat(depth)}`
   const list = (length: number, of = '1') => `[${Array<string>(length).fill(of).join()}]`
+  const named = (count: number) => `{${Array.from({ length: count }, (_, at) => `"k${at}":1`).join()}}`
   const rows: [says: string, text: string, code: string | undefined][] = [
     ['128 lists', nested(128), undefined],
     ['129 lists', nested(129), 'too_deep'],
     ['128 objects', nested(128, '{"a":', '}'), undefined],
     ['129 objects', nested(129, '{"a":', '}'), 'too_deep'],
-    ['many that are not deep', list(1000, nested(100)), undefined],
-    ['200,000 values', list(199_999), undefined],
-    ['200,001 values', list(200_000), 'too_many_elements'],
-    [
-      '200,001 values in objects',
-      `{${Array.from({ length: 200_000 }, (_, at) => `"k${at}":1`).join()}}`,
-      'too_many_elements',
-    ],
+    ['many that are not deep', list(900, nested(100)), undefined],
+    ['100,000 values', list(99_999), undefined],
+    ['100,001 values', list(100_000), 'too_many_elements'],
+    ['100,001 values in objects', list(50_000, '{"a":1,"b":2}'), 'too_many_elements'],
+    ['40,000 names that repeat', list(40_000, '{"a":1}'), undefined],
+    ['20,000 names that differ', named(20_000), undefined],
+    ['20,001 names that differ', named(20_001), 'too_many_elements'],
     ['brackets in a string', JSON.stringify('['.repeat(500)), undefined],
     ['commas in a string', JSON.stringify(','.repeat(300_000)), undefined],
     ['an escaped quote', `"\\"${'['.repeat(500)}"`, undefined],
@@ -465,17 +375,17 @@ t.test('MF-04 an endpoint may take more values than others do, and no more than 
   }
   t.equal(await read(250_000, 250_000), undefined)
   t.strictSame(await read(250_001, 250_000), ['too_many_elements', '250000'])
-  t.strictSame(await read(200_001), ['too_many_elements', '200000'])
+  t.strictSame(await read(100_001), ['too_many_elements', '100000'])
   t.strictSame(await read(12, 10), ['too_many_elements', '10'])
 })
 
 t.test('MF-04 a hostile shape is seen at once', async t => {
-  const rows: [says: string, text: string, steps: number][] = [
-    ['a million levels', '['.repeat(1_000_000), MAX_LEVELS + 1],
-    ['a million objects', '{"a":'.repeat(1_000_000), 4 * (MAX_LEVELS + 1)],
-    ['ten million values', `[${'1,'.repeat(10_000_000)}1]`, 2 * MAX_VALUES + 1],
+  const rows: [says: string, text: string][] = [
+    ['a million levels', '['.repeat(1_000_000)],
+    ['a million objects', '{"a":'.repeat(1_000_000)],
+    ['ten million values', `[${'1,'.repeat(10_000_000)}1]`],
   ]
-  for (const [says, text, steps] of rows) t.throws(() => new ShapeScan(Buffer.from(text)).run(steps), says)
+  for (const [says, text] of rows) t.throws(() => new ShapeScan(Buffer.from(text)).run(), says)
   const escapes = Buffer.from(`"${'\\"'.repeat(500_000)}${'\\\\'.repeat(500_000)}"`)
   const took = cpuMs(() => new ShapeScan(escapes).run())
   t.ok(took < 500, `${took} ms of CPU for a million escapes`)

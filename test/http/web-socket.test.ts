@@ -2,9 +2,8 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Message, MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
+import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import { acceptMessages } from '../../src/http/web-socket.ts'
-import { turns } from '../../src/lib/turns.ts'
 
 /** A frame of a client, whose mask changes nothing. */
 const frame = (head: number, payload = '') =>
@@ -45,7 +44,7 @@ async function connected(t: Test): Promise<{ socket: MessageSocket; client: Sock
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const accepted = new Promise<MessageSocket>(resolve => {
     server.once('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) =>
-      resolve(acceptMessages(req, socket, head, { limit: 1_000_000, protocol: 'a', headers: [], tenant: 'a' })),
+      resolve(acceptMessages(req, socket, head, { limit: 1_000_000, protocol: 'a', headers: [] })),
     )
   })
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
@@ -102,39 +101,6 @@ t.test('a socket that is destroyed is closed before all that was read is gone th
     socket.open(listener)
   })
   t.strictSame([code, pongs], [1006, 10])
-})
-
-t.test('of large messages that end at once, one is made in a turn of the loop', async t => {
-  const payload = Buffer.from('é'.repeat(150_000))
-  const bytes = longFrame(payload)
-  const ends = await Promise.all(Array.from({ length: 6 }, () => connected(t)))
-  let turn = 0
-  let ticking = setImmediate(function tick() {
-    turn++
-    ticking = setImmediate(tick)
-  })
-  const got: { readonly turn: number; readonly message: Message }[] = []
-  const all = new Promise<void>(resolve => {
-    for (const { socket } of ends) {
-      socket.open({
-        ...nothing,
-        message(message) {
-          got.push({ turn, message })
-          if (got.length === ends.length) resolve()
-        },
-      })
-    }
-  })
-  for (const { client } of ends) client.write(bytes.subarray(0, -1))
-  for (const { socket } of ends) while (socket.received < bytes.length - 1) await turns.next('a')
-  for (let n = 0; n < 100; n++) await turns.next('a')
-  t.equal(got.length, 0)
-  for (const { client } of ends) client.write(bytes.subarray(-1))
-  await all
-  clearImmediate(ticking)
-  t.equal(new Set(got.map(({ turn }) => turn)).size, ends.length)
-  t.ok(got.every(({ message }) => Buffer.isBuffer(message) && message.equals(payload)))
-  for (const { socket } of ends) socket.destroy()
 })
 
 t.test('a large message comes, and the end behind it, however its reader pauses', async t => {

@@ -5,7 +5,6 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import type { CallbackAnswer, ContentRequest } from '../../src/core/ports.ts'
 import { Callbacks } from '../../src/jobs/callbacks.ts'
 import { isValidToken, tokenFor } from '../../src/jobs/token.ts'
-import { inLoop } from '../helpers/in-loop.ts'
 import { engineKit, FILM, type Said } from './kit.ts'
 
 const whole: ContentRequest = { range: undefined, ifRange: undefined, isHead: false, signal: new Cancellation() }
@@ -156,32 +155,6 @@ t.test('each reader of results takes a place, of which one organization gets a s
     code: 'overloaded',
   })
   t.same(await read(streams[0]!.chunks), FILM)
-})
-
-t.test('however many results an organization reads, a turn of the loop passes one piece of one of them', async t => {
-  const PIECES = 20
-  const STREAMS = 8
-  const kit = await engineKit(t, { options: { results: 'keep', streams: 32 } })
-  kit.answer = done({ body: FILM })
-  const { id } = await kit.create()
-  while ((await kit.poll()) > 0);
-  kit.context.blobs.read = async () =>
-    (async function* () {
-      for (let count = 0; count < PIECES; count++) yield FILM
-    })()
-  const passed = new Map<number, number>()
-  await inLoop(async turn => {
-    const read = async () => {
-      const { chunks } = await kit.jobs.content(await kit.read(id), whole)
-      for await (const _ of chunks) passed.set(turn(), (passed.get(turn()) ?? 0) + 1)
-    }
-    await Promise.all(Array.from({ length: STREAMS }, read))
-  })
-  t.equal(
-    [...passed.values()].reduce((sum, count) => sum + count),
-    PIECES * STREAMS,
-  )
-  t.ok(Math.max(...passed.values()) <= 2, `${Math.max(...passed.values())} pieces in one turn`)
 })
 
 t.test('readers of one organization leave some of many places to others', async t => {

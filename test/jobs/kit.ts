@@ -144,7 +144,7 @@ export async function engineKit(
     health: { polled: (_, org, error) => void kit.reports.push([org, error?.upstreamStatus]) },
     poster: {
       check: () => undefined,
-      async post(_tenant, url, _allowed, headers, body) {
+      async post(url, _allowed, headers, body) {
         posted.push({ url, headers, body })
         return kit.hear(url)
       },

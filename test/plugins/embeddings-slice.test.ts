@@ -3,10 +3,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/openai.ts'
-import { sliceSteps } from '../../plugins/shared/embeddings/slice.ts'
+import { sliceOf } from '../../plugins/shared/embeddings/slice.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Json } from '../../src/core/json.ts'
-import { atOnce } from '../../src/lib/turns.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { runs } from '../helpers/runs.ts'
 import { cuts } from './golden-kit.ts'
@@ -47,8 +46,6 @@ const answers = fc
     }),
   )
   .chain(answer => fc.constantFrom(undefined, 1, '\t').map(space => JSON.stringify(answer, null, space)))
-
-const sliceOf = (bytes: Buffer) => atOnce(sliceSteps(bytes))
 
 const decode = (body: Buffer): Event[] => {
   const decoder = plugin.wires[1]!.decoder('unary', target())

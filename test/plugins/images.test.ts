@@ -4,7 +4,7 @@ import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as bfl } from '../../plugins/bfl.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
 import { plugin as openai } from '../../plugins/openai.ts'
-import { imageAnswer, imageIn } from '../../plugins/shared/images/base64.ts'
+import { imageIn } from '../../plugins/shared/images/base64.ts'
 import { plugin as xai } from '../../plugins/xai.ts'
 import { Upload } from '../../src/core/body.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
@@ -12,7 +12,6 @@ import type { Event } from '../../src/core/event.ts'
 import type { Json } from '../../src/core/json.ts'
 import type { Target, Translator } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
-import { atOnce } from '../../src/lib/turns.ts'
 import { chatOverImages, imagesOverChat } from '../../src/operations/images/bridge.ts'
 import type {
   Base64Slice,
@@ -21,7 +20,6 @@ import type {
   ImageRequest,
 } from '../../src/operations/images/request.ts'
 import { thrown } from '../core/kit.ts'
-import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { deepFreeze, target } from './wire-kit.ts'
 
 type Wire = Translator<'images' | 'image_edits'>
@@ -586,9 +584,7 @@ t.test('a picture at an address is fetched, one after the other', async t => {
   const other = wires.get('openai.images')!.decoder('unary', offer(), request())
   other.frame({ data })
   const large = Buffer.concat([PNG, Buffer.alloc(1024 * 1024, 'image')])
-  const steps = other.steps!({ data: '', bytes: large })
-  t.notOk(steps.next().done, 'others go on while a large one is encoded')
-  t.strictSame(picturesIn(atOnce(steps)), [large.toString('base64')])
+  t.strictSame(picturesIn(other.frame({ data: '', bytes: large })), [large.toString('base64')])
   const wrong = wires.get('openai.images')!.decoder('unary', offer(), request())
   wrong.frame({ data })
   t.match(wrong.frame({ data: '', bytes: Buffer.from('<html>') }), [{ type: 'error', error: { status: 502 } }])
@@ -623,11 +619,11 @@ t.test('a job is waited for with more and more time, until it has ended', async 
   }
 })
 
-t.test('base64 is read in steps, wherever white space and padding stand', async t => {
+t.test('base64 is read wherever white space and padding stand', async t => {
   const long = 'A'.repeat(1024 * 1024 - 1)
   const read = (value: string) => {
     try {
-      return atOnce(imageIn(value))
+      return imageIn(value)
     } catch {
       return undefined
     }
@@ -638,26 +634,4 @@ t.test('base64 is read in steps, wherever white space and padding stand', async 
       const expected = /^A+={0,2}$/.test(bare) ? bare : undefined
       t.equal(read(begin + end), expected, `${begin.slice(0, 4)} ${begin.length} ${JSON.stringify(end)}`)
     }
-})
-
-t.test('words before an image in an answer are read in steps', t => {
-  const image = 'A'.repeat(8192)
-  const body = Buffer.from(JSON.stringify({ text: '\u0d0d'.repeat(6_000_000), data: [{ b64_json: image }] }))
-  const largest = () => {
-    const steps = imageAnswer({ bytes: body, data: '' }, 'b64_json')
-    const took: number[] = []
-    for (let isOver = false; !isOver; ) {
-      took.push(
-        cpuMs(() => {
-          const { done, value } = steps.next()
-          isOver = done === true
-          if (value) t.match(value, { slices: [], answer: { data: [{ b64_json: image }] } })
-        }),
-      )
-    }
-    return Math.max(...took) / took.reduce((sum, ms) => sum + ms)
-  }
-  const [share = 1] = leastOf([largest], share => share < 1 / 3)
-  t.ok(share < 1 / 3, `${share} of the whole in one step`)
-  t.end()
 })

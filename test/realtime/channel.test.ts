@@ -1,41 +1,8 @@
 /** One side of a session, as its messages are taken. */
 import t from 'tap'
-import type { Message } from '../../src/core/message-socket.ts'
 import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import { Channel } from '../../src/realtime/channel.ts'
 import { End, settle } from './kit.ts'
-
-t.test('of large messages that wait, few are taken in one turn of the event loop', async t => {
-  const taken: number[] = []
-  let turn = 0
-  let ticking = setImmediate(function tick() {
-    turn++
-    ticking = setImmediate(tick)
-  })
-  const take = (message: Message) => {
-    if (message !== undefined && message !== '"first"') taken.push(turn)
-    return message === '"first"' ? new Promise<void>(resolve => setImmediate(resolve)) : undefined
-  }
-  const nothing = () => undefined
-  const events = {
-    take,
-    failed: (cause: unknown) => t.fail(String(cause)),
-    closed: nothing,
-    stalled: nothing,
-    flooded: nothing,
-  }
-  const ends = [new End(), new End()] as const
-  const [client, provider] = ends.map(end => new Channel(end, events, new TokenBucket(1e9, 1e9))) as [Channel, Channel]
-  client.open(provider)
-  provider.open(client)
-  const [end] = ends
-  end.message('"first"')
-  for (let count = 0; count < 20; count++) end.message(`"${'a'.repeat(128 * 1024)}"`)
-  await settle()
-  clearImmediate(ticking)
-  t.equal(taken.length, 20)
-  t.ok(new Set(taken).size >= 10, `${new Set(taken).size} turns`)
-})
 
 t.test('a side that sends faster than its organization may is not read for a while', async t => {
   const nothing = () => undefined

@@ -1,5 +1,3 @@
-/** How reports read the hourly sums: by their number, of all reports together one part in a turn of the event loop. */
-import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
 import type { ReportQuery, ReportStore, UsageGroup } from '../../src/core/ports.ts'
@@ -143,31 +141,6 @@ t.test('a year without requests is read at once', async t => {
   t.strictSame(await reports.ranking(query, 'app', 'cost', 10, 0), [])
   t.equal(await reports.updatedAt(query), undefined)
   t.equal(ofSums(ran).length, 2 * 3)
-})
-
-t.test('of many reports at once, one part is read in a turn of the event loop', async t => {
-  const { reports, path, db } = sqliteSubject(t)
-  for (const project of ['a', 'b']) keep(db, busy(project, 3, 3))
-  const ran = statementsOf(t, path)
-  const all: Promise<unknown>[] = []
-  for (const projectId of ['a', 'b']) {
-    const query = { projectId, from: NOON, to: NOON + 3 * DAY }
-    for (let n = 0; n < 10; n++) {
-      all.push(reports.series(query, HOUR), reports.ranking(query, 'app', 'cost', 9, 0), reports.updatedAt(query))
-    }
-  }
-  let isOver = false
-  void Promise.all(all).then(() => {
-    isOver = true
-  })
-  const count = () => ofSums(ran).filter(({ sql }) => !sql.includes('OFFSET')).length
-  const inTurns: number[] = []
-  for (let before = count(); !isOver; before = count()) {
-    await turn()
-    inTurns.push(count() - before)
-  }
-  t.equal(count(), Math.ceil((3 * 3 * 512) / AT_ONCE) * all.length)
-  t.equal(Math.max(...inTurns), 1)
 })
 
 t.test('a report is the same in parts of any size', async t => {

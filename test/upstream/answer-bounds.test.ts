@@ -12,14 +12,12 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import { valueSteps } from '../../src/core/frame-steps.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { upstreamErrorOf } from '../../src/core/upstream-error.ts'
 import { chat as chatEndpoint } from '../../src/endpoints/chat.ts'
 import { responses as responsesEndpoint } from '../../src/endpoints/responses.ts'
-import { atOnce as inOneTurn } from '../../src/lib/turns.ts'
 import { promptFanOut } from '../../src/operations/chat/prompts.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
@@ -108,7 +106,7 @@ interface Form {
 /** Half a million values and entries, as many as a list may have. */
 const ZEROS = `${'0,'.repeat(5e5 - 1)}0`
 /** A million values with the rest of an answer. */
-const MANY = `[${ZEROS}],[${ZEROS.slice(2000)}]`
+const MANY = ZEROS.slice(2000)
 const OBJECTS = `${'{},'.repeat(runs(10e6))}{}`
 
 const wireOf = (plugin: { readonly wires: readonly unknown[] }) => plugin.wires[0] as Translator
@@ -186,8 +184,7 @@ for (const { wire, whole, text, call, thought } of forms) {
       const refused: [says: string, body: string, expected: object][] = [
         ['129 levels', deep(128), failure(/nests deeper than 128 levels/)],
         ['300,000 levels', deep(300_000), failure(/nests deeper than 128 levels/)],
-        ['a million values and more', wide(`[${ZEROS}],[${ZEROS}]`), written(/more than 1,000,000 JSON values/)],
-        ['a list too long', wide(`0,${ZEROS}`), written(/more than 500,000 entries in one list/)],
+        ['500,000 values and more', wide(ZEROS), written(/more than 500,000 JSON values/)],
         ['megabytes of objects', wide(OBJECTS), written(/JSON values/)],
         ['1,001 calls', JSON.stringify(whole(many(1001, call))), written(/more than 1,000 tool calls/)],
         ['20,000 calls', JSON.stringify(whole(many(20_000, call))), written(/more than/)],
@@ -209,7 +206,7 @@ for (const { wire, whole, text, call, thought } of forms) {
         t.ok(used! >= deep(128).length / 4, 'it is charged as it came', { used })
       }
       t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
-      t.equal(counted((await outcome(wire, wide(MANY))).events, 'text'), 1, 'a million values')
+      t.equal(counted((await outcome(wire, wide(MANY))).events, 'text'), 1, 'many values')
       const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
       t.equal(calls.events.filter(event => event.type === 'tool' && event.id !== undefined).length, 1000)
       if (thoughts) t.equal(counted((await outcome(wire, thoughts(1000))).events, 'finish'), 1, '1,000 blocks')
@@ -225,64 +222,14 @@ for (const { wire, whole, text, call, thought } of forms) {
 const { wire: chatWire } = forms[0]!
 const { wire: messages } = forms[2]!
 
-/** What each of the wires above reports, in the same order, behind all else: 7 tokens of the answer. */
-const reports: readonly Json[] = [
-  { usage: { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 } },
-  { usage: { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 } },
-  { usage: { input_tokens: 3, output_tokens: 7 } },
-  { usage: { inputTokens: 3, outputTokens: 7, totalTokens: 10 } },
-  { usage: { billed_units: { input_tokens: 3, output_tokens: 7 }, tokens: { input_tokens: 3, output_tokens: 7 } } },
-  { usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 7, totalTokenCount: 10 } },
-  { usage: { input_tokens: 3, output_tokens: 7, total_tokens: 10 } },
-]
-
-for (const [at, { wire, whole, text }] of forms.entries()) {
-  t.test(`${wire.wire}: a whole answer that passes a bound is charged as it reports, or by its text`, async t => {
-    const answer = (extra: string, report = reports[at]!) =>
-      `${JSON.stringify(whole([text(0)])).slice(0, -1)},"extra":${extra},${JSON.stringify(report).slice(1)}`
-    const large = JSON.stringify('A'.repeat(33 * MIB))
-    const scored = `{"logprobs":[${ZEROS}],"top_logprobs":[${ZEROS}]}`
-    for (const [says, extra, message, memory] of [
-      ['bytes', large, /larger than 32 MiB/, undefined],
-      ['values', scored, /more than 1,000,000 JSON values/, undefined],
-      ['memory', JSON.stringify('A'.repeat(2 * MIB)), /larger than 0/, budgetOf(MIB)],
-    ] as const) {
-      const { thrown, used } = await outcome(wire, answer(extra), false, memory)
-      t.match(thrown, { failover: false, billed: true, message, headers: { 'x-should-retry': 'false' } }, says)
-      t.equal(thrown?.status, 502)
-      t.equal(used, 7, `${says}: the usage behind them`)
-      const silent = await outcome(wire, answer(extra, { end: 0 }), false, memory)
-      t.match(silent.thrown, { billed: true, message }, says)
-      t.ok(silent.used! > 0 && silent.used! < 100, `${says} that are no text`, silent)
-    }
-    const many = await outcome(wire, answer(`[${ZEROS}],"more":[${ZEROS}]`, { end: 0 }), false)
-    t.ok(many.used! >= ZEROS.length / 2, 'other values are what its model may have written')
-  })
-}
-
 t.test('what is no JSON, and a stream that says nothing, is a failure of its provider', async t => {
   const free = { failover: true, billed: false }
   for (const [says, body, message] of [
     ['garbage', 'x'.repeat(33 * MIB), /larger than 32 MiB/],
-    ['what does not end', `{"a":"${'x'.repeat(97 * MIB)}`, /larger than 32 MiB/],
-    ['values of no JSON', `x${',0'.repeat(1e6)}`, /JSON values/],
     ['blanks', ' '.repeat(33 * MIB), /larger than 32 MiB/],
     ['no content', many(1100, () => JSON.stringify({ choices: [], pad: 'x'.repeat(32_000) })), /larger than 32 MiB/],
   ] as const) {
     t.match((await outcome(chatWire, body)).thrown, { ...free, message }, says)
-  }
-})
-
-t.test('what is read as text has 32 MiB at most, whatever its operation may hold', async t => {
-  for (const [size, message] of [
-    [32, /nests deeper/],
-    [33, /larger than 32 MiB/],
-  ] as const) {
-    t.throws(
-      () => inOneTurn(valueSteps({ data: '', bytes: Buffer.alloc(size * MIB, '[') })),
-      { message },
-      `${size} MiB`,
-    )
   }
 })
 
@@ -309,13 +256,11 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
   const long = (count: number) => `[${`${'7'.repeat(256)},`.repeat(count)}0]`
   const image = JSON.stringify('A'.repeat(9 * MIB))
   const refused: [says: string, body: string, expected: object][] = [
-    ['names that differ', extra(named(70_000)), written(/more than 65,536 names/)],
-    ['long whole numbers', extra(long(4097)), written(/more than 1048576 digits/)],
     ['a long string with escapes', saying(5 * MIB, '\n'), written(/text is longer than 4194304/)],
     [
       'names in what a tool is called with',
-      JSON.stringify(chat([{ ...called(0), function: { name: 'f', arguments: named(33_000) } }])),
-      written(/more than 32,768 names/),
+      JSON.stringify(chat([{ ...called(0), function: { name: 'f', arguments: named(20_001) } }])),
+      written(/more than 20,000 names/),
     ],
   ]
   for (const [says, body, expected] of refused) t.match((await outcome(chatWire, body)).thrown, expected, says)
@@ -384,7 +329,7 @@ t.test('calls and blocks of a stream count together, and so do the values in arg
     [
       'arguments with many values',
       many(3, at => begin(at).replace('{}', `{\\"a\\":[${many(80_000, () => 0)}]}`)),
-      written(/more than 200,000 JSON values/),
+      written(/more than 100,000 JSON values/),
     ],
   ]
   for (const [says, events, expected] of streams) {
@@ -401,18 +346,6 @@ t.test('calls and blocks of a stream count together, and so do the values in arg
   const start = { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'c', name: 'f' } }
   const streamed = [{ type: 'message_start', message: {} }, start, ...pieces].map(event => JSON.stringify(event))
   t.match((await outcome(messages, streamed, false)).thrown, written(/deeper than 128/), 'on a wire that looks at none')
-})
-
-t.test('large answers are parsed in steps', async t => {
-  const large = (end: string) =>
-    `{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"extra":[${ZEROS.slice(2000)}${end}`
-  const told = await outcome(chatWire, large(']}'))
-  t.equal(counted(told.events, 'text'), 1)
-  t.match((await outcome(chatWire, large(']'))).thrown, failure(/not JSON/))
-  const sized = many(3, at => delta({ content: `${at}`.repeat(300_000) }))
-  const streamed = await outcome(chatWire, [delta({ content: 'a' }), ...sized, delta({ content: 'b' }), '[DONE]'])
-  const said = streamed.events.map(event => (event.type === 'text' ? event.text[0] : '')).join('')
-  t.equal(said, 'a012b', 'in their order')
 })
 
 t.test('what was answered before takes linear time, however much it is', async t => {
@@ -482,7 +415,7 @@ t.test('what breaks a decoder, or the reader of an error, is a failure of its pr
   const wire: Translator = { ...chatWire, decoder: () => decoder, error: broken }
   const reported = { ...failure(/it cannot be read/), cause: TypeError }
   t.match((await outcome(wire, '{}')).thrown, reported)
-  t.match(await upstreamErrorOf(target({ translator: wire }), 401, Buffer.from('{}'), 'org'), {
+  t.match(upstreamErrorOf(target({ translator: wire }), 401, Buffer.from('{}')), {
     ...reported,
     upstreamStatus: 401,
   })

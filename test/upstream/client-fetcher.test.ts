@@ -105,7 +105,7 @@ t.test('SI-01 an address is public only when all the world finds the same there'
 /** Connects as a client would that was told to fetch from there. */
 async function connected(host: string, resolve: Resolve, build?: typeof socketConnector): Promise<string> {
   if (!URL.canParse(`http://${host}:${port}/`)) return 'not a URL'
-  const client = new Client(`http://${host}:${port}`, { connect: guardedConnector('org', 1000, resolve, build) })
+  const client = new Client(`http://${host}:${port}`, { connect: guardedConnector(1000, resolve, build) })
   try {
     await client.request({ method: 'GET', path: '/' })
     return 'connected'
@@ -256,7 +256,7 @@ const wrong: [says: string, handler: Handler, outcome: string][] = [
   ],
   ['nothing', (_req, res) => res.end(), '400 not_an_image'],
   ['too little', (_req, res) => res.end(png.subarray(0, 3)), '400 not_an_image'],
-  ['a page that never ends', (_req, res) => flood(res, Buffer.alloc(MIB, 'x')), '400 not_an_image'],
+  ['a page that never ends', (_req, res) => flood(res, Buffer.alloc(MIB, 'x')), '400 image_too_large'],
   ['404', (_req, res) => res.writeHead(404).end(png), '400 not_an_image'],
   ['206', (_req, res) => res.writeHead(206).end(png), '400 not_an_image'],
   ['a redirect to nowhere', (_req, res) => res.writeHead(302).end(), '400 not_an_image'],
@@ -282,7 +282,6 @@ const wrong: [says: string, handler: Handler, outcome: string][] = [
     (_req, res) => res.writeHead(200, { 'content-length': 1000 }).write(png, () => res.destroy()),
     REFUSED,
   ],
-  ['a million chunks of a byte', (_req, res) => chunked(res, 1_000_000), REFUSED],
   ['no answer', () => {}, REFUSED],
   ['a head and nothing more', (_req, res) => res.writeHead(200).flushHeaders(), REFUSED],
   ['a drip', (_req, res) => drip(res), REFUSED],
@@ -297,22 +296,6 @@ function flood(res: ServerResponse, piece: Buffer): void {
     while (!res.destroyed && res.write(piece));
   }
   res.on('drain', more)
-  more()
-}
-function chunked(res: ServerResponse, count: number): void {
-  res.writeHead(200, { 'transfer-encoding': 'chunked' }).write(png)
-  const { socket } = res
-  const many = '1\r\na\r\n'.repeat(1000)
-  let left = count
-  const more = () => {
-    while (left > 0 && socket?.destroyed === false) {
-      left -= 1000
-      if (!socket.write(left > 0 ? many : `${many}0\r\n\r\n`)) {
-        socket.once('drain', more)
-        return
-      }
-    }
-  }
   more()
 }
 function drip(res: ServerResponse): void {

@@ -1,11 +1,9 @@
 /** What TLS of servers that others name may cost. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
 import t from 'tap'
 import type { buildConnector } from 'undici'
 import { boundedConnector } from '../../src/upstream/connector.ts'
-import { makeAuthority } from '../helpers/certificates.ts'
 
 const to = (port: number): buildConnector.Options => ({
   ...{ hostname: '127.0.0.1', host: `127.0.0.1:${port}`, protocol: 'https:', port: String(port) },
@@ -52,25 +50,4 @@ t.test('no server gets to choose a group of its own to compute with', async t =>
     suites.filter(suite => DHE.includes(suite)),
     [],
   )
-})
-
-t.test('a server that sends session tickets without end is cut off', async t => {
-  const authority = makeAuthority(t)
-  const server = createTlsServer(authority.certificate('server', 'IP:127.0.0.1')).listen(0, '127.0.0.1')
-  server.on('tlsClientError', () => undefined)
-  server.on('secureConnection', socket => socket.on('error', () => undefined))
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const socket = await connect(portOf(server), { rejectUnauthorized: false })
-  const closed = new Promise(resolve => socket.on('close', resolve))
-  let message = ''
-  socket.on('error', error => {
-    message = error.message
-  })
-  for (let ticket = 0; ticket < 10; ticket++) socket.emit('session', Buffer.alloc(8))
-  t.notOk(socket.destroyed)
-  for (let ticket = 0; ticket < 10; ticket++) socket.emit('session', Buffer.alloc(8))
-  t.ok(socket.destroyed)
-  await closed
-  t.match(message, /session tickets/)
 })

@@ -113,19 +113,6 @@ t.test('lines that are no fields of an event cost little', t => {
   t.end()
 })
 
-t.test('the lines of an event that is not whole count, however short they are', t => {
-  const framing = new SseFraming()
-  const chunk = Buffer.from('data\n'.repeat(10_000))
-  framing.push(chunk)
-  const { pending } = framing
-  t.ok(pending > 300_000, `${pending} for 10,000 lines, each of which is an object of 32 bytes`)
-  framing.push(chunk)
-  t.equal(framing.pending, 2 * pending)
-  t.strictSame(shown(framing.push(Buffer.from('\n'))), ['\n'.repeat(19_999)])
-  t.ok(framing.pending < 64)
-  t.end()
-})
-
 t.test('S16 a long line is read in linear time, up to 32 MiB', async t => {
   const chunk = Buffer.alloc(16 * 1024, 'x')
   const framing = new SseFraming()

@@ -5,7 +5,6 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Mask, PiecewiseMask, type SentSecrets } from '../../src/lib/mask.ts'
 import { RecentMasks } from '../../src/lib/masks.ts'
-import { atOnce } from '../../src/lib/turns.ts'
 import { UpstreamJobCaller } from '../../src/upstream/job-caller.ts'
 import { AnswerMask } from '../../src/upstream/masking.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
@@ -223,27 +222,6 @@ t.test('one table serves messages, where prefixes count, and answers, where they
   t.equal(mask.answer(kind), kind)
   t.equal(mask.answer(kind.repeat(3000)), kind.repeat(3000), 'however often it says so')
   t.equal(mask.answer(`It is sk-ant-api03-${drawn(WORD, 80).slice(0, 20)}.`), 'It is ***.')
-})
-
-t.test('a long text is masked in steps as it is at once', async t => {
-  const secret = `sk-${drawn(WORD, 48)}`
-  const mask = new Mask(secret)
-  // Around the end of a step, in any place.
-  const step = 256 * 1024
-  for (let at = step - 60; at < step + 10; at += 3) {
-    const text = `${drawn(WORD, 1000).repeat(300).slice(0, at)}${secret}.${'A word. '.repeat(60_000)}${secret.slice(5, 30)}`
-    const clean = mask.answer(text)
-    t.notMatch(clean, secret.slice(10, 22))
-    t.equal(atOnce(mask.answerSteps(text)), clean, `${at}`)
-  }
-  const many = `${secret.slice(3, 20)}~`.repeat(40_000)
-  t.equal(atOnce(mask.answerSteps(many)), mask.answer(many), 'more than are masked one by one')
-  const played = `${secret.slice(3, 10)}~`.repeat(80_000)
-  t.equal(atOnce(mask.answerSteps(played)), mask.answer(played), 'more that is alike than any language has')
-  const [one, other] = [new PiecewiseMask(mask), new PiecewiseMask(mask)]
-  for (const piece of [secret.slice(0, 9), secret.slice(9, 12), secret.slice(12), 'a word'.repeat(60_000)]) {
-    t.equal(atOnce(one.nextSteps(piece)), other.next(piece), 'pieces')
-  }
 })
 
 t.test('the mask of no credential takes more than 384 KiB', async t => {

@@ -1,6 +1,3 @@
-/** WebSockets to providers: how many at once, and to which addresses. */
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import type { Provider } from '../../src/core/catalog.ts'
 import type { GatewayError } from '../../src/core/error.ts'
@@ -69,32 +66,6 @@ t.test('a session that is not opened counts no longer', async t => {
   for (let tries = 0; tries < 3; tries++) t.equal(await refused(open('a', nowhere)), 'fetch_failed')
   provider.refuse = undefined
   t.equal(await refused(open('a', { concurrency: 1 })), 'opened')
-})
-
-t.test('a server that sends interim answers without end opens no session', async t => {
-  for (const [status, count, code] of [
-    ['100 Continue', 16, 'opened'],
-    ['102 Processing', 16, 'opened'],
-    ['100 Continue', 17, 'fetch_failed'],
-    ['102 Processing', 17, 'fetch_failed'],
-  ] as const) {
-    const { provider, open } = await started(t)
-    const before = `HTTP/1.1 ${status}\r\n\r\n`.repeat(count)
-    const { port } = new URL(provider.url)
-    const server = createServer(socket => {
-      const on = connect(Number(port), '127.0.0.1')
-      socket.write(before)
-      socket.pipe(on).pipe(socket)
-      for (const end of [socket, on]) {
-        end.on('error', ignore)
-        t.teardown(() => end.destroy())
-      }
-    }).listen(0, '127.0.0.1')
-    t.teardown(() => server.close())
-    await once(server, 'listening')
-    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-    t.equal(await refused(open('a', { baseUrl })), code, `${count} times ${status}`)
-  }
 })
 
 t.test('an organization has half of the sessions of a provider beside another one', async t => {

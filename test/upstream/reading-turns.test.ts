@@ -6,10 +6,8 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import { InFlightCount } from '../../src/upstream/in-flight-count.ts'
 import { Lingering } from '../../src/upstream/linger.ts'
 import { ReadCoalescer } from '../../src/upstream/read-coalescer.ts'
-import { SmallChunks } from '../../src/upstream/small-chunks.ts'
 import type { UpstreamRequest } from '../../src/upstream/upstream-request.ts'
 import { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
-import { inLoop } from '../helpers/in-loop.ts'
 
 /** What one read of a full socket brings, and how often it is read in one turn. */
 const READ = 64 * 1024
@@ -160,62 +158,4 @@ t.test('a provider that sends on behind the end of its answer is cut off', async
     t.ok(socket.aborted)
     t.ok(sent >= least && sent <= 6 * READ, `${sent} bytes in pieces of ${piece}`)
   }
-})
-
-t.test('answers in small chunks share the turns of their tenant, however many there are', async t => {
-  const sockets = Array.from({ length: 16 }, () => new FullSocket(16, 6))
-  const taken = new Map<number, number>()
-  let isOver = false
-  await inLoop(async turn => {
-    const readings = sockets.map(async ({ response }) => {
-      for (let chunks = await response.take(); chunks; chunks = await response.take()) {
-        for (const { length } of chunks) taken.set(turn(), (taken.get(turn()) ?? 0) + length)
-      }
-    })
-    const sendings = sockets.map(async socket => {
-      while (!isOver) {
-        await socket.turn()
-        await setImmediate()
-      }
-    })
-    while (turn() < 100) await setImmediate()
-    isOver = true
-    await Promise.all(sendings)
-    for (const { response } of sockets) response.destroy()
-    await Promise.allSettled(readings)
-  })
-  // Of one answer: 32 KiB with the cost of its chunks.
-  const turn = 16 * (Math.ceil((32 * 1024) / (16 + 64)) + 1)
-  const [first, ...others] = taken.values()
-  t.ok(first! <= 16 * turn, `${first} bytes at first`)
-  t.ok(Math.max(...others) <= 2 * turn, `${Math.max(...others)} bytes in a turn`)
-  t.ok(others.length > 40, 'and they go on')
-})
-
-t.test('a provider that sends thousands of chunks of a few bytes has failed, unless it takes its time', async t => {
-  const rows: [says: string, bytes: number[], count: number, perSecond: number, isTooMany: boolean][] = [
-    ['of one byte', [1], 4_300, 100_000, false],
-    ['of one byte, more', [1], 4_800, 100_000, true],
-    ['of eight bytes, more', [8], 9_000, 100_000, true],
-    ['tokens of a few bytes, with their frame', [30], 1_000_000, 100_000, false],
-    ['tokens of a few bytes, without any', [5], 1_000_000, 300, false],
-    ['a large one before each hundred', [5_000, ...Array(99).fill(1)], 1_000_000, 100_000, false],
-    ['a large one before many', [1_000_000, ...Array(5_000).fill(1)], 5_001, 100_000, true],
-    ['blanks, until it has something to say', [1], 100_000, 200, false],
-  ]
-  const { now } = performance
-  t.teardown(() => Object.assign(performance, { now }))
-  for (const [says, bytes, count, perSecond, isTooMany] of rows) {
-    let at = 0
-    performance.now = () => (at * 1000) / perSecond
-    const small = new SmallChunks()
-    let tooMany = false
-    while (at < count && !tooMany) tooMany = small.add(bytes[at++ % bytes.length]!)
-    t.equal(tooMany, isTooMany, says)
-  }
-  performance.now = now
-  const { response, controller } = new FullSocket(READ)
-  for (let at = 0; at < 5_000; at++) response.onResponseData(controller, Buffer.alloc(1))
-  await response.take()
-  await t.rejects(response.take(), { status: 502, failover: true, message: /chunks of a few bytes/ })
 })

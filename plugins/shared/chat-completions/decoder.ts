@@ -93,7 +93,7 @@ export class ChatDecoder implements Decoder {
     return kept
   }
 
-  frame({ data, name, parsed }: Frame): Event[] {
+  frame({ data, name }: Frame): Event[] {
     const out: Event[] = []
     if (this.#done) return out
     const repeated = name === 'error' ? undefined : this.#repeated.textOf(data)
@@ -112,7 +112,7 @@ export class ChatDecoder implements Decoder {
     }
     let chunk: unknown
     try {
-      chunk = parseCalls(json, argumentsOf, parsed)
+      chunk = parseCalls(json, argumentsOf)
     } catch (thrown) {
       if (thrown instanceof GatewayError) this.#fail(thrown, out)
       else if (name === 'error') this.#refuse({ message: json }, out)

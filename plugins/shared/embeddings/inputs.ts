@@ -1,5 +1,5 @@
 /** Inputs of an embeddings request, for wires that accept only texts. */
-import { type AnswerBounds, type EmbeddingRequest, errors } from '../../../src/plugin.ts'
+import { type Bounds, type EmbeddingRequest, errors } from '../../../src/plugin.ts'
 
 /** Throws 400 for token ids. */
 export function textsOf({ input, model }: Readonly<EmbeddingRequest>): string[] {
@@ -19,7 +19,7 @@ const ENTRY_VALUES = 16
 const OTHER_VALUES = 1000
 
 /** What an answer may hold, derived from the request; undefined when the request is unknown. */
-export function boundsOf(request: Readonly<EmbeddingRequest> | undefined): AnswerBounds | undefined {
+export function boundsOf(request: Readonly<EmbeddingRequest> | undefined): Bounds | undefined {
   const wanted = vectorsWanted(request)
   if (wanted === undefined) return undefined
   return { values: wanted * ((request?.dimensions ?? MAX_DIMENSIONS) + ENTRY_VALUES) + OTHER_VALUES }

@@ -11,9 +11,9 @@ import {
   type Translator,
 } from '../../../src/plugin.ts'
 import { errorIn, plainError } from '../error.ts'
-import { parsedInSteps, SteppedDecoder } from '../whole.ts'
+import { parsed, WholeDecoder } from '../whole.ts'
 import { boundsOf, vectorsWanted } from './inputs.ts'
-import { sliceSteps } from './slice.ts'
+import { sliceOf } from './slice.ts'
 
 /** A wire with its own request form, and OpenAI's form of answers and usually of errors. */
 export const openAiFormWire = (
@@ -25,53 +25,42 @@ export const openAiFormWire = (
   wire,
   encode,
   // Large answers pass unchanged; others are parsed and ordered.
-  decoder: (_mode, target, input) => new SteppedDecoder(frame => read(frame, target, input)),
+  decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, input)),
   error,
 })
 
-function* read(
-  frame: Frame,
-  target: Target,
-  input: Readonly<EmbeddingRequest> | undefined,
-): Generator<undefined, Event[]> {
+function read(frame: Frame, target: Target, input: Readonly<EmbeddingRequest> | undefined): Event[] {
   const wanted = vectorsWanted(input)
-  const slice = frame.bytes && (yield* sliceSteps(frame.bytes))
+  const slice = frame.bytes && sliceOf(frame.bytes)
   if (slice) {
     checkCount(slice.count, wanted)
     const value: Embeddings = { encoding: slice.encoding }
     return [...usageIn(slice.envelope), { type: 'result', value, bytes: slice.data }]
   }
-  const answer = yield* parsedInSteps(frame, boundsOf(input))
+  const answer = parsed(frame, boundsOf(input))
   if (!isObject(answer) || !Array.isArray(answer.data)) throw errorIn(answer, 'vectors', target)
-  const value = yield* embeddingsOf(inOrder(answer.data), wanted)
+  const value = embeddingsOf(inOrder(answer.data), wanted)
   return [...usageIn(answer), { type: 'result', value }]
 }
 
 type Numbers = readonly number[]
 
-/** In steps. One encoding for all vectors; `made` converts numbers. Throws the error of an answer with invalid vectors. */
-export function* embeddingsOf(
+/** One encoding for all vectors; `made` converts numbers. Throws the error of an answer with invalid vectors. */
+export function embeddingsOf(
   vectors: readonly unknown[],
   wanted?: number,
   made = (vector: Numbers): Numbers => vector,
-): Generator<undefined, Embeddings> {
+): Embeddings {
   if (vectors.length === 0) throw noVectors()
   checkCount(vectors.length, wanted)
   if (vectors.every(isBase64)) return { encoding: 'base64', vectors }
   const numbers: Numbers[] = []
-  let looked = 0
   for (const vector of vectors) {
     if (!isNumbers(vector)) throw noVectors()
     numbers.push(made(vector))
-    looked += vector.length
-    if (looked < STEP) continue
-    looked = 0
-    yield
   }
   return { encoding: 'float', vectors: numbers }
 }
-/** Numbers that are looked at in one step. */
-const STEP = 256 * 1024
 
 /** One per input: callers match them by position. */
 function checkCount(count: number, wanted: number | undefined): void {

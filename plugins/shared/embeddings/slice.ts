@@ -20,8 +20,6 @@ interface Slice {
 const MAX_HEAD = 4096
 const MAX_TAIL = 4096
 const MAX_ENTRY = 256
-/** Bytes whose entries are read in one step: short ones cost the most. */
-const STEP = 256 * 1024
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -32,13 +30,12 @@ const CLOSE_LIST = 0x5d
 const OPEN_ENTRY = 0x7b
 const CLOSE_ENTRY = 0x7d
 
-/** In steps. Undefined for an answer that deviates from the form, entry by entry and in order. */
-export function* sliceSteps(bytes: Buffer): Generator<undefined, Slice | undefined> {
+/** Undefined for an answer that deviates from the form, entry by entry and in order. */
+export function sliceOf(bytes: Buffer): Slice | undefined {
   const open = dataOf(bytes)
   if (open === undefined) return undefined
   let encoding: Slice['encoding'] | undefined
   let at = open
-  let rested = open
   let count = 0
   for (let index = 0; index === 0 || bytes[at] === COMMA; index++) {
     count++
@@ -49,9 +46,6 @@ export function* sliceSteps(bytes: Buffer): Generator<undefined, Slice | undefin
     if (written === undefined || (encoding ?? written) !== written) return undefined
     encoding = written
     at = afterSpace(bytes, end + 1)
-    if (at - rested < STEP) continue
-    rested = at
-    yield
   }
   if (encoding === undefined || bytes[at] !== CLOSE_LIST || bytes.length - at > MAX_TAIL) return undefined
   const envelope = parsed(`${bytes.toString('utf8', 0, open)}[]${bytes.toString('utf8', at + 1)}`)

@@ -1,15 +1,7 @@
 /** Base64 of images in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
-import {
-  ANSWER_BOUNDS,
-  type AnswerBounds,
-  Base64Slice,
-  errors,
-  type Frame,
-  isObject,
-  withoutSpace,
-} from '../../../src/plugin.ts'
+import { Base64Slice, errors, type Frame, isObject, withoutSpace } from '../../../src/plugin.ts'
 import { afterSpace } from '../after-space.ts'
-import { parsedInSteps } from '../whole.ts'
+import { parsed } from '../whole.ts'
 
 const QUOTE = 0x22
 const COLON = 0x3a
@@ -24,11 +16,6 @@ const MARK = '@'
 const ALPHABET = new Uint8Array(256)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') ALPHABET[char.charCodeAt(0)] = 1
 
-/** Bytes, or characters, that are looked at in one step. */
-const STEP = 1024 * 1024
-/** Base64 that has line breaks is longer than any text. */
-const BOUNDS: AnswerBounds = { values: ANSWER_BOUNDS.values, escaped: Number.POSITIVE_INFINITY }
-
 /** What an answer says. */
 interface ImageAnswer {
   readonly answer: unknown
@@ -36,34 +23,29 @@ interface ImageAnswer {
   readonly slices: readonly Base64Slice[]
 }
 
-/** Reads a body in steps; images are the values of `name` in it. Throws the error of an answer that is not JSON. */
-export function* imageAnswer(frame: Frame, name: string): Generator<undefined, ImageAnswer> {
-  const cut = frame.bytes && (yield* cutSteps(frame.bytes, name))
-  return cut ?? { answer: yield* parsedImages(frame), slices: [] }
+/** Reads a body; images are the values of `name` in it. Throws the error of an answer that is not JSON. */
+export function imageAnswer(frame: Frame, name: string): ImageAnswer {
+  const cut = frame.bytes && cutImages(frame.bytes, name)
+  return cut ?? { answer: parsedImages(frame), slices: [] }
 }
 
 /** The same where nothing is cut out. */
-export const parsedImages = (frame: Frame): Generator<undefined, unknown> => parsedInSteps(frame, BOUNDS)
+export const parsedImages = (frame: Frame): unknown => parsed(frame)
 
 /** Cuts the values of `name` out. Undefined for a body that is better parsed as a whole. */
-function* cutSteps(body: Buffer, name: string): Generator<undefined, ImageAnswer | undefined> {
+function cutImages(body: Buffer, name: string): ImageAnswer | undefined {
   const key = `"${name}"`
   const slices: Base64Slice[] = []
   let rest = ''
   let done = 0
-  let rested = 0
   for (let at = body.indexOf(key); at >= 0; at = body.indexOf(key, at)) {
-    if (at - rested >= STEP) {
-      rested = at
-      yield
-    }
     at = afterSpace(body, at + key.length)
     if (body[at] !== COLON) continue
     at = afterSpace(body, at + 1)
     const end = body[at] === QUOTE ? body.indexOf(QUOTE, at + 1) : -1
     if (end - at < LONG) continue
     const bytes = body.subarray(at + 1, end)
-    if (rest.length + at - done > MAX_REST || !(yield* isPlain(bytes))) return undefined
+    if (rest.length + at - done > MAX_REST || !isPlain(bytes)) return undefined
     rest += `${body.toString('utf8', done, at + 1)}${MARK}${slices.length}`
     slices.push(new Base64Slice(bytes))
     done = end
@@ -78,48 +60,26 @@ function* cutSteps(body: Buffer, name: string): Generator<undefined, ImageAnswer
   }
 }
 
-function* isPlain(bytes: Buffer): Generator<undefined, boolean> {
+function isPlain(bytes: Buffer): boolean {
   let end = bytes.length
   while (end > 0 && bytes[end - 1] === 0x3d) end--
   if (bytes.length - end > 2) return false
-  for (let at = 0; at < end; at += STEP) {
-    if (at > 0) yield
-    if (!isAlphabet(bytes, at, Math.min(at + STEP, end))) return false
-  }
-  return true
-}
-
-function isAlphabet(bytes: Buffer, from: number, to: number): boolean {
-  for (let at = from; at < to; at++) if (ALPHABET[bytes[at]!] === 0) return false
+  for (let at = 0; at < end; at++) if (ALPHABET[bytes[at]!] === 0) return false
   return true
 }
 
 /**
- * The image that a value of an answer holds, in steps: a mark of `slices`, or base64 that may have line breaks or the
+ * The image that a value of an answer holds: a mark of `slices`, or base64 that may have line breaks or the
  * head of a data URL. Throws the error of an answer for what is none.
  */
-export function* imageIn(
-  value: string,
-  slices: readonly Base64Slice[] = [],
-): Generator<undefined, string | Base64Slice> {
+export function imageIn(value: string, slices: readonly Base64Slice[] = []): string | Base64Slice {
   if (value.startsWith(MARK)) {
     const slice = slices[Number(value.slice(1))]
     if (slice) return slice
   }
   const head = HEAD.exec(value.slice(0, MAX_HEAD))?.[0].length ?? 0
-  let base64 = ''
-  /** Padding may be cut, and ends all. */
-  let last = ''
-  for (let at = head; at < value.length; at += STEP) {
-    if (at > head) yield
-    const given = value.slice(at, at + STEP)
-    const bare = withoutSpace(given)
-    if (bare === '') continue
-    if (!PLAIN.test(last + bare)) throw notBase64()
-    last = (last + bare).slice(-2)
-    base64 += bare
-  }
-  if (base64 === '') throw notBase64()
+  const base64 = withoutSpace(value.slice(head))
+  if (!PLAIN.test(base64)) throw notBase64()
   return base64
 }
 const MAX_HEAD = 256

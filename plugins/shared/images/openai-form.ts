@@ -1,6 +1,5 @@
 /** Answers in the form of OpenAI's images, whole and as events, which others give too (docs/contract.md#images). */
 import {
-  atOnce,
   countIn,
   type Decoder,
   type Event,
@@ -30,8 +29,8 @@ const FILTERED = 'The provider left out every image for what it would show.'
 export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
   mode === 'stream' ? new EventDecoder(target, input.n) : new ImagesDecoder(input.n, frame => read(frame, target))
 
-function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> {
-  const { answer, slices } = yield* imageAnswer(frame, 'b64_json')
+function read(frame: Frame, target: Target): FoundImages {
+  const { answer, slices } = imageAnswer(frame, 'b64_json')
   if (!isObject(answer) || !Array.isArray(answer.data)) {
     throw errorIn(answer, 'list of images', target)
   }
@@ -42,7 +41,7 @@ function* read(frame: Frame, target: Target): Generator<undefined, FoundImages> 
     const url = textIn(entry.url)
     const revised_prompt = textIn(entry.revised_prompt)
     if (entry.respect_moderation === false) refused = FILTERED
-    else if (b64 !== undefined) images.push({ b64: yield* imageIn(b64, slices), revised_prompt })
+    else if (b64 !== undefined) images.push({ b64: imageIn(b64, slices), revised_prompt })
     else if (url !== undefined) images.push({ url, revised_prompt })
   }
   const created = Number.isInteger(answer.created) ? (answer.created as number) : undefined
@@ -92,13 +91,9 @@ class EventDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
-    return atOnce(this.steps(frame))
-  }
-
-  *steps(frame: Frame): Generator<undefined, Event[]> {
     if (frame.data === '[DONE]') return []
     try {
-      return yield* this.#read(yield* parsedImages(frame))
+      return this.#read(parsedImages(frame))
     } catch (thrown) {
       if (!(thrown instanceof GatewayError)) throw thrown
       this.#failed = true
@@ -112,14 +107,14 @@ class EventDecoder implements Decoder {
     return imageEvents({ ...this.#about, images: this.#images.slice(0, this.#wanted), usage: this.#usage })
   }
 
-  *#read(event: unknown): Generator<undefined, Event[]> {
+  #read(event: unknown): Event[] {
     const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
       if (readProviderError(event)) throw errorIn(event, 'image', this.#target)
       return []
     }
-    const image = (yield* imageIn(textIn(b64) ?? '')) as string
+    const image = imageIn(textIn(b64) ?? '') as string
     const description = descriptionOf(event)
     if (kind === 'partial_image') {
       // None of it counts as an image, whatever becomes of the answer.

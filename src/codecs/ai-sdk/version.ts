@@ -1,7 +1,7 @@
 /** What the three versions of the protocol write in different forms. */
 import type { Exchange } from '../../core/exchange.ts'
 import { excerptOf, type Json } from '../../core/json.ts'
-import { weigh } from '../../core/stringify-steps.ts'
+import { weigh } from '../../core/json-size.ts'
 import type { Usage } from '../../core/usage.ts'
 import { usageOf } from '../accounting.ts'
 

@@ -1,6 +1,5 @@
 /** The catalogue in the form of Google's API. */
 import { errors } from '../../core/error.ts'
-import { parseSteps } from '../../core/json-steps.ts'
 import type { CatalogEntry } from '../model-forms.ts'
 
 const DEFAULT_SIZE = 50
@@ -46,12 +45,11 @@ function methodsOf({ operations, architecture: { output_modalities: output } }: 
 /** Built once per listing, which itself is built once per view. */
 const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
 
-/** The page of `listing`, the catalogue as JSON, that `query` requests, in steps. Throws a 400 for an invalid size or token. */
-export function* modelPage(listing: Buffer, query: URLSearchParams): Generator<undefined, object> {
+/** The page of `listing`, the catalogue as JSON, that `query` requests. Throws a 400 for an invalid size or token. */
+export function modelPage(listing: Buffer, query: URLSearchParams): object {
   let all = infos.get(listing)
   if (!all) {
-    const text = listing.toString('utf8')
-    const { data } = (yield* parseSteps(text, json => JSON.parse(json))) as { data: CatalogEntry[] }
+    const { data } = JSON.parse(listing.toString('utf8')) as { data: CatalogEntry[] }
     all = data.map(modelInfo)
     infos.set(listing, all)
   }

@@ -1,7 +1,6 @@
 /** The catalogue in the form of the Messages wire: newest first, paged. */
 import { errors } from '../../core/error.ts'
 import type { Headers } from '../../core/exchange.ts'
-import { parseSteps } from '../../core/json-steps.ts'
 import type { CatalogEntry } from '../model-forms.ts'
 
 const DEFAULT_LIMIT = 20
@@ -28,12 +27,11 @@ interface ModelInfo {
 /** Built once per listing, which itself is built once per view. */
 const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
 
-/** The page of `listing`, the catalogue as JSON, that `query` requests, in steps. `today` is a date such as `2026-01-31`. */
-export function* modelPage(listing: Buffer, query: URLSearchParams, today: string): Generator<undefined, object> {
+/** The page of `listing`, the catalogue as JSON, that `query` requests. `today` is a date such as `2026-01-31`. */
+export function modelPage(listing: Buffer, query: URLSearchParams, today: string): object {
   let all = infos.get(listing)
   if (!all) {
-    const text = listing.toString('utf8')
-    const { data } = (yield* parseSteps(text, json => JSON.parse(json))) as { data: CatalogEntry[] }
+    const { data } = JSON.parse(listing.toString('utf8')) as { data: CatalogEntry[] }
     all = data.sort((a, b) => b.created - a.created).map(entry => modelInfo(entry, today))
     infos.set(listing, all)
   }

@@ -1,10 +1,11 @@
 /** Writes answers as Responses, whole or as typed events with their numbers (docs/responses.md#the-stream). */
+
+import type { Encoder } from '../../core/codec.ts'
 import { CLIENT_CLOSED, type GatewayError } from '../../core/error.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { StoredResponses } from '../../core/stored-responses.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
-import type { Restore, TextEncoder } from '../large-images.ts'
 import { type Ending, idOf, ResponseObject } from './answer.ts'
 import { responseId } from './ids.ts'
 import { Items } from './items.ts'
@@ -39,11 +40,10 @@ class Answer {
   }
 
   /** Ends the answer after its last event, and stores it. */
-  async conclude(stored: StoredResponses, whole: Restore, error?: GatewayError): Promise<void> {
+  async conclude(stored: StoredResponses, error?: GatewayError): Promise<void> {
     const ending = this.#close(error)
     const output = JSON.stringify(this.#items.output)
-    const texts = { output: await whole(output), answer: this.#response.at(ending) }
-    await stored.store(responseId(this.#id), texts)
+    await stored.store(responseId(this.#id), { output, answer: this.#response.at(ending) })
     this.#ended = this.#endedBy(ending, output)
   }
 
@@ -72,7 +72,7 @@ interface Ended {
 }
 
 /** Writes a response as one JSON object. */
-export class WholeEncoder implements TextEncoder {
+export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange
   readonly #answer: Answer
@@ -86,9 +86,9 @@ export class WholeEncoder implements TextEncoder {
     for (const event of batch) this.#answer.add(event)
   }
 
-  conclude(error: GatewayError | undefined, whole: Restore): Promise<void> | undefined {
+  conclude(error: GatewayError | undefined): Promise<void> | undefined {
     const { stored } = this.#ex
-    return stored?.isStored && !error ? this.#answer.conclude(stored, whole) : undefined
+    return stored?.isStored && !error ? this.#answer.conclude(stored) : undefined
   }
 
   end(): string {
@@ -99,7 +99,7 @@ export class WholeEncoder implements TextEncoder {
 }
 
 /** Writes a response as typed events. */
-export class StreamEncoder implements TextEncoder {
+export class StreamEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   /** Created with the first event, when the target is chosen. */
@@ -117,11 +117,9 @@ export class StreamEncoder implements TextEncoder {
   }
 
   /** Nothing is stored when the client has left: it received no end. */
-  conclude(error: GatewayError | undefined, whole: Restore): Promise<void> | undefined {
+  conclude(error: GatewayError | undefined): Promise<void> | undefined {
     const { stored } = this.#ex
-    return stored?.isStored && error?.status !== CLIENT_CLOSED
-      ? this.#begun().conclude(stored, whole, error)
-      : undefined
+    return stored?.isStored && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(stored, error) : undefined
   }
 
   end(): string {

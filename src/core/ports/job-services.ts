@@ -45,9 +45,8 @@ export interface CallbackAnswer {
 export interface CallbackPoster {
   /** Throws a 400 for an address that nothing is posted to. */
   check(url: string, allowed: readonly string[]): void
-  /** `tenant` pays for the TLS handshake. Rejects with an Error whose message shows nothing of what is inside. */
+  /** Rejects with an Error whose message shows nothing of what is inside. */
   post(
-    tenant: string,
     url: string,
     allowed: readonly string[],
     headers: Record<string, string>,

@@ -5,13 +5,13 @@ import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
 import { credentialName, type JobOperation } from '../../core/job.ts'
+import { jsonHash } from '../../core/lossless-json.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/ports.ts'
-import { hashInSteps } from '../../core/stringify-steps.ts'
 import { writtenPrice } from '../../core/written-price.ts'
 import { base62, shortId } from '../../lib/id.ts'
 import { persistently } from '../../lib/persistently.ts'
-import { turns } from '../../lib/turns.ts'
+import { scheduler } from '../../lib/scheduler.ts'
 import { sourceOf } from '../source.ts'
 import { exhaustedError } from './funding.ts'
 
@@ -143,9 +143,9 @@ function targetOf({ target }: Exchange): JobTarget {
 
 /** SHA-256 of the canonical request; files count by theirs. */
 async function hashOf(request: Readonly<Ops[Op]>, tenant: string): Promise<string> {
-  for (const upload of uploadsIn(request)) await upload.hash(() => turns.next(tenant))
-  const hash = hashInSteps(request)
-  return ('next' in hash ? await turns.run(tenant, hash) : hash).digest('hex')
+  for (const upload of uploadsIn(request)) await scheduler.run(tenant, () => upload.hash())
+  const hash = await scheduler.run(tenant, () => jsonHash(request))
+  return hash.digest('hex')
 }
 
 function uploadsIn(value: unknown): Upload[] {

@@ -3,10 +3,11 @@ import { Upload } from '../../core/body.ts'
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
+import { exceeds } from '../../core/json-size.ts'
+import { jsonHash } from '../../core/lossless-json.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { exceeds, hashInSteps } from '../../core/stringify-steps.ts'
-import { turns } from '../../lib/turns.ts'
+import { scheduler } from '../../lib/scheduler.ts'
 import { isHealed } from '../healing/index.ts'
 import { replay } from './replay.ts'
 
@@ -22,12 +23,10 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   needs: ['principal'],
   create({ max_entry }, services) {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
-      await hashUploads(await ex.readRequest(), ex.tenant)
+      await hashUploads(await ex.readRequest(), ex)
       const key = await keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
-      const turn = found instanceof Promise ? ex.turn() : undefined
-      if (turn) await turn
       if (hit) return replay(ex, hit, services.memory)
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')
@@ -68,16 +67,16 @@ async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
     sorted(ex.native?.headers),
     isHealed(ex),
   ]
-  const hash = hashInSteps(parts)
-  return ('next' in hash ? await turns.run(ex.tenant, hash) : hash).digest('base64')
+  const hash = await ex.step(() => jsonHash(parts))
+  return hash.digest('base64')
 }
 
 /** Files stand in a request by themselves, or as the `file` of an image. */
-async function hashUploads(request: object, tenant: string): Promise<void> {
+async function hashUploads(request: object, { tenant }: Exchange): Promise<void> {
   for (const member of Object.values(request)) {
     for (const item of Array.isArray(member) ? member : [member]) {
       const file = item instanceof Upload ? item : item?.file
-      if (file instanceof Upload) await file.hash(() => turns.next(tenant))
+      if (file instanceof Upload) await scheduler.run(tenant, () => file.hash())
     }
   }
 }

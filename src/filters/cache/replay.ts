@@ -3,9 +3,9 @@ import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
+import { weigh } from '../../core/json-size.ts'
 import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { CachedReply } from '../../core/ports.ts'
-import { weigh } from '../../core/stringify-steps.ts'
 
 const BYTES_OF_CHARACTER = 2
 /** Characters of a piece, and at least of a batch: its client takes one before the next is written. */

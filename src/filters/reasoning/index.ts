@@ -110,8 +110,6 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   if (places.size === 0) return
   const looked = turns.find([...places.keys()])
   const found = looked instanceof Promise ? await looked : looked
-  const turn = looked instanceof Promise ? ex.turn() : undefined
-  if (turn) await turn
   if (found.size === 0) return
   // Some providers refuse thoughts in requests without reasoning, and require the signatures of calls in all.
   const thinks = reasoning != null || (effort != null && effort !== 'none')

@@ -2,7 +2,6 @@
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory } from '../../core/filter.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { turns } from '../../lib/turns.ts'
 import { ExchangeResponses, type StoredBounds } from './stored-responses.ts'
 
 /** Oldest responses of an organization, or of a session, that one new response may displace: some milliseconds. */
@@ -32,7 +31,6 @@ export const responses: FilterFactory<Infer<typeof options>> = {
       memory: services.memory,
       log: services.log,
       now: services.now,
-      turns,
     }
     const opened = new WeakMap<Exchange, ExchangeResponses>()
     return {

@@ -1,7 +1,7 @@
 /** The stored responses of one request: those that it continues, and its own. */
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { parseSteps } from '../../core/json-steps.ts'
+import { weigh } from '../../core/json-size.ts'
 import type { MemoryLease } from '../../core/memory-budget.ts'
 import type { ResponseOwner, ResponseShare, Services } from '../../core/ports.ts'
 import { Count, MAX_VALUES, Shape } from '../../core/shape.ts'
@@ -12,9 +12,8 @@ import {
   type StoredTurn,
   turnText,
 } from '../../core/stored-responses.ts'
-import { weigh } from '../../core/stringify-steps.ts'
 import { structureOf } from '../../core/structure.ts'
-import type { Turns } from '../../lib/turns.ts'
+import { scheduler } from '../../lib/scheduler.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
 export interface StoredBounds {
@@ -23,19 +22,10 @@ export interface StoredBounds {
   readonly share: ResponseShare
   readonly maxChain: number
 }
-interface Needs extends Pick<Services, 'responses' | 'memory' | 'log' | 'now'> {
-  /** In which stored responses are read, those of all requests. */
-  readonly turns: Turns
-}
+type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
 
 /** Copies of a text while it is in use: the text, and its parsed or sealed form. */
 const COPIES = 2
-/** Characters parsed before the event loop takes a turn. */
-const REST = 512 * 1024
-/** Characters of a response that is parsed, or stored, in steps. */
-const LARGE = 64 * 1024
-/** Finding and opening one response takes as long as parsing so many characters. */
-const FOUND = 4096
 
 interface TurnText {
   readonly values: number
@@ -55,9 +45,8 @@ export class ExchangeResponses implements StoredResponses {
   readonly #owner: ResponseOwner
   readonly #lease: MemoryLease
   #input: readonly unknown[] = []
-  /** Characters of all turns read, and of those in this turn of the event loop; the first one waits for a turn. */
+  /** Characters of all turns read. */
   #read = 0
-  #unrested = Number.POSITIVE_INFINITY
   #values = 0
 
   constructor(ex: Exchange, form: StoredForm, storeMs: number, options: StoredBounds, services: Needs) {
@@ -123,25 +112,17 @@ export class ExchangeResponses implements StoredResponses {
 
   /** Leases memory for it, and counts it against the bounds of the body, which hold for the whole conversation. */
   async #turn(id: string): Promise<{ turn: StoredTurn; previousId: string | null } | undefined> {
-    const { responses, now, turns } = this.#services
+    if (this.#ex.signal.reason) throw this.#ex.signal.reason
+    const { responses, now } = this.#services
     const { orgId } = this.#owner
-    if (this.#unrested > REST) {
-      this.#unrested = 0
-      await turns.next(orgId)
-      if (this.#ex.signal.reason) throw this.#ex.signal.reason
-    }
-    this.#unrested += FOUND
-    const found = await responses.findTurn(id, this.#owner, now() - this.#storeMs)
+    const found = await scheduler.run(orgId, () => responses.findTurn(id, this.#owner, now() - this.#storeMs))
     if (!found) return undefined
     const { bodyLimit } = this.#ex.endpoint
     const { length } = found.turn
     this.#read += length
-    this.#unrested += length
     if (this.#read > bodyLimit) throw this.#tooLong(`more than ${bodyLimit} characters`)
     if (!this.#lease.grow(length * COPIES)) throw errors.overloaded()
-    const parse = (json: string): unknown => JSON.parse(json)
-    const parsed = length > LARGE ? turns.run(orgId, parseSteps(found.turn, parse)) : parse(found.turn)
-    const turn = (await parsed) as TurnText
+    const turn = await scheduler.run(orgId, () => JSON.parse(found.turn) as TurnText)
     const { values, input, output } = turn
     if (!this.#lease.grow(Math.max(0, structureOf(turn) - length))) throw errors.overloaded()
     this.#values += values
@@ -149,25 +130,19 @@ export class ExchangeResponses implements StoredResponses {
     return { turn: { id, input, output }, previousId: found.previousId }
   }
 
-  /** Whether it is stored. Others go on while a large one is prepared. */
+  /** Whether it is stored. */
   async #stored(id: string, output: string, answer: string): Promise<boolean> {
-    const { responses, log, now, turns } = this.#services
+    const { responses, log, now } = this.#services
     const { maxBytes, share } = this.#options
     const least = weigh(this.#input, 1) + output.length + answer.length
     if (least > maxBytes || !this.#lease.grow(least * COPIES)) return false
-    const turnIfLarge = async () => void (least > LARGE && (await turns.next(this.#owner.orgId)))
-    await turnIfLarge()
     const input = JSON.stringify(this.#input)
     const length = input.length + output.length + answer.length
     if (length > maxBytes || !this.#lease.grow((length - least) * COPIES)) return false
     const count = new Count()
     const shape = new Shape({ values: MAX_VALUES }, count)
-    for (const text of [input, output]) {
-      await turnIfLarge()
-      shape.add(text)
-    }
+    for (const text of [input, output]) shape.add(text)
     if (shape.excess) return false
-    await turnIfLarge()
     const turn = turnText(count.values, { input, output })
     const record = { id, previousId: this.previousId, createdAt: now(), turn, answer }
     try {

@@ -54,8 +54,6 @@ export class Audio {
     const fetch = { url: request.url!, param: PARAM, tenant, signal, take: (bytes: number) => lease.take(bytes) }
     try {
       const { pieces, contentType } = await lease.during(ex, () => media.audio(fetch))
-      const turn = ex.turn()
-      if (turn) await turn
       const file = new Upload(pieces, mediaTypeIn(contentType), extensionOf(fetch.url))
       const fileType = fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType)
       ex.request = { ...request, url: undefined, file, fileType, seconds: audioLength(file)?.seconds }

@@ -8,7 +8,6 @@ import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { type LoadedMedia, type MediaByAddress, nativeFormOf, type Target } from '../../core/translator.ts'
 import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
 import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
-import { turnBudget } from '../../lib/turn-budget.ts'
 import { isAddress } from '../../lib/url.ts'
 import { type Addressed, addressesOf } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
@@ -104,8 +103,6 @@ async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetche
       lease.take(Math.ceil(bytes * count * EXPANSION))
     }
     const file = await media.audio({ url, param, tenant, signal, take })
-    const turn = turnBudget.next(tenant)
-    if (turn) await turn
     return [url, loaded(file, url)] as const
   }
   return new Map(await Promise.all([...addresses].map(one)))

@@ -2,10 +2,10 @@
 import { errors, GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
+import { weigh } from '../../core/json-size.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { RequestEncoding } from '../../core/outbound.ts'
 import { s } from '../../core/schema.ts'
-import { weigh } from '../../core/stringify-steps.ts'
 import {
   type FanOut,
   type NativeRequest,
@@ -64,10 +64,7 @@ interface Media {
 // No closures: each would cost a context of every request, which most do not need.
 async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, media: Media, next: Next) {
   await fetched
-  // Many files may be here at once, and each is looked into.
-  const turn = ex.turn()
-  if (turn) await turn
-  return translated(ex, target, media, next)
+  return ex.step(() => translated(ex, target, media, next))
 }
 
 /** Images that stand at addresses come as data to targets that take no others. */
@@ -87,9 +84,7 @@ async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Tar
   } catch (thrown) {
     throw forTarget(thrown, target)
   }
-  const turn = ex.turn()
-  if (turn) await turn
-  begin(ex, input, target, media)
+  await ex.step(() => begin(ex, input, target, media))
   return next()
 }
 

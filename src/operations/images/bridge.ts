@@ -3,7 +3,6 @@
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
-import { decodeSteps } from '../../core/frame-steps.ts'
 import type { Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
 import { applyReport, textSize, type Usage } from '../../core/usage.ts'
@@ -276,10 +275,6 @@ class ImagesChatDecoder implements Decoder {
 
   frame(frame: Frame): Event[] {
     return this.#images.frame(frame).flatMap(chatEvents)
-  }
-
-  *steps(frame: Frame): Generator<undefined, Event[]> {
-    return (yield* decodeSteps(this.#images, frame)).flatMap(chatEvents)
   }
 
   end(): Event[] {

@@ -6,7 +6,6 @@ import { IMAGE_TOKENS } from '../../core/media.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
 import { estimateTokens, type Usage } from '../../core/usage.ts'
 import { sniffImage } from '../../core/wire.ts'
-import { atOnce } from '../../lib/turns.ts'
 import { Base64Slice, type GeneratedImage, type GeneratedImages, type ImageRequest } from './request.ts'
 
 /** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */
@@ -37,9 +36,9 @@ export interface UnfinishedJob {
   readonly afterMs: number
 }
 
-type ReadImages = (frame: Frame) => Generator<undefined, FoundImages | UnfinishedJob>
+type ReadImages = (frame: Frame) => FoundImages | UnfinishedJob
 
-/** Reads whole bodies with `read`, in steps; a GatewayError that it throws is the answer's error. */
+/** Reads whole bodies with `read`; a GatewayError that it throws is the answer's error. */
 export class ImagesDecoder implements Decoder {
   readonly #read: ReadImages
   readonly #wanted: number
@@ -61,13 +60,9 @@ export class ImagesDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
-    return atOnce(this.steps(frame))
-  }
-
-  *steps(frame: Frame): Generator<undefined, Event[]> {
     try {
-      if (this.#found) return yield* this.#fetched(frame)
-      const read = yield* this.#read(frame)
+      if (this.#found) return this.#fetched(frame)
+      const read = this.#read(frame)
       if ('images' in read) return this.found(read)
       this.#waits = true
       return [{ type: 'wait', url: read.url, afterMs: read.afterMs }]
@@ -101,10 +96,10 @@ export class ImagesDecoder implements Decoder {
     return this.#next()
   }
 
-  *#fetched({ bytes }: Frame): Generator<undefined, Event[]> {
+  #fetched({ bytes }: Frame): Event[] {
     const at = this.#images.findIndex(isElsewhere)
     const { revised_prompt } = this.#images[at]!
-    this.#images[at] = { b64: yield* base64Steps(bytes!), revised_prompt }
+    this.#images[at] = { b64: base64Of(bytes!), revised_prompt }
     return this.#next()
   }
 
@@ -146,18 +141,7 @@ export function imageEvents({ usage, estimated, ...value }: GeneratedImages & Re
   ]
 }
 
-/** Bytes that are encoded in one step; a multiple of three, so that no step ends with padding but the last. */
-const STEP = 3 * 256 * 1024
-
-function* base64Steps(bytes: Buffer): Generator<undefined, Base64Slice> {
-  const encoded = Buffer.allocUnsafe(Math.ceil(bytes.length / 3) * 4)
-  let written = 0
-  for (let at = 0; at < bytes.length; at += STEP) {
-    if (at > 0) yield
-    written += encoded.write(bytes.toString('base64', at, at + STEP), written, 'latin1')
-  }
-  return new Base64Slice(encoded)
-}
+const base64Of = (bytes: Buffer): Base64Slice => new Base64Slice(Buffer.from(bytes.toString('base64'), 'latin1'))
 
 const isElsewhere = (image: FoundImage): image is Extract<FoundImage, { url: string }> => 'url' in image
 

@@ -1,8 +1,9 @@
 /** Reports of one project from the hourly sums: of all reports together, one part in a turn of the event loop. */
+
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import { appAliases } from '../../core/apps.ts'
 import type { ReportOrder, ReportQuery, ReportStore, ReportSums, UsageGroup } from '../../core/ports.ts'
-import { turns } from '../../lib/turns.ts'
 import { Ranking, Series } from '../rules/reports.ts'
 import type { Sqlite } from './driver.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -90,7 +91,6 @@ export class SqliteReports implements ReportStore {
       const rows = this.#groups(by).all(...from, ...to, scope)
       ranking.add(rows.map(row => ({ id: row.id, ...sumsOf(row) })))
     }
-    await turns.next(query.projectId)
     return ranking.sorted(order).slice(offset, offset + limit)
   }
 
@@ -107,12 +107,12 @@ export class SqliteReports implements ReportStore {
     return this.#caller.get(member?.id ?? null, projectId)!
   }
 
-  /** The parts of a report, each in a turn of its own: what follows at once is of the same turn. */
+  /** The parts of a report, each in an iteration of the event loop of its own. */
   async *#parts({ projectId: project, keyIds, from, to }: ReportQuery): AsyncGenerator<[Place, Place, Scope]> {
     const scope: Scope = { project, keys: keyIds ? JSON.stringify(keyIds) : null }
     const end = startOf(to)
     for (let start: Place | undefined = startOf(from); start; ) {
-      await turns.next(project)
+      await nextIteration()
       const next = this.#next.get(...start, ...end, { project, count: this.#atOnce })
       yield [start, next ?? end, scope]
       start = next

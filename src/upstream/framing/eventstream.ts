@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib'
 import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'
-import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
+import { ByteBuffer } from '../../lib/byte-buffer.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -22,25 +22,23 @@ const STRING = 7
  * A message of type `error` has the name `error` and the data `{"code","message"}`.
  */
 export class EventStreamFraming implements Framing {
-  readonly #chunks = new CoalescedChunks()
-  #size = 0
+  readonly #kept = new ByteBuffer()
   /** Bytes that must be there before there is something to read. */
   #needed = PRELUDE_BYTES
   /** What is broken behind the frames that were given last. */
   #broken: unknown
 
   get pending(): number {
-    return this.#size
+    return this.#kept.size
   }
 
   /** Frames before one that is broken are given; the next call throws. */
   push(chunk: Buffer): Frame[] {
     if (this.#broken) throw this.#broken
-    this.#chunks.add(chunk)
-    this.#size += chunk.length
+    this.#kept.add(chunk)
     const frames: Frame[] = []
-    if (this.#size < this.#needed) return frames
-    let bytes = this.#chunks.joined()
+    if (this.#kept.size < this.#needed) return frames
+    let bytes = this.#kept.take()
     try {
       while (bytes.length >= this.#needed) {
         const length = messageLength(bytes)
@@ -54,15 +52,14 @@ export class EventStreamFraming implements Framing {
       if (frames.length === 0) throw thrown
       this.#broken = thrown
     }
-    if (bytes.length > 0) this.#chunks.add(bytes)
-    this.#size = bytes.length
+    if (bytes.length > 0) this.#kept.add(bytes)
     return frames
   }
 
   /** Throws when the bytes end within a message. */
   end(): Frame[] {
     if (this.#broken) throw this.#broken
-    if (this.#size > 0) throw errors.truncated()
+    if (this.#kept.size > 0) throw errors.truncated()
     return []
   }
 }

@@ -1,14 +1,13 @@
 /** One whole JSON body as one frame. */
 import { MAX_ANSWER_BYTES, tooManyBytes } from '../../core/answer-bounds.ts'
 import type { Frame } from '../../core/translator.ts'
-import { CoalescedChunks } from '../../lib/chunk-coalescer.ts'
+import { ByteBuffer } from '../../lib/byte-buffer.ts'
 import type { Framing } from './framing.ts'
 
 /** For answers with one JSON body: a frame at the end, or none for a blank body. */
 export class JsonFraming implements Framing {
-  readonly #chunks = new CoalescedChunks()
+  readonly #body = new ByteBuffer()
   readonly #most: number
-  #size = 0
 
   /** `most`: bytes of the body. */
   constructor(most = MAX_ANSWER_BYTES) {
@@ -16,24 +15,18 @@ export class JsonFraming implements Framing {
   }
 
   get pending(): number {
-    return this.#size
+    return this.#body.size
   }
 
   push(chunk: Buffer): Frame[] {
-    this.#size += chunk.length
-    if (this.#size > this.#most) throw tooManyBytes(this.#most)
-    this.#chunks.add(chunk)
+    if (this.#body.size + chunk.length > this.#most) throw tooManyBytes(this.#most)
+    this.#body.add(chunk)
     return []
-  }
-
-  taken(): Buffer[] {
-    return this.#chunks.take()
   }
 
   end(): Frame[] {
     // Code that keeps the answer while its client reads it must not keep it twice.
-    const whole = this.#chunks.joined()
-    this.#size = 0
+    const whole = this.#body.take()
     return isBlank(whole) ? [] : [new WholeBody(whole)]
   }
 }

@@ -7,10 +7,6 @@ import type { Framing } from './framing.ts'
 
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
 const MAX_STRAY_CHARACTERS = 64 * 1024
-/** Of the object that the parser keeps for each line of an event, in characters. */
-const LINE = 32
-/** Characters up to which the lines of events are few. */
-const SMALL = 1024
 
 function isJson(text: string): boolean {
   if (!/^\s*[[{]/.test(text)) return false
@@ -25,8 +21,6 @@ function isJson(text: string): boolean {
 /** For event streams (WHATWG HTML); events without data are skipped, and one has at most 32 Mi characters. */
 export class SseFraming implements Framing {
   pending = 0
-  unknownLines = 0
-  lines = 0
   #frames: Frame[] = []
   #first = true
   #overflow = false
@@ -48,7 +42,6 @@ export class SseFraming implements Framing {
           this.#overflow = true
           return
         }
-        this.unknownLines++
         if (error.type === 'unknown-field' && this.#stray.length < MAX_STRAY_CHARACTERS) {
           this.#stray += `${error.line}\n`
         }
@@ -78,10 +71,8 @@ export class SseFraming implements Framing {
     if (this.#overflow) throw tooManyBytes()
     const frames = this.#frames
     this.#frames = []
-    const lines = frames.length > 0 && text.length <= SMALL ? 0 : linesIn(text)
-    this.lines += lines
-    // What follows the last event is at most all of this text.
-    this.pending = frames.length > 0 ? text.length : this.pending + text.length + LINE * lines
+    // What follows the last event is not whole yet.
+    this.pending = frames.length > 0 ? text.length - text.lastIndexOf('\n\n') : this.pending + text.length
     return frames
   }
 
@@ -103,10 +94,4 @@ export class SseFraming implements Framing {
     if (this.#isHalf) text = text.slice(0, -1)
     return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text
   }
-}
-
-function linesIn(text: string): number {
-  let lines = 0
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++
-  return lines
 }
