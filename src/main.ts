@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Gateway, startGateway } from './app/gateway.ts'
 import { copyConfig } from './app/init.ts'
-import { announcement, explanation } from './app/notices.ts'
+import { announcement, explanation, keyFileFor } from './app/notices.ts'
 import { tuneHeap } from './app/v8-flags.ts'
 import { version } from './app/version.ts'
 import { readOverrides } from './config/environment.ts'
@@ -142,7 +142,7 @@ async function end(gateway: Gateway): Promise<void> {
 }
 
 function announce(gateway: Gateway, located: Located): void {
-  console.log(announcement(gateway, located))
+  console.log(announcement(gateway, located, keyFileFor(gateway, process.env)))
   const { listen, admin, firstKey } = gateway
   const fd = Number(process.env.GATEWAY_READY_FD)
   // For programs that start gateways: one JSON line on a descriptor of their choice.

@@ -5,7 +5,7 @@ import { loadFiles, loadGateway } from '../config/load.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
-import { DEMO_URL } from '../demo/address.ts'
+import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
 /** What a valid configuration has, in counts. */
@@ -34,8 +34,7 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
 
 /** Reads the files without serving them. Throws a ConfigError whose text starts with `file:line:column`. */
 export async function readCatalog(path: string): Promise<Pick<Snapshot, 'version' | 'catalog'>> {
-  // Only a running gateway has an address of the demo provider.
-  const options = { env: { [DEMO_URL]: 'http://127.0.0.1:9', ...process.env }, own: new Set([DEMO_URL]) }
+  const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...process.env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)
   if (file.catalog.plugins) {

@@ -7,7 +7,8 @@ import type { GatewayFile } from '../config/schemas/gateway.ts'
 import { MemoryBudget } from '../core/memory-budget.ts'
 import type { Policies } from '../core/policy.ts'
 import type { Log, Services, Stores } from '../core/ports.ts'
-import { DEMO_URL } from '../demo/address.ts'
+import { DEMO_ORIGIN, DEMO_URL } from '../demo/address.ts'
+import { DemoProvider } from '../demo/provider.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
@@ -110,10 +111,12 @@ export async function createComponents(
   metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const inFlight = new InFlightCounts()
-  const transport = new Transport({ allowPrivate, gatherMs: file.server.gather, inFlight, linger: file.server.linger })
+  const { wires, filters, endpoints, operations } = registry
+  const inProcess = new Map([[DEMO_ORIGIN, new DemoProvider(Object.values(operations))]])
+  const { gather: gatherMs, linger } = file.server
+  const transport = new Transport({ allowPrivate, gatherMs, inFlight, inProcess, linger })
   cleanup.add(() => transport.close())
 
-  const { wires, filters, endpoints, operations } = registry
   const policyContext = { stores: stores.policies, keyring, log, wires, operations, allowPrivate }
   const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
@@ -130,7 +133,7 @@ export async function createComponents(
   const uploads = await uploadFolder(env.UPLOAD_DIR)
   const documents = new DocumentFetcher({ allowed: file.server.fetch_from ?? [] })
   const signingKeys = (purpose: string) => keyring.derived(purpose)
-  const providerSockets = new UpstreamSockets({ allowPrivate, inFlight })
+  const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const cache = new MemoryCache({ maxBytes: file.server.cache })
   const services = {
@@ -149,6 +152,7 @@ export async function createComponents(
       ...{ wires, filters, endpoints, operations, services },
       terminal: dispatch(transport, memory, fetcher),
       found: url => found.of(url),
+      simulated: new Set([DEMO_ORIGIN]),
     },
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),

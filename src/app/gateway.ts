@@ -9,9 +9,7 @@ import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Catalog } from '../core/catalog.ts'
 import type { Log, Stores } from '../core/ports.ts'
-import { DEMO_URL } from '../demo/address.ts'
-import { startDemo } from '../demo/server.ts'
-import { operations } from '../operations/index.ts'
+import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { Discovery } from '../upstream/discovery.ts'
 import { type CleanupStack, withCleanup } from './cleanup.ts'
 import { type Components, createComponents, drainTimes, sweepRegularly } from './components.ts'
@@ -63,11 +61,9 @@ export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
 async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise<Gateway> {
   const { config, log } = options
   const { value: file } = await loadGateway(config, options)
-  const demo = await startDemo(Object.values(operations))
-  cleanup.add(() => demo.close())
   const components = await createComponents(
     file,
-    { config, env: { ...options.env, [DEMO_URL]: demo.url }, log },
+    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log },
     cleanup,
   )
   const { stores, manager, policies, policyContext, reloads } = components
@@ -76,8 +72,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   reloads.started(manager.current.version)
 
   const count = workersOf(file.server.workers)
-  const serving =
-    count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config, demo: demo.url })
+  const serving = count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config })
   const { metrics, state, explainRoute } = serving
   const { found } = components
   const discovery = new Discovery({ catalog: () => manager.current.catalog, found, own: () => serving.address, log })

@@ -1,7 +1,9 @@
 /** Terminal output of the start: its success, or why it failed. */
-import { dirname } from 'node:path'
+import { fstatSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { ConfigError } from '../config/error.ts'
 import { type Located, PACKAGE } from '../config/locate.ts'
+import type { Env } from '../config/reference.ts'
 import { isAbsent, isLive } from '../core/offer.ts'
 import type { Gateway } from './gateway.ts'
 import { version } from './version.ts'
@@ -15,8 +17,25 @@ const UNUSABLE = new Set(['EADDRINUSE', 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN
 
 type Started = Pick<Gateway, 'listen' | 'admin' | 'publicUrl' | 'catalog' | 'database' | 'firstKey'>
 
-/** Notice of a successful start, with next steps. */
-export function announcement(started: Started, { path, packaged }: Located): string {
+/** Whether standard output goes to the system's journal (systemd.exec(5), `JOURNAL_STREAM`). */
+function isJournal({ JOURNAL_STREAM }: Env): boolean {
+  const { dev, ino } = fstatSync(1)
+  return JOURNAL_STREAM === `${dev}:${ino}`
+}
+
+/**
+ * Writes the first key to a file of its owner's, where what is printed goes to the journal. Returns its path; undefined
+ * where the key may be printed.
+ */
+export function keyFileFor({ database, firstKey }: Started, env: Env): string | undefined {
+  if (firstKey === undefined || !isJournal(env)) return undefined
+  const path = join(dirname(database), 'first.key')
+  writeFileSync(path, `${firstKey}\n`, { mode: 0o600 })
+  return path
+}
+
+/** Notice of a successful start, with next steps; `keyPath` as `keyFileFor` returns it. */
+export function announcement(started: Started, { path, packaged }: Located, keyPath?: string): string {
   const { listen, admin, publicUrl, catalog, database, firstKey } = started
   const providers = [...catalog.providers.values()]
   const live = providers.filter(provider => isLive(provider) && !isAbsent(provider, catalog))
@@ -31,15 +50,12 @@ export function announcement(started: Started, { path, packaged }: Located): str
     '',
   ]
   if (firstKey) {
+    const shown = keyPath === undefined ? firstKey : `$(cat ${keyPath})`
     lines.push(
-      'Your API key, shown only this once:',
-      '',
-      `  ${firstKey}`,
-      '',
-      'Try it:',
-      '',
-      curl(listen, firstKey),
-      '',
+      ...(keyPath === undefined
+        ? ['Your API key, shown only this once:', '', `  ${firstKey}`, '']
+        : [`Your API key is in ${keyPath}, which only you can read.`, '']),
+      ...(catalog.providers.has('demo') ? ['Try it:', '', curl(listen, shown), ''] : []),
     )
   } else {
     lines.push(`Make a key with: ${CTL} keys create --project default`, '')

@@ -17,17 +17,15 @@ export interface PrimaryOptions {
   readonly count: number
   /** Path of `gateway.yaml`. */
   readonly config: string
-  /** Address of the simulated provider. */
-  readonly demo: string
 }
 
 /** Serves by workers: metrics, state and reloads are those of all processes together. */
-export function leadingProcess(components: Components, { count, config, demo }: PrimaryOptions): ServingMode {
+export function leadingProcess(components: Components, { count, config }: PrimaryOptions): ServingMode {
   const { manager, metrics, log, registry, reloads, stores, found } = components
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
     begin: () => ({
-      ...{ config, demo, files: manager.current.files, plugins: registry.modules },
+      ...{ config, files: manager.current.files, plugins: registry.modules },
       storesIdentity: stores.identity,
     }),
     onReady: configVersion => {

@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import { ConfigError } from '../config/error.ts'
 import { type ConfigFiles, revived } from '../config/load.ts'
 import type { Log } from '../core/ports.ts'
-import { DEMO_URL } from '../demo/address.ts'
+import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { explainRoute } from '../routing/explain.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
@@ -114,9 +114,9 @@ const messageOf = (thrown: unknown): string =>
   thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
 
 async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
-  const { config, demo, files: json, plugins, storesIdentity } = await primary.call('begin', null)
+  const { config, files: json, plugins, storesIdentity } = await primary.call('begin', null)
   const files = revived(json as ConfigFiles)
-  const given = { ...env, [DEMO_URL]: demo }
+  const given = { ...env, [DEMO_URL]: DEMO_BASE_URL }
   const file = files.gateway.value
   const shared = { counters, circuits, affinity: sharedAffinity, turns }
   const components = await createComponents(file, { config, env: given, log, shared, storesIdentity }, cleanup)

@@ -102,7 +102,7 @@ function accountProblem(secret: string): string | undefined {
 
 const parseIssue = (parsed: Parsed<unknown>): string | undefined => ('issue' in parsed ? parsed.issue : undefined)
 
-const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|(?:[a-z0-9-]+\.)?localhost)$/
 
 /** Whether a credential may be sent to this address: over TLS, or within this machine. */
 export const travelsSafely = ({ protocol, hostname }: URL): boolean =>

@@ -3,15 +3,21 @@ import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/cata
 import type { ImageTokens } from '../core/image-tokens.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { linkPinned, readAliases } from './aliases.ts'
+import { travelsSafely } from './auth.ts'
 import { linkCaps } from './custom-caps.ts'
+import { DEFAULT_LISTEN } from './environment.ts'
 import type { Registries } from './link.ts'
 import type { ConfigFiles } from './load.ts'
 import { linkMappings, linkOpen } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
+import type { GatewayFile } from './schemas/gateway.ts'
 import type { ModelEntry } from './schemas/models.ts'
 
 /** Throws a ConfigError. Omits disabled providers entirely. */
-export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pick<Registries, 'found'>): Catalog {
+export function linkCatalog(
+  files: ConfigFiles,
+  registries: WireRegistries & Pick<Registries, 'found' | 'simulated'>,
+): Catalog {
   const offers = new Map<string, Mapping[]>()
   const entries = readModels(files, registries)
   const aliases = readAliases(files.models, new Set(entries.keys()))
@@ -25,7 +31,7 @@ export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pic
   const providers = new Map<string, Provider>()
   const open = new Map<string, OpenModels>()
   for (const file of files.providers) {
-    if (!file.value.enabled) continue
+    if (!file.value.enabled || (isSimulated(file, registries) && !servesDemo(files.gateway.value))) continue
     const provider = linkProvider(file, registries)
     if (providers.has(provider.id)) {
       throw file.source.error(`the provider "${provider.id}" is defined twice; keep one`, ['provider'])
@@ -41,6 +47,13 @@ export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pic
   const catalog = { models, aliases: byAlias, providers, open, customCaps }
   return { ...catalog, pinned: linkPinned(aliases, catalog) }
 }
+
+const isSimulated = ({ value }: ConfigFiles['providers'][number], { simulated }: Pick<Registries, 'simulated'>) =>
+  simulated !== undefined && URL.canParse(value.base_url) && simulated.has(new URL(value.base_url).origin)
+
+/** A simulated answer must not be taken for a model's where strangers can reach the gateway. */
+const servesDemo = ({ server: { demo, listen = DEFAULT_LISTEN } }: GatewayFile): boolean =>
+  demo === 'on' || (demo === 'auto' && travelsSafely(new URL(`http://${listen}`)))
 
 /** Models by id. */
 function readModels(files: ConfigFiles, { operations }: WireRegistries): Map<string, ModelEntry> {

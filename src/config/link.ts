@@ -24,6 +24,8 @@ export interface Registries {
   readonly services: Services
   /** Latest model list of the provider at an address; without it nothing is discovered. */
   readonly found?: (baseUrl: string) => readonly FoundModel[]
+  /** Origins of simulated providers within this process; `server.demo` says whether they serve. */
+  readonly simulated?: ReadonlySet<string>
   /** Calls the provider of an exchange. */
   readonly terminal: (ex: Exchange) => Promise<Reply>
 }

@@ -155,7 +155,7 @@ export interface SimulatedRequest {
 /** An object is sent as JSON, `chunks` one by one. */
 export type SimulatedAnswer =
   | { readonly json: object }
-  | { readonly contentType: string; readonly chunks: readonly (string | Buffer)[] }
+  | { readonly contentType: string; readonly chunks: Iterable<string | Buffer> }
 
 /** A request that the simulation refuses with 400, as an OpenAI error names it. */
 export class SimulatedError extends Error {

@@ -4,7 +4,7 @@ import type { Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MessageSocket } from '../core/message-socket.ts'
-import type { ProviderSocket, ProviderSockets } from '../core/ports.ts'
+import type { InProcessProviders, ProviderSocket, ProviderSockets } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
@@ -26,6 +26,7 @@ export interface ProviderSocketsOptions {
   readonly allowPrivate?: boolean
   readonly inFlight?: InFlightCounts
   readonly resolve?: Resolve
+  readonly inProcess?: InProcessProviders
 }
 
 /** The `ProviderSockets` of the gateway: each open socket counts as a call to its provider. */
@@ -33,12 +34,14 @@ export class UpstreamSockets implements ProviderSockets {
   readonly #allowPrivate: boolean
   readonly #inFlight: InFlightCounts
   readonly #resolve: Resolve
+  readonly #inProcess: InProcessProviders | undefined
   readonly #lookup = sharedLookup()
 
-  constructor({ allowPrivate = false, inFlight, resolve = nameServers() }: ProviderSocketsOptions = {}) {
+  constructor({ allowPrivate = false, inFlight, resolve = nameServers(), inProcess }: ProviderSocketsOptions = {}) {
     this.#allowPrivate = allowPrivate
     this.#inFlight = inFlight ?? new InFlightCounts()
     this.#resolve = resolve
+    this.#inProcess = inProcess
   }
 
   async open(ex: Exchange, limit: number): Promise<ProviderSocket> {
@@ -70,6 +73,13 @@ export class UpstreamSockets implements ProviderSockets {
     const request = sign(target, ex.outbound.request!, id, { type: undefined, body: undefined })
     const signed = request instanceof Promise ? await waitFor(request, timeouts.connect + handshakeMs, signal) : request
     const mask = maskOfSent(signed, target.provider)
+    const { origin, pathname } = new URL(signed.baseUrl)
+    const local = this.#inProcess?.get(origin)
+    if (local) {
+      const socket = local.connect(pathname.replace(/\/$/, '') + signed.path)
+      if (!socket) throw errors.invalidAnswer('its status is 404, in place of a WebSocket', 404)
+      return { socket, mask }
+    }
     let answer: MessageSocket | RefusedUpgrade
     try {
       answer = await openWebSocket({

@@ -1,8 +1,10 @@
 /** Calls to providers: so many at a time for each, over sockets that are kept. */
 import { errors } from '../core/error.ts'
+import type { InProcessProviders } from '../core/ports.ts'
 import { PiecewiseBody } from './content.ts'
 import type { Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
+import { callInProcess } from './in-process-call.ts'
 import { Lingering, type LingerOptions } from './linger.ts'
 import { Pools } from './pools.ts'
 import { ReadCoalescer } from './read-coalescer.ts'
@@ -21,6 +23,8 @@ interface TransportOptions {
   /** Shared with whatever else calls the providers. */
   readonly inFlight?: InFlightCounts
   readonly resolve?: Resolve
+  /** Providers that are called without a socket. */
+  readonly inProcess?: InProcessProviders
   /** How answers are read on whose client has left. */
   readonly linger?: LingerOptions
 }
@@ -32,14 +36,16 @@ export class Transport {
   readonly #allowPrivate: boolean
   readonly #coalescer: ReadCoalescer
   readonly #lingering: Lingering
+  readonly #inProcess: InProcessProviders | undefined
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
-  constructor({ allowPrivate = false, gatherMs = 0, inFlight, resolve, linger }: TransportOptions = {}) {
+  constructor({ allowPrivate = false, gatherMs = 0, inFlight, resolve, inProcess, linger }: TransportOptions = {}) {
     this.#inFlight = inFlight ?? new InFlightCounts()
     this.#allowPrivate = allowPrivate
     this.#coalescer = new ReadCoalescer(gatherMs)
     this.#pools = new Pools(resolve)
     this.#lingering = new Lingering(linger)
+    this.#inProcess = inProcess
   }
 
   /**
@@ -50,14 +56,20 @@ export class Transport {
   send(call: UpstreamRequest): Promise<UpstreamResponse> {
     const { method, baseUrl, path, headers, timeouts, fresh = false } = call
     const { id, owner } = call.provider
-    const guarded = owner !== undefined && !this.#allowPrivate
-    const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, owner, guarded, fresh })
     const open = this.#inFlight.begin(call.tenant, call.provider)
     if (!open) return Promise.reject(errors.providerBusy(id))
     const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)
     const pieces = body instanceof PiecewiseBody ? body : undefined
     const response = new UpstreamResponse(call, pieces, open, this.#coalescer, this.#lingering)
     if (response.hasFailed) return response.head
+    const local = this.#inProcess?.get(originOf(baseUrl))
+    if (local) {
+      const { pathname } = new URL(baseUrl)
+      callInProcess(local, { method, path: pathname + path, headers, body: call.body }, response)
+      return response.head
+    }
+    const guarded = owner !== undefined && !this.#allowPrivate
+    const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, owner, guarded, fresh })
     // undici takes any iterable; its types name streams only.
     const sending: Sending = {
       method,
@@ -74,3 +86,5 @@ export class Transport {
     return this.#pools.close()
   }
 }
+
+const originOf = (baseUrl: string): string => baseUrl.split('/', 3).join('/')

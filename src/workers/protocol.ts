@@ -11,8 +11,6 @@ import type { KeptTurn } from '../stores/workers/turns.ts'
 export interface WorkerInit {
   /** Path of `gateway.yaml`. */
   readonly config: string
-  /** Address of the simulated provider. */
-  readonly demo: string
   /** The `ConfigFiles` in force at the primary: those on disk may be invalid by now. */
   readonly files: unknown
   /** Identity of the primary's stores: stores elsewhere would be empty. */

@@ -16,7 +16,7 @@ const gatewayRows: Row[] = [
     GATEWAY,
     'server: {',
     'server: { <<: {},',
-    '1:11: unknown key "<<"; expected listen, admin, public_url, drain, drain_delay, header_timeout, request_timeout, min_rate, write_stall, heartbeat, hold, gather, max_connections, buffer, cache, linger, fetch_from, fetch, cors, workers',
+    '1:11: unknown key "<<"; expected listen, admin, public_url, demo, drain, drain_delay, header_timeout, request_timeout, min_rate, write_stall, heartbeat, hold, gather, max_connections, buffer, cache, linger, fetch_from, fetch, cors, workers',
   ],
   [
     GATEWAY,

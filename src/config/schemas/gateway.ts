@@ -45,6 +45,8 @@ export const gatewayFile = s.object({
     listen: s.optional(address),
     admin: s.optional(address),
     public_url: s.optional(url),
+    /** Whether the simulated provider serves: `auto` while `listen` is a loopback address. */
+    demo: s.default(s.enum('auto', 'on', 'off'), 'auto'),
     drain: s.optional(s.duration()),
     drain_delay: s.default(s.duration(), '0s'),
     /** For the head of a request. */

@@ -43,21 +43,17 @@ function whole(model: string, reply: DemoAnswer): object {
   }
 }
 
-function stream(model: string, reply: DemoAnswer): string[] {
-  const chunks: string[] = []
+function* stream(model: string, reply: DemoAnswer): Generator<string> {
   const write = (choices: object[], more: object = {}) =>
-    chunks.push(
-      `data: ${JSON.stringify({ id: 'demo', object: 'chat.completion.chunk', created: 0, model, choices, ...more })}\n\n`,
-    )
+    `data: ${JSON.stringify({ id: 'demo', object: 'chat.completion.chunk', created: 0, model, choices, ...more })}\n\n`
   const delta = (piece: object, finish: string | null = null) =>
     write([{ index: 0, delta: piece, finish_reason: finish }])
-  delta({ role: 'assistant', content: reply.tool ? null : '' })
-  if (reply.reasoning) delta({ reasoning: reply.reasoning })
-  for (const word of reply.text.match(/\S+\s*/g) ?? []) delta({ content: word })
-  if (reply.source) delta({ annotations: annotations(reply) })
-  if (reply.tool) delta({ tool_calls: toolCalls(reply) })
-  delta({}, reply.finish)
-  write([], { usage: usageOf(reply) })
-  chunks.push('data: [DONE]\n\n')
-  return chunks
+  yield delta({ role: 'assistant', content: reply.tool ? null : '' })
+  if (reply.reasoning) yield delta({ reasoning: reply.reasoning })
+  for (const [word] of reply.text.matchAll(/\S+\s*/g)) yield delta({ content: word })
+  if (reply.source) yield delta({ annotations: annotations(reply) })
+  if (reply.tool) yield delta({ tool_calls: toolCalls(reply) })
+  yield delta({}, reply.finish)
+  yield write([], { usage: usageOf(reply) })
+  yield 'data: [DONE]\n\n'
 }

@@ -1,4 +1,5 @@
 /** Answers of the demo provider: derived from the request and labelled as simulated. */
+import { SimulatedError } from '../../core/operation.ts'
 import { sample } from './sample.ts'
 
 interface Message {
@@ -34,16 +35,25 @@ export interface DemoAnswer {
   usage: { prompt: number; completion: number; reasoning: number }
 }
 
+/** As `config/models.d/demo.yaml` says. */
+const MAX_PROMPT_TOKENS = 32_768
+const MAX_OUTPUT_TOKENS = 4096
+
 const tokens = (text: string) => Math.ceil(text.length / 4)
 
 /** Equal for equal requests; `tool` is set where the request allows one of its tools and holds no result of one yet. */
 export function answer(request: DemoRequest): DemoAnswer {
+  const size = promptTokens(request.messages)
+  if (size > MAX_PROMPT_TOKENS) {
+    const message = `messages: at most ${MAX_PROMPT_TOKENS} tokens, got ${size}`
+    throw new SimulatedError(message, 'messages', 'context_length_exceeded')
+  }
   const prompt = lastText(request.messages, 'user')
   const reasoning = thinks(request) ? `The user wrote ${prompt.length} characters; a simulated answer follows.` : ''
   const tool = toolCall(request, prompt)
   const input = tool && ('input' in tool ? tool.input : tool.arguments)
   const full = tool ? '' : textOf(request, prompt)
-  const text = request.max_tokens === undefined ? full : full.slice(0, request.max_tokens * 4)
+  const text = full.slice(0, Math.min(request.max_tokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS) * 4)
   return {
     text,
     reasoning,
@@ -52,11 +62,22 @@ export function answer(request: DemoRequest): DemoAnswer {
       request.web_search_options && !tool ? { url: 'https://example.com/demo', title: 'Simulated source' } : undefined,
     finish: tool ? 'tool_calls' : text.length < full.length ? 'length' : 'stop',
     usage: {
-      prompt: tokens(JSON.stringify(request.messages)),
+      prompt: size,
       completion: tokens(text + reasoning + (input ?? '')),
       reasoning: tokens(reasoning),
     },
   }
+}
+
+/** Of all texts, with a few for each message; pictures and files count as little. */
+function promptTokens(messages: readonly Message[]): number {
+  let sum = 0
+  for (const { content } of messages) {
+    const parts = typeof content === 'string' ? [{ text: content }] : (content ?? [])
+    sum += 8
+    for (const { text = '' } of parts) sum += tokens(text)
+  }
+  return sum
 }
 
 const thinks = ({ reasoning_effort: effort }: DemoRequest) => effort !== undefined && effort !== 'none'

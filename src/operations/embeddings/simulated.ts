@@ -12,6 +12,8 @@ export interface DemoInputs {
 const DIMENSIONS = 256
 const MAX_DIMENSIONS = 4096
 const MAX_TOKENS = 8192
+/** Numbers of all vectors together. */
+const MAX_NUMBERS = 524_288
 
 /** The whole answer. Throws a SimulatedError for unsupported requests. */
 export function embed(request: DemoInputs & { model: string }): object {
@@ -19,6 +21,9 @@ export function embed(request: DemoInputs & { model: string }): object {
   const size = request.dimensions ?? DIMENSIONS
   if (size > MAX_DIMENSIONS)
     throw new SimulatedError(`dimensions: at most ${MAX_DIMENSIONS}, got ${size}`, 'dimensions')
+  if (inputs.length * size > MAX_NUMBERS) {
+    throw new SimulatedError(`input: at most ${Math.floor(MAX_NUMBERS / size)} inputs of ${size} dimensions`, 'input')
+  }
   const longest = inputs.reduce((most, words) => Math.max(most, words.length), 0)
   if (longest > MAX_TOKENS) {
     const message = `input: at most ${MAX_TOKENS} tokens each, got ${longest}`

@@ -1,12 +1,15 @@
 /** The simulated provider's moderation, in OpenAI's form: a text that names a category is flagged for it. */
-import type { Simulation } from '../../core/operation.ts'
+import { SimulatedError, type Simulation } from '../../core/operation.ts'
 import { categories, isParts, type ModerationRequest } from './request.ts'
+
+const MAX_INPUTS = 256
 
 /** The path of OpenAI's moderations API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/moderations'({ json }) {
     const { model, input } = json as ModerationRequest
     const texts = typeof input === 'string' ? [input] : isParts(input) ? [joined(input)] : input
+    if (texts.length > MAX_INPUTS) throw new SimulatedError(`input: at most ${MAX_INPUTS} texts`, 'input')
     return { json: { id: 'modr-demo', model, results: texts.map(resultOf) } }
   },
 }

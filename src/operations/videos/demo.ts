@@ -1,33 +1,41 @@
-/** Videos of the simulated provider: the third poll finds the film, which has one frame. */
+/** Videos of the simulated provider: they take two seconds, and have one frame. The id of a job holds all of its state. */
 import { SimulatedError, type Simulation } from '../../core/operation.ts'
 import { film } from './film.ts'
 
-const POLLS = 3
-/** Remembered jobs; the oldest are dropped. */
-const MOST = 10_000
+const MAKING_MS = 2000
+const MAX_SECONDS = 60
 
 interface Made {
-  polls: number
+  /** Unix milliseconds; 0 for one that was made long ago. */
+  readonly at: number
   readonly seconds: number
   readonly model: string
 }
-const made = new Map<string, Made>()
+
 let count = 0
+const idOf = ({ at, seconds, model }: Made): string =>
+  `demo_${Buffer.from(JSON.stringify([at, seconds, model, ++count])).toString('base64url')}`
 
-const shown = (id: string, { polls, model, seconds }: Made): object => ({
-  id,
-  object: 'video',
-  model,
-  status: polls >= POLLS ? 'completed' : polls > 0 ? 'in_progress' : 'queued',
-  progress: Math.min(100, Math.round((polls * 100) / POLLS)),
-  seconds: String(seconds),
-  error: null,
-})
+function find(id = ''): Made {
+  try {
+    const [at, seconds, model] = JSON.parse(Buffer.from(id.slice('demo_'.length), 'base64url').toString()) as never[]
+    return { at: Number(at), seconds: Number(seconds), model: String(model) }
+  } catch {
+    throw new SimulatedError('the demo has no such video', 'id', 'not_found')
+  }
+}
 
-function find(id: string | undefined): Made {
-  const job = made.get(id ?? '')
-  if (!job) throw new SimulatedError('the demo has no such video', 'id', 'not_found')
-  return job
+function shown(id: string, { at, model, seconds }: Made): object {
+  const share = Math.min(1, Math.max(0, (Date.now() - at) / MAKING_MS))
+  return {
+    id,
+    object: 'video',
+    model,
+    status: share === 1 ? 'completed' : share > 0 ? 'in_progress' : 'queued',
+    progress: Math.round(share * 100),
+    seconds: String(seconds),
+    error: null,
+  }
 }
 
 /** The paths of OpenAI's videos API. */
@@ -40,20 +48,13 @@ export const demo: Readonly<Record<string, Simulation>> = {
       const [, part] = text.split(`name="${name}"`)
       return part?.split('\r\n\r\n')[1]?.split('\r\n')[0]
     }
-    const job = { polls: 0, seconds: Number(field('seconds') ?? 4), model: field('model') ?? 'demo-video' }
-    const id = `demo_${Date.now().toString(36)}_${++count}`
-    made.set(id, job)
-    const [oldest] = made.keys()
-    if (made.size > MOST && oldest !== undefined) made.delete(oldest)
-    return { json: shown(id, job) }
+    const seconds = Math.min(MAX_SECONDS, Number(field('seconds') ?? 4))
+    const job = { at: Date.now(), seconds, model: field('model') ?? 'demo-video' }
+    return { json: shown(idOf(job), job) }
   },
   '/videos/{id}'({ method, params: { id } }) {
     const job = find(id)
-    if (method === 'DELETE') {
-      made.delete(id!)
-      return { json: { id, object: 'video.deleted', deleted: true } }
-    }
-    job.polls++
+    if (method === 'DELETE') return { json: { id, object: 'video.deleted', deleted: true } }
     return { json: shown(id!, job) }
   },
   '/videos/{id}/content': ({ params: { id } }) => ({ contentType: 'video/mp4', chunks: [film(find(id).seconds)] }),

@@ -1,0 +1,93 @@
+/** The simulated provider: within the process, as fast as its reader takes its answer, and bounded in what it reads. */
+import t from 'tap'
+import { DemoProvider } from '../../src/demo/provider.ts'
+import { operations } from '../../src/operations/index.ts'
+import { callInProcess } from '../../src/upstream/in-process-call.ts'
+
+const demo = new DemoProvider(Object.values(operations))
+const JSON_TYPE = 'application/json'
+const ask = (path: string, body: unknown) => {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const { status, chunks } = demo.answer({ method: 'POST', path, contentType: JSON_TYPE, body: Buffer.from(text) })
+  return { status, text: Buffer.concat([...chunks]).toString() }
+}
+const saying = (content: string, more: object = {}) => ({
+  model: 'demo',
+  messages: [{ role: 'user', content }],
+  ...more,
+})
+
+t.test('what is too much for the demo is refused with what would be right', t => {
+  const rows: [says: string, path: string, body: unknown, message: RegExp][] = [
+    ['a body of 31 MB', '/v1/chat/completions', saying('x'.repeat(31e6)), /bodies of at most 4194304 bytes/],
+    ['a long prompt', '/v1/chat/completions', saying('word '.repeat(200_000)), /at most 32768 tokens/],
+    [
+      'thousands of inputs',
+      '/v1/embeddings',
+      { model: 'demo-embed', input: Array(4000).fill('a') },
+      /at most 2048 inputs/,
+    ],
+    ['thousands of texts', '/v1/moderations', { model: 'm', input: Array(4000).fill('a') }, /at most 256 texts/],
+    ['no JSON', '/v1/chat/completions', '{', /cannot read the request/],
+    ['a body of another form', '/v1/chat/completions', '[]', /cannot read the request/],
+    ['another path', '//', {}, /does not serve/],
+  ]
+  for (const [says, path, body, message] of rows) {
+    const { status, text } = ask(path, body)
+    t.ok(status === 400 || status === 404, says)
+    t.match(text, message, says)
+  }
+  const { text } = ask('/v1/chat/completions', saying('word '.repeat(20_000)))
+  t.ok(text.length < 20_000, 'an answer has 4,096 tokens at most')
+  t.end()
+})
+
+t.test('a stream is made no faster than its reader takes it', t => {
+  let made = 0
+  const chunks = function* () {
+    for (; made < 1000; made++) yield Buffer.from('x')
+  }
+  const answer = { status: 200, contentType: 'text/plain', chunks: { [Symbol.iterator]: chunks } }
+  const provider = { answer: () => answer, connect: () => undefined }
+  let taken = 0
+  callInProcess(
+    provider,
+    { method: 'GET', path: '/', headers: [], body: undefined },
+    {
+      onResponseData(controller) {
+        if (++taken === 10) controller.pause()
+        if (taken === 20) controller.abort(new Error('enough'))
+      },
+      onResponseStart(controller) {
+        setImmediate(() => {
+          t.strictSame([taken, made], [10, 9], 'nothing is made while it pauses')
+          controller.resume()
+        })
+      },
+      onResponseError(_controller, error) {
+        t.equal(error.message, 'enough')
+        t.equal(taken, 20)
+        t.end()
+      },
+    },
+  )
+})
+
+t.test('a session ignores what is no event, and a path without sessions opens none', async t => {
+  t.equal(demo.connect('//'), undefined)
+  t.equal(demo.connect('/v1/chat'), undefined)
+  const socket = demo.connect('/v1/realtime?model=demo-realtime')!
+  const types: string[] = []
+  const nothing = () => undefined
+  const closed = new Promise<number>(resolve => {
+    socket.open({
+      message: text => void types.push((JSON.parse(text!) as { type: string }).type),
+      ...{ pinged: nothing, pong: nothing, read: nothing, drained: nothing, closed: resolve },
+    })
+  })
+  for (const text of ['{', '[]', 'null', '{"type":"response.create"}']) socket.send(text)
+  while (types.at(-1) !== 'response.done') await new Promise(resolve => setImmediate(resolve))
+  t.equal(types[0], 'session.created')
+  socket.send(' '.repeat(2 * 1024 * 1024))
+  t.equal(await closed, 1009)
+})
