@@ -30,6 +30,8 @@ function joinedDetails(details: readonly Detail[]): Detail[] {
   const texts = new Map<Detail, string[]>()
   const joined: Detail[] = []
   for (const { index, ...piece } of details) {
+    // An empty signature is none; an empty text in its place marks a false seal later.
+    if (piece.signature === '') piece.signature = null
     if (typeof index !== 'number' || piece.type !== 'reasoning.text' || piece.data != null) {
       joined.push(index === undefined || piece.data != null ? piece : Object.assign(piece, { index }))
       continue

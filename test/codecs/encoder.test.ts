@@ -278,6 +278,7 @@ t.test('a streamed thought is read however a client adds up its details', async 
       [{ ...detail, text: '', signature: 's' }],
     ],
     ['a whole one', [whole], [whole]],
+    ['an empty signature, which is none', [{ ...whole, signature: '' }], [{ ...whole, signature: null }]],
   ]
   for (const [says, details, expected] of rows) t.same(read(details), expected, says)
 })

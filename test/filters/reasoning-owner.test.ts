@@ -55,7 +55,10 @@ t.test('a turn whose client signs nothing gets its kept reasoning back', async t
     ['null', { reasoning_details: null }],
     ['an empty list', { reasoning_details: [] }],
     ['details without a signature', { reasoning_details: [{ type: 'reasoning.text', text: 'Hm', format: 'x' }] }],
-    ['an empty signature', { reasoning_details: [{ type: 'reasoning.text', text: 'Hm', signature: '', data: null }] }],
+    [
+      'null for a signature',
+      { reasoning_details: [{ type: 'reasoning.text', text: 'Hm', signature: null, data: null }] },
+    ],
     ['empty extra content', { tool_calls: [{ ...call, extra_content: {} }] }],
     ['extra content of another kind', { tool_calls: [{ ...call, extra_content: { vendor: {} } }] }],
   ]

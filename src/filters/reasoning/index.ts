@@ -123,10 +123,10 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   ex.request = Object.assign({}, ex.chat, { messages: changed })
 }
 
-/** Whether it brings back what its provider signed. Without that its reasoning is of no use to the provider. */
+/** Whether it brings back what its provider signed, or the client has changed that: false seals are empty texts. */
 const isWhole = ({ reasoning_details: details, tool_calls: calls }: Message): boolean =>
-  details?.some(({ signature, data }) => Boolean(signature || data)) === true ||
-  calls!.some(call => Boolean(call.extra_content?.vendor?.thought_signature))
+  details?.some(({ signature, data }) => typeof (signature ?? data) === 'string') === true ||
+  calls!.some(call => typeof call.extra_content?.vendor?.thought_signature === 'string')
 
 function restored(message: Message, events: readonly Event[], seals: SealCheck | undefined): Message {
   const open = (value: string | undefined) => (value === undefined ? undefined : seals ? seals.value(value) : value)
