@@ -3,6 +3,9 @@ import { errors } from '../core/error.ts'
 import type { Schema } from '../core/schema.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 
+/** Characters of an unknown name that an error repeats. */
+const MAX_SHOWN_NAME = 100
+
 /** An invalid value and its place; an empty path is the whole value. */
 interface Issue {
   readonly path: string
@@ -41,9 +44,9 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
 
 /** Explains the deepest failure: in a union, the best fitting member fails last. */
 function explain(failures: Failure[]): Issue {
-  // A missing or discriminating property is one level below its object.
+  // A missing, discriminating or unknown property is one level below its object.
   const depth = ({ instancePath, keyword }: Failure) =>
-    instancePath.split('/').length + Number(keyword === 'required' || keyword === 'discriminator')
+    instancePath.split('/').length + Number(['required', 'discriminator', 'additionalProperties'].includes(keyword))
   const deepest = Math.max(...failures.map(depth))
   const own = failures.filter(
     issue => depth(issue) === deepest && issue.keyword !== 'anyOf' && issue.keyword !== 'oneOf',
@@ -52,6 +55,9 @@ function explain(failures: Failure[]): Issue {
   let path = pathOf(issue.instancePath)
   if (issue.keyword === 'required') path += `${path && '.'}${issue.params.missingProperty}`
   if (issue.keyword === 'discriminator') path += `${path && '.'}${issue.params.tag}`
+  if (issue.keyword === 'additionalProperties') {
+    path += `${path && '.'}${String(issue.params.additionalProperty).slice(0, MAX_SHOWN_NAME)}`
+  }
   return { path, message: describe(issue, own) }
 }
 
@@ -59,6 +65,8 @@ function describe(issue: Failure, all: Failure[]): string {
   switch (issue.keyword) {
     case 'required':
       return 'is required'
+    case 'additionalProperties':
+      return 'is unknown; leave it out'
     case 'type': {
       const types = new Set(
         all.filter(({ keyword }) => keyword === 'type').flatMap(({ params }) => params.type as string),

@@ -1,5 +1,5 @@
 /** `/mcp`: transport, versions, refusals, and the tools that call models, with clients of both eras. */
-import { mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -306,7 +306,9 @@ t.test('wrong arguments are errors of the tool, which name where they are wrong'
       { model: 'test', messages: [{ role: 'tool', content: 'x' }] },
       /messages\[0\]\.role must be one of "user"/,
     ],
-    ['chat', { model: 'test', messages: [], more: 1 }, /^Invalid arguments for chat: /],
+    ['chat', { model: 'test', messages: [], more: 1 }, /^Invalid arguments for chat: more is unknown; leave it out$/],
+    ['list-models', { 'a b': 1 }, /a b is unknown/],
+    ['get-account', { more: 1 }, /more is unknown/],
     ['generate-image', { prompt: 'x', n: 5 }, /n must be <= 4/],
     ['list-models', { limit: 0 }, /limit must be >= 1/],
     ['generate-nano-banana', { prompt: 'x', filename: '../x.png' }, /filename must be a name without path separators/],
@@ -327,16 +329,21 @@ t.test('images come inline, and are saved where the operator says, never over an
     { type: 'image', mimeType: 'image/png' },
   ])
   const saved = await callTool(gateway, 'generate-nano-banana', { prompt: 'a cat', filename: 'cat' })
-  t.strictSame(saved.content[0], { type: 'text', text: `Saved: ${join(folder, 'cat.png')}` })
-  t.strictSame(await readFile(join(folder, 'cat.png')), Buffer.from(saved.content[1]?.data ?? '', 'base64'))
-  t.equal((await stat(join(folder, 'cat.png'))).mode & 0o777, 0o640)
-  await symlink('/etc/passwd', join(folder, 'link.png'))
+  t.strictSame(saved.content[0], { type: 'text', text: 'Saved: cat.png' }, 'the folder is not told')
+  const [org = ''] = await readdir(folder)
+  const own = join(folder, org)
+  t.strictSame(await readFile(join(own, 'cat.png')), Buffer.from(saved.content[1]?.data ?? '', 'base64'))
+  t.equal((await stat(join(own, 'cat.png'))).mode & 0o777, 0o640)
+  await symlink('/etc/passwd', join(own, 'link.png'))
   for (const filename of ['cat.png', 'cat', 'link.png']) {
     const again = await callTool(gateway, 'generate-nano-banana', { prompt: 'a cat', filename })
     t.match(again, { isError: true, content: [{ text: /filename is the name of a file that is there already/ }] })
   }
+  await writeFile(join(folder, 'dog.png'), '')
+  const dog = await callTool(gateway, 'generate-nano-banana', { prompt: 'a dog', filename: 'dog.png' })
+  t.match(dog.content[0]?.text, /^Saved: dog\.png$/, 'files of others are not told')
   await callTool(gateway, 'generate-nano-banana', { prompt: 'a dog', aspect_ratio: '16:9' })
-  t.match((await readdir(folder)).sort(), ['cat.png', 'link.png', /^nano-banana-\d+\.png$/])
+  t.match((await readdir(own)).sort(), ['cat.png', 'dog.png', 'link.png', /^nano-banana-\d+\.png$/])
 })
 
 t.test('X4 interleaved calls under one id each get their own answer', async t => {

@@ -33,6 +33,8 @@ t.test(
 )
 
 const PNG = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(84)])
+const filesIn = async (path: string): Promise<string[]> =>
+  (await readdir(path, { recursive: true })).filter(name => name.includes('.'))
 const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' } as const
 
 t.test('the files of the folder are bounded, and one organization gets half of what others leave', async t => {
@@ -53,8 +55,8 @@ t.test('the files of the folder are bounded, and one organization gets half of w
   t.equal(await saves('greedy', 1), 0)
   const restarted = (await uploadFolder(path))!
   t.equal(await save(restarted, { stem: 'a', extension: '.png' }, [image, image], 'greedy', most), undefined)
-  t.equal((await readdir(path)).length, 9, 'what is refused leaves no file')
-  for (const name of await readdir(path)) await rm(`${path}/${name}`)
+  t.equal((await filesIn(path)).length, 9, 'what is refused leaves no file')
+  for (const name of await filesIn(path)) await rm(join(path, name))
   t.equal(await saves('greedy', 1), 0, 'what is there is read once a minute')
   clock.now += 60_000
   t.equal(await saves('greedy', 1), 1, 'once the operator has removed files')
@@ -72,10 +74,10 @@ t.test('organizations take turns, whatever waits', async t => {
 })
 
 t.test('an image that cannot be saved leaves no file and takes no room', async t => {
-  const path = t.testdir({ 'cat.png': 'first' })
+  const path = t.testdir({ org: { 'cat.png': 'first' } })
   const folder = (await uploadFolder(path))!
   const names = { stem: 'cat', extension: '.png' }
   await t.rejects(save(folder, names, [image], 'org', 4 * PNG.length), { code: 'EEXIST' })
-  t.strictSame(await readdir(path), ['cat.png'], 'a file that was there stays')
+  t.strictSame(await filesIn(path), ['org/cat.png'], 'a file that was there stays')
   t.ok(await save(folder, { stem: 'dog', extension: '.png' }, [image], 'org', 4 * PNG.length))
 })

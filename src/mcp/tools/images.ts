@@ -4,7 +4,7 @@ import { type Infer, s } from '../../core/schema.ts'
 import { imageType } from '../../lib/image-type.ts'
 import { type Block, type Tool, type ToolContext, type ToolResult, textBlock, toolError } from '../tool.ts'
 import { generate } from './generate.ts'
-import { MAX_FILES, type Names, namesFor, save } from './upload.ts'
+import { folderOf, MAX_FILES, type Names, namesFor, save } from './upload.ts'
 
 const PATH = '/v1/images/generations'
 /** Characters of base64 that hold the first bytes. */
@@ -58,7 +58,8 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
     const folder = ex.policy?.keepsReplies === false ? undefined : services.uploads
     let names: Names | undefined
     if (folder !== undefined || filename !== undefined) {
-      const found = await namesFor(folder?.path, filename, services.now())
+      const own = folder && folderOf(folder, ex.principal!.orgId)
+      const found = await namesFor(own, filename, services.now())
       if (typeof found === 'string') return toolError(`Invalid arguments for generate-nano-banana: filename ${found}`)
       names = found
     }
@@ -68,9 +69,9 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
     const images = made.blocks.filter(block => block.type === 'image')
     try {
       const { maxSaved } = ex.snapshot.mcp
-      const paths = await save(folder, names, images, ex.principal!.orgId, maxSaved)
-      if (!paths) return { content: [textBlock(noRoom(maxSaved)), ...made.blocks] }
-      return { content: [textBlock(`Saved: ${paths.join(', ')}`), ...made.blocks] }
+      const saved = await save(folder, names, images, ex.principal!.orgId, maxSaved)
+      if (!saved) return { content: [textBlock(noRoom(maxSaved)), ...made.blocks] }
+      return { content: [textBlock(`Saved: ${saved.join(', ')}`), ...made.blocks] }
     } catch (err) {
       // The image has been paid for, so that the caller gets it.
       services.log.error({ err, request_id: ex.id }, 'image not saved')

@@ -1,5 +1,8 @@
-/** Saves images in the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
-import { access, constants, lstat, open, readdir, stat, unlink } from 'node:fs/promises'
+/**
+ * Saves images below the folder that `UPLOAD_DIR` names, in one folder for each organization: never over another file,
+ * and never through a link.
+ */
+import { access, constants, lstat, mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { FairSlots } from '../../core/fair-slots.ts'
 import type { FolderUse, UploadFolder } from '../../core/ports.ts'
@@ -7,6 +10,7 @@ import { imageType } from '../../lib/image-type.ts'
 import type { Block } from '../tool.ts'
 
 const MODE = 0o640
+const FOLDER_MODE = 0o750
 const MAX_NAME_BYTES = 200
 /** Room for `-4` and an extension. */
 const SUFFIX_BYTES = 10
@@ -76,7 +80,7 @@ class Folder implements UploadFolder {
   /** All files, those of the operator as well. */
   async #read(): Promise<FolderUse> {
     let all = NOTHING
-    for (const name of await readdir(this.path)) {
+    for (const name of await readdir(this.path, { recursive: true })) {
       const file = await lstat(join(this.path, name)).catch(() => undefined)
       if (file?.isFile()) all = sumOf(all, { bytes: file.size, files: 1 })
     }
@@ -106,6 +110,9 @@ export async function uploadFolder(
   return new Folder(given, now)
 }
 
+/** Joins the folder of an organization's images: its names cannot collide with those of another organization. */
+export const folderOf = ({ path }: UploadFolder, org: string): string => join(path, org)
+
 /** The name of an image's file, or what is wrong with it. Without a folder only the name itself is checked. */
 export async function namesFor(
   folder: string | undefined,
@@ -133,7 +140,7 @@ const isThere = (path: string): Promise<boolean> =>
   )
 
 /**
- * Resolves with the paths of the files; undefined where there is no room for them. Rejects where one cannot be made;
+ * Resolves with the names of the files; undefined where there is no room for them. Rejects where one cannot be made;
  * then nothing is left of it, and those before it stay.
  */
 export async function save(
@@ -144,19 +151,20 @@ export async function save(
   most: number,
 ): Promise<string[] | undefined> {
   const files = images.flatMap(image => (image.type === 'image' ? [Buffer.from(image.data, 'base64')] : []))
-  const paths: string[] = []
+  const saved: string[] = []
   const write = async () => {
+    await mkdir(folderOf(folder, org), { recursive: true, mode: FOLDER_MODE })
     for (const [index, bytes] of files.entries()) {
       const own = extensions[imageType(bytes) ?? '']
       const end = extension ?? `.${own ?? 'png'}`
       const number = files.length > 1 ? `-${index + 1}` : ''
-      const path = join(folder.path, `${stem.slice(0, MAX_NAME_BYTES - SUFFIX_BYTES)}${number}${end}`)
-      await writeNew(path, bytes)
-      paths.push(path)
+      const name = `${stem.slice(0, MAX_NAME_BYTES - SUFFIX_BYTES)}${number}${end}`
+      await writeNew(join(folderOf(folder, org), name), bytes)
+      saved.push(name)
     }
   }
   const bytes = files.reduce((sum, { length }) => sum + length, 0)
-  return (await folder.write(org, { bytes, files: files.length }, most, write)) ? paths : undefined
+  return (await folder.write(org, { bytes, files: files.length }, most, write)) ? saved : undefined
 }
 
 async function writeNew(path: string, bytes: Buffer): Promise<void> {
