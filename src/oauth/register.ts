@@ -65,7 +65,7 @@ function clientOf(given: Infer<typeof body>, schemes: ReadonlySet<string>): Desc
   const method = given.token_endpoint_auth_method ?? 'client_secret_basic'
   if (!isOneOf(METHODS, method)) throw invalid(`token_endpoint_auth_method must be one of ${METHODS.join(', ')}.`)
   const usesRedirects = grantTypes.includes('authorization_code')
-  const redirectUris = usesRedirects || given.redirect_uris ? redirectsOf(given.redirect_uris, schemes) : []
+  const redirectUris = usesRedirects || given.redirect_uris?.length ? redirectsOf(given.redirect_uris, schemes) : []
   const known = scopesIn(given.scope)
   return {
     name: nameOf(given.client_name),
