@@ -1,8 +1,9 @@
 /** `gateway init`: copies the packaged configuration into a folder for editing. */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { PACKAGE } from '../config/locate.ts'
+import { makeFolder } from '../stores/make-folder.ts'
 
 const FOLDERS = ['config', 'providers.d']
 
@@ -16,7 +17,7 @@ export async function copyConfig(folder: string): Promise<string> {
     throw new Error(`${names} already exist in ${folder}; nothing was copied. Move them away, or use another folder.`)
   }
   for (const file of files) {
-    await mkdir(dirname(join(folder, file)), { recursive: true })
+    makeFolder(dirname(join(folder, file)))
     // Copies the text without the mode: packages may be installed read-only.
     await writeFile(join(folder, file), await readFile(join(PACKAGE, file)), { flag: 'wx' })
   }

@@ -13,7 +13,6 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -24,6 +23,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Sealed, SealedKey } from '../core/policy.ts'
 import type { SealKeys } from '../core/seals.ts'
+import { makeFolder } from './make-folder.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -217,7 +217,7 @@ function readLines(file: string): string[] {
 
 /** Creates the file completely or not at all; of two processes at once, one succeeds. */
 function makeFile(file: string): void {
-  mkdirSync(dirname(file), { recursive: true })
+  makeFolder(dirname(file))
   const made = `${file}.${randomBytes(4).toString('hex')}`
   writeDurably(made, () => [newKey()])
   try {

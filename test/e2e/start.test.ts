@@ -16,7 +16,8 @@ async function installed(t: Test, { workers = 1, below = '' } = {}) {
   const own = join(dir, 'node_modules/model-gateway')
   await mkdir(own, { recursive: true })
   const { files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { files: string[] }
-  for (const name of [...files, 'package.json']) await cp(join(root, name), join(own, name), { recursive: true })
+  const packed = [...files, 'package.json'].filter(name => existsSync(join(root, name)))
+  for (const name of packed) await cp(join(root, name), join(own, name), { recursive: true })
   for (const name of readdirSync(join(root, 'node_modules'))) {
     if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(dir, 'node_modules', name))
   }
@@ -140,16 +141,18 @@ t.test('what cannot be used is refused in words that say what to do', async t =>
     t.match([code, stdout, stderr], [2, '', said], `${args.join(' ')} ${Object.entries(env).join(' ')}`)
   }
   await Promise.all(refusals.map(check))
-  const [missing, foreign, uploads, help, version] = await Promise.all([
+  const [missing, foreign, uploads, nowhere, help, version] = await Promise.all([
     ended('gatewayctl.js', ['check', '--config', 'none.yaml']),
     ended('gateway.js', [], { HOST: '192.0.2.1', PORT: '0' }),
     ended('gateway.js', [], { UPLOAD_DIR: 'images', PORT: '0' }),
+    ended('gateway.js', [], { GATEWAY_DATA: '/proc/none/data', PORT: '0' }),
     ended('gateway.js', ['--help']),
     ended('gateway.js', ['--version']),
   ])
   t.match(missing, { code: 1, stderr: /^there is no file / })
   t.match(foreign, { code: 1, stderr: /EADDRNOTAVAIL.*HOST/ })
   t.match(uploads, { code: 1, stderr: /^gateway: .* UPLOAD_DIR is "images"; it must be an absolute path\n$/ })
+  t.match(nowhere, { code: 3, stderr: /Cannot write the database .*writable/ })
   t.match(help, { code: 0, stdout: /init[\s\S]*--config[\s\S]*GATEWAY_DATA/, stderr: '' })
   t.match(version, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
   t.notOk(existsSync(join(dir, 'config')))

@@ -1,7 +1,8 @@
 /** Opens the database file: rejects foreign files before writing anything, and migrates the schema. */
-import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../core/ports.ts'
+import { makeFolder } from '../make-folder.ts'
 import { APPLICATION_ID } from './application.ts'
 import { Database, type Sqlite } from './driver.ts'
 import { migrations } from './migrations.ts'
@@ -61,7 +62,7 @@ export function atStart<T>(db: Sqlite, work: () => T): T {
 function prepareFile(path: string): number {
   const folder = dirname(resolve(path))
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder, 0o700)
     accessSync(folder, constants.W_OK)
     const file = openSync(path, 'a+', 0o600)
     try {
