@@ -1,4 +1,5 @@
 /** What npm makes of the package: what it installs, what it packs, and what may be imported from it. */
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,6 +19,26 @@ t.test('npm ci installs one SQLite driver, which one is up to the version of Nod
   }
   t.strictSame(engines('better-sqlite3'), { optional: true, node: '<22' })
   t.strictSame(engines('better-sqlite3-napi'), { optional: true, node: '>=22' })
+})
+
+t.test('a packed file pins what it installs, with checksums, and says where it was built', t => {
+  const { files, scripts, publishConfig, dependencies, optionalDependencies } = read('package.json')
+  t.ok(files.includes('npm-shrinkwrap.json'))
+  t.match(scripts, { prepack: 'node build/shrinkwrap.js', postpack: 'node build/shrinkwrap.js --remove' })
+  t.strictSame(publishConfig, { provenance: true })
+  const { packages }: { packages: Record<string, { integrity?: string; dev?: boolean }> } = JSON.parse(
+    execFileSync(process.execPath, [join(root, 'build/shrinkwrap.js'), '--print'], { encoding: 'utf8' }),
+  )
+  const { '': own, ...pinned } = packages
+  t.match(own, { dependencies, optionalDependencies, devDependencies: undefined })
+  for (const name of Object.keys({ ...dependencies, ...optionalDependencies }))
+    t.ok(pinned[`node_modules/${name}`], name)
+  const lock = read('package-lock.json').packages
+  for (const [path, one] of Object.entries(pinned)) {
+    t.match(one, { integrity: /^sha512-/, dev: undefined }, path)
+    t.strictSame(one, lock[path], path)
+  }
+  t.end()
 })
 
 t.test('every dependency is imported, or run by a script of the package', async t => {
