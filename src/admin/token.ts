@@ -1,7 +1,7 @@
 /** The admin token: a file beside the database, created by the first start. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 
 const BYTES = 32
 const MIN_LENGTH = 16
@@ -17,6 +17,12 @@ export function adminToken(path: string): string {
     throw new Error(`${path} holds no admin token (at least ${MIN_LENGTH} characters); delete it to get a new one`)
   }
   return token
+}
+
+/** Writes the address of the listener, `host:port`, beside the token, so that a command sends the token nowhere else. */
+export function writeAddress(tokenFile: string, listen: string): void {
+  const reached = listen.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:')
+  writeFileSync(join(dirname(tokenFile), 'token.address'), `http://${reached}\n`, { mode: 0o600 })
 }
 
 /** Undefined when the file exists; two processes that start at once agree on one token. */

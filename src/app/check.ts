@@ -1,5 +1,7 @@
 /** Checks configuration files with the gateway's own loader, without opening a store or a port. */
+import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { ConfigError } from '../config/error.ts'
 import { link } from '../config/link.ts'
 import { loadFiles, loadGateway } from '../config/load.ts'
 import { offerOf } from '../core/offer.ts'
@@ -19,8 +21,8 @@ interface CheckSummary {
 }
 
 /** Throws what readCatalog throws. */
-export async function checkConfig(path: string): Promise<CheckSummary> {
-  const { version, catalog } = await readCatalog(path)
+export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
+  const { version, catalog } = await readCatalog(path, options)
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
   return {
@@ -32,26 +34,35 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
   }
 }
 
+/** `plugins`: whether to run the modules of `catalog.plugins`, which may do anything. */
+interface CheckOptions {
+  readonly plugins?: boolean | undefined
+}
+
 /** Reads the files without serving them. Throws a ConfigError whose text starts with `file:line:column`. */
-export async function readCatalog(path: string): Promise<Pick<Snapshot, 'version' | 'catalog'>> {
+export async function readCatalog(
+  path: string,
+  { plugins = false }: CheckOptions = {},
+): Promise<Pick<Snapshot, 'version' | 'catalog'>> {
   const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...process.env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)
   if (file.catalog.plugins) {
-    await registry.load(resolve(dirname(resolve(path)), file.catalog.plugins)).catch(thrown => {
+    const folder = resolve(dirname(resolve(path)), file.catalog.plugins)
+    await (plugins ? registry.load(folder) : access(folder)).catch(thrown => {
       throw source.error(thrown instanceof Error ? thrown.message : String(thrown), ['catalog', 'plugins'])
     })
   }
   const { wires, filters, endpoints, operations } = registry
   const terminal = () => Promise.reject(new Error('a configuration check serves no requests'))
-  return link(await loadFiles(path, options), {
-    wires,
-    filters,
-    endpoints,
-    operations,
-    services,
-    terminal,
-  })
+  try {
+    const files = await loadFiles(path, options)
+    return await link(files, { wires, filters, endpoints, operations, services, terminal })
+  } catch (thrown) {
+    if (plugins || !file.catalog.plugins || !(thrown instanceof ConfigError)) throw thrown
+    const message = `${thrown.message}; if a plugin defines it, run the plugins with --plugins`
+    throw new ConfigError(thrown.file, thrown.position, message, thrown)
+  }
 }
 
 /** Filters take ports when created and use them when serving, which a check never does: all ports are inert. */

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { AdminContext } from '../admin/context.ts'
 import { adminListener } from '../admin/server.ts'
-import { adminToken } from '../admin/token.ts'
+import { adminToken, writeAddress } from '../admin/token.ts'
 import { effectiveConfig } from '../config/effective.ts'
 import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
@@ -92,9 +92,11 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     config: () => effectiveConfig(manager.current.files),
     drain: options.onDrain,
   }
-  const token = adminToken(join(dirname(components.database), 'admin.token'))
+  const tokenFile = join(dirname(components.database), 'admin.token')
+  const token = adminToken(tokenFile)
   const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context })
   cleanup.add(() => admin.close())
+  writeAddress(tokenFile, admin.address)
   let unwatched: Promise<void> | undefined
   cleanup.add(() => unwatched)
   await serving.listen()

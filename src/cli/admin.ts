@@ -1,8 +1,8 @@
 /** A client of the admin listener. */
-import { configured } from './config-file.ts'
+import { configured, isNamed } from './config-file.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
 import { Failure, type Io } from './io.ts'
-import { findToken, type TokenPlaces } from './token.ts'
+import { addressBeside, type FoundToken, findToken, type TokenPlaces } from './token.ts'
 
 const DEFAULT_ADMIN = 'http://127.0.0.1:9901'
 
@@ -25,17 +25,22 @@ interface Address {
   readonly because: string
 }
 
-/** In order: `--admin`, `GATEWAY_ADMIN`, `server.admin` of the configuration file, the default. */
-async function addressOf({ admin, config }: AdminPlaces, io: Io): Promise<Address> {
+/**
+ * In order: `--admin`, `GATEWAY_ADMIN`, `server.admin` of a named configuration file, the address beside the token, the
+ * default. An unnamed file of the working folder gives no address: the token would go wherever it says.
+ */
+async function addressOf({ admin, config, tokenFile }: AdminPlaces, io: Io): Promise<Address> {
   const given = admin ?? io.env.GATEWAY_ADMIN
   if (given) return { url: parseUrl(given, DEFAULT_ADMIN), because: '' }
-  const found = await configured(config, io, ['server', 'admin'], '--admin')
+  const named = isNamed(config, io.env) ? await configured(config, io, ['server', 'admin'], '--admin') : undefined
+  const token = named ? undefined : await findToken({ tokenFile, config }, io)
+  const found = named ?? (token?.token !== undefined && token.file ? await addressBeside(token.file) : undefined)
   if (!found) return { url: parseUrl(DEFAULT_ADMIN, DEFAULT_ADMIN), because: '' }
   const url = parseUrl(found.text, DEFAULT_ADMIN)
   // A gateway that listens on every address is reached at this machine's own.
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
-  return { url, because: `, which server.admin in ${found.file} names` }
+  return { url, because: `, which ${named ? 'server.admin in ' : ''}${found.file} names` }
 }
 
 /** Finds address and token at the first request, which rejects with a Failure where the address is no URL. */
@@ -104,7 +109,7 @@ export function parseError(answer: string): { message: string } | undefined {
   }
 }
 
-function refusedToken(found: Awaited<ReturnType<typeof findToken>>): string {
+function refusedToken(found: FoundToken): string {
   if (found.token !== undefined) return `the gateway refused the admin token from ${found.from}; pass --token-file`
   return (
     `no admin token in ${found.looked.join(' or ')}; pass the file beside the gateway's database as --token-file, ` +

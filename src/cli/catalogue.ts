@@ -60,6 +60,7 @@ function showChain({ endpoint, method, path, compat, chain, filters, end }: Expl
 }
 
 interface CheckOptions {
+  readonly plugins?: boolean
   readonly olderThan: number
   readonly strict?: boolean
 }
@@ -104,6 +105,7 @@ export function addCatalogue(program: Command, open: Open): void {
     .command('check')
     .description('find old or missing prices and deactivated models in the configuration files; needs no gateway')
     .option('--older-than <days>', 'age from which a price is old', wholeDays, 90)
+    .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
     .option('--strict', 'exit with status 1 when there is a warning')
     .action(async (options: CheckOptions, command: Command) => {
       const { io, config, print } = open(command)
@@ -112,7 +114,7 @@ export function addCatalogue(program: Command, open: Open): void {
         import('../app/check-models.ts'),
       ])
       const { path } = locateConfig(config, io.env, io.cwd)
-      const { catalog } = await readCatalog(resolve(io.cwd, path))
+      const { catalog } = await readCatalog(resolve(io.cwd, path), options)
       const checked = checkModels(catalog, options.olderThan, new Date().toISOString().slice(0, 10))
       print(checked, showCheck)
       if (options.strict && checked.warnings.length > 0) throw new CheckFailed()

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { locateConfig } from '../config/locate.ts'
-import { expand, resolveReferences } from '../config/reference.ts'
+import { type Env, expand, resolveReferences } from '../config/reference.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 
 /** A text of the configuration file, with its references resolved. */
@@ -14,10 +14,14 @@ export interface Configured {
   readonly folder: string
 }
 
+/** Whether an option or a variable names the file. One of the working folder may come from a stranger. */
+export const isNamed = (option: string | undefined, { GATEWAY_CONFIG }: Env): boolean =>
+  Boolean(option ?? GATEWAY_CONFIG)
+
 /**
  * The text at `path`; undefined for the packaged file, and where the file does not determine it. Other errors in the file
  * are ignored here: `gatewayctl reload` reports their positions. `option`: `--config`; `instead`: the option that makes
- * the file irrelevant.
+ * the file irrelevant. References of an unnamed file are not resolved.
  */
 export async function configured(
   option: string | undefined,
@@ -33,8 +37,9 @@ export async function configured(
   const { parseDocument } = await import('./yaml.ts')
   const written = parseDocument(yaml).getIn(path)
   if (typeof written !== 'string') return undefined
+  const references = isNamed(option, env) ? await resolveReferences(written, folder, env) : new Map()
   let isWhole = true
-  const text = expand(written, await resolveReferences(written, folder, env), () => {
+  const text = expand(written, references, () => {
     isWhole = false
     return ''
   })

@@ -82,11 +82,12 @@ export function addOperation(program: Command, open: Open): void {
   program
     .command('check')
     .description('check the configuration files without a running gateway')
-    .action(async (_, command) => {
+    .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
+    .action(async (options: { readonly plugins?: boolean }, command: Command) => {
       const { io, config, json, print } = open(command)
       const { path } = locateConfig(config, io.env, io.cwd)
       const { checkConfig } = await import('../app/check.ts')
-      const summary = await checkConfig(resolve(io.cwd, path))
+      const summary = await checkConfig(resolve(io.cwd, path), options)
       print(summary, ({ version, providers, models, mappings }) => {
         const counts = `${providers} providers, ${models} models, ${mappings} offers`
         return `${path} is valid: version ${version}, ${counts}\n`

@@ -30,10 +30,13 @@ function build(io: Io): Command {
   const program = new Command('gatewayctl')
     .description('Operates a running Model Gateway through its admin listener.')
     .version(version)
-    .option('--admin <url>', 'the admin listener (GATEWAY_ADMIN; default: server.admin of the configuration file)')
+    .option(
+      '--admin <url>',
+      'the admin listener (GATEWAY_ADMIN; default: server.admin of --config, else the address beside the token)',
+    )
     .option(
       '--token-file <file>',
-      'the file of the admin token (default: GATEWAY_ADMIN_TOKEN, the one in GATEWAY_DATA or ./data)',
+      'the file of the admin token (default: GATEWAY_ADMIN_TOKEN, the one of --config, of GATEWAY_DATA or ./data)',
     )
     .option(
       '--config <file>',

@@ -290,6 +290,44 @@ t.test('the token is looked for in the documented order', async t => {
   t.match((await ctl(['metrics', '--admin', admin], {})).stdout, /^# HELP up/, 'metrics need none')
 })
 
+t.test('a file of the working folder says neither where the token goes nor what is read', async t => {
+  const { ctl, admin, dir } = await shell(t)
+  const asked: string[] = []
+  const stranger = createServer((request, response) => {
+    asked.push(`${request.url} ${request.headers.authorization}`)
+    response.end('{}')
+  })
+  await new Promise<void>(resolve => stranger.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => stranger.close())
+  const { port } = stranger.address() as AddressInfo
+  for (const folder of ['config', 'data', 'etc', 'var']) mkdirSync(join(dir, folder))
+  const write = (path: string, text: string) => writeFileSync(join(dir, path), text)
+  write('secret', TOKEN)
+  for (const address of [
+    `127.0.0.1:${port}`,
+    `http://127.0.0.1:${port}/\${SECRET}`,
+    `127.0.0.1:${port}/\${file:../secret}`,
+  ]) {
+    write('config/gateway.yaml', `server: { admin: "${address}" }\nstores: { sqlite: "../\${SECRET}/gateway.db" }\n`)
+    await ctl(['status'], { GATEWAY_ADMIN_TOKEN: TOKEN, SECRET: 'hidden' })
+    await ctl(['launch', 'codex', '--print'], { GATEWAY_ADMIN_TOKEN: TOKEN, SECRET: 'hidden' })
+  }
+  t.strictSame(asked, [])
+  write('data/admin.token', TOKEN)
+  write('data/token.address', `${admin}\n`)
+  t.equal((await ctl(['status'], {})).code, 0, 'token and address are a pair')
+  t.equal((await ctl(['status', '--token-file', 'data/admin.token'], {})).code, 0)
+  write('data/token.address', 'http://gateway.example:9901\n')
+  t.match(
+    (await ctl(['status'], {})).stderr,
+    /token\.address names an address that is not on this machine; pass .*--admin/,
+  )
+  write('data/admin.token', 'of another gateway')
+  write('var/admin.token', TOKEN)
+  write('etc/gateway.yaml', `server: { admin: "${new URL(admin).host}" }\nstores: { sqlite: ../var/gateway.db }\n`)
+  t.equal((await ctl(['status', '--config', 'etc/gateway.yaml'], {})).code, 0, 'the token of a named file goes first')
+})
+
 t.test('the admin listener is the one that the configuration file names', async t => {
   const { ctl, admin, dir } = await shell(t)
   const { port } = new URL(admin)

@@ -150,6 +150,18 @@ t.test('CF-07 a module that cannot be loaded is refused by name, and what ran go
   }
 })
 
+t.test('a check runs modules with --plugins alone', async t => {
+  const check = async (...more: string[]) => {
+    const args = ['check', '--config', gateway.configPath, ...more]
+    const ctl = new Child(join(import.meta.dirname, '../../bin/gatewayctl.js'), args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    return { code: await ctl.exited, stderr: ctl.stderr }
+  }
+  t.match(await check(), { code: 1, stderr: /unknown (?:wire|filter) .*run the plugins with --plugins/ })
+  t.equal((await check('--plugins')).code, 0)
+})
+
 t.test('CF-07 a check says where a folder of modules is named that does not exist', async t => {
   const settings = await readFile(gateway.configPath, 'utf8')
   await gateway.writeFile('config/other.yaml', settings.replace('../my-plugins', '../no-plugins'))

@@ -1,5 +1,5 @@
 /** How a gateway is started with nothing but the package, as npx does it, and what the environment says of it. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -116,6 +116,8 @@ t.test('HOST, PORT and GATEWAY_DATA go before the file', async t => {
   t.notOk(existsSync(join(dir, 'data')))
   const place = ['--admin', `http://${admin}`]
   t.match(await ended('gatewayctl.js', ['chat', 'hi', ...place], { GATEWAY_DATA: 'elsewhere' }), { code: 0 })
+  t.match(readFileSync(join(dir, 'elsewhere/token.address'), 'utf8'), `http://${admin}\n`)
+  t.match(await ended('gatewayctl.js', ['status'], { GATEWAY_DATA: 'elsewhere' }), { code: 0 })
   t.match(await ended('gatewayctl.js', ['status', ...place]), { code: 1, stderr: /no admin token in .*\/data\/admin/ })
   await child.kill('SIGTERM')
 })
