@@ -7,22 +7,23 @@ import type { OAuthContext } from './context.ts'
 import { descriptionOf, invalidScope, invalidTarget, type OAuthCode, oauthError } from './errors.ts'
 import { fieldsOf } from './form.ts'
 import { isOwnResource, resourceOf } from './metadata.ts'
-import { consentPage } from './pages.ts'
+import { consentPage, errorPage } from './pages.ts'
 import { isRegistered, withParameters } from './redirects.ts'
 import { scopesIn } from './register.ts'
 import { CONSENT_MS, type ConsentRequest, newCookie, PURPOSE, signed } from './state.ts'
 
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 
-/** A redirect to the client, whose redirect URI has been checked. */
-export function redirectToClient(
-  status: 302 | 303,
-  { base }: OAuthContext,
-  { redirectUri, state }: Pick<ConsentRequest, 'redirectUri' | 'state'>,
-  answer: { readonly code: string } | { readonly error: OAuthCode; readonly error_description: string },
-): Reply {
-  const location = withParameters(redirectUri, { ...answer, state, iss: base })
-  return { status, headers: ['location', location, 'cache-control', 'no-store'], events: nothing() }
+type Return = Pick<ConsentRequest, 'redirectUri' | 'state'>
+type Answer = { readonly code: string } | { readonly error: OAuthCode; readonly error_description: string }
+
+const returnTo = ({ base }: OAuthContext, { redirectUri, state }: Return, answer: Answer): string =>
+  withParameters(redirectUri, { ...answer, state, iss: base })
+
+/** A redirect to the client, whose redirect URI has been checked, after the form of the consent page. */
+export function redirectToClient(context: OAuthContext, back: Return, answer: Answer): Reply {
+  const location = returnTo(context, back, answer)
+  return { status: 303, headers: ['location', location, 'cache-control', 'no-store'], events: nothing() }
 }
 
 async function* nothing(): AsyncGenerator<never[]> {}
@@ -37,7 +38,11 @@ async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
   yield [event]
 }
 
-/** Throws an error that becomes a page: no redirect happens before the client and its address are verified. */
+/**
+ * Shows the consent page, or an error page with a link to the client. Throws an error that becomes a page without a link
+ * for an unknown client or address. It never redirects: any address can be registered, and links to this server look
+ * trustworthy (RFC 9700 4.11.2).
+ */
 export async function authorize(context: OAuthContext): Promise<Reply> {
   const { ex, services } = context
   const query = fieldsOf(ex.query)
@@ -59,7 +64,9 @@ export async function authorize(context: OAuthContext): Promise<Reply> {
     const { code, message } = thrown as GatewayError
     if ((thrown as GatewayError).type !== 'oauth_error') throw thrown
     services.metrics.oauth('page', 'refused')
-    return redirectToClient(302, context, back, { error: code as OAuthCode, error_description: descriptionOf(message) })
+    const said = descriptionOf(message)
+    const href = returnTo(context, back, { error: code as OAuthCode, error_description: said })
+    return pageReply(400, errorPage(said, { href, redirectUri }))
   }
 }
 

@@ -41,7 +41,7 @@ export async function consent(context: OAuthContext): Promise<Reply> {
   if (form.get('action') === 'deny') {
     services.metrics.oauth('consent', 'denied')
     const denied = { error: 'access_denied', error_description: 'The person refused.' } as const
-    return redirectToClient(303, context, request, denied)
+    return redirectToClient(context, request, denied)
   }
   if (form.get('action') !== 'allow')
     throw oauthError(400, 'invalid_request', 'The field action must be "allow" or "deny".')
@@ -53,7 +53,7 @@ export async function consent(context: OAuthContext): Promise<Reply> {
   const code = await granted(context, client, { ...request, scopes }, (form.get('credential') ?? '').trim())
   if (code !== undefined) {
     services.metrics.oauth('consent', 'ok')
-    return redirectToClient(303, context, request, { code })
+    return redirectToClient(context, request, { code })
   }
   services.metrics.oauth('consent', 'refused')
   await countAttempt(context, 'consent', context.options.limits.consent)

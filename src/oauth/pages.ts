@@ -56,9 +56,14 @@ ${boxes.join('\n')}
   return page(`Connect ${name}`, body, `'self' ${sourceOf(request.redirectUri)}`)
 }
 
-/** The page of an error that is not returned to the client. */
-export const errorPage = (message: string): Page =>
-  page(
+/** The page of an error. `back`: a link that returns it to the client, when client and address are verified. */
+export function errorPage(message: string, back?: { readonly href: string; readonly redirectUri: string }): Page {
+  const link =
+    back === undefined
+      ? ''
+      : `\n<p><a href="${escaped(back.href)}" rel="noreferrer">Return to <strong>${escaped(placeOf(back.redirectUri))}</strong></a></p>`
+  return page(
     'Not connected',
-    `<p role="alert">${escaped(message)}</p>\n<p>Close this page, and connect again from your program.</p>`,
+    `<p role="alert">${escaped(message)}</p>\n<p>Close this page, and connect again from your program.</p>${link}`,
   )
+}

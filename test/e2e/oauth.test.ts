@@ -258,7 +258,7 @@ t.test('O8 no redirect is sent before client and address are checked', async t =
   t.equal((await program.open({ redirect_uri: 'http://127.0.0.1:61000/cb' })).status, 200, 'but by another port')
 })
 
-t.test('O9 what else is wrong goes back to the client', async t => {
+t.test('O9 what else is wrong goes back to the client by a link of a page alone', async t => {
   const program = new Program(gateway)
   await program.register()
   const rows: [parameters: Record<string, string | undefined>, error: string][] = [
@@ -275,9 +275,10 @@ t.test('O9 what else is wrong goes back to the client', async t => {
     [{ scope: '' }, 'invalid_scope'],
   ]
   for (const [parameters, error] of rows) {
-    const { status, location } = await program.open(parameters)
-    t.equal(status, 302, JSON.stringify(parameters))
-    const back = new URL(location!)
+    const { status, location, html } = await program.open(parameters)
+    t.strictSame([status, location], [400, null], JSON.stringify(parameters))
+    const [, href = ''] = /<a href="([^"]+)"/.exec(html) ?? []
+    const back = new URL(href.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))))
     t.equal(back.origin + back.pathname, callback)
     const said = ['error', 'state', 'iss'].map(name => back.searchParams.get(name))
     t.same(said, [error, 'a state', gateway.url])
