@@ -3,6 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { type ConfigFile, masked } from './file.ts'
 import type { ConfigFiles } from './load.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
+import type { ProviderFile } from './schemas/provider.ts'
+import { maskSent } from './sent-secrets.ts'
 
 /** All values with defaults, times in milliseconds and sizes in bytes; every secret as `***`. */
 export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
@@ -12,8 +14,14 @@ export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
     gateway: shown(files.gateway),
     models: files.models.flatMap(file => shown(file).models),
     aliases: Object.fromEntries(files.models.flatMap(file => Object.entries(shown(file).aliases))),
-    providers: files.providers.map(file => shown(file)),
+    providers: files.providers.map(file => withoutSent(shown(file))),
   }
+}
+
+/** A manifest whose headers and defaults show no credential that is written in the file itself. */
+function withoutSent(file: ProviderFile): object {
+  const { headers, quirks } = file
+  return { ...file, headers: maskSent(headers), quirks: { ...quirks, default: maskSent(quirks.default) } }
 }
 
 /** Fields of `server` and `stores` in which two files differ, such as `server.listen`: these are read only at start. */

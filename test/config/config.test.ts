@@ -276,6 +276,16 @@ t.test('plain http is for loopback addresses, and for others where the manifest 
   t.match(await refusal(at('ftp://10.0.0.1\nallow_http: true')), /3:11: expected an address that starts with/)
 })
 
+t.test('SI-17 credentials that a manifest holds as they are are not shown', async t => {
+  const literal = 'a1b2c3d4e5f6g7h8i9j0'
+  const headers = `headers: { x-api-key: short, X-Note: "Bearer ${literal}", X-Plain: plain,`
+  const defaults = `quirks: { default: { extra: { token: abc, list: [sk-${literal}] }, user: me } }`
+  const snapshot = await load(edited(PROVIDER, 'headers: {', `${defaults}\n${headers}`))
+  const text = JSON.stringify(effectiveConfig(snapshot.files))
+  t.notMatch(text, new RegExp(`${literal}|"short"|"abc"`))
+  t.match(text, /"X-Plain":"plain".*"user":"me"|"user":"me".*"X-Plain":"plain"/)
+})
+
 t.test('SI-17 secrets are shown nowhere', async t => {
   const shown = (snapshot: ConfigSnapshot) => JSON.stringify(effectiveConfig(snapshot.files))
   const snapshot = await load(
