@@ -2,6 +2,13 @@
 import type { CatalogEntry } from '../codecs/model-forms.ts'
 import type { Capability, Mapping, Model } from '../core/catalog.ts'
 import { isFree, offerOf } from '../core/offer.ts'
+import { type Schema, s } from '../core/schema.ts'
+import { imageBody, imageEditBody } from '../operations/images/request.ts'
+import { ocrBody } from '../operations/ocr/request.ts'
+import { rerankBody } from '../operations/rerank/request.ts'
+import { speechBody } from '../operations/speech/request.ts'
+import { transcriptionBody, translationBody } from '../operations/transcriptions/request.ts'
+import { videoBody } from '../operations/videos/request.ts'
 
 /** The name for requests: a model that no file lists needs its provider. */
 export const nameOf = ({ id, open, mappings: [first] }: Model): string => (open && first ? offerOf(first) : id)
@@ -93,6 +100,23 @@ const byCapability = {
   web_search: ['web_search'],
 } as const satisfies Partial<Record<Capability, readonly string[]>>
 
+/** Bodies of media operations, whose optional fields are the parameters of their models. */
+const bodies: Partial<Record<string, Schema<unknown>>> = {
+  images: imageBody,
+  image_edits: imageEditBody,
+  videos: videoBody,
+  speech: speechBody,
+  transcriptions: transcriptionBody,
+  translations: translationBody,
+  rerank: rerankBody,
+  ocr: ocrBody,
+}
+
+function optionalOf({ json }: Schema<unknown>): string[] {
+  const { properties = {}, required = [] } = json as { properties?: object; required?: readonly string[] }
+  return Object.keys(properties).filter(name => name !== 'model' && !required.includes(name))
+}
+
 /** Parameters of embedding models. */
 const ofVectors = ['encoding_format', 'dimensions', 'user']
 
@@ -112,9 +136,11 @@ function parametersOf(mappings: readonly Mapping[]): string[] {
   return [...names]
 }
 
-function offeredBy({ model, supports, maxN, serviceTiers }: Mapping): readonly string[] {
+function offeredBy({ model, supports, maxN, serviceTiers, wires }: Mapping): readonly string[] {
   if (model.output.includes('embedding')) return ofVectors
-  const offered: string[] = [...base]
+  const media = [...wires.keys()].flatMap(name => optionalOf(bodies[name] ?? s.object({})))
+  if (media.length > 0 && !wires.has('chat')) return media
+  const offered: string[] = [...base, ...media]
   for (const [capability, more] of Object.entries(byCapability)) {
     if (supports.has(capability as Capability)) offered.push(...more)
   }

@@ -276,6 +276,28 @@ t.test('supported parameters are those that have an effect', async t => {
   }
 })
 
+t.test('a model of media lists the parameters of its operations', async t => {
+  const { translator } = target()
+  const rows: [operations: string[], has: string[], lacks: string[]][] = [
+    [['images'], ['size', 'quality', 'n'], ['max_tokens', 'prompt', 'model']],
+    [['speech'], ['voice', 'speed'], ['temperature', 'input']],
+    [['videos'], [], ['max_tokens', 'temperature']],
+    [['transcriptions'], ['language', 'timestamp_granularities'], ['max_tokens', 'file']],
+    [['rerank'], ['return_documents'], ['max_tokens', 'documents']],
+    [['chat', 'images'], ['max_tokens', 'size'], ['prompt']],
+  ]
+  for (const [operations, has, lacks] of rows) {
+    const wires = new Map(operations.map(name => [name, translator]))
+    const [entry] = await list(catalogOf({ m: { offers: [{ wires } as never] } }))
+    const listed = entry?.supported_parameters as string[]
+    t.ok(listed.length > 0 && has.every(name => listed.includes(name)), `${operations}: ${listed}`)
+    t.notOk(
+      lacks.some(name => listed.includes(name)),
+      `${operations}: ${listed}`,
+    )
+  }
+})
+
 t.test('a model is free when one offer costs nothing, whatever is counted and however long the prompt', async t => {
   const price = flat({ prompt: '0', completion: '0' })
   const tiers = [{ above: 1000, rates: rates({ prompt: '1' }) }]
