@@ -78,7 +78,7 @@ export function explanation(thrown: unknown, { path, packaged }: Located): strin
   if (port !== undefined || (code !== undefined && UNUSABLE.has(code))) {
     const where = packaged ? `a copy of the configuration (${INIT})` : path
     const why = code === 'EADDRINUSE' ? `port ${port} is in use; end the other process, or` : `${message};`
-    return `gateway: ${why} change server.listen (or set HOST and PORT) or server.admin in ${where}`
+    return `gateway: ${why} change server.listen (or set HOST and PORT) or server.admin (or set GATEWAY_ADMIN_LISTEN) in ${where}`
   }
   return `gateway: ${message ?? thrown}`
 }

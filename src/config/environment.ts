@@ -1,4 +1,4 @@
-/** Environment variables that override `gateway.yaml`: `HOST` and `PORT` of the public listener, `GATEWAY_DATA`. */
+/** Environment variables that override `gateway.yaml`: `HOST`, `PORT`, `GATEWAY_ADMIN_LISTEN`, `GATEWAY_DATA`. */
 import { basename, resolve } from 'node:path'
 import { parseAddress } from '../core/address.ts'
 import type { Env } from './reference.ts'
@@ -7,6 +7,7 @@ import type { GatewayFile } from './schemas/gateway.ts'
 /** `host:port` of the public listener where neither the file nor the environment names one. */
 export const DEFAULT_LISTEN = '127.0.0.1:8080'
 
+const ADDRESS = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})$/
 const NAME = /^[A-Za-z0-9._-]+$/
 const BRACKETS = /^\[|\]$/g
 const DIGITS = /^\d{1,5}$/
@@ -17,14 +18,17 @@ interface Overrides {
   /** As part of an address: IPv6 in brackets. */
   readonly host: string | undefined
   readonly port: number | undefined
+  /** `host:port` of the admin listener. */
+  readonly admin: string | undefined
   /** Folder of the database and its companion files. */
   readonly data: string | undefined
 }
 
 /** Reads the overrides; an empty variable counts as unset. Throws an Error that names the variable. */
-export const readOverrides = ({ HOST, PORT, GATEWAY_DATA }: Env): Overrides => ({
+export const readOverrides = ({ HOST, PORT, GATEWAY_ADMIN_LISTEN, GATEWAY_DATA }: Env): Overrides => ({
   host: HOST ? hostOf(HOST) : undefined,
   port: PORT ? portOf(PORT) : undefined,
+  admin: GATEWAY_ADMIN_LISTEN ? adminOf(GATEWAY_ADMIN_LISTEN) : undefined,
   data: GATEWAY_DATA || undefined,
 })
 
@@ -33,14 +37,18 @@ export const readOverrides = ({ HOST, PORT, GATEWAY_DATA }: Env): Overrides => (
  * does.
  */
 export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
-  const { host, port, data } = readOverrides(env)
-  if (host === undefined && port === undefined && data === undefined) return file
+  const { host, port, admin, data } = readOverrides(env)
+  if (host === undefined && port === undefined && admin === undefined && data === undefined) return file
   const { server, stores } = file
   const { listen = DEFAULT_LISTEN } = server
   const end = listen.lastIndexOf(':')
   const address = `${host ?? listen.slice(0, end)}:${port ?? listen.slice(end + 1)}`
   const sqlite = data === undefined ? stores.sqlite : resolve(data, basename(stores.sqlite))
-  return { ...file, server: { ...server, listen: address }, stores: { ...stores, sqlite } }
+  return {
+    ...file,
+    server: { ...server, listen: address, admin: admin ?? server.admin },
+    stores: { ...stores, sqlite },
+  }
 }
 
 function hostOf(text: string): string {
@@ -49,6 +57,12 @@ function hostOf(text: string): string {
   if (!address.includes(':') || !parseAddress(address))
     throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
   return `[${address}]`
+}
+
+function adminOf(text: string): string {
+  const port = ADDRESS.exec(text)?.[2]
+  if (port !== undefined && Number(port) <= MAX_PORT) return text
+  throw wrong('GATEWAY_ADMIN_LISTEN', text, 'a host and a port, such as "127.0.0.1:8081"')
 }
 
 function portOf(text: string): number {

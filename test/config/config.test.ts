@@ -78,7 +78,7 @@ t.test('CF-01 the shipped file cut off at any place loads or is refused, and nev
   }
 })
 
-t.test('HOST, PORT and GATEWAY_DATA go before what the file says', async t => {
+t.test('HOST, PORT, GATEWAY_ADMIN_LISTEN and GATEWAY_DATA go before what the file says', async t => {
   const path = writeFiles(folder(), base)
   const rows: [more: Record<string, string>, listen: string, sqlite: string][] = [
     [{}, '127.0.0.1:0', '../data/gateway.db'],
@@ -99,7 +99,12 @@ t.test('HOST, PORT and GATEWAY_DATA go before what the file says', async t => {
   const unset = writeFiles(folder(), { ...base, ...edited(GATEWAY, 'listen: 127.0.0.1:0, ', '') })
   const { gateway } = await loadFiles(unset, { env: { ...env, PORT: '1' } })
   t.equal(gateway.value.server.listen, '127.0.0.1:1')
+  const moved = await loadFiles(path, { env: { ...env, GATEWAY_ADMIN_LISTEN: '[::1]:9001' } })
+  t.equal(moved.gateway.value.server.admin, '[::1]:9001')
   for (const [name, value] of [
+    ['GATEWAY_ADMIN_LISTEN', '8081'],
+    ['GATEWAY_ADMIN_LISTEN', 'http://127.0.0.1:8081'],
+    ['GATEWAY_ADMIN_LISTEN', '127.0.0.1:65536'],
     ['PORT', '-1'],
     ['PORT', '1e3'],
     ['PORT', '65536'],
