@@ -47,6 +47,8 @@ interface SessionOptions {
   readonly readRates: ReadRates
   readonly lease: MemoryLease
   readonly now: () => number
+  /** Why the caller may not go on, by the rules in force now. */
+  readonly denied: () => Promise<GatewayError | undefined>
   /** Tokens per second that the model usually writes. */
   readonly usualSpeed: () => number
   readonly log: { warn(fields: object, message: string): void }
@@ -62,6 +64,7 @@ export class Session {
   readonly #tenant: string
   readonly #lease: MemoryLease
   readonly #log: SessionOptions['log']
+  readonly #denied: SessionOptions['denied']
   readonly #client: Channel
   readonly #provider: Channel
   readonly #events: ClientEvents
@@ -88,6 +91,7 @@ export class Session {
     this.#tenant = tenant
     this.#lease = options.lease
     this.#log = options.log
+    this.#denied = options.denied
     this.ended = new Promise(resolve => {
       this.#resolve = resolve
     })
@@ -158,8 +162,19 @@ export class Session {
       this.#end(NORMAL, 'session_idle', 'Nothing was sent for a long time. Open another session.')
     } else {
       this.#responses.look(now).catch(thrown => this.#fail(asError(thrown)))
+      void this.#judge()
       if (++this.#ticks % TICKS_PER_NOTE === 0) this.#responses.note()
       if (now >= this.#pingAt) this.#ping(now)
+    }
+  }
+
+  /** Ends the session where the rules of its caller have changed and deny it; never rejects. */
+  async #judge(): Promise<void> {
+    try {
+      const error = await this.#denied()
+      if (error) this.#end(POLICY, error.code ?? 'forbidden', error.message)
+    } catch (thrown) {
+      this.#fail(asError(thrown))
     }
   }
 
@@ -224,9 +239,11 @@ export class Session {
       this.#sendError('session_spend_limit', 'The session has spent what one may spend. Open another one.', of)
       return
     }
+    const judged = this.#judge()
     let sent = event
     try {
       const limit = await this.#responses.begin(eventId, this.#events.planned(own))
+      await judged
       if (limit !== undefined) sent = limited(event, limit)
     } catch (thrown) {
       this.#refused(asError(thrown), of)

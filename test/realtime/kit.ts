@@ -2,11 +2,12 @@
 import { setImmediate } from 'node:timers/promises'
 import { realtime } from '../../plugins/openai/realtime.ts'
 import type { Catalog, Mapping } from '../../src/core/catalog.ts'
-import { errors } from '../../src/core/error.ts'
+import { errors, type GatewayError } from '../../src/core/error.ts'
 import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { Mask } from '../../src/lib/mask.ts'
+import { scheduler } from '../../src/lib/scheduler.ts'
 import { TokenBucket } from '../../src/lib/token-bucket.ts'
 import type { RealtimeEvent } from '../../src/realtime/events.ts'
 import { Session } from '../../src/realtime/session.ts'
@@ -18,6 +19,7 @@ const TENANT = 'org-1'
 /** Lets everything of the tenant run that needs no network. */
 export async function settle(): Promise<void> {
   for (let steps = 0; steps < 200; steps++) {
+    await scheduler.run(TENANT, () => undefined)
     await setImmediate()
   }
 }
@@ -186,6 +188,8 @@ export interface Opening {
   readonly settings?: object
   /** What its provider has sent behind them. */
   readonly earlier?: readonly string[]
+  /** Why its caller may not go on. */
+  readonly denied?: () => GatewayError | undefined
 }
 
 const MINUTE = 60_000
@@ -205,6 +209,7 @@ export async function opened(opening: Opening = {}) {
     secret,
     settings,
     earlier = [],
+    denied,
   } = opening
   const to = target({ translator: realtime, mapping, ...(byok && { secret: 'sk-own' }) })
   const credential = byok ? ({ source: 'byok' } as const) : undefined
@@ -241,6 +246,7 @@ export async function opened(opening: Opening = {}) {
     ...{ created: { event: created, text: JSON.stringify(created) }, earlier, context, charges, limits, now: () => 0 },
     usualSpeed,
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
+    denied: async () => denied?.(),
     tenant: TENANT,
     readRates: { client: new TokenBucket(1e9, 1e9), provider: new TokenBucket(1e9, 1e9) },
     lease: { held: 0, grow: () => true, keep: () => undefined, release: () => undefined },

@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
+import { errors, type GatewayError } from '../../src/core/error.ts'
 import { done, type End, limits, type Opening, opened, settle } from './kit.ts'
 
 const create = { type: 'response.create' }
@@ -171,6 +172,30 @@ t.test('a session ends by the clock: when it is too long, too quiet, or its ends
     session.tick(start + after)
     await session.ended
     t.strictSame([client.types().at(-1), client.closes], [`error ${error}`, [code]], says)
+    t.strictSame([provider.closes, charges.held], [[1000], 0], says)
+  }
+})
+
+t.test('rules that deny the caller end its session: at the next tick, and before the next response', async t => {
+  const rows: [says: string, next: (one: Awaited<ReturnType<typeof opened>>) => void][] = [
+    ['a tick', ({ session }) => session.tick(performance.now())],
+    ['a response', ({ client }) => client.message(create)],
+  ]
+  for (const [says, next] of rows) {
+    let refusal: GatewayError | undefined
+    const one = await opened({ denied: () => refusal })
+    const { session, client, provider, charges } = one
+    session.tick(performance.now())
+    await settle()
+    t.strictSame(client.closes, [], `${says}: allowed`)
+    refusal = errors.forbidden('Ask for another model.')
+    next(one)
+    await session.ended
+    t.match([client.last()?.error, client.closes], [{ message: 'Ask for another model.' }, [1008]], says)
+    t.notOk(
+      provider.sent.some(({ type }) => type === 'response.create'),
+      says,
+    )
     t.strictSame([provider.closes, charges.held], [[1000], 0], says)
   }
 })
@@ -923,7 +948,7 @@ t.test('of what its ends have sent a session keeps no large part', async t => {
   }
   const kept = (heap() - before) / MIB
   t.ok(kept < 1, `${kept} MiB`)
-  t.notOk(session.failure)
+  t.equal(session.failure, undefined)
 })
 
 t.test('large messages keep their place among small ones', async t => {
