@@ -56,7 +56,11 @@ export class Jobs implements JobRunner {
 
   async byToken(token: string, logId: string): Promise<Job | undefined> {
     if (!isValidToken(this.#context.tokenKeys(), token, logId, this.#context.now())) throw errors.contentToken()
-    return this.#context.store.byLogId(logId)
+    const { store, policies } = this.#context
+    const job = await store.byLogId(logId)
+    if (!job || !(await store.isReadable(job))) return undefined
+    const policy = await policies.of(job.orgId)
+    return policy.keepsReplies ? job : undefined
   }
 
   async cancel(job: Job): Promise<Job> {

@@ -8,6 +8,7 @@ import { setTimeout } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
+import { commandsOf } from '../helpers/commands.ts'
 import { FILM, type FilmStudio, filmStudio } from '../helpers/film-studio.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
 import { fileServer } from '../helpers/listeners.ts'
@@ -191,6 +192,31 @@ t.test('J11, SI-14, M20, M21 a signed address plays without a key, in ranges, an
   t.equal((await gateway.get(`/v1/videos/${job.id}`)).status, 404)
 })
 
+t.test('a signed address ends with the key that asked for its video, and with zero data retention', async t => {
+  const command = commandsOf(gateway)
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'short-lived', account: 'open' })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'films' })
+  const made = async () => {
+    const { id, key } = await command<{ id: string; key: string }>('keys.create', { project })
+    const headers = { authorization: `Bearer ${key}` }
+    const job = await jobOf(await create({}, headers))
+    const { content } = await ended(job.id, path => fetch(`${gateway.url}${path}`, { headers }))
+    const { pathname, search } = new URL(content![0]!.url)
+    const status = async () => {
+      const answer = await fetch(`${gateway.url}${pathname}${search}`)
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    return { id, status }
+  }
+  const [one, two] = [await made(), await made()]
+  t.strictSame([await one.status(), await two.status()], [200, 200])
+  await command('keys.revoke', { id: one.id })
+  t.strictSame([await one.status(), await two.status()], [404, 200], 'the key is revoked')
+  await command('compliance.set', { organization, noLogging: true })
+  t.equal(await two.status(), 404, 'nothing may be kept')
+})
+
 t.test('J12, SI-07 a callback is repeated until it is acknowledged, and every attempt verifies', async t => {
   const { id } = await jobOf(await create({ callback_url: `${hook.url}/in`, callback_secret: SECRET }))
   await hook.until(3)
@@ -235,7 +261,7 @@ t.test('SI-14 ranges and paths that make no sense read nothing else, and a forei
   }
   const command = async (name: string, args: object) =>
     (await (await gateway.admin('POST', `/commands/${name}`, args)).json()) as { id: string; key: string }
-  await command('projects.create', { organization: 'default', name: 'other' })
+  await command<{ id: string }>('projects.create', { organization: 'default', name: 'other' })
   const { key } = await command('keys.create', { project: 'other', name: 'k' })
   const foreign = { authorization: `Bearer ${key}` }
   for (const path of [`/v1/videos/${job.id}`, `/v1/videos/${job.id}/content`, url.pathname]) {

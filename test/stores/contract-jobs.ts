@@ -76,6 +76,24 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.same(await usage.check(), [])
   })
 
+  t.test('a job is readable until its key is revoked or its project archived', async t => {
+    const subject = await make(t)
+    const { jobs, accounts, projects } = subject
+    const readable = async (principal: Principal) => {
+      const id = `of-${principal.keyId}`
+      if (!(await jobs.get(id))) await running(subject, principal, jobOf(id))
+      return jobs.isReadable((await jobs.get(id))!)
+    }
+    const revoked = await subject.organization('prepaid', 1000n)
+    const archived = await subject.organization('prepaid', 1000n)
+    t.strictSame([await readable(revoked), await readable(archived)], [true, true])
+    await accounts.revokeKey(revoked.keyId, 'ada')
+    await projects.update(archived.projectId, { archived: true }, 'ada')
+    t.strictSame([await readable(revoked), await readable(archived)], [false, false])
+    await projects.update(archived.projectId, { archived: false }, 'ada')
+    t.equal(await readable(archived), true, 'a project comes back with its jobs')
+  })
+
   t.test('a holder that has lost the lease changes nothing', async t => {
     const subject = await make(t)
     const { jobs, ledger } = subject

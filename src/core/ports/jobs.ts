@@ -207,6 +207,8 @@ export interface JobStore {
 
   get(id: string): Promise<Job | undefined>
   byLogId(logId: string): Promise<Job | undefined>
+  /** Whether the key that began a job still may read it: it is not revoked, nor its project archived. */
+  isReadable(job: Pick<Job, 'keyId'>): Promise<boolean>
   /** Newest first, unless `ascending`; without those that were deleted or never began. */
   list(scope: JobScope, kind: string, page: Page & { readonly ascending?: boolean }): Promise<Job[]>
 

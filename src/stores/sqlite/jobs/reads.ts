@@ -5,7 +5,7 @@ import { RUNNING } from './claims.ts'
 import type { JobRow } from './rows.ts'
 import type { JobTable } from './table.ts'
 
-type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status' | 'counts' | 'keptBytes'>
+type Reads = Pick<JobStore, 'get' | 'byLogId' | 'isReadable' | 'list' | 'status' | 'counts' | 'keptBytes'>
 
 const LISTED = "SELECT * FROM jobs WHERE kind = @kind AND deleted_at IS NULL AND state <> 'creating'"
 const OF_PROJECT = 'project_id = @project'
@@ -22,6 +22,12 @@ const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 /** The part of `JobStore` that changes nothing. */
 export function reads(table: JobTable): Reads {
   const { db } = table
+  const isReadable = db
+    .prepare<[string], number>(
+      `SELECT 1 FROM keys JOIN projects ON projects.id = keys.project_id
+      WHERE keys.id = ? AND keys.revoked_at IS NULL AND projects.archived_at IS NULL`,
+    )
+    .pluck()
   const byLogId = db.prepare<[string], JobRow>('SELECT * FROM jobs WHERE log_id = ?').safeIntegers()
   const count = (sql: string, ...args: unknown[]): Record<string, number> =>
     Object.fromEntries(
@@ -57,6 +63,8 @@ export function reads(table: JobTable): Reads {
       const row = byLogId.get(logId)
       return row && table.job(row)
     },
+
+    isReadable: async ({ keyId }) => isReadable.get(keyId) !== undefined,
 
     async list({ orgId = undefined, projectId = undefined }, kind, page) {
       const { after = null, limit = ALL, ascending = false } = page

@@ -5,7 +5,7 @@ import type { JobRow } from '../rows.ts'
 import { isPending } from './events.ts'
 import { isOpen, type JobTable } from './table.ts'
 
-type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status' | 'counts' | 'keptBytes'>
+type Reads = Pick<JobStore, 'get' | 'byLogId' | 'isReadable' | 'list' | 'status' | 'counts' | 'keptBytes'>
 
 /** The part of `JobStore` that changes nothing. */
 export function reads(table: JobTable): Reads {
@@ -13,6 +13,10 @@ export function reads(table: JobTable): Reads {
   return {
     get: async id => table.get(id),
     byLogId: async logId => table.filter(row => row.logId === logId)[0],
+    isReadable: async ({ keyId }) => {
+      const key = table.tables.keys.get(keyId)
+      return key?.revokedAt === null && table.tables.projects.get(key.projectId)?.archivedAt === null
+    },
     async list({ orgId = undefined, projectId = undefined }, kind, { after, limit, ascending = false }) {
       const all = table
         .filter(row => row.kind === kind && row.deletedAt === null && row.state !== 'creating')
