@@ -7,6 +7,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Json } from '../core/json.ts'
 import { stringifyLossless } from '../core/lossless-json.ts'
+import { ownerOf } from '../core/owner.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
 import { textsOfTurn } from '../core/stored-responses.ts'
 import { scheduler } from '../lib/scheduler.ts'
@@ -22,10 +23,10 @@ const unknown = (id: string): GatewayError =>
 /** Whose responses the caller reads, and since when; undefined where none are stored. Throws 401 without a key. */
 function scopeOf({ principal, policy }: Exchange, now: number): { owner: ResponseOwner; since: number } | undefined {
   if (!principal) throw errors.noCredentials()
-  const { orgId, projectId, session, kind, responsesMs } = principal
+  const { kind, responsesMs } = principal
   if (kind === 'publishable') throw errors.forbidden('Publishable keys cannot read responses: ask with a secret key.')
   if (responsesMs === undefined || policy?.keepsReplies === false) return undefined
-  return { owner: { orgId, projectId, session: session?.id }, since: now - responsesMs }
+  return { owner: ownerOf(principal), since: now - responsesMs }
 }
 
 async function findOwn(ex: Exchange, { responses, now }: Services): Promise<ResponseRecord> {

@@ -8,6 +8,7 @@ import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
+import { endUserOf } from '../core/owner.ts'
 import type { Job, Principal, Services } from '../core/ports.ts'
 import { videos as operation } from '../operations/videos/index.ts'
 import { listOf, listQuery } from './list-query.ts'
@@ -39,9 +40,11 @@ async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
 }
 
 async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply> {
-  const { projectId, session } = callerOf(ex)
+  const caller = callerOf(ex)
+  const { projectId } = caller
   // Videos are the project's: one end user would read, and remove, those of all others.
-  if (session) throw errors.forbidden('Sessions list no videos: read those that it has made by their ids.')
+  if (endUserOf(caller) !== undefined)
+    throw errors.forbidden('Sessions list no videos: read those that it has made by their ids.')
   const { limit, order, after } = listQuery(ex.query)
   if (after !== undefined && !isSeenBy(await jobs.get(after), projectId)) {
     throw errors.invalidParameters('after: expected the id of a video of this project', 'after')

@@ -161,6 +161,7 @@ t.test('a response is found by its project alone, and by an end user only when i
     const headers = { authorization: `Bearer ${own.key}` }
     return (await (await gateway.post('/v1/sessions', { customer }, headers)).json()) as { sessionToken: string }
   }
+  const { key: made } = await command<{ key: string }>('keys.create', { project: own.id, kind: 'session' })
   const [ada, ben] = [clientOf((await session('ada')).sessionToken), clientOf((await session('ben')).sessionToken)]
   await play('chat', ...Array.from({ length: 12 }, () => ({ text: 'Hi', usage })))
   const ofKey = await own.client.responses.create({ model: 'chat', input: 'Hi' })
@@ -174,6 +175,8 @@ t.test('a response is found by its project alone, and by an end user only when i
     ['its end user', ada, ofAda.id, true],
     ['another end user', ben, ofAda.id, false],
     ['an end user, of what a key began', ada, ofKey.id, false],
+    ['a session key of the operator, of what a key began', clientOf(made), ofKey.id, false],
+    ['a session key of the operator, of what an end user began', clientOf(made), ofAda.id, false],
   ]
   for (const [who, client, id, isFound] of rows) {
     const goesOn = () => client.responses.create({ model: 'chat', input: 'On', previous_response_id: id, store: false })

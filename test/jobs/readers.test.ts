@@ -49,4 +49,5 @@ t.test('videos are read by keys of their project, and by no key that stands in c
 t.test('a session reads the videos whose ids it has, and lists none', async t => {
   const statuses = await statusesOf(principalOf({ kind: 'session', session: { id: 's', models: undefined } }))
   t.strictSame(statuses, { ...Object.fromEntries(reads.map(name => [name, 200])), [LIST]: 403 })
+  t.strictSame(await statusesOf(principalOf({ kind: 'session' })), statuses, 'as does a session key of the operator')
 })

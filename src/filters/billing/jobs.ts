@@ -7,6 +7,7 @@ import type { Reply } from '../../core/filter.ts'
 import { credentialName, type JobOperation } from '../../core/job.ts'
 import { jsonHash } from '../../core/lossless-json.ts'
 import type { Op, Ops } from '../../core/ops.ts'
+import { endUserOf } from '../../core/owner.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/ports.ts'
 import { writtenPrice } from '../../core/written-price.ts'
 import { base62, shortId } from '../../lib/id.ts'
@@ -61,7 +62,7 @@ export class JobAdmission {
   async #jobFor(ex: Exchange, operation: JobOperation<Ops[Op]>): Promise<NewJob> {
     const { jobRunner, now } = this.#services
     const request = ex.request!
-    const { session } = ex.principal!
+    const endUser = endUserOf(ex.principal!)
     const callback = operation.callback(request)
     if (callback) jobRunner.checkCallback(callback.url)
     const idempotency = ex.header('idempotency-key') ?? null
@@ -80,7 +81,7 @@ export class JobAdmission {
       source: sourceOf(ex),
       params: JSON.stringify(operation.params(request, ex.target!)),
       // A key holds no space: those of one end user are no other one's, and none of the project's.
-      idempotency: idempotency !== null && session ? `${session.id} ${idempotency}` : idempotency,
+      idempotency: idempotency !== null && endUser !== undefined ? `${endUser} ${idempotency}` : idempotency,
       requestHash: made.requestHash,
       callback,
       createdAt,

@@ -1,10 +1,11 @@
-/** Replays earlier complete answers to the same request of the same project, where the project enables it. */
+/** Replays earlier complete answers to the same request of the same owner, where the project enables it. */
 import { Upload } from '../../core/body.ts'
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { exceeds } from '../../core/json-size.ts'
 import { jsonHash } from '../../core/lossless-json.ts'
+import { ownerOf } from '../../core/owner.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { scheduler } from '../../lib/scheduler.ts'
@@ -54,9 +55,10 @@ export const cache: FilterFactory<Infer<typeof options>> = {
  * serve both forms, unless only one of them is healed.
  */
 async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
-  const { orgId, projectId, mode } = ex.principal!
+  const { orgId, projectId, session } = ownerOf(ex.principal!)
+  const { mode } = ex.principal!
   // With the time, so that one that is made shorter counts for what was kept before.
-  const tenant = [orgId, projectId, mode, ex.access?.id, ttlMs]
+  const tenant = [orgId, projectId, session, mode, ex.access?.id, ttlMs]
   // A client's own body and headers may say more than its canonical reading.
   const parts = [
     tenant,

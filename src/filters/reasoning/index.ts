@@ -10,6 +10,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
 import { isObject, type Json } from '../../core/json.ts'
+import { ownerOf } from '../../core/owner.ts'
 import type { TurnStore } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
@@ -40,7 +41,7 @@ export const reasoning: FilterFactory<Infer<typeof options>> = {
 async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, keepMs: number): Promise<Reply> {
   await recall(ex, turns)
   const { status, headers, events } = await next()
-  const owner = ownerOf(ex)
+  const owner = keptFor(ex)
   const set = (call: KeptCall, reasoning: readonly Event[], bytes: number) => {
     const { provider, model, externalId } = ex.target!.mapping
     const { requestedModel, requestedProvider, logId, at } = ex
@@ -53,11 +54,11 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
 }
 
 /** Whose conversation a turn is of. Some providers count their ids from 0 in each: those of others are the same. */
-type Owner = readonly [organization: string, project: string, session: string]
+type Owner = readonly [organization: string, project: string, endUser: string]
 
-function ownerOf({ principal }: Exchange): Owner {
-  const { orgId, projectId, session } = principal!
-  return [orgId, projectId, session?.id ?? '']
+function keptFor({ principal }: Exchange): Owner {
+  const { orgId, projectId, session = '' } = ownerOf(principal!)
+  return [orgId, projectId, session]
 }
 
 /** The first call of a turn. */
@@ -96,7 +97,7 @@ const MAX_TURNS = 256
 
 async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const { messages, reasoning, reasoning_effort: effort } = ex.chat
-  const owner = ownerOf(ex)
+  const owner = keptFor(ex)
   /** Places of messages, the last first, by what their turns are kept under. */
   const places = new Map<string, number>()
   const budget = { characters: MAX_PARSED }

@@ -3,6 +3,7 @@ import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { weigh } from '../../core/json-size.ts'
 import type { MemoryLease } from '../../core/memory-budget.ts'
+import { ownerOf } from '../../core/owner.ts'
 import type { ResponseOwner, ResponseShare, Services } from '../../core/ports.ts'
 import { Count, MAX_VALUES, Shape } from '../../core/shape.ts'
 import {
@@ -50,13 +51,13 @@ export class ExchangeResponses implements StoredResponses {
   #values = 0
 
   constructor(ex: Exchange, form: StoredForm, storeMs: number, options: StoredBounds, services: Needs) {
-    const { orgId, projectId, session } = ex.principal!
+    const { orgId } = ex.principal!
     this.#ex = ex
     this.#form = form
     this.#storeMs = storeMs
     this.#options = options
     this.#services = services
-    this.#owner = { orgId, projectId, session: session?.id }
+    this.#owner = ownerOf(ex.principal!)
     this.#lease = services.memory.lease(orgId)
   }
 
