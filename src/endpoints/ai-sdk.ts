@@ -24,6 +24,7 @@ const credits = (path: string): Endpoint => ({
   async serve({ principal }, { ledger }) {
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read credits.')
+    if (principal.member?.role === 'developer') throw errors.forbidden('Developers may not read credits: ask an admin.')
     const { balance, used } = await ledger.balance(principal.orgId)
     return value({ balance: formatMoney(balance), total_used: formatMoney(used) })
   },

@@ -35,7 +35,13 @@ function checkPlan(ex: Exchange, plan: Plan): void {
   const request = ex.request as RoutedRequest & Pick<ChatRequest, 'service_tier'>
   const named = namesOne(request) ? undefined : namedModels(new ExchangeQuery(ex))
   const isPinned = named?.some(({ requested }) => requested.requestedProvider !== null)
-  if (ex.requestedProvider !== null || isPinned || request.provider?.order || request.provider?.only) {
+  if (
+    ex.requestedProvider !== null ||
+    isPinned ||
+    request.provider?.order ||
+    request.provider?.only ||
+    request.provider?.ignore
+  ) {
     throw errors.forbidden('Coding plans route by themselves: name the model without a provider.')
   }
   const { service_tier: tier } = request
