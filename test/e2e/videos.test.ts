@@ -259,10 +259,9 @@ t.test('SI-14 ranges and paths that make no sense read nothing else, and a forei
     t.ok([400, 401, 404, 414].includes(answer.status), `${path.slice(0, 20)}: ${answer.status}`)
     await answer.arrayBuffer()
   }
-  const command = async (name: string, args: object) =>
-    (await (await gateway.admin('POST', `/commands/${name}`, args)).json()) as { id: string; key: string }
-  await command<{ id: string }>('projects.create', { organization: 'default', name: 'other' })
-  const { key } = await command('keys.create', { project: 'other', name: 'k' })
+  const command = commandsOf(gateway)
+  await command('projects.create', { organization: 'default', name: 'other' })
+  const { key } = await command<{ key: string }>('keys.create', { project: 'other', name: 'k' })
   const foreign = { authorization: `Bearer ${key}` }
   for (const path of [`/v1/videos/${job.id}`, `/v1/videos/${job.id}/content`, url.pathname]) {
     t.equal((await gateway.get(path, foreign)).status, 404, path)
