@@ -228,8 +228,15 @@ export const errors = {
       'unsupported_media_type',
       `Content-Type must be ${taken.join(' or ')}, got ${got ? `"${got.slice(0, 100)}"` : 'none'}.`,
     ),
-  unsupportedEncoding: (got: string) =>
-    invalid(415, 'unsupported_encoding', `Content-Encoding "${got.slice(0, 50)}" is not supported; send identity.`),
+  /** `accepted`: the codings that may be sent, as `accept-encoding` lists them. */
+  unsupportedEncoding: (got: string, accepted: string) =>
+    new GatewayError({
+      status: 415,
+      type: 'invalid_request_error',
+      code: 'unsupported_encoding',
+      message: `Content-Encoding "${got.slice(0, 50)}" is not supported; send ${accepted} or identity.`,
+      headers: { 'accept-encoding': accepted },
+    }),
   rateLimited: (path: string, seconds: number) =>
     new GatewayError({
       status: 429,

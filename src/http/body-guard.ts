@@ -65,6 +65,13 @@ export class BodyGuard {
     return this.#grow(bytes)
   }
 
+  /** Acquires memory until the caller calls what this returns. Throws 529 when the budget is exhausted. */
+  borrow(bytes: number): () => void {
+    const lease = this.#budget.lease(this.#tenant())
+    if (!lease.grow(bytes)) throw errors.overloaded()
+    return () => lease.release()
+  }
+
   #grow(bytes: number, reserved?: number): boolean {
     this.#lease ??= this.#budget.lease(this.#tenant())
     return this.#lease.grow(bytes, reserved)

@@ -5,6 +5,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Body } from '../core/raw-strings.ts'
 import type { BodyGuard } from './body-guard.ts'
+import { codingOf } from './content-coding.ts'
 import { readForm } from './form.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { readJson } from './json-body.ts'
@@ -87,12 +88,11 @@ function fits(type: BodyType, given: string): boolean {
 
 const nameOf = (type: BodyType): string => (type === 'json' ? 'application/json' : 'multipart/form-data')
 
-/** The length that is declared, if one is. */
-function checkHeaders({ headers }: IncomingRequest, limit: number): number | undefined {
-  const encoding = headers['content-encoding']
-  if (encoding && encoding !== 'identity') throw errors.unsupportedEncoding(encoding)
-  const declared = headers['content-length']
+/** The length of the plain body, if it is declared. */
+function checkHeaders(req: IncomingRequest, limit: number): number | undefined {
+  const isPacked = codingOf(req) !== undefined
+  const declared = req.headers['content-length']
   if (declared === undefined) return undefined
   if (Number(declared) > limit) throw errors.tooLarge(limit)
-  return Number(declared)
+  return isPacked ? undefined : Number(declared)
 }

@@ -1,6 +1,7 @@
 /** Reads the bytes of a request body, up to a limit. */
 import { errors } from '../core/error.ts'
 import type { BodyGuard } from './body-guard.ts'
+import { unpack } from './content-coding.ts'
 import { type IncomingRequest, MAX_BODY_CHUNKS, MIN_CHUNK_BYTES } from './incoming-request.ts'
 
 /** From this length on a body is put together in one place from the start, not twice. */
@@ -19,7 +20,9 @@ export function readBytes(
   return readPieces(req, limit, guard, pieces).then(() => pieces.joined())
 }
 
-/** Gives what comes to `pieces`. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
+/**
+ * Gives the plain bytes to `pieces`; `limit` counts them. Resolves with nothing: the promise lives as long as the request, and would keep the body.
+ */
 export function readPieces(
   req: IncomingRequest,
   limit: number,
@@ -28,14 +31,16 @@ export function readPieces(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let size = 0
+    let stop = () => {}
     const fail = (error: unknown) => {
       guard.end()
       req.pause()
+      stop()
       req.removeAllListeners('data')
       reject(error)
     }
     guard.begin(performance.now(), fail)
-    req.on('data', (chunk: Buffer) => {
+    const chunk = (chunk: Buffer) => {
       size += chunk.length
       if (size > limit) return fail(errors.tooLarge(limit))
       if (req.isFragmented) return fail(fragmented())
@@ -45,13 +50,14 @@ export function readPieces(
       } catch (full) {
         fail(full)
       }
-    })
-    req.on('end', () => {
+    }
+    const end = () => {
       guard.end()
       resolve()
-    })
+    }
+    stop = unpack(req, { chunk, end, fail }, guard)
     const gone = () => {
-      if (!req.complete) fail(errors.aborted())
+      if (!req.complete && !req.readableEnded) fail(errors.aborted())
     }
     req.on('error', gone)
     req.on('close', gone)

@@ -104,17 +104,23 @@ group('MF-12, MF-14 a body that is not plain JSON is refused before it is read',
     ['another charset', ['Content-Type: application/json; charset=utf-16'], body],
     ['a form', ['Content-Type: multipart/form-data; boundary=x'], body],
   ]
-  for (const coding of ['gzip', 'deflate', 'br', 'gzip, gzip', 'x']) {
-    const bomb = coding === 'gzip' ? gzipSync(Buffer.alloc(50 * 2 ** 20)) : Buffer.from(body)
-    rows.push([coding, ['Content-Type: application/json', `Content-Encoding: ${coding}`], bomb])
+  for (const coding of ['br', 'gzip, gzip', 'x']) {
+    rows.push([coding, ['Content-Type: application/json', `Content-Encoding: ${coding}`], body])
   }
+  const bomb = gzipSync(Buffer.alloc(50 * 2 ** 20))
+  rows.push(['a bomb', ['Content-Type: application/json', 'Content-Encoding: gzip'], bomb])
   const before = await gateway.rss()
   for (const [says, headers, bytes] of rows) {
     const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`, ...headers]
     const head = [...lines, `Content-Length: ${bytes.length}`, '', ''].join('\r\n')
     const result = await raw(gateway.port, [head, bytes], { responses: 1 })
-    t.equal(result.status, 415, says)
     const { error } = JSON.parse(result.body) as { error: Json }
+    if (says === 'a bomb') {
+      t.strictSame([result.status, error.code], [413, 'request_too_large'])
+      continue
+    }
+    t.equal(result.status, 415, says)
+    if (headers.length === 2) t.match(result.headers['accept-encoding'], 'gzip, deflate')
     t.equal(error.code, headers.length === 2 ? 'unsupported_encoding' : 'unsupported_media_type')
   }
   t.ok((await gateway.rss()) - before < 64 * 2 ** 20)
