@@ -10,7 +10,7 @@ import { version } from './app/version.ts'
 import { readOverrides } from './config/environment.ts'
 import { ConfigError } from './config/error.ts'
 import { CONFIG_FILE, type Located, locateConfig } from './config/locate.ts'
-import { StoreError } from './core/ports.ts'
+import { type Log, StoreError } from './core/ports.ts'
 import { createLog, type LogLevel, logLevel, logLevels } from './telemetry/log.ts'
 
 const usage = `usage: gateway [--config FILE]   starts the Model Gateway
@@ -37,6 +37,7 @@ const ABORT_MS = 2_000
 const FORGOTTEN_MS = 1_000
 
 let gateway: Gateway | undefined
+let log: Log | undefined
 let stopping = false
 /** Signals received. */
 let signals = 0
@@ -52,20 +53,22 @@ async function main(): Promise<void> {
   if (located.packaged) env.GATEWAY_DATA ||= resolve('data')
   const config = located.path
   try {
-    const log = createLog(level)
+    log = createLog(level)
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
     // During the start there is nothing to reload: the files are read by the start and checked once after it.
     process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
     gateway = await startGateway({ config, env, log, onDrain: stopOnce })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
-        log.error({ err, event }, 'uncaught error; gateway drains')
+        log?.error({ err, event }, 'uncaught error; gateway drains')
         process.exitCode = FAILED
         stopOnce()
       })
     }
     // Even when a signal has arrived: the first key is shown now or never.
     announce(gateway, located)
+    const { listen, admin } = gateway
+    log.info({ version, pid: process.pid, listen, admin, config }, 'gateway started')
     if (stopping) return await end(gateway)
   } catch (thrown) {
     console.error(explanation(thrown, located))
@@ -117,6 +120,7 @@ async function copy(): Promise<void> {
 function stopOnce(): void {
   if (stopping) return
   stopping = true
+  log?.info({}, 'gateway stops')
   if (gateway) void end(gateway)
 }
 
@@ -134,6 +138,7 @@ function stop(): void {
 async function end(gateway: Gateway): Promise<void> {
   try {
     await gateway.stop()
+    log?.info({}, 'gateway stopped')
   } catch (thrown) {
     console.error(`gateway: ${thrown instanceof Error ? thrown.message : thrown}`)
     process.exitCode = FAILED

@@ -67,7 +67,8 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     cleanup,
   )
   const { stores, manager, policies, policyContext, reloads } = components
-  await stores.ledger.recover()
+  const orphans = await stores.ledger.recover()
+  if (orphans > 0) log.warn({ orphans }, 'orphaned requests found')
   await manager.start()
   reloads.started(manager.current.version)
 

@@ -21,11 +21,13 @@ export class Reloads {
 
   note(result: ReloadResult): void {
     const { at, version: running } = result
+    const wasRejected = !this.last.ok
     this.#metrics.reload(result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed', running, at)
     this.last = result.ok ? { ok: true, at } : { ok: false, at, error: String(result.error) }
     if (!result.ok) this.#log.error({ running, error: String(result.error) }, 'configuration rejected')
     else if (result.restartNeeded.length > 0) {
       this.#log.warn({ files: result.restartNeeded }, 'plugins changed; restart needed')
     } else if (result.changed) this.#log.info({ running }, 'configuration loaded')
+    else if (wasRejected) this.#log.info({ running }, 'configuration mended; the running one is unchanged')
   }
 }

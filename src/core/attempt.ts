@@ -8,4 +8,6 @@ export interface Attempt {
   readonly status: number
   readonly succeeded: boolean
   readonly errorType: 'none' | 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error'
+  /** Milliseconds until it failed; of the attempt that answered, until its answer ended. */
+  readonly durationMs: number
 }

@@ -67,8 +67,15 @@ export const route: FilterFactory<Settings> = {
             const error = asError(thrown)
             // Without it nothing was sent: a limit, a missing price or a wire kept the request here.
             if (error.upstreamStatus !== undefined) {
-              const { target } = step
-              ex.attempts.push({ target, status: error.upstreamStatus, succeeded: false, errorType: errorType(error) })
+              const durationMs = performance.now() - began
+              const { upstreamStatus: status } = error
+              ex.attempts.push({
+                target: step.target,
+                status,
+                succeeded: false,
+                errorType: errorType(error),
+                durationMs,
+              })
             }
             failures.push(error)
             if (!error.failover || ex.signal.aborted) {
@@ -157,6 +164,11 @@ class Answered implements Attempt {
   get errorType(): Attempt['errorType'] {
     const { failure } = this.#ex
     return failure?.upstreamStatus === undefined ? 'none' : errorType(failure)
+  }
+
+  get durationMs(): number {
+    const { end, sent } = this.#ex.timings
+    return sent > 0 && end > 0 ? end - sent : 0
   }
 }
 

@@ -4,9 +4,10 @@ import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, labelsOfReplay, type OfferLabels } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { RequestLog } from './request-log.ts'
 
 const options = s.object({
-  /** Which requests are logged, one line each. */
+  /** Which requests are logged, one line each. `errors`: each failed request and each failover. */
   log: s.default(s.enum('none', 'errors', 'all'), 'errors'),
 })
 
@@ -15,10 +16,11 @@ export const telemetry: FilterFactory<Infer<typeof options>> = {
   name: 'telemetry',
   options,
   create({ log }, services) {
+    const requests = new RequestLog(log, services)
     return {
       finish(ex) {
         measure(ex, services)
-        if (log === 'all' || (log === 'errors' && ex.outcome === 'error' && ex.status >= 500)) report(ex, services)
+        requests.finished(ex)
       },
     }
   },
@@ -51,34 +53,4 @@ const NO_OFFER: OfferLabels = { provider: '', model: '' }
 function countedAs({ cached, target, catalog }: Exchange): OfferLabels {
   if (cached) return labelsOfReplay(cached, catalog)
   return target ? labelsOf(target.mapping) : NO_OFFER
-}
-
-/** Our own words: what a provider says may repeat the prompt, or headers (docs/contract.md#failed-requests). */
-function said(failure: Exchange['failure']): string {
-  if (!failure) return 'request failed'
-  // These statuses are ours: no provider has answered so, or well.
-  if (failure.code === 'all_providers_failed') return 'all providers failed'
-  if (failure.upstreamStatus === 200) return 'the provider sent an invalid answer'
-  return failure.upstreamStatus ? `the provider answered with status ${failure.upstreamStatus}` : failure.message
-}
-
-function report(ex: Exchange, { log }: Services): void {
-  const { failure } = ex
-  const fields = {
-    request_id: ex.id,
-    log_id: ex.logId,
-    endpoint: ex.endpoint.name,
-    model: ex.target?.mapping.model.id,
-    provider: ex.target?.provider.id,
-    organization: ex.principal?.orgId,
-    status: ex.status,
-    outcome: ex.outcome,
-    code: failure?.code,
-    attempts: ex.attempts.length,
-    ms: Math.round(ex.timings.end - ex.timings.start),
-    // Neither error shows its cause to the client.
-    err: failure?.status === 500 || failure?.code === 'upstream_invalid_response' ? failure.cause : undefined,
-  }
-  if (ex.outcome === 'error') log.warn({ ...fields, error: said(failure) }, 'request failed')
-  else log.info(fields, 'request')
 }

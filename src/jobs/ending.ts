@@ -55,9 +55,28 @@ export async function endJob(job: Job, ending: Ending, context: JobsContext): Pr
   if (done) {
     const { provider, model } = job
     context.metrics.ended({ provider, model, state: ending.state }, (now - job.createdAt) / 1000)
+    if (ending.state === 'failed') context.log.info(failureOf(job, row), 'request failed')
   } else context.metrics.claimLost()
   return done
 }
+
+/** The log line of a job that failed, with the fields of other failed requests. */
+const failureOf = (job: Job, row: RequestRow) => ({
+  job: job.id,
+  request_id: row.requestId,
+  log_id: row.id,
+  endpoint: row.endpoint,
+  organization: row.orgId,
+  project: row.projectId,
+  key_id: row.keyId,
+  requested_model: row.requestedModel,
+  used_model: row.model,
+  used_provider: row.provider,
+  status: row.status,
+  outcome: row.outcome,
+  code: row.errorCode,
+  duration_ms: row.durationMs,
+})
 
 function rowOf(
   job: Job,

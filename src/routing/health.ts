@@ -63,7 +63,9 @@ export class Health {
     const { circuits } = this.#services
     const org = context.tenant
     this.#outliers.answered(candidate.key)
-    for (const at of [candidate.key, key]) if (circuits.state(at, org) !== 'closed') circuits.succeeded(at, org)
+    for (const at of [candidate.key, key]) {
+      if (circuits.state(at, org) !== 'closed') recordSuccess(this.#services, at, org)
+    }
   }
 
   /** There was no answer, which is no failure of a target. */
@@ -88,7 +90,7 @@ export class Health {
     const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
     const org = answer.tenant
     if (whose !== 'none') this.#judge(step, whose, failure!, answer)
-    else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at, org)
+    else for (const at of [step.candidate.key, step.key]) recordSuccess(this.#services, at, org)
     const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
     this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, answer) }, org)
   }
@@ -135,6 +137,13 @@ export class Health {
     const { requests, errors } = known.lately
     return requests + 1 >= min_requests && errors + 1 > ratio * (requests + 1)
   }
+}
+
+/** Records a success at a circuit, and logs when it closes it. */
+export function recordSuccess({ circuits, log }: Pick<Services, 'circuits' | 'log'>, at: string, org: string): void {
+  const wasClosed = circuits.state(at, org) === 'closed'
+  circuits.succeeded(at, org)
+  if (!wasClosed && circuits.state(at, org) === 'closed') log.info({ offer: at, organization: org }, 'circuit closed')
 }
 
 /** False for a deadline that passed because earlier attempts had used up the time. */

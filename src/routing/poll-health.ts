@@ -4,6 +4,7 @@ import type { CircuitPolicy, Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { pollKeyOf } from './candidate.ts'
 import { classifyFailure } from './failure-class.ts'
+import { recordSuccess } from './health.ts'
 
 /** As the filter `route` has it by default. */
 const POLICY: CircuitPolicy = { failures: 5, baseMs: 30_000, maxMs: 300_000, jitter: 0.2 }
@@ -20,7 +21,7 @@ export class PollHealth {
   polled(target: Target, org: string, error?: GatewayError): void {
     const { circuits, log } = this.#services
     const offer = pollKeyOf(target)
-    if (error === undefined) circuits.succeeded(offer, org)
+    if (error === undefined) recordSuccess(this.#services, offer, org)
     if (error === undefined || classifyFailure(error) !== 'provider') return
     const opened = circuits.failed(offer, POLICY, org)
     if (!opened) return

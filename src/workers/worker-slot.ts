@@ -89,7 +89,7 @@ export class WorkerSlot {
   }
 
   #fork(onReady: () => void, onFailure: (why: Error) => void): void {
-    const { begin, onReady: report, onEnd, relay, leaseServer } = this.#options
+    const { begin, onReady: report, onEnd, relay, leaseServer, log } = this.#options
     const worker = cluster.fork()
     const wire = {
       // A message that cannot be sent was for a worker that has ended; its exit is handled below.
@@ -107,6 +107,7 @@ export class WorkerSlot {
       },
       ready: at => {
         this.#ready = true
+        log.info({ worker: this.pid }, 'worker serves')
         report(at)
         onReady()
       },

@@ -1,5 +1,6 @@
 /** Two providers for one model, the first of which fails in every way that it can. */
 import t, { type Test } from 'tap'
+import { formatMoney } from '../../src/core/money.ts'
 import { openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric, untilInFlight } from '../helpers/invariants.ts'
@@ -174,6 +175,28 @@ async function ask(model: string, stream: boolean): Promise<Told> {
 const ledgerOf = (logId: string) => books.prepare('SELECT kind, amount FROM ledger WHERE request_id = ?').all(logId)
 const holdsOf = (logId: string) => books.prepare('SELECT id FROM holds WHERE request_id = ?').all(logId)
 
+/** The log line of a request, once it is there. */
+async function lineOf(logId: string): Promise<Tree> {
+  for (;;) {
+    const line = gateway
+      .stderr()
+      .split('\n')
+      .find(text => text.endsWith('}') && text.includes(logId))
+    if (line) return JSON.parse(line) as Tree
+    await new Promise(setImmediate)
+  }
+}
+/** What every line says. */
+const logged = (requested_model: string, cost: number) => ({
+  level: 'info',
+  endpoint: 'chat',
+  key_id: String,
+  project: String,
+  requested_model,
+  used_model: requested_model,
+  cost: formatMoney(BigInt(cost)),
+})
+
 const attempt = (provider: string, model: string, [status_code, error_type]: Verdict) => ({
   provider,
   model,
@@ -207,6 +230,10 @@ failures.forEach(({ says, step, verdict, only, leaves }, index) => {
       t.equal(told.routing.length, failed.length + 1)
       t.strictSame(ledgerOf(told.logId), [{ kind: 'charge', amount: -priceOf('b', 3) }])
       t.strictSame(holdsOf(told.logId), [])
+      if (failed.length === 0) continue
+      const line = await lineOf(told.logId)
+      t.match(line, { ...logged(id, priceOf('b', 3)), msg: 'request failed over', used_provider: `b-${id}` })
+      t.equal((line.attempts as object[]).length, failed.length + 1)
     }
     const tries = leaves ? 1 : forms.length
     t.equal(await seen('a', id), step === refused ? 0 : tries, 'the first is tried once for each request')
@@ -228,6 +255,13 @@ breaks.forEach(({ says, step, verdict, code, delivered = 2 }, index) => {
       t.equal(told.routing.length, 1)
       t.strictSame(ledgerOf(told.logId), [{ kind: 'charge', amount: -priceOf('a', delivered) }])
       t.strictSame([await seen('a', id), await seen('b', id)], [1, 0])
+      const [status, error_type] = verdict
+      t.match(await lineOf(told.logId), {
+        ...logged(id, priceOf('a', delivered)),
+        msg: 'answer broke off',
+        status: 200,
+        attempts: [{ provider: `a-${id}`, status, error_type, duration_ms: Number }],
+      })
     },
   )
 })

@@ -96,7 +96,14 @@ export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'aff
   readonly circuits = new MemoryCircuits({ now: this.#now, random: () => 0 })
   readonly affinity = new MemoryAffinity(this.#now)
   readonly random = () => this.chances.shift() ?? 0.999
-  readonly log: Log = { debug() {}, info() {}, error() {}, warn: fields => void this.logged.push(fields) }
+  /** Messages at `info`. */
+  readonly told: string[] = []
+  readonly log: Log = {
+    debug() {},
+    info: (_, message) => void this.told.push(message),
+    error() {},
+    warn: fields => void this.logged.push(fields),
+  }
 
   /** So many attempts of an organization at an offer, of which so many failed. */
   attempts(offer: string, ok: number, failed = 0, sample: object = {}, org = principal.orgId): void {

@@ -51,6 +51,7 @@ t.test('a provider whose polls fail creates no jobs while another one can, and c
   memory.time += 60_000
   polls.polled(at(0), 'org-1')
   polls.polled(at(0), 'org-2')
+  t.strictSame(memory.told, ['circuit closed', 'circuit closed'])
   for (const org of ['org-1', 'org-2', 'org-3']) t.equal(first(org), 'one', `${org}, once polls are answered`)
   t.end()
 })
