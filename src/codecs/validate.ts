@@ -2,6 +2,7 @@
 import { errors } from '../core/error.ts'
 import type { Schema } from '../core/schema.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
+import { dropNulls } from './absent.ts'
 
 /** Characters of an unknown name that an error repeats. */
 const MAX_SHOWN_NAME = 100
@@ -12,7 +13,7 @@ interface Issue {
   readonly message: string
 }
 
-/** Checks a body, and returns it as `T`. */
+/** Checks a body, and returns it as `T`. Null members that may only be absent are removed from it. */
 export interface Validator<T> {
   /** Throws a 400 `invalid_parameters` whose `param` is the path of the first issue. */
   (body: unknown): T
@@ -31,6 +32,9 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
   }
   const issue = (body: unknown) => {
     const check = prepare()
+    if (check(body)) return undefined
+    // Few clients write nulls where the schema has none, so only their bodies are walked.
+    dropNulls(body, schema.json)
     return check(body) ? undefined : explain(check.errors ?? [])
   }
   const validate = (body: unknown) => {
