@@ -33,8 +33,13 @@ interface GatewayState {
     readonly configVersion: string
     readonly uptimeMs: number
   }[]
-  /** `at` is Unix milliseconds; `error` includes file, line and column. */
-  readonly lastReload: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }
+  /** `at` is Unix milliseconds; `error` and `warnings` include file, line and column. */
+  readonly lastReload: {
+    readonly ok: boolean
+    readonly at: number
+    readonly error?: string | undefined
+    readonly warnings?: readonly string[] | undefined
+  }
 }
 
 /** What commands and routes of the admin listener may use. */
@@ -44,7 +49,12 @@ export interface AdminContext extends AccountStores {
    * Rejects with file, line and column when the new configuration is rejected, which keeps the old one; or with the
    * error of a worker that failed to load it.
    */
-  reload(): Promise<{ changed: boolean; version: string; restartNeeded: readonly string[] }>
+  reload(): Promise<{
+    changed: boolean
+    version: string
+    restartNeeded: readonly string[]
+    warnings: readonly string[]
+  }>
   /** The effective configuration, secrets masked. */
   config(): unknown
   readonly policies: PolicyAdmin

@@ -1,12 +1,13 @@
 /** Checks configuration files with the gateway's own loader, without opening a store or a port. */
 import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { credentialWarnings } from '../config/credential-warnings.ts'
 import { ConfigError } from '../config/error.ts'
 import { link } from '../config/link.ts'
 import { loadFiles, loadGateway } from '../config/load.ts'
+import type { ConfigSnapshot } from '../config/snapshot.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
-import type { Snapshot } from '../core/snapshot.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
@@ -18,11 +19,13 @@ interface CheckSummary {
   readonly mappings: number
   /** `<provider>/<model>` of the mappings without a price. */
   readonly unpriced: string[]
+  /** Lines about credentials, as of `credentialWarnings`. */
+  readonly warnings: readonly string[]
 }
 
 /** Throws what readCatalog throws. */
 export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
-  const { version, catalog } = await readCatalog(path, options)
+  const { version, catalog, files } = await readCatalog(path, options)
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
   return {
@@ -31,6 +34,7 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
     providers: catalog.providers.size,
     mappings: mappings.length,
     unpriced: unpriced.map(offerOf),
+    warnings: await credentialWarnings(files),
   }
 }
 
@@ -43,7 +47,7 @@ interface CheckOptions {
 export async function readCatalog(
   path: string,
   { plugins = false }: CheckOptions = {},
-): Promise<Pick<Snapshot, 'version' | 'catalog'>> {
+): Promise<Pick<ConfigSnapshot, 'version' | 'catalog' | 'files'>> {
   const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...process.env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import type { AdminContext } from '../admin/context.ts'
 import { adminListener } from '../admin/server.ts'
 import { adminToken, writeAddress } from '../admin/token.ts'
+import { credentialWarnings } from '../config/credential-warnings.ts'
 import { effectiveConfig } from '../config/effective.ts'
 import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
@@ -70,7 +71,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   const orphans = await stores.ledger.recover()
   if (orphans > 0) log.warn({ orphans }, 'orphaned requests found')
   await manager.start()
-  reloads.started(manager.current.version)
+  reloads.started(manager.current.version, await credentialWarnings(manager.current.files))
 
   const count = workersOf(file.server.workers)
   const serving = count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config })

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
 import { locateConfig } from '../config/locate.ts'
 import { parseExposition } from './exposition.ts'
+import { CheckFailed } from './io.ts'
 import type { Open } from './session.ts'
 import { facts } from './table.ts'
 
@@ -48,13 +49,16 @@ const showWorker = ({
     ? `${pid}, up ${span(uptimeMs)}, ${inFlight} in flight, configuration ${configVersion}`
     : `${pid}, not ready: starting or draining`
 
-const lastReload = ({ lastReload: { ok, at, error } }: Status): string =>
-  `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}`
+const lastReload = ({ lastReload: { ok, at, error, warnings = [] } }: Status): string =>
+  `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}${warnings
+    .map(warning => `; warning: ${warning}`)
+    .join('')}`
 
 interface Reloaded {
   changed: boolean
   version: string
   restartNeeded: string[]
+  warnings: string[]
 }
 
 /** `check` reads files only; all others call the admin listener. */
@@ -73,9 +77,13 @@ export function addOperation(program: Command, open: Open): void {
     .action(async (_, command) => {
       const { admin, print } = open(command)
       const result = await admin.json<Reloaded>('POST', '/reload')
-      print(result, ({ changed, version, restartNeeded }) => {
-        const restart = restartNeeded.map(file => `restart needed: ${file} has changed since it was loaded\n`)
-        return `${changed ? 'now running' : 'unchanged:'} version ${version}\n${restart.join('')}`
+      print(result, ({ changed, version, restartNeeded, warnings }) => {
+        const lines = [
+          `${changed ? 'now running' : 'unchanged:'} version ${version}`,
+          ...restartNeeded.map(file => `restart needed: ${file} has changed since it was loaded`),
+          ...warnings.map(warning => `warning: ${warning}`),
+        ]
+        return `${lines.join('\n')}\n`
       })
     })
 
@@ -83,7 +91,8 @@ export function addOperation(program: Command, open: Open): void {
     .command('check')
     .description('check the configuration files without a running gateway')
     .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
-    .action(async (options: { readonly plugins?: boolean }, command: Command) => {
+    .option('--strict', 'exit with status 1 when a variable of a credential is missing')
+    .action(async (options: { readonly plugins?: boolean; readonly strict?: boolean }, command: Command) => {
       const { io, config, json, print } = open(command)
       const { path } = locateConfig(config, io.env, io.cwd)
       const { checkConfig } = await import('../app/check.ts')
@@ -95,6 +104,8 @@ export function addOperation(program: Command, open: Open): void {
       if (summary.unpriced.length > 0 && !json) {
         io.err(`warning: no price is known for ${summary.unpriced.join(', ')}\n`)
       }
+      if (!json) for (const warning of summary.warnings) io.err(`warning: ${warning}\n`)
+      if (options.strict && summary.warnings.length > 0) throw new CheckFailed()
     })
 
   program

@@ -4,6 +4,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Schema } from '../core/schema.ts'
+import { nearest } from '../lib/nearest.ts'
 import { ConfigError } from './error.ts'
 import { parseFile } from './large.ts'
 import { parsedAtBuild } from './parsed.ts'
@@ -15,6 +16,7 @@ import {
   resolveReferences,
   systemErrorText,
   unresolved,
+  unsetIn,
   variablesIn,
 } from './reference.ts'
 import { type Path, Source, samePath } from './source.ts'
@@ -28,6 +30,12 @@ const AT_ONCE = 10_000
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
 const ADDRESS: Path = ['base_url']
 
+/** A variable that a secret refers to and that is not set; `near` is the nearest name of the environment. */
+export interface UnsetVariable {
+  readonly name: string
+  readonly near?: string | undefined
+}
+
 /** One file that has been read, validated and expanded. */
 export interface ConfigFile<T> {
   readonly source: Source
@@ -39,6 +47,8 @@ export interface ConfigFile<T> {
   readonly referred: readonly Path[]
   /** Environment variables of its secret, and those of its address. */
   readonly variables: Readonly<Record<'secret' | 'address', readonly string[]>>
+  /** Those of its secret that are not set. */
+  readonly unset: readonly UnsetVariable[]
   /** Files referenced as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]
   /** Hash of the effective values; secrets count by fingerprint, `own` variables by name. */
@@ -125,15 +135,17 @@ export class FileReader<T> {
       const written = expand(text, counted, () => '')
       return written === expand(text, references, () => '') ? [] : [{ path, by: () => written }]
     })
+    const secretVariables = this.#secret ? variablesAt(this.#secret, expanded) : []
     const file: ConfigFile<T> = {
       source,
       value: effective,
       secrets,
       referred: expanded.filter(({ text }) => isReferred(text, references)).map(({ path }) => path),
       variables: {
-        secret: this.#secret ? variablesAt(this.#secret, expanded) : [],
+        secret: secretVariables,
         address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),
       },
+      unset: unsetIn(references, secretVariables).map(name => ({ name, near: nearest(name, Object.keys(this.#env)) })),
       references: referencedFiles(references, folder),
       digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
     }

@@ -1,5 +1,6 @@
 /** Holds the configuration in force; replaces it by one assignment or not at all. */
 import { resolve } from 'node:path'
+import { credentialWarnings } from './credential-warnings.ts'
 import { staticDifferences } from './effective.ts'
 import { located } from './large.ts'
 import { link, type Registries } from './link.ts'
@@ -7,18 +8,24 @@ import { type ConfigFiles, Loader, type LoadOptions } from './load.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
 
 type Outcome =
-  | { readonly ok: true; readonly changed: boolean; readonly restartNeeded: readonly string[] }
+  | ({ readonly ok: true; readonly changed: boolean } & Remarks)
   | { readonly ok: false; readonly error: unknown }
 /** Result of a reload. `version` is the one in force, `at` is Unix milliseconds. */
 export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
 
+/** What an operator must know of a configuration that is valid. */
+interface Remarks {
+  /** Plugin files that have changed since they were loaded; the loaded code stays in use. */
+  readonly restartNeeded: readonly string[]
+  /** Lines about credentials, as of `credentialWarnings`. */
+  readonly warnings: readonly string[]
+}
+
 /** A reload that succeeded. */
-interface Reloaded {
+interface Reloaded extends Remarks {
   readonly changed: boolean
   readonly version: string
   readonly previous: string
-  /** Plugin files that have changed since they were loaded; the loaded code stays in use. */
-  readonly restartNeeded: readonly string[]
 }
 
 /** What a `ConfigManager` loads and calls. */
@@ -80,10 +87,13 @@ export class ConfigManager {
     const before = this.current
     const report = (outcome: Outcome) =>
       this.#options.onResult?.({ ...outcome, version: this.current.version, at: Date.now() })
-    let restartNeeded: readonly string[]
+    let remarks: Remarks
     try {
       const files = await this.#loader.load()
-      restartNeeded = await this.#loadPlugins(files)
+      const restartNeeded = await this.#loadPlugins(files)
+      const { providers } = before.catalog
+      const wasLive = (id: string) => (providers.get(id)?.credentials.length ?? 0) > 0
+      remarks = { restartNeeded, warnings: await credentialWarnings(files, wasLive) }
       if (files.version !== before.version) this.#replace(before, files)
     } catch (thrown) {
       const error = await located(thrown)
@@ -92,8 +102,8 @@ export class ConfigManager {
     }
     const { version } = this.current
     const changed = version !== before.version
-    report({ ok: true, changed, restartNeeded })
-    return { changed, version, previous: before.version, restartNeeded }
+    report({ ok: true, changed, ...remarks })
+    return { changed, version, previous: before.version, ...remarks }
   }
 
   async #loadPlugins({ folder, gateway }: ConfigFiles): Promise<readonly string[]> {

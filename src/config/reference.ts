@@ -65,6 +65,13 @@ export const isReferred = (text: string, references: References): boolean =>
 export const variablesIn = (text: string): string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
 
+/** Those of `names` that are variables without a value. */
+export const unsetIn = (references: References, names: readonly string[]): string[] =>
+  [...new Set(names)].filter(name => {
+    const found = references.get(name)
+    return found !== undefined && 'unset' in found && found.unset
+  })
+
 const fileOf = (name: string, folder: string): string | undefined =>
   name.startsWith('file:') && name.length > 5 ? resolve(folder, name.slice(5).trim()) : undefined
 

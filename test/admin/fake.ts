@@ -266,7 +266,7 @@ export function fakeContext(): Fake {
     }),
     async reload() {
       if (fake.reloadFault) throw fake.reloadFault
-      return { changed: true, version: 'def456', restartNeeded: [] }
+      return { changed: true, version: 'def456', restartNeeded: [], warnings: [] }
     },
     config: () => ({ stores: { sqlite: '../data/gateway.db' }, providers: [{ auth: { secret: '***' } }] }),
     accounts: {

@@ -330,7 +330,12 @@ t.test('ready names the part that is missing and nothing else', async t => {
 
 t.test('a refused reload says where the fault is', async t => {
   const { send, context } = await start(t)
-  t.strictSame((await send('POST', '/reload')).json(), { changed: true, version: 'def456', restartNeeded: [] })
+  t.strictSame((await send('POST', '/reload')).json(), {
+    changed: true,
+    version: 'def456',
+    restartNeeded: [],
+    warnings: [],
+  })
   context.reloadFault = new ConfigError('config/gateway.yaml', { line: 7, column: 3 }, 'unknown key "sever"')
   const refused = await send('POST', '/reload')
   t.equal(refused.status, 400)

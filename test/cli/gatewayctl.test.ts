@@ -86,7 +86,11 @@ t.test('every command prints one JSON value under --json, and something legible 
     [['keys', 'list', '--project', 'empty'], [], /^no keys; create one with `gatewayctl keys create/],
     [['keys', 'revoke', 'k1'], { id: 'k1', status: 'revoked' }, /^revoked k1 \(first\)\n$/],
     [['keys', 'roll', 'k1'], { id: 'k3', key: 'mgw_rolled' }, /^key {6}mgw_rolled\n/],
-    [['reload'], { changed: true, version: 'def456', restartNeeded: [] }, /^now running version def456\n$/],
+    [
+      ['reload'],
+      { changed: true, version: 'def456', restartNeeded: [], warnings: [] },
+      /^now running version def456\n$/,
+    ],
     [
       ['explain', 'chat'],
       { endpoint: 'chat', end: 'provider' },
@@ -677,6 +681,20 @@ t.test('check needs no gateway', async t => {
     stdout: /^config\/gateway\.yaml is valid: version \w+, 1 providers, 1 models, 1 offers\n$/,
     stderr: /^warning: no price is known for .*acme/,
   })
+  const secret = (name: string) =>
+    manifest('acme-large').replace('scheme: none', `scheme: bearer, secret: "\${${name}}"`)
+  writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('ACME_KYE'))
+  const warning =
+    'providers.d/acme.yaml:4:33: the provider "acme" has no credential, because the environment variable "ACME_KYE" is not set'
+  const misspelled = await ctl(['check'], {})
+  t.match(misspelled, { code: 0, stdout: / is valid/, stderr: `\nwarning: ${warning}\n` })
+  t.match(await ctl(['check', '--strict'], {}), { code: 1, stderr: `\nwarning: ${warning}\n` })
+  const strict = await ctl(['check', '--strict', '--json'], {})
+  t.match([strict.code, strict.json()], [1, { warnings: [warning] }])
+  writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('OPENAI_API_KEY'))
+  t.match(await ctl(['check', '--strict'], {}), { code: 0 }, 'a variable of the packaged manifests may be unset')
+  writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('ACME_KYE:-'))
+  t.match(await ctl(['check', '--strict'], {}), { code: 0 }, 'a variable with an empty default may be unset')
   writeFileSync(join(dir, 'providers.d/acme.yaml'), manifest('acme-lrage'))
   t.match(await ctl(['check'], {}), {
     code: 1,

@@ -26,6 +26,7 @@ import {
   fakeRegistries,
   GATEWAY,
   gatewayYaml,
+  KEY,
   MODELS,
   modelsYaml,
   PROVIDER,
@@ -81,6 +82,7 @@ t.test('a reload replaces the snapshot when something changed, and only then', a
     version: first.version,
     previous: first.version,
     restartNeeded: [],
+    warnings: [],
   })
   t.equal(manager.current, first)
 
@@ -410,4 +412,24 @@ t.test('a watch that is closed says nothing more', async t => {
   utimesSync(path, 1, 1)
   await once(signal, 'lasting')
   await lasting()
+})
+
+t.test('a reload that takes the credential of a provider warns with file, line and variable', async t => {
+  const { manager, results, write } = managed()
+  await manager.start()
+  const line = (name: string, meant = '') =>
+    `${PROVIDER}:${at}: the provider "acme" has no credential, because the environment variable "${name}" is not set${meant}`
+  const offset = providerYaml.indexOf(KEY)
+  const before = providerYaml.slice(0, offset).split('\n')
+  const at = `${before.length}:${before.at(-1)!.length + 1}`
+  write(PROVIDER, providerYaml.replace('ACME_API_KEY', 'OPENAI_API_KEY'))
+  t.strictSame((await manager.reload()).warnings, [line('OPENAI_API_KEY')], 'it was live')
+  t.strictSame((await manager.reload()).warnings, [], 'it may be unset from then on')
+  write(PROVIDER, providerYaml.replace('ACME_API_KEY', 'ACME_API_KYE'))
+  const misspelled = [line('ACME_API_KYE', '; did you mean "ACME_API_KEY"?')]
+  t.strictSame((await manager.reload()).warnings, misspelled)
+  t.match(results.at(-1), { ok: true, warnings: misspelled })
+  t.strictSame((await manager.reload()).warnings, misspelled, 'it does not become right with time')
+  write(PROVIDER, providerYaml)
+  t.strictSame((await manager.reload()).warnings, [])
 })
