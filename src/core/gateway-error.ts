@@ -5,7 +5,10 @@ export interface ErrorInit {
   status: number
   type: string
   code: string | null
+  /** Clients read it: it names nothing of the operator's account. */
   message: string
+  /** A provider's words about the operator's account, without secrets: for the log alone. */
+  detail?: string | undefined
   param?: string | null | undefined
   headers?: Record<string, string> | undefined
   /** What client programs act on, for client wires whose errors have a place for it. */
@@ -42,6 +45,7 @@ export class GatewayError extends Error {
   readonly status: number
   readonly type: string
   readonly code: string | null
+  readonly detail: string | undefined
   readonly param: string | null
   readonly headers: Readonly<Record<string, string>>
   readonly details: Readonly<Record<string, unknown>> | undefined
@@ -63,6 +67,7 @@ export class GatewayError extends Error {
     this.status = init.status
     this.type = init.type
     this.code = init.code
+    this.detail = init.detail
     this.param = init.param ?? null
     this.headers = init.headers ?? {}
     this.details = init.details

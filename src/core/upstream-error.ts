@@ -1,6 +1,6 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
-import { redactText } from '../lib/redact.ts'
+import { redactAccount, redactText } from '../lib/redact.ts'
 import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
 import { asAnswerError, GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
@@ -156,8 +156,32 @@ export function guessStatus(given: ProviderError, origin?: Origin): number {
   return STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500
 }
 
+/** Whether the caller's organization owns the credential or the provider: its texts are then about its own account. */
+const isCallersAccount = (origin: Origin | undefined): boolean =>
+  origin?.credential?.source === 'byok' || origin?.provider.owner !== undefined
+
+/** Whether the text is about the operator's account. Signing has no origin: it says what its credential lacks. */
+const isOperatorsAccount = (origin: Origin | undefined, status: number): boolean =>
+  origin ? origin.credential?.source === 'platform' && !isCallersAccount(origin) : status === 401
+
+/** Clients read these in place of a provider's words about the operator's account. */
+const SHOWN: Readonly<Record<string, string>> = {
+  upstream_credential: 'The provider refused the credential or the account that the gateway uses there.',
+  upstream_quota: 'The quota that the gateway has at the provider is used up.',
+  upstream_rate_limited: 'The provider limits the rate of requests. Please retry later.',
+  upstream_overloaded: 'The provider is overloaded. Please retry.',
+  not_found: 'The provider does not know what the request names.',
+  timeout: 'The provider did not answer in time.',
+}
+
+/** `message` for the two audiences of an error: what clients read, and what only the log says. */
+function audiences(message: string, status: number, code: string, origin: Origin | undefined) {
+  if (!isOperatorsAccount(origin, status)) return { message }
+  return { message: SHOWN[code] ?? `The provider failed with status ${status}.`, detail: message }
+}
+
 /**
- * A provider's refusal as our error. What blames the caller keeps its status and message and stops failover; all
+ * Maps a provider's refusal to our error. What blames the caller keeps its status and message and stops failover; all
  * else may be answered by another candidate (docs/edge-cases.md#errors).
  */
 export function upstreamError(
@@ -175,18 +199,20 @@ export function upstreamError(
       status: as,
       type: 'upstream_error',
       code,
-      message,
+      ...audiences(message, status, code, origin),
       failover: true,
       upstreamStatus: status,
       retryAfterMs,
     })
+  const shown = (text: string) => (isCallersAccount(origin) ? text : redactAccount(text))
   const caller = (as: number, code: string | null) =>
     new GatewayError({
       status: as,
       type: 'invalid_request_error',
       code,
-      message,
-      param: reported.param === undefined ? undefined : redactMessage(reported.param, secret).slice(0, PARAM_LIMIT),
+      message: shown(message),
+      param:
+        reported.param === undefined ? undefined : shown(redactMessage(reported.param, secret)).slice(0, PARAM_LIMIT),
       upstreamStatus: status,
     })
 
@@ -216,7 +242,7 @@ export function upstreamError(
         status: 504,
         type: 'timeout_error',
         code: 'timeout',
-        message,
+        ...audiences(message, status, 'timeout', origin),
         failover: true,
         upstreamStatus: status,
       })

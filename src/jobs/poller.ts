@@ -4,7 +4,7 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import { isFinal, type JobReport } from '../core/job.ts'
 import type { FinalState, Job, JobError, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import { redactText } from '../lib/redact.ts'
+import { guessStatus, redactMessage, upstreamError } from '../core/upstream-error.ts'
 import { failureGap, pollGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { type Ending, endJob } from './ending.ts'
@@ -129,7 +129,7 @@ export class Poller {
       return
     }
     log.warn({ job: job.id, code: error.code }, 'job result not stored')
-    const message = redactText(shownMessage(error), credential?.secret)
+    const message = redactMessage(shownMessage(error), credential?.secret)
     await endJob(job, { state: 'failed', error: { code: 'upstream_error', message } }, this.#context)
   }
 
@@ -163,8 +163,12 @@ export class Poller {
   }
 }
 
-function errorOf({ error }: JobReport, state: FinalState, { credential }: Target): JobError {
+function errorOf({ error }: JobReport, state: FinalState, target: Target): JobError {
   const code = state === 'failed' ? (error?.code === 'content_filter' ? 'content_filter' : 'upstream_error') : state
-  const said = error?.message ?? (state === 'failed' ? DEFAULT_MESSAGE : `The provider reports the job as ${state}.`)
-  return { code, message: redactText(said, credential?.secret).slice(0, MAX_MESSAGE) }
+  if (error === undefined) {
+    return { code, message: state === 'failed' ? DEFAULT_MESSAGE : `The provider reports the job as ${state}.` }
+  }
+  const reported = code === 'content_filter' ? { ...error, code } : error
+  const { message } = upstreamError(guessStatus(reported, target), reported, target)
+  return { code, message: message.slice(0, MAX_MESSAGE) }
 }

@@ -149,7 +149,7 @@ function report(state: Buffer, target: Target, answer: JobAnswer): JobReport {
 }
 
 const withoutCredential = (error: GatewayError, { masked }: JobAnswer): GatewayError =>
-  masked ? error.with({ message: masked(error.message) }) : error
+  masked ? error.with({ message: masked(error.message), detail: error.detail && masked(error.detail) }) : error
 
 async function failureOf(answer: JobAnswer, target: Target): Promise<GatewayError> {
   const { status } = answer

@@ -28,6 +28,27 @@ export function redactText(text: string, secret = ''): string {
   return clean
 }
 
+/** Names of accounts at providers: ARNs, e-mail addresses, projects, organizations, account numbers. */
+const ACCOUNTS: readonly (readonly [RegExp, string])[] = [
+  [/\barn:[\w-]+:[^\s"'`,;)]+/g, `arn:${MASK}`],
+  [/(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{3,100}/g, MASK],
+  [/\b((?:projects|organizations|folders|accounts|subscriptions|billingAccounts)\/)[^\s"'`/,;:?)]+/gi, `$1${MASK}`],
+  [/\b(project_?(?:number|id)["'`]?\s*[:=]?\s*["'`]?)[\w-]+/gi, `$1${MASK}`],
+  [
+    /\b((?:project|team|account|organi[sz]ation|workspace|subscription|tenant|customer)(?:[ _-]?id)?[\s"'`:=(]{1,4})(?=[\w-]*\d)[\w-]{6,}/gi,
+    `$1${MASK}`,
+  ],
+  [/\b(?:org|proj|acct|wrkspc|team|cus)[-_](?=[\w-]*\d)[\w-]{6,}/g, MASK],
+  [/\b\d{12}\b/g, MASK],
+]
+
+/** `text` without the names of the account that a credential belongs to. */
+export function redactAccount(text: string): string {
+  let clean = text
+  for (const [pattern, replacement] of ACCOUNTS) clean = clean.replace(pattern, replacement)
+  return clean
+}
+
 const MAX_DEPTH = 6
 
 /** Also removes the credentials in use, which may have any form. */
@@ -55,7 +76,7 @@ export function redactValue(value: unknown, depth = 0): unknown {
 }
 
 /** Other fields of foreign errors may hold requests, headers and bodies. */
-const ERROR_FIELDS = ['code', 'status', 'syscall', 'file', 'line', 'column'] as const
+const ERROR_FIELDS = ['code', 'detail', 'status', 'syscall', 'file', 'line', 'column'] as const
 
 function redactError(error: Error, depth: number): object {
   const clean: Record<string, unknown> = { type: error.name, message: cleanText(error.message) }

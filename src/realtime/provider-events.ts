@@ -8,7 +8,7 @@ import { DeltaMasks } from './delta-masks.ts'
 import { newEventId, type ReadEvent, type RealtimeEvent, readEvent } from './events.ts'
 import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
-import { shownEvent } from './shown.ts'
+import { shownEvent, withShownError } from './shown.ts'
 
 /** What an event of the provider may do to its session. */
 export interface SessionActions {
@@ -98,7 +98,7 @@ export class ProviderEvents {
         return this.#transcriptCompleted(event, text)
       case 'conversation.item.input_audio_transcription.failed':
         await this.#responses.transcriptFailed(event.item_id)
-        return text
+        return this.#shown(event, text)
       case 'response.created':
         return this.#created(event, text)
       case 'response.output_item.done':
@@ -192,10 +192,12 @@ export class ProviderEvents {
     const update = this.#events.refused(of)
     if (of !== undefined || code === 'conversation_already_has_active_response') this.#responses.refused(of)
     this.#events.inputRefused(of, code)
-    const shown = JSON.stringify({ ...event, error: { ...error, event_id: this.#events.clientIdOf(of) } })
+    const clean = withShownError({ ...event, error }, this.#context.target)
+    const said = isObject(clean.error) ? clean.error : {}
+    const shown = JSON.stringify({ ...clean, error: { ...said, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.
-    this.#session.toClient(JSON.stringify({ ...event, error: { ...error, event_id: null } }))
+    this.#session.toClient(JSON.stringify({ ...clean, error: { ...said, event_id: null } }))
     this.#session.upstreamFailed('it refused the settings of the session')
     return undefined
   }

@@ -1,17 +1,36 @@
 /** Events of a provider as clients get them: with names of here, and settings as they have chosen them. */
 import { isObject, type Json } from '../core/json.ts'
+import type { Target } from '../core/translator.ts'
+import { guessStatus, readProviderError, upstreamError } from '../core/upstream-error.ts'
 import type { RealtimeEvent } from './events.ts'
 import type { Settings, SettingsContext } from './settings.ts'
 
 /** `text` is the event as it came, which is passed on where nothing changes. */
 export function shownEvent(event: RealtimeEvent, text: string, context: SettingsContext, settings: Settings): string {
   const { session, response } = event
+  const failed = withShownError(event, context.target)
+  if (failed !== event) return JSON.stringify(failed)
   const model = context.target.mapping.model.id
   if (isObject(session)) return JSON.stringify({ ...event, session: shownSession(session, context, settings) })
-  if (isObject(response) && response.model !== undefined) {
-    return JSON.stringify({ ...event, response: { ...response, model } })
+  if (isObject(response)) {
+    const { status_details: details } = response
+    const ended = isObject(details) ? withShownError(details, context.target) : details
+    if (response.model !== undefined || ended !== details) {
+      const named = { ...response, ...(response.model !== undefined && { model }) }
+      return JSON.stringify({ ...event, response: ended === details ? named : { ...named, status_details: ended } })
+    }
   }
   return text
+}
+
+/** Returns `holder` with the `error` that clients may read, or itself when it holds none. */
+export function withShownError(holder: Readonly<Json>, target: Target): Readonly<Json> {
+  const { error } = holder
+  const reported = isObject(error) ? readProviderError({ error }) : undefined
+  if (!reported || !isObject(error) || error.message === undefined) return holder
+  const { message, detail, code } = upstreamError(guessStatus(reported, target), reported, target)
+  if (detail === undefined) return { ...holder, error: { ...error, message } }
+  return { ...holder, error: { ...error, message, type: 'server_error', code, param: null } }
 }
 
 function shownSession(session: Readonly<Json>, context: SettingsContext, settings: Settings): Json {

@@ -9,8 +9,9 @@ export function maskedError(error: GatewayError, mask: Mask): GatewayError {
   const message = mask.strict(error.message)
   const param = error.param && mask.strict(error.param)
   const code = error.code && mask.strict(error.code)
-  const same = message === error.message && param === error.param && code === error.code
-  return same ? error : error.with({ message, param, code })
+  const detail = error.detail && mask.strict(error.detail)
+  const same = message === error.message && param === error.param && code === error.code && detail === error.detail
+  return same ? error : error.with({ message, param, code, detail })
 }
 
 /** Kinds of text; a key of pieces holds one in its lowest bits. */

@@ -22,7 +22,7 @@ export function providerError(
 ): GatewayError {
   const reported = upstreamErrorOf(target, status, body)
   const error = mask ? maskedError(reported, mask) : reported
-  const wait = retryAfterMs(header, error.message)
+  const wait = retryAfterMs(header, error.detail ?? error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })
 }
 

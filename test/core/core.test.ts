@@ -157,6 +157,35 @@ t.test('every dialect of a refusal is read, and decides whether another provider
   }
 })
 
+t.test("a provider's words about the operator's account are for the log alone", t => {
+  const account = 'arn:aws:iam::123456789012:user/jo of projects/acme-7 (jo@acme.example) has 3 USD left'
+  const named = /arn:aws|123456789012|acme|USD/
+  const secret = 'secret-0123456789'
+  const operators = target({ secret })
+  const credential = { id: 'k', source: 'byok', secret, fingerprint: 'f' } as const
+  for (const status of [401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529]) {
+    const shown = upstreamError(status, { message: account }, operators)
+    t.notMatch(shown.message, named, `${status}`)
+    t.equal(shown.detail, account, `${status}: the log says it`)
+    const own = upstreamError(status, { message: account }, { ...operators, credential })
+    t.match(own, { message: account, detail: undefined }, `${status}: an organization reads of its own account`)
+  }
+  const refused = upstreamError(400, { message: `top_p: not allowed for ${account}` }, operators)
+  t.match(refused.message, /^top_p: not allowed for /, 'what blames the request stays useful')
+  t.notMatch(refused.message, /arn:aws|123456789012|acme/)
+  for (const text of [
+    'Project 8473920112 lacks it',
+    'team 7f3c2a9e-11aa',
+    'org-a1b2c3d4e5',
+    'project_number:84739201',
+  ]) {
+    t.match(upstreamError(400, { message: text }, operators).message, /\*\*\*/, text)
+  }
+  const plain = "'messages.1.content': a string of at most 32768 characters is expected in project mode"
+  t.equal(upstreamError(400, { message: plain }, operators).message, plain)
+  t.end()
+})
+
 t.test('a message shows no secret that a provider echoes, however long it is', async t => {
   for (const [said, shown] of echoes) t.equal(redactMessage(said, inUse), shown)
   const cut = redactMessage(`${'x'.repeat(4990)} ${inUse}`, inUse)
@@ -167,7 +196,7 @@ t.test('a message shows no secret that a provider echoes, however long it is', a
   const parts = 'AKIAEXAMPLE:wJalrXUtnFEMI:IQoJb3JpZ2lu'
   t.equal(redactMessage(`AKIAEXAMPLE and IQoJb3JpZ2lu of ${parts}`, parts), '*** and *** of ***')
   t.match(
-    upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), withSecret).message,
+    upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), withSecret).detail ?? '',
     /"input":"\*\*\*"/,
   )
 })
@@ -331,8 +360,9 @@ t.test('an error body that holds more than is read is its own message', t => {
     ['a page with as many commas', 502, `<p>${fill('a', 3000)}`, /answered with status 502/],
   ] as const) {
     const error = upstreamErrorFrom(status, body, withSecret)
-    t.match(error.message, shown, says)
-    t.ok(error.message.length <= 5000, says)
+    const said = error.detail ?? error.message
+    t.match(said, shown, says)
+    t.ok(said.length <= 5000, says)
   }
   const told = `{"code":"context_length_exceeded","input":[${fill('0', 3000)}]}`
   t.equal(upstreamErrorFrom(400, told).code, 'context_length_exceeded', 'it says what it is about all the same')

@@ -413,7 +413,10 @@ t.test('M23 a response is charged once, as its provider reports it, whatever els
   await client.until('response.done')
   await charged(56_000, 'cancelled, as it reports')
   script.push(session =>
-    session.send({ type: 'error', error: { message: 'no', event_id: session.got.at(-1)?.event_id } }),
+    session.send({
+      type: 'error',
+      error: { type: 'invalid_request_error', message: 'no', event_id: session.got.at(-1)?.event_id },
+    }),
   )
   client.send({ type: 'response.create', event_id: 'refused' })
   t.match(await client.until('error'), { error: { message: 'no', event_id: 'refused' } })

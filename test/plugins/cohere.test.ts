@@ -170,7 +170,7 @@ t.test('refusals with a status say whose fault they are', async t => {
   const to = target({ secret: 'secret-0123456789' })
   checkErrors(t, wired, to)
   const echo = { type: 'message-end', delta: { finish_reason: 'ERROR', error: 'bad secret-0123456789' } }
-  t.match(errorsOf(decode('stream', [echo], to)), [{ message: 'bad ***' }], 'E13 inside a stream')
+  t.match(errorsOf(decode('stream', [echo], to)), [{ detail: 'bad ***' }], 'E13 inside a stream')
 })
 
 t.test('thinking survives three turns byte for byte, for its provider alone', async t => {

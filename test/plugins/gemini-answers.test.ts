@@ -136,7 +136,7 @@ t.test('refusals with a status say whose fault they are', async t => {
   const daily = table<{ body: unknown }>('errors').find(({ name }) => name.startsWith('E6'))!
   t.equal(studio!.error(429, JSON.stringify(daily.body), to).retryAfterMs, undefined, 'waiting brings no quota back')
   const echoed = { error: { code: 403, message: 'no secret-0123456789', status: 'PERMISSION_DENIED' } }
-  t.match(errorsOf(decode('stream', [echoed], to)), [{ message: 'no ***' }], 'E13 inside an answer')
+  t.match(errorsOf(decode('stream', [echoed], to)), [{ detail: 'no ***' }], 'E13 inside an answer')
 })
 
 const part = (text: string, finishReason?: string) => ({

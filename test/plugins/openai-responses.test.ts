@@ -302,12 +302,12 @@ t.test('refusals with a status say whose fault they are', async t => {
     [
       401,
       body('invalid_api_key', 'bad key hunter2-hunter2'),
-      { status: 502, code: 'upstream_credential', message: 'bad key ***' },
+      { status: 502, code: 'upstream_credential', detail: 'bad key ***' },
     ],
     [404, body('model_not_found', 'no'), { status: 404, failover: true }],
     [429, body('rate_limit_exceeded', 'slow'), { status: 503, code: 'upstream_rate_limited', failover: true }],
     [429, body('insufficient_quota', 'none', { type: 'insufficient_quota' }), { status: 503, code: 'upstream_quota' }],
-    [500, '<html>oops</html>', { status: 502, message: 'the provider answered with status 500', failover: true }],
+    [500, '<html>oops</html>', { status: 502, detail: 'the provider answered with status 500', failover: true }],
   ]
   for (const [status, text, expected] of rows) t.match(wire.error(status, text, to), expected, text)
 })

@@ -335,8 +335,8 @@ t.test('usage that comes with an error precedes it', async t => {
 t.test('E13 an answer that echoes the credential does not show it', async t => {
   const to = target({ secret: 'hunter2-hunter2' })
   const body = { error: { message: 'bad key hunter2-hunter2', code: 401 } }
-  t.equal(errorIn(decode('stream', [body], to))?.message, 'bad key ***')
-  t.equal(wire.error(401, JSON.stringify(body), to).message, 'bad key ***')
+  t.equal(errorIn(decode('stream', [body], to))?.detail, 'bad key ***')
+  t.equal(wire.error(401, JSON.stringify(body), to).detail, 'bad key ***')
 })
 
 t.test('an HTTP error is read in any dialect', async t => {

@@ -171,10 +171,10 @@ t.test('a fetch that fails lets another provider answer and says why, without th
       json(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }),
       {
         ...credential,
-        message: 'The token endpoint of the provider answered with status 400: invalid_grant: Invalid JWT Signature.',
+        detail: 'The token endpoint of the provider answered with status 400: invalid_grant: Invalid JWT Signature.',
       },
     ],
-    ['unknown', json(401, { error: { message: 'no' } }), { ...credential, message: /status 401$/ }],
+    ['unknown', json(401, { error: { message: 'no' } }), { ...credential, detail: /status 401$/ }],
     ['forbidden', json(403, 'no'), credential],
     ['limited', json(429, {}), { status: 503, upstreamStatus: 429 }],
     ['late', json(408, {}), { status: 504, upstreamStatus: 408 }],
