@@ -11,6 +11,7 @@ import { withMedia } from './anthropic/native-media.ts'
 import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { schemaByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
+import { isVisible } from './shared/claude/blocks.ts'
 import { counter, only } from './shared/count.ts'
 
 const error = errorReader(errorOf)
@@ -41,6 +42,7 @@ const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
   cacheMarks: true,
+  takesStop: isVisible,
   encode: (request, target, stream) => versioned(encode(request, target, stream), target),
   // Native answers never arrive by tool: a client's own body does not get the tool that `encode` adds.
   native: {
@@ -59,6 +61,7 @@ const vertex: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.vertex',
   cacheMarks: true,
+  takesStop: isVisible,
   encode: encodeVertex,
   native: { wire: 'anthropic.messages', withMedia, encode: nativeVertex },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, schemaByTool(input, plainOf(target))),

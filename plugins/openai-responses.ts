@@ -11,6 +11,7 @@ const responses: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.responses',
   customTools: true,
+  takesStop: () => false,
   encode,
   native: {
     wire: NATIVE_WIRE,

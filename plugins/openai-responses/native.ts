@@ -70,6 +70,8 @@ export function native(
   const { mapping } = target
   const sent: Json = Object.assign({}, body)
   for (const name of GATEWAY_ONLY) delete sent[name]
+  // The wire has no such field: the gateway cuts the answer.
+  delete sent.stop
   if (!paysItself(target)) checkPaid(sent, target)
   sent.model = mapping.externalId
   sent.store = false

@@ -8,6 +8,8 @@ import { assertFile, assertImageUrl } from './url.ts'
 
 /** Images, files and audio of a request that stand at addresses: to look at many thousands takes long. */
 const MAX_ADDRESSES = 1_000
+const MAX_STOPS = 256
+const MAX_STOP_CHARACTERS = 4096
 const FILE_SOURCES = ['file_data', 'file_id']
 
 /** Throws the documented 400 for the first broken rule. */
@@ -34,6 +36,7 @@ export function checkChat(request: ChatRequest): void {
       throw errors.invalidParameters(`${param}: requires a tool_search tool in tools`, param)
     }
   }
+  checkStops(request.stop ?? [])
   let addresses = 0
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
@@ -53,6 +56,14 @@ export function checkChat(request: ChatRequest): void {
       } else if (part.type === 'input_audio') assertFile(part.input_audio.data, `${where}.input_audio.data`)
     }
   }
+}
+
+/** Throws a 400 for stop sequences that take long to look for. */
+function checkStops(stop: readonly string[]): void {
+  const characters = stop.reduce((sum, { length }) => sum + length, 0)
+  if (stop.length <= MAX_STOPS && characters <= MAX_STOP_CHARACTERS) return
+  const rule = `must be at most ${MAX_STOPS} texts of ${MAX_STOP_CHARACTERS} characters together`
+  throw errors.invalidParameters(`stop: ${rule}`, 'stop')
 }
 
 /** Whether its content stands at an address. */

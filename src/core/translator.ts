@@ -213,6 +213,8 @@ export interface Translator<O extends Op = Op> {
   readonly lacks?: ReadonlySet<string>
   /** The wire has tools of type `custom`; on others they are refused before they get here. */
   readonly customTools?: true
+  /** Whether requests carry a stop sequence; answers are cut at others. Absent where the wire carries all. */
+  takesStop?(sequence: string): boolean
   /** Matches ids of files that are public; all others are of the account which uploaded them. */
   readonly publicFiles?: RegExp
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */

@@ -1,9 +1,11 @@
 /** How an answer is cut into frames, and what reads them. */
+import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import { BytesFraming } from './framing/bytes.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor, mediaType } from './framing/index.ts'
+import { cutAtStops } from './stop-sequences.ts'
 
 export interface AnswerReading {
   readonly kind: 'stream' | 'unary' | 'bytes'
@@ -36,5 +38,6 @@ export function readingOf(
   if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
   const native = nativeFormOf(translator, ex.native)
   const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
-  return { kind: mode, framing, decoder }
+  const isCut = ex.request !== undefined && 'stop' in ex.request
+  return { kind: mode, framing, decoder: isCut ? cutAtStops(decoder, ex.request as ChatRequest, target) : decoder }
 }

@@ -12,6 +12,11 @@ const claude = {
 }
 const gateway = await startGateway(t, {
   providers: {
+    r: {
+      base_url: upstream.url('r'),
+      wires: { chat: 'openai.responses' },
+      models: [{ ...testMapping, id: 'cut', model: 'cut' }],
+    },
     a: { base_url: upstream.url('a'), models: [{ ...testMapping, pricing: { prompt: '0.5', completion: '0.5' } }] },
     b: { ...claude, base_url: upstream.url('b'), models: [testMapping] },
     c: {
@@ -92,4 +97,37 @@ t.test('offers whose wire cannot carry a request count for no attempt', async t 
   })
   await upstream.script('h', [{ text: 'yes' }])
   t.equal((await many.chat({ model: 'test', ...bad })).status, 200)
+})
+
+t.test('a stop sequence ends the answer of a wire without such a field, for every client', async t => {
+  const chunks = ['one ST', 'OP two']
+  const ask = (path: string, body: object) => gateway.post(path, { model: 'cut', ...body })
+  const clients: [path: string, body: object, stops: RegExp][] = [
+    [
+      '/v1/messages',
+      { messages, max_tokens: 99, stop_sequences: ['STOP'] },
+      /"stop_reason":"stop_sequence","stop_sequence":"STOP"/,
+    ],
+    ['/v1/completions', { prompt: 'hi', stop: 'STOP' }, /"finish_reason":"stop"/],
+    ['/v1/responses', { input: 'hi', stop: ['STOP'] }, /"status":"completed"/],
+    [
+      '/v1beta/models/cut:generateContent',
+      { contents: [{ role: 'user', parts: [{ text: 'hi' }] }], generationConfig: { stopSequences: ['STOP'] } },
+      /"finishReason":"STOP"/,
+    ],
+  ]
+  for (const [path, body, stops] of clients) {
+    for (const stream of [false, true]) {
+      await upstream.script('r', [{ chunks }])
+      const isGoogle = path.startsWith('/v1beta')
+      const url = isGoogle && stream ? `${path.replace('generate', 'streamGenerate')}?alt=sse` : path
+      const response = await ask(url, { ...body, ...(!isGoogle && { stream }) })
+      const said = await response.text()
+      t.equal(response.status, 200, said)
+      t.match(said, stops, `${path} ${stream}`)
+      t.notMatch(said, /two|"[^"]*ST"/, `${path} ${stream}`)
+      const { body: sent } = (await upstream.record('r')).at(-1)!
+      t.notOk('stop' in (sent as object))
+    }
+  }
 })

@@ -31,6 +31,9 @@ export function decode(body: unknown): ChatRequest {
   if (temperature != null) request.temperature = temperature
   if (top_p != null) request.top_p = top_p
   if (stream != null) request.stream = stream
+  const stop = given.stop_sequences?.filter(sequence => sequence !== '') ?? []
+  if (stop.length > 0) request.stop = stop
+  if (given.top_k) request.top_k = given.top_k
   const format = formatOf(given)
   if (format) {
     const { schema } = format

@@ -6,6 +6,7 @@ import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.
 import { Count } from '../../core/shape.ts'
 import { textKey } from '../../core/text-key.ts'
 import { checkChat } from '../chat-rules.ts'
+import { passedParameters } from '../passed-parameters.ts'
 import { validator } from '../validate.ts'
 import { InputReader } from './input.ts'
 import { type ResponsesRequest, responsesRequest } from './schema.ts'
@@ -149,6 +150,8 @@ function settingsOf(given: ResponsesRequest): Partial<ChatRequest> {
   if (limit != null) made.max_tokens = limit
   if (key) made.prompt_cache_key = key
   Object.assign(made, cacheOf(given))
+  const { stop } = passedParameters(given)
+  if (stop) made.stop = stop
   if (user) made.user = user
   const { effort, mode, context } = given.reasoning ?? {}
   if (mode || context) {

@@ -58,6 +58,7 @@ export const responsesRequest = s.open({
   user: text,
   service_tier: text,
   metadata: s.optional(s.nullable(s.open({}))),
+  stop: s.optional(s.unknown()),
   truncation: s.optional(s.nullable(s.enum('auto', 'disabled'))),
   include: s.optional(s.nullable(s.array(s.string()))),
 })

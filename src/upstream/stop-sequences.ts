@@ -1,0 +1,121 @@
+/** Cuts answers at stop sequences that their provider's wire cannot carry. */
+import type { ChatRequest } from '../core/chat-request.ts'
+import type { Event } from '../core/event.ts'
+import { takes } from '../core/operation.ts'
+import type { Decoder, Frame, Target } from '../core/translator.ts'
+
+/** `decoder` with a cut at those sequences of a request that its provider does not see; itself without any. */
+export function cutAtStops(decoder: Decoder, request: Pick<ChatRequest, 'stop' | 'n'>, target: Target): Decoder {
+  const { mapping, translator } = target
+  const sequences = (request.stop ?? []).filter(
+    sequence => !takes(mapping, 'stop') || translator.takesStop?.(sequence) === false,
+  )
+  return sequences.length === 0 ? decoder : new StopDecoder(decoder, sequences, request.n ?? 1)
+}
+
+/** Text that may begin a sequence waits for what follows it. */
+class StopDecoder implements Decoder {
+  readonly #decoder: Decoder
+  readonly #sequences: readonly string[]
+  readonly #choices: number
+  /** The last text of each choice, while it may be the beginning of a sequence. */
+  readonly #held = new Map<number, string>()
+  readonly #stopped = new Set<number>()
+
+  constructor(decoder: Decoder, sequences: readonly string[], choices: number) {
+    this.#decoder = decoder
+    this.#sequences = sequences
+    this.#choices = choices
+  }
+
+  get done(): boolean {
+    return this.#isStopped || this.#decoder.done
+  }
+
+  get complete(): boolean {
+    return this.#isStopped || this.#decoder.complete === true
+  }
+
+  get kept(): number {
+    let kept = this.#decoder.kept ?? 0
+    for (const text of this.#held.values()) kept += text.length
+    return kept
+  }
+
+  get #isStopped(): boolean {
+    return this.#stopped.size >= this.#choices
+  }
+
+  frame(frame: Frame): Event[] {
+    return this.#cut(this.#decoder.frame(frame))
+  }
+
+  /** After a cut the provider owes nothing more. */
+  end(): Event[] {
+    if (this.#isStopped) return []
+    const out = this.#cut(this.#decoder.end())
+    for (const choice of this.#held.keys()) this.#release(choice, out)
+    return out
+  }
+
+  #cut(events: readonly Event[]): Event[] {
+    const out: Event[] = []
+    for (const event of events) {
+      if (event.type === 'passage') this.#release(0, out)
+      const choice = 'choice' in event ? event.choice : undefined
+      if (choice === undefined) {
+        if (!(event.type === 'error' && this.#isStopped)) out.push(event)
+      } else if (!this.#stopped.has(choice)) {
+        if (event.type === 'text') this.#text(choice, event.text, out)
+        else {
+          if (event.type !== 'logprobs') this.#release(choice, out)
+          out.push(event)
+        }
+      }
+    }
+    return out
+  }
+
+  #text(choice: number, piece: string, out: Event[]): void {
+    const text = (this.#held.get(choice) ?? '') + piece
+    const found = this.#find(text)
+    const end = found?.start ?? text.length - this.#beginning(text)
+    if (end > 0) out.push({ type: 'text', choice, text: text.slice(0, end) })
+    if (!found) {
+      this.#held.set(choice, text.slice(end))
+      return
+    }
+    this.#held.delete(choice)
+    this.#stopped.add(choice)
+    const fields = { stop_reason: 'stop_sequence', stop_sequence: found.sequence }
+    out.push({ type: 'finish', choice, reason: 'stop', ending: { wire: 'anthropic.messages', fields } })
+  }
+
+  /** The first sequence in the text, at the place where it is complete first. */
+  #find(text: string): { sequence: string; start: number } | undefined {
+    let first: { sequence: string; start: number } | undefined
+    for (const sequence of this.#sequences) {
+      const start = text.indexOf(sequence)
+      if (start < 0) continue
+      if (!first || start + sequence.length < first.start + first.sequence.length) first = { sequence, start }
+    }
+    return first
+  }
+
+  /** Length of the longest end of the text that begins a sequence. */
+  #beginning(text: string): number {
+    let longest = 0
+    for (const sequence of this.#sequences) {
+      for (let length = Math.min(sequence.length - 1, text.length); length > longest; length--) {
+        if (text.endsWith(sequence.slice(0, length))) longest = length
+      }
+    }
+    return longest
+  }
+
+  #release(choice: number, out: Event[]): void {
+    const text = this.#held.get(choice)
+    if (text) out.push({ type: 'text', choice, text })
+    this.#held.delete(choice)
+  }
+}
