@@ -48,6 +48,8 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     inlineMedia: value.inline_media ?? isInside(value.base_url),
     reasoningReplay: value.reasoning_replay,
     errorCodes: value.error_codes && new Map(Object.entries(value.error_codes)),
+    errorPhrases:
+      value.error_phrases && Object.entries(value.error_phrases).map(([text, name]) => [text.toLowerCase(), name]),
   })
 }
 

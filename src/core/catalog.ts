@@ -154,6 +154,8 @@ export interface Provider {
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
   /** What error codes of its own are called by other providers. */
   readonly errorCodes?: ReadonlyMap<string, string> | undefined
+  /** Parts of its error messages in lower case, and the code that each stands for. */
+  readonly errorPhrases?: readonly (readonly string[])[] | undefined
 }
 
 /** A field of a provider's own that turns reasoning on and off, in place of `reasoning_effort` or beside it. */

@@ -2,6 +2,7 @@
 
 import { redactAccount, redactText } from '../lib/redact.ts'
 import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
+import type { Provider } from './catalog.ts'
 import { asAnswerError, GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
 import type { Target } from './translator.ts'
@@ -96,8 +97,20 @@ type Origin = Pick<Target, 'credential' | 'provider'>
 
 function named(reported: ProviderError, origin: Origin | undefined): ProviderError {
   const { code } = reported
-  const name = code === undefined ? undefined : origin?.provider.errorCodes?.get(code)
-  return name === undefined ? reported : { ...reported, code: name }
+  const { errorCodes, errorPhrases } = origin?.provider ?? {}
+  const name = (code !== undefined && errorCodes?.get(code)) || phraseIn(reported.message, errorPhrases)
+  if (!name) return reported
+  return { ...reported, code: name, param: ACCOUNT_CODES.has(name) ? undefined : reported.param }
+}
+
+/** Codes that blame an account: a field that the provider names beside one is not at fault. */
+const ACCOUNT_CODES: ReadonlySet<string> = new Set(['insufficient_quota', 'invalid_api_key'])
+
+/** The code of the first phrase in a message; words in quotes are the caller's. */
+function phraseIn(message: string, phrases: Provider['errorPhrases']): string | undefined {
+  if (!phrases) return undefined
+  const words = message.slice(0, READ_LIMIT).replace(QUOTED, '').toLowerCase()
+  return phrases.find(([phrase]) => words.includes(phrase!))?.[1]
 }
 
 /** What may be shown of a message: nothing that a provider echoes of `secret`, or that looks like one (E13). */

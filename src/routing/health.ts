@@ -113,7 +113,9 @@ export class Health {
     const isBreaking = whose === 'provider' && this.#isBreaking(candidate.key, org)
     const opened =
       whose === 'credential' || isBreaking ? circuits.trip(at, policy, org) : circuits.failed(at, policy, org)
-    const coolMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, policy.maxMs)
+    // A spent account rests until the date that its provider names.
+    const maxMs = whose === 'credential' ? Number.POSITIVE_INFINITY : policy.maxMs
+    const coolMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, maxMs)
     // What opened it for all says how long; no later failure of the same organization does.
     const cooled = coolMs === undefined ? undefined : circuits.cool(at, coolMs, opened === 'everyone' ? null : org)
     const tripped = isBreaking && this.#isBreaking(candidate.key, null) ? circuits.trip(at, policy, null) : undefined

@@ -157,6 +157,26 @@ t.test('every dialect of a refusal is read, and decides whether another provider
   }
 })
 
+t.test('phrases of a manifest say what a message means', t => {
+  const errorPhrases = [
+    ['incorrect api key', 'invalid_api_key'],
+    ['reached your specified api usage limits', 'insufficient_quota'],
+    ['too many tokens: ', 'context_length_exceeded'],
+  ] as const
+  const to = target({ provider: { errorPhrases }, secret: 'secret-0123456789' })
+  const rows: [number, string, object][] = [
+    [400, 'Incorrect API key provided: xa***yz.', { status: 502, code: 'upstream_credential', failover: true }],
+    [400, 'You have reached your specified API usage limits.', { code: 'upstream_credential', failover: true }],
+    [429, 'You have reached your specified API usage limits.', { code: 'upstream_quota', failover: true }],
+    [400, 'Too many tokens: size limit exceeded by 9 tokens.', { status: 400, code: 'context_length_exceeded' }],
+    [400, "unknown tool 'incorrect api key'", { status: 400, code: null, failover: false }],
+  ]
+  for (const [status, message, expected] of rows) t.match(upstreamError(status, { message }, to), expected, message)
+  const spent = { message: 'You have reached your specified API usage limits.', param: 'model' }
+  t.match(upstreamError(400, spent, to), { failover: true, param: null }, 'a field beside it is not at fault')
+  t.end()
+})
+
 t.test("a provider's words about the operator's account are for the log alone", t => {
   const account = 'arn:aws:iam::123456789012:user/jo of projects/acme-7 (jo@acme.example) has 3 USD left'
   const named = /arn:aws|123456789012|acme|USD/

@@ -224,3 +224,12 @@ t.test('E8 a provider says in many ways when it may be asked again', async t => 
     'a date',
   )
 })
+
+t.test('a spent account names the date from which it may be used', async t => {
+  const inFiveDays = new Date(Date.now() + 5 * 86_400_000).toISOString()
+  const until = (date: string) =>
+    retryAfterMs(() => undefined, `You have reached your limits. You will regain access on ${date} at 00:00 UTC.`)
+  t.ok(until(inFiveDays.slice(0, 10))! > 3 * 86_400_000)
+  t.equal(until('2020-01-01'), undefined, 'a date that has passed')
+  t.equal(until('9999-01-01'), 32 * 86_400_000, 'at most a month')
+})
