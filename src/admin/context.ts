@@ -6,6 +6,7 @@ import type {
   JobStore,
   OAuthStores,
   PolicyAdmin,
+  ProviderHealth,
   RouteQuestion,
   UsageStore,
 } from '../core/ports.ts'
@@ -66,6 +67,8 @@ export interface AdminContext extends AccountStores {
   state(): GatewayState | Promise<GatewayState>
   /** Throws the error that such a request would get. */
   explainRoute(question: RouteQuestion): ExplainedRoute | Promise<ExplainedRoute>
+  /** Every provider of the configuration, in its order. */
+  providerHealth(): readonly ProviderHealth[] | Promise<readonly ProviderHealth[]>
   /** Starts the drain and returns at once. */
   drain(): void
   /** Rejects with the reason when the database is down. */

@@ -1,6 +1,6 @@
 /** Routes of the admin listener besides commands. */
 import { errors } from '../core/error.ts'
-import { databaseStatus } from './commands/status.ts'
+import { readiness } from './commands/status.ts'
 import type { AdminContext } from './context.ts'
 
 /** A whole answer of the admin listener. */
@@ -26,10 +26,8 @@ interface Route {
 
 /** Anyone who can reach the port sees the reason, so it names only the failed part. */
 async function ready(context: AdminContext): Promise<Answer> {
-  if (!(await context.state()).ready) return json({ status: 'not ready', reason: 'starting or draining' }, 503)
-  if ((await databaseStatus(context)) !== 'ok')
-    return json({ status: 'not ready', reason: 'the database is down' }, 503)
-  return json({ status: 'ready' })
+  const { ready, reason } = await readiness(context)
+  return ready ? json({ status: 'ready' }) : json({ status: 'not ready', reason }, 503)
 }
 
 async function reload(context: AdminContext): Promise<Answer> {

@@ -6,13 +6,14 @@ import { ConfigManager } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
 import { MemoryBudget } from '../core/memory-budget.ts'
 import type { Policies } from '../core/policy.ts'
-import type { Log, Services, Stores } from '../core/ports.ts'
+import type { Log, ProviderHealth, Services, Stores } from '../core/ports.ts'
 import { DEMO_ORIGIN, DEMO_URL } from '../demo/address.ts'
 import { DemoProvider } from '../demo/provider.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
 import { uploadFolder } from '../mcp/tools/upload.ts'
+import { providerHealth } from '../routing/provider-health.ts'
 import { Keyring, keyFile } from '../stores/keyring.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
@@ -225,6 +226,10 @@ export function listenerOf({ file: { server }, services, manager }: Components):
     ...{ memory, load, metrics, log },
   })
 }
+
+/** Health of the providers as this process has seen it. */
+export const healthIn = ({ manager, services }: Components): ProviderHealth[] =>
+  providerHealth(manager.current.catalog, services.circuits)
 
 /** Warms up lazily built parts, then resets the lag measurement, which included the start. */
 export function warmUp({ registry, lag }: Components): void {

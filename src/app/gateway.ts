@@ -75,7 +75,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
 
   const count = workersOf(file.server.workers)
   const serving = count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config })
-  const { metrics, state, explainRoute } = serving
+  const { metrics, state, explainRoute, providerHealth } = serving
   const { found } = components
   const discovery = new Discovery({ catalog: () => manager.current.catalog, found, own: () => serving.address, log })
   const reload: ServingMode['reload'] = async () => {
@@ -88,7 +88,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     oauth: stores.oauth,
     jobs: stores.jobs,
     jobRunner: components.jobs,
-    ...{ metrics, state, reload, explainRoute },
+    ...{ metrics, state, reload, explainRoute, providerHealth },
     policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
     snapshot: () => manager.current,
     config: () => effectiveConfig(manager.current.files),

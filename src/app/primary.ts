@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { countersOf, exposition, type MetricFamily, merge } from '../telemetry/merge.ts'
 import { Pool } from '../workers/pool.ts'
-import { type Components, drainTimes } from './components.ts'
+import { type Components, drainTimes, healthIn } from './components.ts'
 import { processState, type ServingMode } from './serving.ts'
 
 /** The bundle places it beside this module. */
@@ -86,6 +86,8 @@ export function leadingProcess(components: Components, { count, config }: Primar
       }
     },
     explainRoute: question => pool.callOne('explain', question),
+    // While no worker serves, no provider was tried.
+    providerHealth: () => pool.callOne('health', null).catch(() => healthIn(components)),
     async drain() {
       const { delay, drain } = drainTimes(components)
       await pool.drain(delay + drain + CLOSING_MS)

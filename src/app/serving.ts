@@ -1,11 +1,11 @@
 /** What serves the public port: this process, or workers that it leads. */
 import type { AdminContext } from '../admin/context.ts'
 import { explainRoute } from '../routing/explain.ts'
-import { type Components, drainTimes, listenerOf, warmUp } from './components.ts'
+import { type Components, drainTimes, healthIn, listenerOf, warmUp } from './components.ts'
 import { version } from './version.ts'
 
 /** Serves the public port; the same for one process and for a primary with workers. */
-export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {
+export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'providerHealth' | 'metrics' | 'state'> {
   /** `host:port` in use; empty until `listen` has resolved. */
   readonly address: string
   /** Rejects with the listen error of the operating system. */
@@ -42,6 +42,7 @@ export function singleProcess(components: Components): ServingMode {
       inFlight: listener.inFlight,
     }),
     explainRoute: question => explainRoute(manager.current, services, question),
+    providerHealth: () => healthIn(components),
     drain: () => listener.drain(drainTimes(components)),
     abortDrain: () => listener.abortDrain(),
   }

@@ -16,7 +16,15 @@ import { createLog, logLevel } from '../telemetry/log.ts'
 import { Channel } from '../workers/channel.ts'
 import type { PrimaryCalls, WorkerCalls } from '../workers/protocol.ts'
 import { type CleanupStack, withCleanup } from './cleanup.ts'
-import { type Components, createComponents, drainTimes, listenerOf, sweepRegularly, warmUp } from './components.ts'
+import {
+  type Components,
+  createComponents,
+  drainTimes,
+  healthIn,
+  listenerOf,
+  sweepRegularly,
+  warmUp,
+} from './components.ts'
 import { tuneHeap } from './v8-flags.ts'
 
 const FAILED = 1
@@ -37,6 +45,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
     metrics: () => worker!.components.metrics.families(),
     reload: async () => (await worker!.components.manager.reload()).version,
     explain: question => explainRoute(worker!.components.manager.current, worker!.components.services, question),
+    health: () => healthIn(worker!.components),
     recall: ({ key, windowMs }) => counters.recall(key, windowMs),
     affinity: entries => sharedAffinity.learn(entries),
     cool: circuit => circuits.learn(circuit),

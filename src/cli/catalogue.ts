@@ -6,6 +6,7 @@ import type { ListedModel } from '../admin/commands/models.ts'
 import type { ListedProvider } from '../admin/commands/providers.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
+import type { CircuitHealth, ProviderHealth } from '../core/ports.ts'
 import { CheckFailed } from './io.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
@@ -21,6 +22,21 @@ const showProviders = (providers: readonly ListedProvider[]): string =>
       models,
       credentials.map(({ fingerprint }) => fingerprint).join(', '),
       variables.join(', '),
+    ]),
+  )
+
+const showCircuit = ({ circuit, openMs }: CircuitHealth): string =>
+  circuit === 'open' && openMs > 0 ? `open ${Math.ceil(openMs / 1000)}s` : circuit
+
+const showHealth = (providers: readonly ProviderHealth[]): string =>
+  table(
+    ['id', 'status', 'credentials', 'offers', 'not closed'],
+    providers.map(({ id, status, credentials, offers, broken }) => [
+      id,
+      status,
+      credentials.map(one => `${one.fingerprint} ${showCircuit(one)}`).join(', '),
+      offers,
+      broken.map(one => `${one.offer} ${showCircuit(one)}`).join(', '),
     ]),
   )
 
@@ -80,11 +96,19 @@ function showCheck({ models, providers, offers, warnings }: ModelsCheck): string
 
 /** Adds `providers list`, `models list`, `models check` and `explain`. */
 export function addCatalogue(program: Command, open: Open): void {
-  program
-    .command('providers')
-    .description('model providers')
+  const providers = program.command('providers').description('model providers')
+
+  providers
+    .command('health')
+    .description('show the state of each provider, its credentials, and its offers whose circuits are not closed')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ProviderHealth[]>('providers.health'), showHealth)
+    })
+
+  providers
     .command('list')
-    .description('list providers: live, or without a credential')
+    .description('list providers: live, failing, or without a credential')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       print(await admin.command<ListedProvider[]>('providers.list'), showProviders)

@@ -24,7 +24,7 @@ function span(ms: number): string {
 
 const showStatus = (status: Status): string =>
   facts([
-    ['state', status.ready ? 'ready' : 'not ready: starting or draining'],
+    ['state', status.ready ? 'ready' : `not ready: ${status.reason}`],
     ['version', status.version],
     ['listens on', status.listen],
     ...(status.publicUrl === undefined ? [] : [['public URL', status.publicUrl] as const]),
@@ -34,7 +34,7 @@ const showStatus = (status: Status): string =>
     ['database', status.database],
     ['configuration', status.configVersion],
     ['last reload', lastReload(status)],
-    ['providers', `${status.providers}, ${status.liveProviders} live`],
+    ['providers', `${status.providers}, ${status.liveProviders} live, ${status.failingProviders} failing`],
     ['models', status.models],
   ])
 

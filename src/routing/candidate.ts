@@ -1,5 +1,5 @@
 /** A mapping in one of its regions: what scores, health and stickiness are about. */
-import { type Mapping, REGION } from '../core/catalog.ts'
+import { type Credential, type Mapping, REGION } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
@@ -59,12 +59,16 @@ export function candidateTargetOf(target: Target): CandidateTarget {
   if (!known) {
     const all = candidatesOf(target.mapping)
     const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
-    const key = `${candidate.key}#${target.credential?.id ?? ''}`
+    const key = credentialKeyOf(candidate, target.credential)
     known = { candidate, target, key, polls: target.translator.job && pollKeyOf(target) }
     candidateTargets.set(target, known)
   }
   return known
 }
+
+/** The circuit of a credential at a candidate. */
+export const credentialKeyOf = ({ key }: Candidate, credential: Pick<Credential, 'id'> | undefined): string =>
+  `${key}#${credential?.id ?? ''}`
 
 function candidateIn(mapping: Mapping, region: string | undefined): Candidate {
   const { model, provider } = mapping
@@ -86,8 +90,10 @@ function keyOf({ model, provider }: Mapping, region: string | undefined): string
 }
 
 /** The circuit of polls of the jobs that a target creates. */
-export const pollKeyOf = ({ mapping, region }: Pick<Target, 'mapping' | 'region'>): string =>
-  `${keyOf(mapping, region)} polls`
+export const pollKeyOf = ({
+  mapping,
+  region,
+}: Pick<Candidate, 'mapping'> & { readonly region?: string | undefined }): string => `${keyOf(mapping, region)} polls`
 
 const unknown: Rates = { above: 0, input: undefined, output: undefined, cached: undefined }
 

@@ -11,6 +11,7 @@ import { type NamedModel, namedModels } from './named-models.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
 import { withoutSuffix } from './preferences.ts'
+import { circuitOf, offerCircuit } from './provider-health.ts'
 import type { RoutingQuery } from './query.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
@@ -101,7 +102,11 @@ function explained(
     uptime: facts.uptime ?? null,
     throughput: facts.throughput ?? null,
     latency: facts.latency ?? null,
-    ...circuitOf(candidate.key, circuits),
+    ...offerCircuit(
+      candidate.key,
+      targets.map(target => candidateTargetOf(target).key),
+      circuits,
+    ),
     polls: polls === undefined ? null : circuitOf(polls, circuits),
     terms,
     base,
@@ -110,11 +115,6 @@ function explained(
     score: total,
   }
 }
-
-const circuitOf = (key: string, circuits: Circuits) => ({
-  circuit: outlierDetectorOf(circuits).state(key, null),
-  openMs: Math.ceil(circuits.openMs(key, null)),
-})
 
 /** Why each other offer of the requested model cannot serve this request. */
 function excludedOf(query: RoutingQuery, candidates: readonly Ranked[]): ExplainedRoute['excluded'] {

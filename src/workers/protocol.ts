@@ -1,6 +1,6 @@
 /** Calls between the primary process and its workers. */
 import type { ModelLists } from '../core/catalog.ts'
-import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
+import type { ExplainedRoute, ProviderHealth, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
@@ -37,6 +37,7 @@ export type WorkerCalls = {
   /** → the version in force. Rejects when the new configuration is rejected. */
   reload(argument: null): Promise<string>
   explain(question: RouteQuestion): ExplainedRoute
+  health(argument: null): ProviderHealth[]
   /** Returns the unused part of a key's quota to the primary. */
   recall(argument: { key: string; windowMs: number }): Unused | undefined
   affinity(entries: readonly AffinityEntry[]): void

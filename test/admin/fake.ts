@@ -25,6 +25,8 @@ import type {
 import { s } from '../../src/core/schema.ts'
 import type { Route, Snapshot } from '../../src/core/snapshot.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { providerHealth } from '../../src/routing/provider-health.ts'
+import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { silent } from '../plugins/wire-kit.ts'
 
 /** Planted wherever the gateway holds a secret; no answer may show it. */
@@ -65,6 +67,7 @@ function catalogue(): Snapshot['catalog'] {
     aliases: ['acme-l'],
     contextLength: 200_000,
     maxOutput: 8192,
+    output: ['text'],
     mappings,
   } as unknown as Model
   const offer = (of: Provider, rest: Partial<Mapping>) =>
@@ -180,6 +183,7 @@ export interface Fake extends AdminContext {
   readonly queries: UsageQuery[]
   /** What `sessions.begin` and `sessions.end` were given. */
   readonly lent: string[]
+  readonly circuits: MemoryCircuits
   readonly created: { project: string; name: string; expiresAt?: number | undefined }[]
   ready: boolean
   listen: string
@@ -227,6 +231,7 @@ export function fakeContext(): Fake {
   const fake: Fake = {
     queries: [],
     lent: [],
+    circuits: new MemoryCircuits(),
     created: [],
     ready: true,
     listen: '127.0.0.1:8080',
@@ -334,6 +339,7 @@ export function fakeContext(): Fake {
       if (model !== 'acme-large') throw errors.modelNotFound(model)
       return explained
     },
+    providerHealth: () => providerHealth(catalogue(), fake.circuits),
     drain() {
       fake.drained++
       fake.ready = false

@@ -314,11 +314,12 @@ t.test('usage counts whole UTC days, both ends included, thirty by default', asy
 })
 
 t.test('ready names the part that is missing and nothing else', async t => {
-  const { send, context } = await start(t)
+  const { command, send, context } = await start(t)
   context.databaseFault = 'disk I/O error in /var/lib/secret/path'
   const down = await send('GET', '/ready', undefined, {})
   t.equal(down.status, 503)
   t.strictSame(down.json(), { status: 'not ready', reason: 'the database is down' })
+  t.match((await command('status')).json(), { ready: false, reason: 'the database is down' }, 'status says the same')
   context.databaseFault = undefined
   t.equal((await send('POST', '/drain')).status, 202)
   t.equal(context.drained, 1)

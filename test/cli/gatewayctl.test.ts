@@ -106,6 +106,11 @@ t.test('every command prints one JSON value under --json, and something legible 
       [{ id: 'live-one' }, { id: 'keyless' }, {}],
       /keyless +keyless inc\. +no credential +1 +- +KEYLESS_API_KEY\n/,
     ],
+    [
+      ['providers', 'health'],
+      [{ id: 'live-one', status: 'live', credentials: [{ circuit: 'closed' }], broken: [] }, { id: 'keyless' }, {}],
+      /live-one +live +f1e2d3 closed +\d+ +-?\n/,
+    ],
     [['models', 'list'], [{ id: 'acme-large' }], /acme-large +live-one +yes +200000 +2\.5 +10 +acme-l\n/],
     [['models', 'list', 'nothing-like-it'], [], /^model/],
     [

@@ -235,6 +235,19 @@ failures.forEach(({ says, step, verdict, only, leaves }, index) => {
       t.match(line, { ...logged(id, priceOf('b', 3)), msg: 'request failed over', used_provider: `b-${id}` })
       t.equal((line.attempts as object[]).length, failed.length + 1)
     }
+    if (says === 'answers 401') {
+      const explained = (await (await gateway.admin('POST', '/commands/route.explain', { model: id })).json()) as Tree
+      const circuits = (explained.candidates as Tree[]).map(({ offer, circuit }) => [offer, circuit]).sort()
+      t.strictSame(circuits, [
+        [`a-${id}/${id}`, 'open'],
+        [`b-${id}/${id}`, 'closed'],
+      ])
+      for (const name of ['list', 'health']) {
+        const listed = (await (await gateway.admin('POST', `/commands/providers.${name}`, {})).json()) as Tree[]
+        const status = (side: string) => listed.find(provider => provider.id === `${side}-${id}`)?.status
+        t.strictSame([status('a'), status('b')], ['credential failing', 'live'])
+      }
+    }
     const tries = leaves ? 1 : forms.length
     t.equal(await seen('a', id), step === refused ? 0 : tries, 'the first is tried once for each request')
     t.equal(await seen('b', id), forms.length)

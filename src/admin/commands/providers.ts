@@ -1,17 +1,9 @@
 /** Providers of the running configuration. */
 import type { Catalog, Provider } from '../../core/catalog.ts'
-import { foundOffers, isAbsent, isLive } from '../../core/offer.ts'
+import { foundOffers } from '../../core/offer.ts'
+import type { ProviderHealth } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
-
-/** `no answer`: a provider that is to list its models has listed none. */
-type ProviderStatus = 'live' | 'no credential' | 'no answer'
-
-/** `no credential` comes before `no answer`. */
-export function providerStatus(provider: Provider, catalog: Catalog): ProviderStatus {
-  if (!isLive(provider)) return 'no credential'
-  return isAbsent(provider, catalog) ? 'no answer' : 'live'
-}
 
 function countModels(catalog: Catalog): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
@@ -26,22 +18,27 @@ function countModels(catalog: Catalog): ReadonlyMap<string, number> {
 
 /** A provider with its count of models; credentials are fingerprints. */
 export type ListedProvider = ReturnType<typeof describe>
-const describe = (provider: Provider, catalog: Catalog, models: number) => ({
+const describe = (provider: Provider, { status, credentials }: ProviderHealth, models: number) => ({
   id: provider.id,
   name: provider.name,
-  status: providerStatus(provider, catalog),
+  status,
   models,
   variables: [...(provider.variables?.secret ?? []), ...(provider.variables?.address ?? [])],
   wires: Object.fromEntries([...provider.wires].map(([op, { wire }]): [string, string] => [op, wire])),
-  credentials: provider.credentials.map(({ source, fingerprint }) => ({ source, fingerprint })),
+  credentials,
 })
 
-/** `providers.list`. */
+/** `providers.list` and `providers.health`. */
 export const providerCommands: CommandTable = {
   /** Wires by operation; credentials as fingerprints. */
-  'providers.list': command(s.object({}), (_, context) => {
+  'providers.list': command(s.object({}), async (_, context) => {
     const { catalog } = context.snapshot()
     const counts = countModels(catalog)
-    return [...catalog.providers.values()].map(provider => describe(provider, catalog, counts.get(provider.id) ?? 0))
+    return (await context.providerHealth()).flatMap(health => {
+      // A reload may come in between.
+      const provider = catalog.providers.get(health.id)
+      return provider ? [describe(provider, health, counts.get(provider.id) ?? 0)] : []
+    })
   }),
+  'providers.health': command(s.object({}), (_, context) => context.providerHealth()),
 }

@@ -104,6 +104,31 @@ export interface Circuits {
   left(key: string, org: string): void
 }
 
+/** A circuit as all organizations together see it. */
+export interface CircuitHealth {
+  readonly circuit: CircuitState
+  /** Milliseconds for which it stays open. */
+  readonly openMs: number
+}
+
+/**
+ * `no answer`: it is to list its models and has listed none. `credential failing`: each of its credentials was refused or
+ * throttled. `failing`, `degraded`: the circuits of all its offers, or of some, are open.
+ */
+export type ProviderState = 'live' | 'degraded' | 'failing' | 'credential failing' | 'no credential' | 'no answer'
+
+/** Health of one provider: `gatewayctl providers health`. */
+export interface ProviderHealth {
+  readonly id: string
+  readonly status: ProviderState
+  /** Each with the worst circuit that it has at any offer. */
+  readonly credentials: readonly (CircuitHealth & { readonly source: string; readonly fingerprint: string })[]
+  /** Number of offers. */
+  readonly offers: number
+  /** Offers, and polls of offers, whose circuit is not closed. */
+  readonly broken: readonly (CircuitHealth & { readonly offer: string })[]
+}
+
 /** Which offer a session or a model was given, for a while. */
 export interface AffinityStore {
   get(key: string): string | undefined

@@ -1,0 +1,78 @@
+/** Health of providers by their credentials, lists and circuits: the one source for commands and metrics. */
+import type { Catalog, Mapping, Provider } from '../core/catalog.ts'
+import { foundOffers, isAbsent, isFor, isLive } from '../core/offer.ts'
+import type { CircuitHealth, Circuits, ProviderHealth, ProviderState } from '../core/ports.ts'
+import { candidatesOf, credentialKeyOf, pollKeyOf } from './candidate.ts'
+import { outlierDetectorOf } from './outlier-detector.ts'
+
+/** The circuit of a key, as all organizations together see it. */
+export const circuitOf = (key: string, circuits: Circuits): CircuitHealth => ({
+  circuit: outlierDetectorOf(circuits).state(key, null),
+  openMs: Math.ceil(circuits.openMs(key, null)),
+})
+
+const SEVERITY = { closed: 0, 'half-open': 1, open: 2 } as const
+const isWorse = (a: CircuitHealth, b: CircuitHealth): boolean =>
+  SEVERITY[a.circuit] - SEVERITY[b.circuit] > 0 || (a.circuit === b.circuit && a.openMs > b.openMs)
+
+/** The circuit of an offer, or of its best credential when that is worse: requests need both. */
+export function offerCircuit(offer: string, credentialKeys: readonly string[], circuits: Circuits): CircuitHealth {
+  const own = circuitOf(offer, circuits)
+  if (credentialKeys.length === 0) return own
+  const [first, ...others] = credentialKeys.map(key => circuitOf(key, circuits))
+  const best = others.reduce((best, one) => (isWorse(best, one) ? one : best), first!)
+  return isWorse(best, own) ? best : own
+}
+
+/** Every provider of a catalogue, in its order. */
+export function providerHealth(catalog: Catalog, circuits: Circuits): ProviderHealth[] {
+  const offers = new Map<string, Mapping[]>()
+  for (const mapping of [
+    ...[...catalog.models.values()].flatMap(({ mappings }) => mappings),
+    ...foundOffers(catalog),
+  ]) {
+    const known = offers.get(mapping.provider.id)
+    if (known) known.push(mapping)
+    else offers.set(mapping.provider.id, [mapping])
+  }
+  return [...catalog.providers.values()].map(provider =>
+    healthOf(provider, offers.get(provider.id) ?? [], catalog, circuits),
+  )
+}
+
+function healthOf(
+  provider: Provider,
+  mappings: readonly Mapping[],
+  catalog: Catalog,
+  circuits: Circuits,
+): ProviderHealth {
+  const candidates = [...new Map(mappings.flatMap(candidatesOf).map(one => [one.key, one])).values()]
+  const own = candidates.map(candidate => {
+    const used = provider.credentials.filter(credential => isFor(candidate.mapping, credential))
+    const keys = (isKeyless(provider) ? [undefined] : used).map(one => credentialKeyOf(candidate, one))
+    return { offer: candidate.key, ...offerCircuit(candidate.key, keys, circuits) }
+  })
+  const polls = candidates.map(candidate => {
+    const key = pollKeyOf(candidate)
+    return { offer: key, ...circuitOf(key, circuits) }
+  })
+  const credentials = provider.credentials.map(credential => {
+    const used = candidates.filter(({ mapping }) => isFor(mapping, credential))
+    const seen = used.map(candidate => circuitOf(credentialKeyOf(candidate, credential), circuits))
+    const worst = seen.reduce<CircuitHealth>((worst, one) => (isWorse(one, worst) ? one : worst), CLOSED)
+    return { source: credential.source, fingerprint: credential.fingerprint, ...worst }
+  })
+  const broken = [...own, ...polls].filter(isBroken)
+  const status = (): ProviderState => {
+    if (!isLive(provider)) return 'no credential'
+    if (isAbsent(provider, catalog)) return 'no answer'
+    if (credentials.length > 0 && credentials.every(isBroken)) return 'credential failing'
+    if (own.length > 0 && own.every(isBroken)) return 'failing'
+    return broken.length > 0 || credentials.some(isBroken) ? 'degraded' : 'live'
+  }
+  return { id: provider.id, status: status(), credentials, offers: own.length, broken }
+}
+
+const isKeyless = ({ auth }: Provider): boolean => auth.scheme === 'none'
+const CLOSED: CircuitHealth = { circuit: 'closed', openMs: 0 }
+const isBroken = ({ circuit }: CircuitHealth): boolean => circuit !== 'closed'
