@@ -97,7 +97,11 @@ export const route: FilterFactory<Settings> = {
           }
           const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
           const following = isLast ? undefined : queue.next(most - ex.attempts.length)
-          if (!following || isLate(ex, following) || !(queue.isSound(following) || budget.take())) break
+          if (!following || isLate(ex, following)) break
+          if (!queue.isSound(following) && !budget.take()) {
+            services.log.warn({ model: requested.requestedModel, untried: following.key }, 'retry budget spent')
+            break
+          }
           step = following
         }
         throw exhausted(failures, options.circuit.max)
