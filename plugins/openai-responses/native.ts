@@ -60,6 +60,9 @@ const FIELDS: ReadonlySet<string> = new Set([
 /** What only tunes an answer, or names a tier: it is left out where the canonical request no longer has it. */
 const TUNING = ['prompt_cache_key', 'service_tier', 'temperature', 'top_p'] as const
 
+/** Tools that the client runs, that cost tokens alone, or that have a price. */
+const FREE_TOOL = /^(?:function|custom|namespace|local_shell|shell|apply_patch|computer.*|tool_search|web_search.*)$/
+
 /** `body` has passed the endpoint's schema. Shares with it what does not change. */
 export function native(
   body: Readonly<Json>,
@@ -72,7 +75,10 @@ export function native(
   for (const name of GATEWAY_ONLY) delete sent[name]
   // The wire has no such field: the gateway cuts the answer.
   delete sent.stop
-  if (!paysItself(target)) checkPaid(sent, target)
+  if (!paysItself(target)) {
+    checkPaid(sent, target)
+    checkTools(sent, target)
+  }
   sent.model = mapping.externalId
   sent.store = false
   if (stream) sent.stream = true
@@ -104,6 +110,20 @@ function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): voi
   }
 }
 
+/** Throws a 400 for a hosted tool without a price, also where an item adds it. */
+function checkTools({ tools, input }: Json, { provider: { nativeTools = [] } }: Target): void {
+  const check = (list: unknown, at: string) => {
+    for (const [i, tool] of listIn(list).entries()) {
+      const type = isObject(tool) ? String(tool.type) : ''
+      if (isObject(tool)) check(tool.tools, `${at}[${i}].tools`)
+      if (FREE_TOOL.test(type) || nativeTools.some(entry => fits(entry, type))) continue
+      throw errors.ownKeyOnly(`${at}[${i}].type`)
+    }
+  }
+  check(tools, 'tools')
+  for (const [i, item] of listIn(input).entries()) if (isObject(item)) check(item.tools, `input[${i}].tools`)
+}
+
 /** The canonical request has a lower limit where the gateway sets one. */
 function setLimit(sent: Json, limit: number | null | undefined): void {
   if (limit != null && !(Number(sent.max_output_tokens ?? undefined) <= limit)) sent.max_output_tokens = limit
@@ -118,21 +138,28 @@ function setReasoning(sent: Json, canonical: Json | undefined): void {
   else if (isObject(sent.reasoning)) sent.reasoning = shown
 }
 
-/** What only its maker reads: searches come back with the reasoning before them. */
-const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call'])
-
 /** The items as they came, with the reasoning that is this provider's; the wire refuses reasoning that leads to nothing. */
 function itemsOf(given: readonly unknown[], target: Target): unknown[] {
   const items: unknown[] = []
+  /** Searches that reasoning brought back, and that the client may repeat. */
+  let returned = 0
   for (const item of given) {
-    if (!isObject(item) || LEFT_OUT.has(item.type)) continue
+    if (!isObject(item)) continue
+    if (item.type === 'web_search_call' && returned > 0) {
+      returned--
+      continue
+    }
     if (item.type === 'reasoning') {
       const { details, native } = isObject(item.carried) ? item.carried : {}
       for (const own of replayed(listIn(details).filter(isObject), listIn(native).filter(isObject), target)) {
         items.push(own.item)
+        if (own.item.type === 'web_search_call') returned++
       }
     } else {
-      if (!isOfAnswer(item)) dropLast(items)
+      if (!isOfAnswer(item)) {
+        dropLast(items)
+        returned = 0
+      }
       items.push(asSent(item))
     }
   }
@@ -156,8 +183,8 @@ function asSent(item: Json): Json {
   return Object.assign({}, item, { content: plain })
 }
 
-const isOfAnswer = ({ type, role }: Json): boolean =>
-  role === 'assistant' || type === 'function_call' || type === 'custom_tool_call' || type === 'tool_search_call'
+/** Calls of any tool are items of an answer. */
+const isOfAnswer = ({ type, role }: Json): boolean => role === 'assistant' || String(type).endsWith('_call')
 
 function dropLast(items: unknown[]): void {
   for (let last = items.at(-1); isObject(last) && last.type === 'reasoning'; last = items.at(-1)) items.pop()

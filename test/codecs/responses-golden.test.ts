@@ -75,7 +75,8 @@ t.test('golden events become their items, whole and as typed events', async t =>
   }
 })
 
-const refused: readonly (readonly [given: Json, param: string])[] = [
+/** What only providers of this wire can serve. */
+const passed: readonly (readonly [given: Json, only: string])[] = [
   ...[
     'file_search',
     'computer',
@@ -96,6 +97,9 @@ const refused: readonly (readonly [given: Json, param: string])[] = [
     'tool_search_call',
     'tool_search_output',
     'additional_tools',
+    'agent_message',
+    'agent_reasoning',
+    'new_item',
     'compaction',
     'code_interpreter_call',
     'local_shell_call',
@@ -112,6 +116,9 @@ const refused: readonly (readonly [given: Json, param: string])[] = [
     'program',
     'program_output',
   ].map(type => [{ input: [{ role: 'user', content: 'Hi' }, { type }] }, 'input[1].type'] as const),
+]
+
+const refused: readonly (readonly [given: Json, param: string])[] = [
   [{ prompt: { id: 'p' } }, 'prompt'],
   [{ conversation: 'c' }, 'conversation'],
   [{ background: true }, 'background'],
@@ -119,6 +126,14 @@ const refused: readonly (readonly [given: Json, param: string])[] = [
   [{ tools: [{ type: 'function', name: 'f' }], tool_choice: { type: 'mcp', server_label: 's' } }, 'tool_choice'],
   [{ tools: [{ type: 'function', name: 'f' }], tool_choice: { type: 'function', name: 'g' } }, 'tool_choice.name'],
 ]
+
+t.test('items and tools of this wire alone name the place that other wires refuse', async t => {
+  for (const [given, only] of passed) {
+    const ex = exchange()
+    openAiResponses.decode(deepFreeze({ model: 'm', input: 'Hi', ...given }), ex)
+    t.equal(ex.native?.only, only, JSON.stringify(given))
+  }
+})
 
 t.test('what no provider here serves is a 400 that names it', async t => {
   for (const [given, param] of refused) {

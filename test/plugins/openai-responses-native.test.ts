@@ -53,7 +53,22 @@ t.test('of a body only what must change is changed', t => {
     [{ service_tier: 'flex', temperature: 0.5, top_p: 0.9, max_output_tokens: 99, prompt_cache_key: 'k' }],
     [{ service_tier: 'scale' }, { service_tier: null }],
     [{ new: true, input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] }, {}, own],
-    [{ input: [user, { type: 'web_search_call', id: 'ws_1' }, user] }, { input: [user, user] }],
+    [{ input: [user, { type: 'web_search_call', id: 'ws_1' }, { type: 'image_generation_call', id: 'ig' }, user] }],
+    [
+      {
+        input: [
+          { type: 'additional_tools', tools: [f] },
+          user,
+          { type: 'agent_message', content: [] },
+          { type: 'new' },
+        ],
+      },
+    ],
+    [
+      { tools: [{ type: 'mcp', server_label: 's' }, { type: 'file_search' }], tool_choice: { type: 'file_search' } },
+      {},
+      own,
+    ],
     [{ input: [user, { ...called, parsed_arguments: {} }, answered] }, { input: [user, called, answered] }],
     [
       { input: [user, { role: 'assistant', content: [{ type: 'output_text', text: 'a', parsed: 1 }] }, user] },
@@ -66,6 +81,24 @@ t.test('of a body only what must change is changed', t => {
     t.strictSame(sent(given, at), expected, JSON.stringify(given))
   }
   t.equal(sent({ stream: true }, to(), true).stream, true)
+  t.end()
+})
+
+t.test("a hosted tool without a price is refused on the operator's credentials, wherever it stands", t => {
+  const mcp = { type: 'mcp', server_label: 's' }
+  const rows: [body: Json, param: string][] = [
+    [{ tools: [f, mcp] }, 'tools[1].type'],
+    [{ input: [{ type: 'additional_tools', tools: [mcp] }, user] }, 'input[0].tools[0].type'],
+    [
+      { input: [{ type: 'additional_tools', tools: [{ type: 'namespace', tools: [mcp] }] }, user] },
+      'input[0].tools[0].tools[0].type',
+    ],
+  ]
+  for (const [body, param] of rows)
+    t.match(
+      thrown(() => sent(body)),
+      { status: 400, code: 'own_key_required', param },
+    )
   t.end()
 })
 
@@ -89,6 +122,9 @@ t.test(
     const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: kept }
     const replayed = [{ type: 'reasoning', ...thought }, search]
     t.strictSame(sent({ input: [user, item, called, answered] }).input, [user, ...replayed, called, answered])
+    const shown = { type: 'web_search_call', id: 'ws_1', status: 'completed' }
+    const repeated = sent({ input: [user, item, shown, called, answered] }).input
+    t.strictSame(repeated, [user, ...replayed, called, answered], 'reasoning brings the search back')
     const elsewhere = to({}, { provider: { ...to().provider, id: 'another' } })
     const other = sent({ input: [user, item, called, answered] }, elsewhere).input
     t.strictSame(other, [user, { type: 'other' }, called, answered])

@@ -32,14 +32,14 @@ export function decode(body: unknown, values: number): Decoded {
   if (typeof given.input === 'string') input.read({ role: 'user', content: given.input }, 'input')
   else for (const [i, item] of (given.input ?? []).entries()) input.read(item, `input[${i}]`)
   const messages = input.end()
-  if (!messages.some(({ role }) => role !== 'system')) {
+  if (input.only === undefined && !messages.some(({ role }) => role !== 'system')) {
     throw errors.invalidParameters('input: must hold an item that is not empty', 'input')
   }
   if (given.instructions) messages.unshift({ role: 'system', content: given.instructions })
   const request: ChatRequest = { model: given.model, messages }
   Object.assign(request, toolsOf(given, names), textOf(given), settingsOf(given))
   checkChat(request)
-  return { request, names, only: input.only }
+  return { request, names, only: input.only ?? names.only }
 }
 
 /** Refuses what needs a stored response or conversation, or one that outlives its request. */
@@ -79,6 +79,8 @@ function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequ
   const { type, name, namespace } = choice
   if (type === 'function' || type === 'custom') return { tool_choice: named(flatOf(choice, names), tools) }
   if (isSearch(type)) return { tool_choice: { type: 'web_search' } }
+  // The choice of a hosted tool goes to providers of this wire with the tool.
+  if (type !== 'allowed_tools' && names.only !== undefined) return {}
   if (type !== 'allowed_tools') {
     const given = excerptOf(name ?? namespace ?? type)
     throw errors.unsupported(`tool_choice: no provider here serves the choice of "${given}".`, 'tool_choice')

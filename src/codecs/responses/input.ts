@@ -18,12 +18,6 @@ const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_genera
 
 const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)
 
-const untaken = (type: unknown, at: string) =>
-  errors.unsupported(
-    `${at}.type: items of type "${excerptOf(type)}" are not taken here; send messages, reasoning, function_call or custom_tool_call and their outputs.`,
-    `${at}.type`,
-  )
-
 /** The names of what a search of the client found; the tools themselves are among those of the request. */
 const foundIn = ({ tools }: Json): Json => ({
   tools: listIn(tools).flatMap(tool => (isObject(tool) ? (textIn(tool.name) ?? []) : [])),
@@ -32,7 +26,7 @@ const foundIn = ({ tools }: Json): Json => ({
 /** Reads the items of one request, in order. */
 export class InputReader {
   readonly #messages: Message[] = []
-  /** Path of the first part stored only at its provider. */
+  /** Path of the first part or item that only providers of this wire can read. */
   only: string | undefined
   readonly #names: ToolNames
   readonly #count: Count
@@ -66,12 +60,12 @@ export class InputReader {
         this.#call(item, type === 'custom_tool_call', at)
         break
       case 'tool_search_call':
-        if (item.execution !== 'client') throw untaken(type, at)
-        this.#call({ ...item, name: this.#names.search, arguments: this.#argumentsOf(item, at) }, false, at)
+        if (item.execution !== 'client') this.#pass(at)
+        else this.#call({ ...item, name: this.#names.search, arguments: this.#argumentsOf(item, at) }, false, at)
         break
       case 'tool_search_output':
-        if (item.execution !== 'client') throw untaken(type, at)
-        this.#output({ ...item, output: this.#json.resultOf(foundIn(item), `${at}.tools`) }, at)
+        if (item.execution !== 'client') this.#pass(at)
+        else this.#output({ ...item, output: this.#json.resultOf(foundIn(item), `${at}.tools`) }, at)
         break
       case 'function_call_output':
       case 'custom_tool_call_output':
@@ -80,9 +74,14 @@ export class InputReader {
       case 'item_reference':
         throw wrong(`${at}.id`, `no item "${excerptOf(item.id)}" is stored here; send the item itself`)
       default:
-        if (LEFT_OUT.has(type)) break
-        throw untaken(type, at)
+        if (textIn(type) === undefined) throw wrong(`${at}.type`, 'must be string')
+        if (!LEFT_OUT.has(type)) this.#pass(at)
     }
+  }
+
+  /** An item that goes to providers of this wire as it came. */
+  #pass(at: string): void {
+    this.only ??= `${at}.type`
   }
 
   /** All messages, once no item follows. */

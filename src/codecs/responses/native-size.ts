@@ -3,11 +3,26 @@ import type { ChatRequest } from '../../core/chat-request.ts'
 import { isObject, type Json, listIn } from '../../core/json.ts'
 import { nativeSettings } from '../native-size.ts'
 
+/** Items whose contents a chat request holds. */
+const READ: ReadonlySet<unknown> = new Set([
+  undefined,
+  'message',
+  'reasoning',
+  'function_call',
+  'custom_tool_call',
+  'tool_search_call',
+  'function_call_output',
+  'custom_tool_call_output',
+  'image_generation_call',
+])
+
 /** `request` is the chat form of `body`: what searches found stands among its tools, once. */
 export function nativeSize({ tools, text, input }: Json, request: ChatRequest): number {
   const settings = [tools, text]
   for (const item of listIn(input)) {
-    if (isObject(item) && item.type === 'tool_search_output') settings.push(item.tools)
+    if (!isObject(item)) continue
+    if (item.type === 'tool_search_output') settings.push(item.tools)
+    else if (!READ.has(item.type)) settings.push(item)
   }
   return nativeSettings(settings, request)
 }

@@ -23,7 +23,8 @@ export function nativeOf(
   size: number,
 ): NativeRequest {
   const { input, tools } = body
-  const loops = listIn(tools).some(tool => isObject(tool) && !CLIENT.test(textIn(tool.type) ?? ''))
+  const added = listIn(input).flatMap(item => (isObject(item) ? listIn(item.tools) : []))
+  const loops = [...listIn(tools), ...added].some(tool => isObject(tool) && !CLIENT.test(textIn(tool.type) ?? ''))
   if (!Array.isArray(input)) return { wire: WIRE, body, only, loops, size }
   const count = new Count(values)
   const items = input.map((item: unknown) =>

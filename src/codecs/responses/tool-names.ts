@@ -7,7 +7,7 @@
 import type { Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { textKey } from '../../core/text-key.ts'
 
 /** A tool's name and namespace in the client's request. */
@@ -49,9 +49,11 @@ export class ToolNames {
   readonly #flat = new Map<string, string>()
   /** The name that providers know of the search for tools. */
   search = 'tool_search'
+  /** Path of the first tool that only providers of this wire can run. */
+  only: string | undefined
   #tried = 0
 
-  /** `input`: with what searches of the client found. Throws a 400 for a tool that only its provider runs. */
+  /** `input`: with what searches of the client found. Throws a 400 for a malformed tool. */
   constructor(tools: unknown, input?: unknown) {
     const given = listIn(tools).filter(isObject)
     // Plain names stay as they are.
@@ -97,11 +99,10 @@ export class ToolNames {
       this.search = this.#unique('tool_search')
       this.#known.set(this.search, { name: 'tool_search', search: true })
       this.#function({ parameters: QUERY, ...tool }, this.search, at)
-    } else {
-      throw errors.unsupported(
-        `${at}.type: no provider here runs the hosted tool "${excerptOf(tool.type)}"; use function, custom, namespace or web_search.`,
-        `${at}.type`,
-      )
+    } else if (textIn(tool.type) !== undefined && at.startsWith('tools')) this.only ??= `${at}.type`
+    else {
+      const where = `${at}.type`
+      throw errors.unsupported(`${where}: a tool that a search found must be function, custom or namespace.`, where)
     }
   }
 
