@@ -34,6 +34,7 @@ import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { UpstreamSockets } from '../upstream/provider-sockets.ts'
 import { Transport } from '../upstream/transport.ts'
 import type { CleanupStack } from './cleanup.ts'
+import { reportHealth } from './health-metrics.ts'
 import { createJobs } from './jobs.ts'
 import { reportMissingKeys } from './missing-keys.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
@@ -158,6 +159,12 @@ export async function createComponents(
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
   })
+  reportHealth({
+    ...{ database, metrics },
+    memory: () => heap.share,
+    ping: () => stores.ping(),
+    providers: () => providerHealth(manager.current.catalog, circuits),
+  })
   const own = { file, log, database, stores, services, jobs, served, metrics, lag, found }
   return { ...own, policies, policyContext, registry, manager, reloads }
 }
@@ -208,9 +215,11 @@ const servicesOf = (
 })
 
 /** The public listener of `server`, not yet listening. */
-export function listenerOf({ file: { server }, services, manager }: Components): Listener {
+export function listenerOf(components: Components): Listener {
+  const { services, manager } = components
+  const { server } = components.file
   const { memory, load, metrics, log } = services
-  return new Listener({
+  const listener = new Listener({
     listen: server.listen ?? DEFAULT_LISTEN,
     limits: {
       heartbeat: server.heartbeat,
@@ -225,6 +234,8 @@ export function listenerOf({ file: { server }, services, manager }: Components):
     current: () => manager.current,
     ...{ memory, load, metrics, log },
   })
+  components.metrics.connections(() => listener.connections)
+  return listener
 }
 
 /** Health of the providers as this process has seen it. */

@@ -25,6 +25,10 @@ export class Connections {
     this.#onClose = onClose
   }
 
+  get size(): number {
+    return this.#open.size
+  }
+
   /** Destroys a connection beyond the limit. May be called again with one that was accepted. */
   accept(socket: Socket): void {
     if (this.#open.has(socket)) return

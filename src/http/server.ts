@@ -114,6 +114,11 @@ export class Listener {
     return this.#requests.list.length
   }
 
+  /** Number of open connections. */
+  get connections(): number {
+    return this.#connections.size
+  }
+
   /** `host:port` in use; empty until `listen` has resolved. */
   get address(): string {
     return this.#address

@@ -20,6 +20,15 @@ type ReloadResult = (typeof reloadResults)[number]
 
 const JOB_BUCKETS = [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200]
 
+type Values = number | readonly { readonly labels: { readonly provider: string }; readonly value: number }[]
+/** A gauge that is read when it is scraped; `aggregator` combines the values of several processes. */
+interface Observed {
+  readonly name: string
+  readonly help: string
+  readonly aggregator: 'first' | 'min' | 'max' | 'sum'
+  read(): Values | Promise<Values>
+}
+
 /** Each metric is limited to some 2,000 lines (`Series`): further models count as `other`. */
 export class PrometheusMetrics implements Metrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
@@ -129,6 +138,11 @@ export class PrometheusMetrics implements Metrics {
     help: 'Steps of OAuth clients of the MCP server.',
     closed: ['step', 'outcome'],
   })
+  readonly #cacheLookups = counter(this.#registry, {
+    name: 'gateway_cache_lookups_total',
+    help: 'Lookups in the response cache, by result.',
+    closed: ['result'],
+  })
   readonly #reloads = counter(this.#registry, {
     name: 'gateway_config_reloads_total',
     help: 'Loads of the configuration by result.',
@@ -196,6 +210,10 @@ export class PrometheusMetrics implements Metrics {
     this.#unpriced.of(provider, model).add(1)
   }
 
+  cacheLookup(result: 'hit' | 'miss'): void {
+    this.#cacheLookups.of(result).add(1)
+  }
+
   unhealed(reason: HealingSkipped): void {
     this.#unhealed.of(reason).add(1)
   }
@@ -237,6 +255,30 @@ export class PrometheusMetrics implements Metrics {
         }
       },
     })
+  }
+
+  /** A gauge that is read at every scrape; when that fails, it has no line. Without labels, `read` returns its value. */
+  observed({ name, help, aggregator, read }: Observed): void {
+    const registers = [this.#registry]
+    const labelNames = ['provider']
+    new Gauge({
+      ...{ name, help, registers, labelNames, aggregator },
+      async collect() {
+        this.reset()
+        try {
+          const values = await read()
+          if (typeof values === 'number') this.set(values)
+          else for (const { labels, value } of values) this.set(labels, value)
+        } catch {
+          // No line says that nothing could be read.
+        }
+      },
+    })
+  }
+
+  /** Connections of the public listener. */
+  connections(read: () => number): void {
+    this.#level('gateway_connections', 'Open connections of the public listener.', read)
   }
 
   /** `read` resolves with USD; when it rejects, the previous value stays. */

@@ -137,6 +137,25 @@ t.test('numbers that are none are left out', async t => {
   t.equal(value('gateway_request_duration_seconds_count'), 1)
 })
 
+t.test('a gauge that cannot be read has no line', async t => {
+  const metrics = metricsOf(t)
+  let isBroken = false
+  const read = async () => {
+    if (isBroken) throw new Error('no disk')
+    return 7
+  }
+  metrics.observed({ name: 'gateway_free_bytes', help: 'Free.', aggregator: 'first', read })
+  metrics.observed({
+    ...{ name: 'gateway_up', help: 'Up.', aggregator: 'min' },
+    read: () => [{ labels: { provider: 'one' }, value: 1 }],
+  })
+  const before = await metrics.text()
+  t.match(before, /^gateway_free_bytes 7$/m)
+  t.match(before, /^gateway_up\{provider="one"\} 1$/m)
+  isBroken = true
+  t.notMatch(await metrics.text(), /^gateway_free_bytes \d/m)
+})
+
 const promtool = spawnSync('promtool', ['--version']).status === 0
 t.test('promtool finds no fault', { skip: !promtool && 'promtool is not installed' }, async t => {
   const metrics = metricsOf(t)

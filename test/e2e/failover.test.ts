@@ -248,6 +248,23 @@ failures.forEach(({ says, step, verdict, only, leaves }, index) => {
         t.strictSame([status('a'), status('b')], ['credential failing', 'live'])
       }
     }
+    if (says === 'answers 401') {
+      const text = await gateway.metrics()
+      for (const [side, up, failing] of [
+        ['a', 0, 1],
+        ['b', 1, 0],
+      ] as const) {
+        const provider = `${side}-${id}`
+        t.equal(metric(text, 'gateway_provider_up', { provider }), up)
+        t.equal(metric(text, 'gateway_credentials_failing', { provider }), failing)
+        t.equal(metric(text, 'gateway_circuits_open', { provider }), failing)
+      }
+      t.equal(metric(text, 'gateway_database_up'), 1)
+      t.equal(metric(text, 'gateway_spool_bytes'), 0)
+      for (const name of ['gateway_disk_free_bytes', 'gateway_heap_used_ratio', 'gateway_connections']) {
+        t.ok(metric(text, name)! > 0, name)
+      }
+    }
     const tries = leaves ? 1 : forms.length
     t.equal(await seen('a', id), step === refused ? 0 : tries, 'the first is tried once for each request')
     t.equal(await seen('b', id), forms.length)

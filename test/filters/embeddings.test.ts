@@ -24,7 +24,7 @@ const ask = (request: object = {}, to = target()) => {
   ex.readRequest = () => Promise.resolve(ex.request!)
   return ex
 }
-const made = (services: object) => ({ ...services }) as Services
+const made = (services: object) => ({ metrics: { cacheLookup() {} }, ...services }) as unknown as Services
 const reply = (...events: Event[]): Reply => ({ status: 200, headers: [], events: eventsOf(events) })
 
 t.test('bytes are kept as text, which every store can keep, and only as many as an entry may have', async t => {

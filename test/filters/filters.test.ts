@@ -16,7 +16,7 @@ import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { Outbound } from '../../src/core/outbound.ts'
-import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
+import type { CachedReply, Metrics, Principal, Quota, Services } from '../../src/core/ports.ts'
 import type { FanOut, Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache/index.ts'
@@ -35,8 +35,14 @@ fc.configureGlobal({ seed: 20261120 })
 const request = { model: 'acme-large', messages: [{ role: 'user', content: 'x'.repeat(40) }] }
 const ok = (...batches: Event[][]): Reply => ({ status: 200, headers: [], events: eventsOf(...batches) })
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
+const silent: Partial<Metrics> = { cacheLookup() {} }
 const made = <O>(factory: FilterFactory<O>, options: O, services: object) =>
-  factory.create(options, { now: () => 1_000_000, memory: roomy(), ...services } as Services)
+  factory.create(options, {
+    now: () => 1_000_000,
+    memory: roomy(),
+    metrics: silent,
+    ...services,
+  } as unknown as Services)
 const roomy = (bytes = 2 ** 26) => new MemoryBudget(bytes, { memory: () => 0 })
 /** The reply of a filter, read to its end, or what it throws. */
 async function run<O>(factory: FilterFactory<O>, options: O, services: object, ex: Exchange, reply = ok()) {

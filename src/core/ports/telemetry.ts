@@ -25,6 +25,8 @@ export interface Metrics {
   /** Requests that wait for a place. */
   waiting(delta: 1 | -1): void
   unpriced(provider: string, model: string): void
+  /** The response cache was asked for an answer. */
+  cacheLookup(result: 'hit' | 'miss'): void
   /** An answer was passed on as it came, though the request wanted its JSON repaired. */
   unhealed(reason: HealingSkipped): void
   /** A tool of the MCP server was called. */

@@ -28,6 +28,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
       const key = await keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
+      services.metrics.cacheLookup(hit ? 'hit' : 'miss')
       if (hit) return replay(ex, hit, services.memory)
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')

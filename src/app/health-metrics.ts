@@ -1,0 +1,84 @@
+/** Gauges of a process's health that are read at each scrape. */
+import { readdir, stat, statfs } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { ProviderHealth } from '../core/ports.ts'
+import type { PrometheusMetrics } from '../telemetry/metrics.ts'
+
+/** Where the gauges read. */
+interface HealthSources {
+  /** Path of the database. */
+  readonly database: string
+  readonly metrics: PrometheusMetrics
+  /** Share of the heap in use. */
+  memory(): number
+  /** Rejects when the database is down. */
+  ping(): Promise<void>
+  providers(): readonly ProviderHealth[]
+}
+
+const isServing = ({ status }: ProviderHealth): boolean => status === 'live' || status === 'degraded'
+
+/** Registers the gauges. */
+export function reportHealth({ database, metrics, memory, ping, providers }: HealthSources): void {
+  const ofProviders = (read: (one: ProviderHealth) => number) => () =>
+    providers().map(one => ({ labels: { provider: one.id }, value: read(one) }))
+  metrics.observed({
+    name: 'gateway_provider_up',
+    help: 'Whether a provider can serve (1): it has a credential that works and an offer whose circuit is closed.',
+    aggregator: 'min',
+    read: ofProviders(one => (isServing(one) ? 1 : 0)),
+  })
+  metrics.observed({
+    name: 'gateway_circuits_open',
+    help: 'Offers, and polls of offers, whose circuit is not closed.',
+    aggregator: 'max',
+    read: ofProviders(({ broken }) => broken.length),
+  })
+  metrics.observed({
+    name: 'gateway_credentials_failing',
+    help: 'Credentials that a provider has refused or throttled.',
+    aggregator: 'max',
+    read: ofProviders(({ credentials }) => credentials.filter(({ circuit }) => circuit !== 'closed').length),
+  })
+  metrics.observed({
+    name: 'gateway_database_up',
+    help: 'Whether the database can be read, and took the last write (1).',
+    aggregator: 'min',
+    read: () =>
+      ping().then(
+        () => 1,
+        () => 0,
+      ),
+  })
+  metrics.observed({
+    name: 'gateway_heap_used_ratio',
+    help: 'Share of the heap limit in use, from 0 to 1.',
+    aggregator: 'max',
+    read: memory,
+  })
+  if (database === ':memory:') return
+  metrics.observed({
+    name: 'gateway_disk_free_bytes',
+    help: 'Bytes that are free where the database is.',
+    aggregator: 'first',
+    async read() {
+      const { bavail, bsize } = await statfs(dirname(database))
+      return bavail * bsize
+    },
+  })
+  metrics.observed({
+    name: 'gateway_spool_bytes',
+    help: 'Bytes of request rows that wait beside the database to be entered.',
+    aggregator: 'first',
+    read: () => spooledBytes(database),
+  })
+}
+
+async function spooledBytes(database: string): Promise<number> {
+  const folder = dirname(database)
+  const prefix = `spool-${basename(database)}-`
+  const names = (await readdir(folder)).filter(name => name.startsWith(prefix) && name.endsWith('.jsonl'))
+  // A file may be entered and removed meanwhile.
+  const sizes = names.map(async name => (await stat(join(folder, name)).catch(() => undefined))?.size ?? 0)
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
