@@ -1,4 +1,4 @@
-/** Whose stored responses, kept reasoning, cached answers and idempotency keys a caller reads and writes. */
+/** Whose stored responses, videos, kept reasoning, cached answers and idempotency keys a caller reads and writes. */
 import type { Principal, ResponseOwner } from './ports.ts'
 
 /**

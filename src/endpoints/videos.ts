@@ -8,7 +8,7 @@ import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import { endUserOf } from '../core/owner.ts'
+import { ownerOf } from '../core/owner.ts'
 import type { Job, Principal, Services } from '../core/ports.ts'
 import { videos as operation } from '../operations/videos/index.ts'
 import { listOf, listQuery } from './list-query.ts'
@@ -28,25 +28,28 @@ function callerOf({ principal }: Exchange): Principal {
 
 const unknown = () => errors.notFound('There is no such video.')
 
-const isSeenBy = (job: Job | undefined, projectId: string): job is Job =>
-  job !== undefined && job.kind === KIND && job.projectId === projectId && !isHidden(job)
+/** Keys see all videos of their project, an end user only its own. */
+function isSeenBy(job: Job | undefined, caller: Principal): job is Job {
+  const { projectId, session } = ownerOf(caller)
+  const isOwn = job?.projectId === projectId && (session === undefined || job.session === session)
+  return isOwn && job.kind === KIND && !isHidden(job)
+}
 const isHidden = ({ deletedAt, state }: Job): boolean => deletedAt !== null || state === 'creating'
 
 async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
-  const { projectId } = callerOf(ex)
+  const caller = callerOf(ex)
   const job = await jobs.get(ex.params.id ?? '')
-  if (!isSeenBy(job, projectId)) throw unknown()
+  if (!isSeenBy(job, caller)) throw unknown()
   return job
 }
 
 async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply> {
   const caller = callerOf(ex)
-  const { projectId } = caller
-  // Videos are the project's: one end user would read, and remove, those of all others.
-  if (endUserOf(caller) !== undefined)
+  const { projectId, session } = ownerOf(caller)
+  if (session !== undefined)
     throw errors.forbidden('Sessions list no videos: read those that it has made by their ids.')
   const { limit, order, after } = listQuery(ex.query)
-  if (after !== undefined && !isSeenBy(await jobs.get(after), projectId)) {
+  if (after !== undefined && !isSeenBy(await jobs.get(after), caller)) {
     throw errors.invalidParameters('after: expected the id of a video of this project', 'after')
   }
   const found = await jobs.list({ projectId }, KIND, { after, limit: limit + 1, ascending: order === 'asc' })
@@ -81,9 +84,9 @@ async function byLogId(ex: Exchange, services: Services): Promise<Job> {
     if (!job || isHidden(job)) throw unknown()
     return job
   }
-  const { projectId } = callerOf(ex)
+  const caller = callerOf(ex)
   const job = await services.jobs.byLogId(logId)
-  if (!isSeenBy(job, projectId)) throw unknown()
+  if (!isSeenBy(job, caller)) throw unknown()
   return job
 }
 
@@ -102,7 +105,10 @@ const contentCodec: Codec<never> = {
   error: errorBody,
 }
 
-/** 404 for videos of other projects. DELETE cancels a video that is being made, and removes one that has ended. */
+/**
+ * 404 for videos of other projects, and, where an end user asks, for those that it has not made. DELETE cancels a video
+ * that is being made, and removes one that has ended.
+ */
 export const videos: readonly Endpoint[] = [
   {
     name: 'videos',

@@ -217,6 +217,37 @@ t.test('a signed address ends with the key that asked for its video, and with ze
   t.equal(await two.status(), 404, 'nothing may be kept')
 })
 
+t.test("an end user reaches no video of its project's, nor of another end user", async t => {
+  const command = commandsOf(gateway)
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'audience', account: 'open' })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'films' })
+  const secretOf = async (kind: string) => (await command<{ key: string }>('keys.create', { project, kind })).key
+  const [key, made] = [await secretOf('key'), await secretOf('session')]
+  const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
+  const begun = await gateway.post('/v1/sessions', { customer: 'ada' }, bearer(key))
+  const { sessionToken: ada } = (await begun.json()) as { sessionToken: string }
+  const callers = { key, made, ada }
+  const status = async (secret: string, path: string, method = 'GET') => {
+    const answer = await fetch(`${gateway.url}${path}`, { method, headers: bearer(secret) })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  for (const [maker, secret] of Object.entries(callers)) {
+    const { id } = await jobOf(await create({}, bearer(secret)))
+    const done = await ended(id, path => fetch(`${gateway.url}${path}`, { headers: bearer(secret) }))
+    const { pathname } = new URL(done.content![0]!.url)
+    for (const [reader, other] of Object.entries(callers)) {
+      const expected = reader === maker || reader === 'key' ? 200 : 404
+      for (const path of [`/v1/videos/${id}`, `/v1/videos/${id}/content`, pathname]) {
+        t.equal(await status(other, path), expected, `${reader} reads what ${maker} made: ${path}`)
+      }
+      if (expected === 404)
+        t.equal(await status(other, `/v1/videos/${id}`, 'DELETE'), 404, `${reader} removes no ${maker}'s`)
+    }
+    t.equal(await status(secret, `/v1/videos/${id}`, 'DELETE'), 200, `${maker} removes its own`)
+  }
+})
+
 t.test('J12, SI-07 a callback is repeated until it is acknowledged, and every attempt verifies', async t => {
   const { id } = await jobOf(await create({ callback_url: `${hook.url}/in`, callback_secret: SECRET }))
   await hook.until(3)

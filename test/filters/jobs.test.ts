@@ -20,7 +20,7 @@ function admitting() {
   return { admission, begun }
 }
 
-t.test("an idempotency key of one end user is no other one's", async t => {
+t.test("a job and its idempotency key are of one end user, and no other one's", async t => {
   const { admission, begun } = admitting()
   const request = { model: 'film', prompt: 'a cat', seconds: 4 }
   const callers = [undefined, 's1', 's1', 's2'].map(id => id && { id, models: undefined })
@@ -31,7 +31,12 @@ t.test("an idempotency key of one end user is no other one's", async t => {
     await t.rejects(admission.handle(ex, {} as HoldRequest, () => Promise.reject(errors.overloaded())))
   }
   t.strictSame(
-    begun.map(({ idempotency }) => idempotency),
-    ['1', 's1 1', 's1 1', 's2 1'],
+    begun.map(({ session, idempotency }) => [session, idempotency]),
+    [
+      [null, '1'],
+      ['s1', 's1 1'],
+      ['s1', 's1 1'],
+      ['s2', 's2 1'],
+    ],
   )
 })

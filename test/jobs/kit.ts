@@ -191,7 +191,16 @@ export async function engineKit(
         discount: 0,
       }
       const params = JSON.stringify({ seconds: 4, size: '1280x720', audio: true, images: 0 })
-      const job = { id, kind: 'video', source: null, params, idempotency: null, requestHash: null, createdAt: at }
+      const job = {
+        id,
+        kind: 'video',
+        source: null,
+        session: null,
+        params,
+        idempotency: null,
+        requestHash: null,
+        createdAt: at,
+      }
       const request = { ...identity(`log-${id}`), model: 'film', provider: provider.id, endpoint: 'videos' }
       const hold = { id: `hold-${id}`, request, principal: owner, amount: 400_000_000n, expiresAt: at + HOUR }
       const deadlineAt = at + context.options().timeout

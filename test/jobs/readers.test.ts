@@ -9,12 +9,13 @@ import { principalOf } from '../core/principal.ts'
 const reads = videos.filter(({ serve }) => serve !== 'upstream').map(({ method, path }) => `${method} ${path}`)
 const LIST = 'GET /v1/videos'
 
-/** The status that each read answers the caller with. */
-async function statusesOf(principal: Principal): Promise<Record<string, number>> {
+/** The status that each read answers the caller with; `session` is the end user who made the video. */
+async function statusesOf(principal: Principal, session: string | null = null): Promise<Record<string, number>> {
   const job = {
     id: 'video_1',
     kind: 'video',
     projectId: 'project-1',
+    session,
     deletedAt: null,
     state: 'completed',
     completedAt: 1,
@@ -46,8 +47,17 @@ t.test('videos are read by keys of their project, and by no key that stands in c
   t.strictSame(other, { ...all(404), [LIST]: 200 }, 'the list is that of its own project')
 })
 
-t.test('a session reads the videos whose ids it has, and lists none', async t => {
-  const statuses = await statusesOf(principalOf({ kind: 'session', session: { id: 's', models: undefined } }))
-  t.strictSame(statuses, { ...Object.fromEntries(reads.map(name => [name, 200])), [LIST]: 403 })
-  t.strictSame(await statusesOf(principalOf({ kind: 'session' })), statuses, 'as does a session key of the operator')
+t.test('an end user reads the videos that it has made, and lists none', async t => {
+  const each = (status: number) => ({ ...Object.fromEntries(reads.map(name => [name, status])), [LIST]: 403 })
+  const rows: [says: string, caller: Principal, itself: string][] = [
+    ['a session', principalOf({ kind: 'session', session: { id: 's', models: undefined } }), 's'],
+    ['a session key of the operator', principalOf({ kind: 'session' }), 'key-1'],
+  ]
+  for (const [says, caller, itself] of rows) {
+    t.strictSame(await statusesOf(caller, itself), each(200), `${says}: its own`)
+    t.strictSame(await statusesOf(caller, 'another'), each(404), `${says}: another end user's`)
+    t.strictSame(await statusesOf(caller), each(404), `${says}: the project's`)
+    const project = Object.fromEntries(reads.map(name => [name, 200]))
+    t.strictSame(await statusesOf(principalOf(), itself), project, `${says}: the project reads it`)
+  }
 })

@@ -16,6 +16,7 @@ const jobOf = (id: string, changes: Partial<NewJob> = {}): NewJob => ({
   id,
   kind: 'video',
   source: null,
+  session: null,
   params: '{}',
   idempotency: null,
   requestHash: null,
@@ -76,9 +77,18 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.same(await usage.check(), [])
   })
 
-  t.test('a job is readable until its key is revoked or its project archived', async t => {
+  t.test('a job keeps the end user who asked for it', async t => {
     const subject = await make(t)
-    const { jobs, accounts, projects } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await running(subject, principal, jobOf('a', { session: 'ada' }))
+    await running(subject, principal, jobOf('b'))
+    t.strictSame([(await subject.jobs.get('a'))?.session, (await subject.jobs.get('b'))?.session], ['ada', null])
+  })
+
+  t.test('a job is readable for as long as its key may be used', async t => {
+    const subject = await make(t)
+    const { accounts, projects, members, clock } = subject
+    const { jobs } = subject
     const readable = async (principal: Principal) => {
       const id = `of-${principal.keyId}`
       if (!(await jobs.get(id))) await running(subject, principal, jobOf(id))
@@ -92,6 +102,18 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.strictSame([await readable(revoked), await readable(archived)], [false, false])
     await projects.update(archived.projectId, { archived: false }, 'ada')
     t.equal(await readable(archived), true, 'a project comes back with its jobs')
+    const { orgId: organization, projectId: project } = archived
+    const keyOf = async (key: object) => {
+      const { id: keyId } = await accounts.createKey({ project, name: 'k', ...key }, 'ada')
+      return { ...archived, keyId }
+    }
+    await members.add({ organization, email: 'ben@x.example', role: 'developer', projects: [project] }, 'ada')
+    const ofMember = await keyOf({ createdBy: 'ben@x.example' })
+    const short = await keyOf({ kind: 'session', expiresAt: NOON + 1 })
+    t.strictSame([await readable(ofMember), await readable(short)], [true, true])
+    await members.remove(organization, 'ben@x.example', 'ada')
+    clock.now = NOON + 1
+    t.strictSame([await readable(ofMember), await readable(short)], [false, false], 'a member left, a key expired')
   })
 
   t.test('a holder that has lost the lease changes nothing', async t => {

@@ -23,7 +23,15 @@ async function oneOfEach(subject: SqliteSubject) {
   await subject.responses.add({ id: 'resp_1', previousId: null, createdAt: NOON, ...texts }, owner, SHARE)
   const { secret } = await subject.realtimeSecrets.begin({ principal, session: '{"m":1}', expiresAt: NOON + 1000 })
   const job = {
-    ...{ id: 'video_1', kind: 'video', source: null, params: '{}', idempotency: null, requestHash: null },
+    ...{
+      id: 'video_1',
+      kind: 'video',
+      source: null,
+      session: null,
+      params: '{}',
+      idempotency: null,
+      requestHash: null,
+    },
     ...{ callback, createdAt: NOON, deadlineAt: NOON + 1000 },
   } as const
   const target = { mapping: 'm', region: null, credential: 'c', wire: 'w', owner: null, price: '{}', discount: 0 }

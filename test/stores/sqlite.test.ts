@@ -380,6 +380,19 @@ t.test('what another process changes about keys is seen within half a second', a
   t.match(keys.find('later'), { keyId: next.keyId, account: 'prepaid' })
 })
 
+t.test('what another process archives ends keys that are looked up by their ids alone', async t => {
+  const { path, db } = sqliteSubject(t)
+  const { keyId } = seed(db, 'open', 0n)
+  const own = openDatabase(path)
+  t.teardown(() => own.close())
+  let now = 0
+  const keys = new SqliteKeys(own, { clock: () => now })
+  t.match([keys.live(keyId), keys.admits(keyId)], [{ keyId }, true])
+  db.exec('UPDATE projects SET archived_at = 1')
+  now = 500
+  t.strictSame([keys.live(keyId), keys.admits(keyId)], [undefined, false])
+})
+
 t.test('known keys outlive a database that cannot be read, for five minutes', async t => {
   const { path, db } = sqliteSubject(t)
   const { keyId } = seed(db, 'open', 0n)

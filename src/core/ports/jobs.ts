@@ -38,6 +38,8 @@ export interface NewJob {
   readonly id: string
   readonly kind: string
   readonly source: string | null
+  /** The end user whose it is; null where it is the project's. */
+  readonly session: string | null
   /** JSON: what the job shows of its request, and what its price depends on; nothing of a prompt. */
   readonly params: string
   /** Unique in its project for as long as the row is there. */
@@ -207,7 +209,7 @@ export interface JobStore {
 
   get(id: string): Promise<Job | undefined>
   byLogId(logId: string): Promise<Job | undefined>
-  /** Whether the key that began a job still may read it: it is not revoked, nor its project archived. */
+  /** Whether the key that began a job may be used now, for reads that show no key. */
   isReadable(job: Pick<Job, 'keyId'>): Promise<boolean>
   /** Newest first, unless `ascending`; without those that were deleted or never began. */
   list(scope: JobScope, kind: string, page: Page & { readonly ascending?: boolean }): Promise<Job[]>

@@ -79,6 +79,7 @@ export class JobAdmission {
       id: made.id,
       kind: operation.kind,
       source: sourceOf(ex),
+      session: endUser ?? null,
       params: JSON.stringify(operation.params(request, ex.target!)),
       // A key holds no space: those of one end user are no other one's, and none of the project's.
       idempotency: idempotency !== null && endUser !== undefined ? `${endUser} ${idempotency}` : idempotency,

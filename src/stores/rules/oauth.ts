@@ -113,9 +113,13 @@ export const grantRecord = (grant: GrantFacts): GrantRecord => ({
 /** Who makes changes that clients ask for, as the audit log names them. */
 export const actorOf = (clientId: string): string => `client ${clientId}`
 
+/** Whether a key that is not revoked may be used now. */
+export const isAdmitted = ({ access, archived, expiresAt }: Principal, now: number): boolean =>
+  access && !archived && (expiresAt === undefined || expiresAt > now)
+
 /** Whether a key may be used now, and is one that others can act for. */
-export const isLiveKey = ({ kind, session, token, access, archived, expiresAt }: Principal, now: number): boolean =>
-  kind === 'key' && !session && !token && access && !archived && (expiresAt === undefined || expiresAt > now)
+export const isLiveKey = (principal: Principal, now: number): boolean =>
+  principal.kind === 'key' && !principal.session && !principal.token && isAdmitted(principal, now)
 
 /** Whom an access token makes: its key, for less, and until its own end. */
 export const tokenPrincipal = (principal: Principal, scopes: string, expiresAt: number): Principal => ({

@@ -73,7 +73,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     oauth: sqliteOAuth(db, changes, keys),
     realtimeSecrets: new SqliteRealtimeSecrets(db, writer, keys, { keyring, now }),
     ledger,
-    jobs: sqliteJobs(db, writer, ledger, keyring),
+    jobs: sqliteJobs(db, writer, { ledger, keys, keyring }),
     responses: new SqliteResponses(db, writer, { keyring, now }),
     accounts: new SqliteAccounts(db, changes),
     operatorSessions: new SqliteOperatorSessions(db, changes),

@@ -5,7 +5,7 @@ import { errors } from '../../core/error.ts'
 import type { KeyStatus, KeyStore, Principal, Role } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 import { budgetOf } from '../rules/budgets.ts'
-import { isLiveKey, tokenPrincipal } from '../rules/oauth.ts'
+import { isAdmitted, isLiveKey, tokenPrincipal } from '../rules/oauth.ts'
 import { planState } from '../rules/plans.ts'
 import { BudgetReader } from './budgets.ts'
 import { ChangeDetector } from './change-detector.ts'
@@ -148,10 +148,21 @@ export class SqliteKeys implements KeyStore, LiveKeys {
     }
   }
 
-  /** Within a transaction, from the database itself. */
+  /** From the database itself, but for what its project shares, which is as old as `ChangeDetector` allows. */
   live(keyId: string): Principal | undefined {
-    const principal = this.#principal(this.#byId.get(keyId))
+    const principal = this.#current(keyId)
     return principal && isLiveKey(principal, this.#now()) ? principal : undefined
+  }
+
+  /** Whether the key, of whatever kind, may be used now. */
+  admits(keyId: string): boolean {
+    const principal = this.#current(keyId)
+    return principal !== undefined && isAdmitted(principal, this.#now())
+  }
+
+  #current(keyId: string): Principal | undefined {
+    if (this.#changes.poll() !== 'same') this.clear()
+    return this.#principal(this.#byId.get(keyId))
   }
 
   organizationOf(keyId: string): string | undefined {

@@ -24,6 +24,7 @@ import { step as spent } from './migrations/18-spent.ts'
 import { step as eventClaims } from './migrations/19-event-claims.ts'
 import { step as growingTables } from './migrations/20-growing-tables.ts'
 import { step as jobOwners } from './migrations/21-job-owners.ts'
+import { step as jobSessions } from './migrations/22-job-sessions.ts'
 
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
@@ -48,4 +49,5 @@ export const migrations: readonly string[] = [
   eventClaims,
   growingTables,
   jobOwners,
+  jobSessions,
 ]

@@ -9,7 +9,7 @@ import { Keyring } from '../../keyring.ts'
 import { accountStore } from './accounts.ts'
 import { auditStore, creditStore, planStore } from './credits.ts'
 import { jobStore } from './jobs/index.ts'
-import { keyStore, liveKey, operatorSessionStore, sessionStore } from './keys.ts'
+import { admitsKey, keyStore, liveKey, operatorSessionStore, sessionStore } from './keys.ts'
 import { MemoryLedger } from './ledger.ts'
 import { Limits } from './limits.ts'
 import { masterKeyStore } from './master-keys.ts'
@@ -54,7 +54,7 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
     oauth: oauthStores(tables, names, id => liveKey(tables, limits, id)),
     realtimeSecrets: realtimeSecretStore(tables, id => liveKey(tables, limits, id), keyring ?? ownKeyring),
     ledger,
-    jobs: jobStore(tables, ledger),
+    jobs: jobStore(tables, ledger, id => admitsKey(tables, limits, id)),
     responses: responseStore(tables),
     accounts: accountStore(tables, names, limits, rules.move),
     operatorSessions: operatorSessionStore(tables, names),

@@ -11,7 +11,7 @@ import {
   SESSIONS_FORGOTTEN,
 } from '../../rules/accounts.ts'
 import { budgetOf } from '../../rules/budgets.ts'
-import { isLiveKey, tokenPrincipal } from '../../rules/oauth.ts'
+import { isAdmitted, isLiveKey, tokenPrincipal } from '../../rules/oauth.ts'
 import { planState } from '../../rules/plans.ts'
 import { newSecret } from '../../secret.ts'
 import { spentBy } from './accounts.ts'
@@ -54,9 +54,19 @@ function ofToken(tables: Tables, limits: Limits, hash: string): Principal | unde
 
 /** The principal of a regular key that may be used now. */
 export function liveKey(tables: Tables, limits: Limits, keyId: string): Principal | undefined {
-  const key = tables.keys.get(keyId)
-  const principal = key && key.revokedAt === null ? principalOf(tables, limits, key, undefined) : undefined
+  const principal = currentKey(tables, limits, keyId)
   return principal && isLiveKey(principal, tables.now()) ? principal : undefined
+}
+
+/** Whether the key, of whatever kind, may be used now. */
+export function admitsKey(tables: Tables, limits: Limits, keyId: string): boolean {
+  const principal = currentKey(tables, limits, keyId)
+  return principal !== undefined && isAdmitted(principal, tables.now())
+}
+
+function currentKey(tables: Tables, limits: Limits, keyId: string): Principal | undefined {
+  const key = tables.keys.get(keyId)
+  return key && key.revokedAt === null ? principalOf(tables, limits, key, undefined) : undefined
 }
 
 function principalOf(tables: Tables, limits: Limits, key: Key, parent: Key | undefined): Principal {

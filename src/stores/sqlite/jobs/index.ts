@@ -2,6 +2,7 @@
 import type { JobStore } from '../../../core/ports.ts'
 import type { Keyring } from '../../keyring.ts'
 import type { LedgerTransaction } from '../../rules/jobs.ts'
+import type { SqliteKeys } from '../keys.ts'
 import type { Sqlite } from '../open.ts'
 import type { Writer } from '../writer.ts'
 import { claims } from './claims.ts'
@@ -12,14 +13,18 @@ import { results } from './results.ts'
 import { JobTable } from './table.ts'
 
 /** `ledger` holds and settles within the transactions of jobs; `keyring` seals addresses and secrets. */
-export function sqliteJobs(db: Sqlite, writer: Writer, ledger: LedgerTransaction, keyring: () => Keyring): JobStore {
+export function sqliteJobs(
+  db: Sqlite,
+  writer: Writer,
+  { ledger, keys, keyring }: { ledger: LedgerTransaction; keys: SqliteKeys; keyring: () => Keyring },
+): JobStore {
   const table = new JobTable(db, writer, keyring)
   const events = new JobEvents(table)
   return {
     ...creation(table, events, ledger),
     ...claims(table, events, ledger),
     ...results(table),
-    ...reads(table),
+    ...reads(table, keys),
     claimDeliveries: (lease, share) => events.claim(lease, share),
     deliver: (delivery, delivered) => events.deliver(delivery, delivered),
     postpone: (delivery, nextAt) => events.postpone(delivery, nextAt),

@@ -1,5 +1,6 @@
 /** What is read of jobs, one by one, as lists and as counts. */
 import type { JobCounts, JobStore } from '../../../core/ports.ts'
+import type { SqliteKeys } from '../keys.ts'
 import { ALL } from '../page.ts'
 import { RUNNING } from './claims.ts'
 import type { JobRow } from './rows.ts'
@@ -20,14 +21,8 @@ const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
 /** The part of `JobStore` that changes nothing. */
-export function reads(table: JobTable): Reads {
+export function reads(table: JobTable, keys: Pick<SqliteKeys, 'admits'>): Reads {
   const { db } = table
-  const isReadable = db
-    .prepare<[string], number>(
-      `SELECT 1 FROM keys JOIN projects ON projects.id = keys.project_id
-      WHERE keys.id = ? AND keys.revoked_at IS NULL AND projects.archived_at IS NULL`,
-    )
-    .pluck()
   const byLogId = db.prepare<[string], JobRow>('SELECT * FROM jobs WHERE log_id = ?').safeIntegers()
   const count = (sql: string, ...args: unknown[]): Record<string, number> =>
     Object.fromEntries(
@@ -64,7 +59,7 @@ export function reads(table: JobTable): Reads {
       return row && table.job(row)
     },
 
-    isReadable: async ({ keyId }) => isReadable.get(keyId) !== undefined,
+    isReadable: async ({ keyId }) => keys.admits(keyId),
 
     async list({ orgId = undefined, projectId = undefined }, kind, page) {
       const { after = null, limit = ALL, ascending = false } = page

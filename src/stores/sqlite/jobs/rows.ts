@@ -13,6 +13,7 @@ export interface JobRow {
   project_id: string
   key_id: string
   source: string | null
+  session: string | null
   endpoint: string
   requested_model: string
   model: string
@@ -72,6 +73,7 @@ export function jobOf(row: JobRow, keyring: () => Keyring): Job {
     projectId: row.project_id,
     keyId: row.key_id,
     source: row.source,
+    session: row.session,
     endpoint: row.endpoint,
     requestedModel: row.requested_model,
     model: row.model,

@@ -9,14 +9,14 @@ import { reads } from './reads.ts'
 import { results } from './results.ts'
 import { JobTable } from './table.ts'
 
-/** `ledger` holds and settles within the transactions of jobs. */
-export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
+/** `ledger` holds and settles within the transactions of jobs; `admits` tells whether a key may be used now. */
+export function jobStore(tables: Tables, ledger: LedgerTransaction, admits: (keyId: string) => boolean): JobStore {
   const table = new JobTable(tables)
   return {
     ...creation(table, ledger),
     ...claims(table, ledger),
     ...results(table),
-    ...reads(table),
+    ...reads(table, admits),
     ...deliveries(table),
   }
 }

@@ -8,15 +8,12 @@ import { isOpen, type JobTable } from './table.ts'
 type Reads = Pick<JobStore, 'get' | 'byLogId' | 'isReadable' | 'list' | 'status' | 'counts' | 'keptBytes'>
 
 /** The part of `JobStore` that changes nothing. */
-export function reads(table: JobTable): Reads {
+export function reads(table: JobTable, admits: (keyId: string) => boolean): Reads {
   const { events } = table.tables
   return {
     get: async id => table.get(id),
     byLogId: async logId => table.filter(row => row.logId === logId)[0],
-    isReadable: async ({ keyId }) => {
-      const key = table.tables.keys.get(keyId)
-      return key?.revokedAt === null && table.tables.projects.get(key.projectId)?.archivedAt === null
-    },
+    isReadable: async ({ keyId }) => admits(keyId),
     async list({ orgId = undefined, projectId = undefined }, kind, { after, limit, ascending = false }) {
       const all = table
         .filter(row => row.kind === kind && row.deletedAt === null && row.state !== 'creating')
