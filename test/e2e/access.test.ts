@@ -1,6 +1,8 @@
-/** Which credentials each endpoint admits. An endpoint without a row fails. */
+/** Which credentials each endpoint and admin command admits. An endpoint without a row fails. */
 import { once } from 'node:events'
-import t, { type Test } from 'tap'
+import t from 'tap'
+import { commands } from '../../src/admin/commands/index.ts'
+import { routes } from '../../src/admin/routes.ts'
 import { endpoints } from '../../src/endpoints/index.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
@@ -8,15 +10,15 @@ import { RealtimeClient, refusalOf } from '../helpers/realtime-client.ts'
 import { realtimeProvider } from '../helpers/realtime-provider.ts'
 
 const CREDENTIALS = [
-  ...['none', 'unknown key', 'key', 'publishable key', 'session key', "end user's session"],
-  ...['client secret', 'OAuth token', 'admin token'],
+  ...['none', 'unknown key', 'revoked key', "archived project's key", 'key', "developer's key", 'publishable key'],
+  ...['session key', "end user's session", 'client secret', 'OAuth token', 'admin token'],
 ] as const
 
 /** The endpoints that answer alike: for each credential the status of the refusal, or `yes`. */
 const ACCESS: readonly [says: string, statuses: string, endpoints: string][] = [
   [
     'everyone: what says how to begin, and paths that nobody serves',
-    'yes yes yes yes yes yes yes yes yes',
+    'yes yes yes yes yes yes yes yes yes yes yes yes',
     `GET /, GET /v1/realtime, POST /v1/models/{+path}, POST /v1beta/models, PUT /v1beta/models, PATCH /v1beta/models,
     DELETE /v1beta/models, GET /v1beta/{+path}, POST /v1beta/{+path}, PUT /v1beta/{+path}, PATCH /v1beta/{+path},
     DELETE /v1beta/{+path}, GET /mcp, OPTIONS /mcp, DELETE /mcp, PUT /mcp, PATCH /mcp,
@@ -29,7 +31,7 @@ const ACCESS: readonly [says: string, statuses: string, endpoints: string][] = [
   ],
   [
     'the catalogue: without a key, or with any that is valid',
-    'yes 401 yes yes yes yes 403 401 401',
+    'yes 401 401 410 yes yes yes yes yes 403 401 401',
     `GET /v1/models, GET /v1/models/{+model}, GET /v1beta/models, GET /v1beta/models/{+model}, POST /v1/ai/{+path},
     GET /v1/ai/{+path}, POST /v2/ai/{+path}, GET /v2/ai/{+path}, POST /v3/ai/{+path}, GET /v3/ai/{+path},
     POST /v4/ai/{+path}, GET /v4/ai/{+path}, GET /v5/ai/{+path}, POST /v5/ai/{+path}, POST /v1/realtime/client-secrets,
@@ -37,12 +39,12 @@ const ACCESS: readonly [says: string, statuses: string, endpoints: string][] = [
   ],
   [
     'the catalogue of the AI SDK: any valid key',
-    '401 401 yes yes yes yes 403 401 401',
+    '401 401 401 410 yes yes yes yes yes 403 401 401',
     'GET /v1/ai/config, GET /v2/ai/config, GET /v3/ai/config, GET /v4/ai/config',
   ],
   [
     'calls of models, and what they left: secret keys and sessions',
-    '401 401 yes 403 yes yes 403 401 401',
+    '401 401 401 410 yes yes 403 yes yes 403 401 401',
     `POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens, POST /v1/completions,
     POST /v1/responses, GET /v1/responses/{id}, DELETE /v1/responses/{id}, GET /v1/responses/{id}/input_items,
     POST /v1/responses/{id}/cancel, POST /v1/ai/language-model, POST /v2/ai/language-model, POST /v3/ai/language-model,
@@ -56,24 +58,31 @@ const ACCESS: readonly [says: string, statuses: string, endpoints: string][] = [
     POST /v1/models/{+model}:embedContent, POST /v1/models/{+model}:batchEmbedContents, POST /v1/videos,
     GET /v1/videos/{id}, DELETE /v1/videos/{id}, GET /v1/videos/{id}/content, GET /v1/videos/logs/{log_id}/content`,
   ],
-  ['tools: also programs that act for a key', '401 401 yes 403 yes yes 403 yes 401', 'POST /mcp'],
+  ['tools: also programs that act for a key', '401 401 401 410 yes yes 403 yes yes 403 yes 401', 'POST /mcp'],
   [
     'the state of a key and its project: the key itself',
-    '401 401 yes 403 403 403 403 401 401',
-    `GET /v1/key, POST /v1/sessions, GET /v1/credits, GET /v1/ai/credits, GET /v2/ai/credits, GET /v3/ai/credits,
-    GET /v4/ai/credits, GET /v1/videos, POST /v1/realtime/client_secrets`,
+    '401 401 401 410 yes yes 403 403 403 403 401 401',
+    'GET /v1/key, POST /v1/sessions, GET /v1/videos, POST /v1/realtime/client_secrets',
+  ],
+  [
+    'the balance: keys but those of developers',
+    '401 401 401 410 yes 403 403 403 403 403 401 401',
+    'GET /v1/credits, GET /v1/ai/credits, GET /v2/ai/credits, GET /v3/ai/credits, GET /v4/ai/credits',
   ],
 ]
 
+/** Paths of the admin listener that need no token. */
+const OPEN_TO_PROBES = ['/live', '/ready', '/metrics']
+
 /** Upgrades of `GET /v1/realtime`, which is open to requests without one. */
-const UPGRADES = '401 401 yes 403 403 403 yes 401 401'
+const UPGRADES = '401 401 401 410 yes yes 403 403 403 yes 401 401'
 
 const rpm = 1_000_000
 
-async function start(t: Test) {
+async function start() {
   const provider = await realtimeProvider(t)
   const pricing = { prompt: '4', completion: '16', input_audio: '32', output_audio: '64', input_cache_read: '0.4' }
-  const gateway = await startGateway(t, {
+  return startGateway(t, {
     providers: {
       acme: {
         base_url: provider.url,
@@ -89,7 +98,6 @@ async function start(t: Test) {
     ],
     config: { endpoints: { oauth: { ratelimit: { rpm } } }, mcp: { limits: { register: rpm } } },
   })
-  return gateway
 }
 
 const bearer = (secret: string): Record<string, string> => ({ authorization: `Bearer ${secret}` })
@@ -102,6 +110,13 @@ async function secretsOf(gateway: Gateway): Promise<(string | undefined)[]> {
   const made = (kind: string, more: object = {}) =>
     command<{ key: string; id: string }>('keys.create', { project, kind, ...more })
   const { key, id } = await made('key')
+  const { key: revoked, id: revokedId } = await made('key')
+  await command('keys.revoke', { id: revokedId })
+  const { id: closed } = await command<{ id: string }>('projects.create', { organization, name: 'closed' })
+  const { key: archived } = await made('key', { project: closed })
+  await command('projects.archive', { project: closed })
+  await command('members.add', { organization, email: 'dev@x.example', role: 'developer', projects: 'all' })
+  const { key: developer } = await made('key', { createdBy: 'dev@x.example' })
   const { key: publishable } = await made('publishable')
   const { key: sessionKey } = await made('session', { expires: '1h' })
   const post = async <T>(path: string, body: object): Promise<T> =>
@@ -122,8 +137,7 @@ async function secretsOf(gateway: Gateway): Promise<(string | undefined)[]> {
   return [
     undefined,
     'mgw_sk_unknown',
-    key,
-    publishable,
+    ...[revoked, archived, key, developer, publishable],
     sessionKey,
     session.sessionToken,
     secret.value,
@@ -133,12 +147,19 @@ async function secretsOf(gateway: Gateway): Promise<(string | undefined)[]> {
 }
 
 /** The status as `ACCESS` shows it. */
-const shown = (status: number | undefined): string => (status === 401 || status === 403 ? String(status) : 'yes')
+const shown = (status: number | undefined): string =>
+  status !== undefined && [401, 403, 410].includes(status) ? String(status) : 'yes'
+
+let gateway: Gateway
+let secrets: (string | undefined)[]
+t.before(async () => {
+  gateway = await start()
+  secrets = await secretsOf(gateway)
+})
 
 t.test('the balance of an organization is shown to no developer of it', async t => {
-  const gateway = await start(t)
   const command = commandsOf(gateway)
-  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'own', account: 'open' })
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'staffed', account: 'open' })
   const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'p' })
   for (const [role, expected] of [
     ['developer', 403],
@@ -154,8 +175,6 @@ t.test('the balance of an organization is shown to no developer of it', async t 
 })
 
 t.test('each endpoint admits the credentials of its row, and no other', async t => {
-  const gateway = await start(t)
-  const secrets = await secretsOf(gateway)
   const rows = new Map(
     ACCESS.flatMap(([says, statuses, names]) => names.split(/,\s+/).map(name => [name, [says, statuses]] as const)),
   )
@@ -163,14 +182,14 @@ t.test('each endpoint admits the credentials of its row, and no other', async t 
   for (const { method, path } of endpoints) {
     const url = gateway.url + path.replaceAll(/\{[^}]*\}/g, 'x')
     const body = method === 'GET' || method === 'OPTIONS' ? undefined : '{"model":"none"}'
-    const statuses: string[] = []
-    for (const secret of secrets) {
+    const asked = secrets.map(async secret => {
       const headers = { ...(secret && bearer(secret)), ...(body && { 'content-type': 'application/json' }) }
       const answer = await fetch(url, { method, redirect: 'manual', headers, ...(body && { body }) })
       await answer.arrayBuffer()
       t.ok(answer.status < 500 && answer.status !== 429, `${method} ${path}: ${answer.status}`)
-      statuses.push(shown(answer.status))
-    }
+      return shown(answer.status)
+    })
+    const statuses = await Promise.all(asked)
     const [says, expected] = rows.get(`${method} ${path}`)!
     t.strictSame(named(statuses), named(expected.split(' ')), `${method} ${path}, ${says}`)
   }
@@ -186,6 +205,28 @@ t.test('each endpoint admits the credentials of its row, and no other', async t 
     client.ws.terminate()
   }
   t.strictSame(named(upgrades), named(UPGRADES.split(' ')), 'realtime sessions')
+})
+
+t.test('the admin listener answers to its token, and to probes without one', async t => {
+  const paths = [...Object.keys(routes), ...Object.keys(commands).map(name => `/commands/${name}`)]
+  t.ok(
+    OPEN_TO_PROBES.every(path => paths.includes(path)),
+    'each exists',
+  )
+  for (const path of paths) {
+    const method = routes[path]?.method ?? 'POST'
+    // The other method is refused behind the token: nothing is changed.
+    const other = method === 'GET' ? 'POST' : 'GET'
+    const asked = secrets.map(async secret => {
+      const sent = { method: secret === gateway.token ? other : method, ...(secret && { headers: bearer(secret) }) }
+      const answer = await fetch(gateway.adminUrl + path, sent)
+      await answer.arrayBuffer()
+      return String(answer.status)
+    })
+    const refused = OPEN_TO_PROBES.includes(path) ? '200' : '401'
+    const expected = secrets.map(secret => (secret === gateway.token ? '405' : refused))
+    t.strictSame(named(await Promise.all(asked)), named(expected), path)
+  }
 })
 
 const named = (statuses: readonly string[]): Record<string, string | undefined> =>
