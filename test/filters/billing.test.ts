@@ -767,6 +767,23 @@ t.test('what is made whole at once is held for whole, though it is streamed', as
   t.equal(await held(pictures, to), `hold ${10 * 6300 * 30_000 + 10 * 1000}`, 'images in a chat')
 })
 
+t.test('a part of a session whose model the rules deny by then is refused, also that of its transcripts', async t => {
+  const services = {
+    now: () => 5000,
+    realtimeSecrets: { live: async () => principal },
+    ledger: { hold: async () => ({ id: 'h', orgId: 'org-1', amount: 1n }), void: async () => undefined },
+  }
+  const ex = exchange({ request, target: target({ mapping: { price } }), principal })
+  Object.assign(ex, { snapshot: { realtime: { session: 1000 } } })
+  const done = async (): Promise<Reply> => ({ status: 101, headers: [], events: eventsOf() })
+  await admitSession(ex, { storageRate: 0n, leastOutput: 256 }, services as object as Services, done)
+  const transcribing = target({ mapping: { price, externalId: 'ears' } }).mapping
+  const issue = (mapping: Mapping) => (mapping === transcribing ? { kind: 'iam', reason: 'ears is denied' } : undefined)
+  Object.assign(ex, { access: { issue } })
+  await ex.charges!.hold({ prompt: 1 })
+  await t.rejects(ex.charges!.hold({ prompt: 1 }, transcribing), { status: 403, message: 'ears is denied.' })
+})
+
 t.test('images that a model may write text beside are held for with that, or with what there is money for', async t => {
   const sent = { limit: 14_492, least: 6_300, whole: true } as const
   const model = { ...target({}).mapping.model, output: ['text', 'image'] }

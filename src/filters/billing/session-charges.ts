@@ -63,6 +63,8 @@ class Charges implements SessionCharges {
     const { realtimeSecrets } = this.#services
     const principal = await realtimeSecrets.live(this.#ex.principal!.keyId)
     if (!principal) throw errors.invalidKey('it was revoked, or it has expired.')
+    const issue = this.#ex.access?.issue(mapping)
+    if (issue) throw errors.forbidden(`${issue.reason}.`)
     const price = this.#priceOf(mapping, principal)
     const cost = costOf(expected, price)
     const target = this.#ex.target!
