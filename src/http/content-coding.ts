@@ -62,14 +62,18 @@ export interface Receiver {
   fail(error: unknown): void
 }
 
-/** Gives the plain bytes of a body to `to` as they come. Returns what stops it. */
-export function unpack(req: IncomingRequest, to: Receiver, guard: BodyGuard): () => void {
+/**
+ * Gives the plain bytes of a body to `to` as they come. `limit` bounds the packed bytes too, which may stand for none.
+ * Returns what stops it.
+ */
+export function unpack(req: IncomingRequest, to: Receiver, guard: BodyGuard, limit: number): () => void {
   const coding = codingOf(req)
   if (!coding) {
     req.on('data', to.chunk)
     req.on('end', to.end)
     return () => req.off('data', to.chunk)
   }
+  let received = 0
   let decoder: Decoder | undefined
   let giveBack = () => {}
   const stop = () => {
@@ -91,7 +95,9 @@ export function unpack(req: IncomingRequest, to: Receiver, guard: BodyGuard): ()
     return created
   }
   const packed = (chunk: Buffer) => {
+    received += chunk.length
     try {
+      if (received > limit) throw errors.tooLarge(limit)
       decoder ??= start(chunk[0] ?? 0)
       if (!decoder.write(chunk)) req.pause()
     } catch (thrown) {

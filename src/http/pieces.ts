@@ -55,7 +55,7 @@ export function readPieces(
       guard.end()
       resolve()
     }
-    stop = unpack(req, { chunk, end, fail }, guard)
+    stop = unpack(req, { chunk, end, fail }, guard, limit)
     const gone = () => {
       if (!req.complete && !req.readableEnded) fail(errors.aborted())
     }

@@ -126,6 +126,13 @@ t.test('a compressed body takes memory for its plain bytes, and nothing once it 
   t.equal(budget.used, 0)
 })
 
+t.test('MF-14 the bytes of a packed body have the limit too, since they may stand for none', async t => {
+  const nothing = Array<Buffer>(1000).fill(zlib.gzipSync(''))
+  const endless = request(nothing, { ...JSON_TYPE, 'content-encoding': 'gzip' })
+  t.equal(await outcome(endless, 1000), '413 request_too_large')
+  t.ok(endless.req.isPaused(), 'the rest is not read')
+})
+
 t.test('MF-05 keys that would reach a prototype are dropped, in every spelling', async t => {
   const rows: [body: string, got: unknown][] = [
     ['{"__proto__":{"polluted":1},"a":1}', { a: 1 }],
