@@ -2,15 +2,17 @@
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
 import { decoder, encode as encodeEmbeddings } from './cohere/embeddings.ts'
-import { encode } from './cohere/encode.ts'
+import { encode, MAX_STOPS } from './cohere/encode.ts'
 import { error } from './cohere/error.ts'
 import { rerank } from './cohere/rerank.ts'
+import { first } from './shared/stops.ts'
 
 const chat: Translator<'chat'> = {
   op: 'chat',
   wire: 'cohere.chat',
+  takesStop: first(MAX_STOPS),
   encode,
-  decoder: (mode, target) => new CohereDecoder(mode, target),
+  decoder: (mode, target, input) => new CohereDecoder(mode, target, input),
   error,
 }
 

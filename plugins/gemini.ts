@@ -8,7 +8,7 @@ import { countIn, errorReader, type Plugin, type Translator } from '../src/plugi
 import { NATIVE_WIRE } from './gemini/choice.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
-import { encode } from './gemini/encode.ts'
+import { encode, MAX_STOPS } from './gemini/encode.ts'
 import { errorOf } from './gemini/error.ts'
 import { imagen } from './gemini/imagen.ts'
 import { imagesOf } from './gemini/images.ts'
@@ -19,6 +19,7 @@ import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
 import { videos } from './gemini/videos.ts'
 import { counter, only } from './shared/count.ts'
+import { first } from './shared/stops.ts'
 
 const error = errorReader(errorOf)
 
@@ -45,6 +46,7 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   wire: surface.wire,
   ...(surface === studio && { inlineMedia: true }),
   publicFiles: YOUTUBE,
+  takesStop: first(MAX_STOPS),
   encode: (request, target, stream) => encode(request, target, stream, surface),
   native: {
     wire: NATIVE_WIRE,

@@ -5,7 +5,7 @@
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
-import { encode } from './openai/encode.ts'
+import { encode, MAX_STOPS } from './openai/encode.ts'
 import { imageEdits, images } from './openai/images.ts'
 import { moderations } from './openai/moderations.ts'
 import { realtime } from './openai/realtime.ts'
@@ -15,11 +15,13 @@ import { videos } from './openai/videos.ts'
 import { ChatDecoder } from './shared/chat-completions/decoder.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 import { plainError } from './shared/error.ts'
+import { first } from './shared/stops.ts'
 
 const chat: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.chat',
   customTools: true,
+  takesStop: first(MAX_STOPS),
   encode,
   decoder: (mode, target, input) => new ChatDecoder(mode, target, input?.n ?? 1),
   error: plainError,

@@ -23,7 +23,7 @@ import type { OpenBlock } from '../shared/claude/open-block.ts'
 import { malformed } from '../shared/malformed.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator } from './block-accumulator.ts'
-import { finishReasonOf } from './ending.ts'
+import { endingOf } from './ending.ts'
 import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
 import { openTool } from './open-tool.ts'
@@ -287,7 +287,7 @@ export class ConverseDecoder implements Decoder {
     events.push(...this.#cited.end(), {
       type: 'finish',
       choice: 0,
-      reason: finishReasonOf(this.#stopReason, this.#tools),
+      ...endingOf(this.#stopReason, this.#tools, this.#request),
     })
     return events
   }

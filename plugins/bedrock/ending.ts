@@ -1,8 +1,24 @@
 /** How an answer ended. */
-import type { FinishReason } from '../../src/plugin.ts'
+import type { ChatRequest, FinishReason, WireFields } from '../../src/plugin.ts'
+import { stopEnding } from '../shared/stops.ts'
+
+interface Ending {
+  readonly reason: FinishReason
+  readonly ending?: WireFields
+}
+
+/** `calls`: those of the answer. Messages clients read in `ending` which stop sequence of `request` ended it. */
+export function endingOf(
+  stopReason: string | undefined,
+  calls: number,
+  request: Readonly<ChatRequest> | undefined,
+): Ending {
+  const ending = stopReason === 'stop_sequence' ? stopEnding(request) : undefined
+  return { reason: finishReasonOf(stopReason, calls), ...(ending && { ending }) }
+}
 
 /** `calls` decides between stop and tool_calls (C10): an answer given by tool is text, not a call. */
-export function finishReasonOf(stopReason: string | undefined, calls: number): FinishReason {
+function finishReasonOf(stopReason: string | undefined, calls: number): FinishReason {
   switch (stopReason) {
     case 'max_tokens':
     case 'model_context_window_exceeded':

@@ -1,5 +1,6 @@
 /** Answers of Cohere's chat wire, whole and streamed, as events (docs/wire-sources.md#cohere). */
 import {
+  type ChatRequest,
   checkBlocks,
   countIn,
   type Decoder,
@@ -20,6 +21,7 @@ import {
 import { Choice } from '../shared/chat-completions/choice.ts'
 import { Thinking } from '../shared/chat-completions/thinking.ts'
 import { idSuffix } from '../shared/id-suffix.ts'
+import { stopEnding } from '../shared/stops.ts'
 import { named } from '../shared/tool-name.ts'
 import { usageOf } from './usage.ts'
 
@@ -53,6 +55,7 @@ const allIn = (value: unknown): readonly unknown[] =>
 export class CohereDecoder implements Decoder {
   done = false
 
+  readonly #request: Readonly<ChatRequest> | undefined
   readonly #unary: boolean
   readonly #target: Target
   readonly #choice: Choice
@@ -64,7 +67,9 @@ export class CohereDecoder implements Decoder {
   #started = false
   #answerId = ''
 
-  constructor(mode: 'stream' | 'unary', target: Target) {
+  /** `request`: its stop sequence may be the one that ends the answer. */
+  constructor(mode: 'stream' | 'unary', target: Target, request?: Readonly<ChatRequest>) {
+    this.#request = request
     this.#unary = mode === 'unary'
     this.#target = target
     this.#choice = new Choice(0, target)
@@ -212,7 +217,8 @@ export class CohereDecoder implements Decoder {
       this.#fail(upstreamError(status, { message }, this.#target), out)
       return
     }
-    if (reason !== undefined) this.#choice.finish(REASONS.get(reason) ?? 'stop')
+    const ending = reason === 'STOP_SEQUENCE' ? stopEnding(this.#request) : undefined
+    if (reason !== undefined) this.#choice.finish(REASONS.get(reason) ?? 'stop', ending)
     const reported = this.#choice.close(out)
     if (reported) this.#fail(reported, out)
     this.done = true

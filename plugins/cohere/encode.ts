@@ -4,6 +4,9 @@ import { historyOf } from './history.ts'
 import { thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
 
+/** Stop sequences of one request. */
+export const MAX_STOPS = 5
+
 /**
  * Sends only fields of the wire, which rejects others with 422. Does not modify `request`; equal requests give equal
  * bytes.
@@ -31,7 +34,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...(temperature == null ? {} : { temperature: Math.max(temperature, 0) }),
     ...(p == null ? {} : { p: clamp(p, 0.01, 0.99) }),
     ...(k === undefined ? {} : { k }),
-    ...(stop && { stop_sequences: stop }),
+    ...(stop && { stop_sequences: stop.slice(0, MAX_STOPS) }),
     ...(seed === undefined ? {} : { seed }),
     ...(frequency == null ? {} : { frequency_penalty: clamp(frequency, 0, 1) }),
     ...(presence == null ? {} : { presence_penalty: clamp(presence, 0, 1) }),

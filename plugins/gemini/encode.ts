@@ -15,6 +15,8 @@ import { takesLevels, thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
 import { historyOf, isGemma } from './turns.ts'
 
+/** Stop sequences of one request. */
+export const MAX_STOPS = 5
 /** Maximum number of candidates of any model. */
 const MAX_CANDIDATES = 8
 
@@ -66,7 +68,7 @@ function samplingOf(request: Readonly<ChatRequest>, stream: boolean): Json {
     ...(temperature != null && { temperature }),
     ...(topP != null && { topP }),
     ...(topK !== undefined && { topK }),
-    ...(stop && { stopSequences: stop }),
+    ...(stop && { stopSequences: stop.slice(0, MAX_STOPS) }),
     ...(seed !== undefined && { seed }),
     ...(maxTokens != null && { maxOutputTokens: maxTokens }),
     ...(candidates > 1 && { candidateCount: candidates }),

@@ -25,12 +25,14 @@ const SAME = [
   'prompt_cache_options',
   'user',
   'verbosity',
-  'stop',
   'seed',
   'logprobs',
   'top_logprobs',
   'logit_bias',
 ] as const satisfies readonly (keyof ChatRequest)[]
+
+/** Stop sequences of one request. */
+export const MAX_STOPS = 4
 
 /** Does not modify `request`; nested values are shared. Equal requests give equal bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
@@ -75,6 +77,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     body.stream = true
     body.stream_options = { include_usage: true }
   }
+  // Models that list their parameters without it refuse it: their answers are cut.
+  if (request.stop && mapping.parameters?.has('stop') !== false) body.stop = request.stop.slice(0, MAX_STOPS)
   const sent: WireRequest = { path: '/chat/completions', body }
   if (boundsReasoning(request, mapping)) sent.output = { limits: 2 }
   return sent

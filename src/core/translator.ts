@@ -96,7 +96,7 @@ export interface Decoder {
    * Characters that it keeps for later events, beside those of events so far. Without it, all that a frame holds beside
    * its events counts as kept.
    */
-  readonly kept?: number
+  readonly kept?: number | undefined
 }
 
 /** A client's request in the words of its own wire. */
@@ -213,8 +213,8 @@ export interface Translator<O extends Op = Op> {
   readonly lacks?: ReadonlySet<string>
   /** The wire has tools of type `custom`; on others they are refused before they get here. */
   readonly customTools?: true
-  /** Whether requests carry a stop sequence; answers are cut at others. Absent where the wire carries all. */
-  takesStop?(sequence: string): boolean
+  /** Whether requests carry a stop sequence, their `index`th; answers are cut at others. Absent where the wire carries all. */
+  takesStop?(sequence: string, index: number): boolean
   /** Matches ids of files that are public; all others are of the account which uploaded them. */
   readonly publicFiles?: RegExp
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */

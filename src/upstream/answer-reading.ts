@@ -5,6 +5,7 @@ import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../co
 import { BytesFraming } from './framing/bytes.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor, mediaType } from './framing/index.ts'
+import { isCancellable } from './provider-call.ts'
 import { cutAtStops } from './stop-sequences.ts'
 
 export interface AnswerReading {
@@ -21,10 +22,11 @@ export interface AnsweredRequest extends Pick<RequestPart, 'input'> {
   readonly isWhole: boolean
 }
 
-/** Throws a GatewayError for an answer of a type that the wire does not have. */
+/** `cancel` ends the provider's work. Throws a GatewayError for an answer of a type that the wire does not have. */
 export function readingOf(
   contentType: string | undefined,
   { ex, target, input, isWhole }: AnsweredRequest,
+  cancel: () => void,
 ): AnswerReading {
   const { translator } = target
   const { bytes } = translator
@@ -38,6 +40,7 @@ export function readingOf(
   if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
   const native = nativeFormOf(translator, ex.native)
   const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
-  const isCut = ex.request !== undefined && 'stop' in ex.request
-  return { kind: mode, framing, decoder: isCut ? cutAtStops(decoder, ex.request as ChatRequest, target) : decoder }
+  if (!ex.request || !('stop' in ex.request)) return { kind: mode, framing, decoder }
+  const ends = isCancellable(ex, target) === false ? undefined : cancel
+  return { kind: mode, framing, decoder: cutAtStops(decoder, ex.request as ChatRequest, target, ends) }
 }

@@ -60,7 +60,7 @@ export function dispatch(
       if (incoming.status >= 400) throw await errorOf(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       source = decoded(incoming, incoming.header('content-encoding'))
-      const reading = readingOf(incoming.header('content-type'), call)
+      const reading = readingOf(incoming.header('content-type'), call, () => incoming.destroy())
       const { kind, framing, decoder } = reading
       answer = new Answer({
         incoming,

@@ -4,13 +4,21 @@ import type { Event } from '../core/event.ts'
 import { takes } from '../core/operation.ts'
 import type { Decoder, Frame, Target } from '../core/translator.ts'
 
-/** `decoder` with a cut at those sequences of a request that its provider does not see; itself without any. */
-export function cutAtStops(decoder: Decoder, request: Pick<ChatRequest, 'stop' | 'n'>, target: Target): Decoder {
+/**
+ * `decoder` with a cut at those sequences of a request that its provider does not see; itself without any. `cancel` ends the
+ * provider's work; without it, its answer is read to its end for what it reports.
+ */
+export function cutAtStops(
+  decoder: Decoder,
+  request: Pick<ChatRequest, 'stop' | 'n'>,
+  target: Target,
+  cancel: (() => void) | undefined,
+): Decoder {
   const { mapping, translator } = target
   const sequences = (request.stop ?? []).filter(
-    sequence => !takes(mapping, 'stop') || translator.takesStop?.(sequence) === false,
+    (sequence, at) => !takes(mapping, 'stop') || translator.takesStop?.(sequence, at) === false,
   )
-  return sequences.length === 0 ? decoder : new StopDecoder(decoder, sequences, request.n ?? 1)
+  return sequences.length === 0 ? decoder : new StopDecoder(decoder, sequences, request.n ?? 1, cancel)
 }
 
 /** Text that may begin a sequence waits for what follows it. */
@@ -21,25 +29,27 @@ class StopDecoder implements Decoder {
   /** The last text of each choice, while it may be the beginning of a sequence. */
   readonly #held = new Map<number, string>()
   readonly #stopped = new Set<number>()
+  readonly #cancel: (() => void) | undefined
+  #isCancelled = false
 
-  constructor(decoder: Decoder, sequences: readonly string[], choices: number) {
+  constructor(decoder: Decoder, sequences: readonly string[], choices: number, cancel: (() => void) | undefined) {
     this.#decoder = decoder
     this.#sequences = sequences
     this.#choices = choices
+    this.#cancel = cancel
   }
 
   get done(): boolean {
-    return this.#isStopped || this.#decoder.done
+    return this.#isCancelled || this.#decoder.done
   }
 
   get complete(): boolean {
     return this.#isStopped || this.#decoder.complete === true
   }
 
-  get kept(): number {
-    let kept = this.#decoder.kept ?? 0
-    for (const text of this.#held.values()) kept += text.length
-    return kept
+  /** Does not count the few characters that wait here. */
+  get kept(): number | undefined {
+    return this.#decoder.kept
   }
 
   get #isStopped(): boolean {
@@ -47,12 +57,12 @@ class StopDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
-    return this.#cut(this.#decoder.frame(frame))
+    return this.#isCancelled ? [] : this.#cut(this.#decoder.frame(frame))
   }
 
   /** After a cut the provider owes nothing more. */
   end(): Event[] {
-    if (this.#isStopped) return []
+    if (this.#isCancelled) return []
     const out = this.#cut(this.#decoder.end())
     for (const choice of this.#held.keys()) this.#release(choice, out)
     return out
@@ -68,7 +78,8 @@ class StopDecoder implements Decoder {
       } else if (!this.#stopped.has(choice)) {
         if (event.type === 'text') this.#text(choice, event.text, out)
         else {
-          if (event.type !== 'logprobs') this.#release(choice, out)
+          // Neither ends the text that it is about.
+          if (event.type !== 'logprobs' && event.type !== 'source') this.#release(choice, out)
           out.push(event)
         }
       }
@@ -89,6 +100,9 @@ class StopDecoder implements Decoder {
     this.#stopped.add(choice)
     const fields = { stop_reason: 'stop_sequence', stop_sequence: found.sequence }
     out.push({ type: 'finish', choice, reason: 'stop', ending: { wire: 'anthropic.messages', fields } })
+    if (!this.#isStopped || !this.#cancel) return
+    this.#isCancelled = true
+    this.#cancel()
   }
 
   /** The first sequence in the text, at the place where it is complete first. */

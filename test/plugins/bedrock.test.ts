@@ -252,6 +252,22 @@ t.test('R4 ids for Mistral are nine letters and digits, the same in every turn',
   t.equal(seen.at(-1)![2], 'abcdefghi', 'an id of the right form stays')
 })
 
+t.test('Messages clients read which stop sequence has ended an answer', async t => {
+  const endingOf = (stop: string[] | undefined) => {
+    const input = { model: 'm', messages: [], ...(stop && { stop }) }
+    const decoder = wire.decoder('stream', offer(), input)
+    const frames = [
+      { name: 'messageStop', data: '{"stopReason":"stop_sequence"}' },
+      { name: 'metadata', data: '{"usage":{"inputTokens":1,"outputTokens":1}}' },
+    ]
+    const last = frames.flatMap(frame => decoder.frame(frame)).at(-1)
+    return last?.type === 'finish' ? last.ending?.fields : last
+  }
+  t.strictSame(endingOf(['.']), { stop_reason: 'stop_sequence', stop_sequence: '.' })
+  t.strictSame(endingOf(['.', '!']), { stop_reason: 'stop_sequence', stop_sequence: null }, 'one of several')
+  t.equal(endingOf(undefined), undefined, 'a sequence of the model')
+})
+
 t.test('streams and whole answers that are not plain', async t => {
   for (const { name, frames, events } of table<{ frames: Named[]; events: Event[] }>('streams')) {
     t.same(contentOf(decode(frames.map(frameOf))), events, name)

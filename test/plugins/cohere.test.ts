@@ -269,3 +269,20 @@ t.test('the scripted provider takes what is sent, and its answers come back whol
     [],
   )
 })
+
+t.test('Messages clients read which stop sequence has ended an answer', async t => {
+  const message = { role: 'assistant', content: [{ type: 'text', text: 'a' }] }
+  const data = JSON.stringify({ id: 'x', finish_reason: 'STOP_SEQUENCE', message, usage: {} })
+  const endingOf = (stop: string[] | undefined) => {
+    const decoder = plugin.wires[0]!.decoder('unary', target(), {
+      model: 'm',
+      messages: [hi],
+      ...(stop && { stop }),
+    } as never)
+    const last = [...decoder.frame({ data }), ...decoder.end()].at(-1)
+    return last?.type === 'finish' ? last.ending?.fields : last
+  }
+  t.strictSame(endingOf(['.']), { stop_reason: 'stop_sequence', stop_sequence: '.' })
+  t.strictSame(endingOf(['.', '!']), { stop_reason: 'stop_sequence', stop_sequence: null }, 'one of several')
+  t.equal(endingOf(undefined), undefined, 'a sequence of the model')
+})

@@ -12,17 +12,22 @@ const place: Target = target()
 const cuts: Target = { ...place, translator: { ...place.translator, takesStop: () => false } }
 
 /** Gives the events of each frame in turn. */
-function read(frames: readonly (readonly Event[])[], stop: readonly string[], { n = 1, to = cuts } = {}) {
+function read(
+  frames: readonly (readonly Event[])[],
+  stop: readonly string[],
+  { n = 1, to = cuts, cancellable = true } = {},
+) {
   const rest = [...frames]
+  let cancelled = 0
   const inner: Decoder = { done: false, frame: () => [...(rest.shift() ?? [])], end: () => [] }
-  const decoder = cutAtStops(inner, { stop, n }, to)
+  const decoder = cutAtStops(inner, { stop, n }, to, cancellable ? () => void cancelled++ : undefined)
   const events: Event[] = []
   while (rest.length > 0 && !decoder.done) events.push(...decoder.frame({ data: '' }))
   events.push(...decoder.end())
   const said = (choice: number) =>
     events.flatMap(event => (event.type === 'text' && event.choice === choice ? event.text : [])).join('')
   const endings = events.flatMap(event => (event.type === 'finish' ? (event.ending?.fields.stop_sequence ?? null) : []))
-  return { said: said(0), other: said(1), endings, events, left: rest.length }
+  return { said: said(0), other: said(1), endings, events, left: rest.length, cancelled }
 }
 
 t.test('an answer is cut before its stop sequence, wherever deltas divide it', async t => {
@@ -73,4 +78,26 @@ t.test('a wire that carries the sequence, for a mapping that takes it, keeps its
   t.equal(read([[text('a.b')]], ['.'], { to: place }).said, 'a.b')
   const mapping = { ...place.mapping, parameters: new Set(['temperature']) }
   t.equal(read([[text('a.b')]], ['.'], { to: { ...place, mapping } }).said, 'a')
+})
+
+t.test('a cut cancels the provider once, or reads it to its end for its report', async t => {
+  const frames = [[text('a.b')], [text('c')], [finish()], [usage]]
+  const { cancelled, left, events } = read(frames, ['.'])
+  t.strictSame([cancelled, left, events], [1, 3, [text('a'), events[1]]])
+  const kept = read(frames, ['.'], { cancellable: false })
+  t.strictSame([kept.cancelled, kept.said, kept.endings, kept.events.at(-1)], [0, 'a', ['.'], usage])
+  t.equal(read([[text('a')], [finish()]], ['.']).cancelled, 0)
+})
+
+t.test('a citation and log probabilities do not divide the text that they are about', async t => {
+  const source: Event = { type: 'source', choice: 0, url: 'https://a.example', start: 0, end: 2 }
+  const rated: Event = { type: 'logprobs', choice: 0, of: 'content', tokens: [{}] }
+  const { said, endings } = read([[text('a EN'), source, rated, text('D b')], [finish()]], ['END'])
+  t.strictSame([said, endings], ['a ', ['END']])
+})
+
+t.test('a wire that takes a few sequences is sent these, and its answer is cut at the others', async t => {
+  const stop = ['1', '2', '3', '4', '5', '6']
+  const some = { ...place, translator: { ...place.translator, takesStop: (_: string, at: number) => at < 4 } }
+  t.equal(read([[text('a4b5c')]], stop, { to: some }).said, 'a4b')
 })

@@ -8,6 +8,7 @@ import {
   type Json,
   type Target,
   textIn,
+  type WireFields,
 } from '../../../src/plugin.ts'
 import { CallCount } from '../call-count.ts'
 import { ThinkTags } from '../think-tags.ts'
@@ -43,6 +44,8 @@ export class Choice {
   readonly #cited: Cited
   #lists: readonly (readonly unknown[])[] = []
   #finish: FinishReason | undefined
+  /** What other wires say of its end. */
+  #ending: WireFields | undefined
   #filtered = false
   #audioWhole = false
   #touched = false
@@ -81,7 +84,8 @@ export class Choice {
   }
 
   /** Keeps the first reason (C9), emitted at the end, because tool calls may still follow it (C21). */
-  finish(reason: string): void {
+  finish(reason: string, ending?: WireFields): void {
+    this.#ending ??= ending
     this.#finish ??= REASONS.get(reason.toLowerCase()) ?? 'stop'
   }
 
@@ -154,7 +158,8 @@ export class Choice {
     this.#details?.seal(out)
     const error = this.#tools?.close(out)
     if (error) return error
-    out.push({ type: 'finish', choice: this.#index, reason: this.#reason() })
+    const ending = this.#ending && { ending: this.#ending }
+    out.push({ type: 'finish', choice: this.#index, reason: this.#reason(), ...ending })
     return undefined
   }
 
