@@ -3,10 +3,13 @@ import type { MessageListener, MessageSocket } from '../core/message-socket.ts'
 
 /** Bytes of one message that the demo reads; a larger one ends the session. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
+/** Characters of events that wait for the gateway; where more would, the session ends. */
+const MAX_WAITING = 4 * 1024 * 1024
 /** RFC 6455 section 7.4.1. */
 const NORMAL = 1000
 const ABNORMAL = 1006
 const TOO_LARGE = 1009
+const FAILED = 1011
 
 /** Gets what sends an event to the gateway; returns what takes a text of the gateway. */
 type Session = (send: (event: object) => void) => (text: string) => void
@@ -20,11 +23,19 @@ export class SimulatedSocket implements MessageSocket {
   #isOver = false
   #code = NORMAL
   #events: string[] = []
+  /** Characters of `#events`. */
+  #waitingSize = 0
   readonly #take: (text: string) => void
 
   constructor(session: Session) {
     this.#take = session(event => {
-      this.#events.push(JSON.stringify(event))
+      const text = JSON.stringify(event)
+      this.#waitingSize += text.length
+      if (this.#waitingSize > MAX_WAITING) {
+        this.close(TOO_LARGE)
+        return
+      }
+      this.#events.push(text)
       this.#plan()
     })
   }
@@ -34,10 +45,15 @@ export class SimulatedSocket implements MessageSocket {
     this.resume()
   }
 
+  /** Never throws: an emitter's callback calls it. A simulation that fails ends its session. */
   send(text: string): void {
     if (this.#isOver) return
-    if (text.length > MAX_MESSAGE_BYTES) this.close(TOO_LARGE)
-    else this.#take(text)
+    try {
+      if (text.length > MAX_MESSAGE_BYTES) this.close(TOO_LARGE)
+      else this.#take(text)
+    } catch {
+      this.close(FAILED)
+    }
   }
 
   ping(): void {
@@ -72,6 +88,7 @@ export class SimulatedSocket implements MessageSocket {
     if (this.#isPaused || this.#isOver || !this.#listener) return
     const text = this.#events.shift()
     if (text === undefined) return
+    this.#waitingSize -= text.length
     const bytes = Buffer.byteLength(text)
     this.received += bytes
     this.#listener.read(bytes)

@@ -28,6 +28,32 @@ t.test('what is too much for the demo is refused with what would be right', t =>
       /at most 2048 inputs/,
     ],
     ['thousands of texts', '/v1/moderations', { model: 'm', input: Array(4000).fill('a') }, /at most 256 texts/],
+    [
+      'many tokens in many inputs',
+      '/v1/embeddings',
+      { model: 'demo-embed', input: Array(100).fill(Array(8000).fill(1)) },
+      /at most 32768 tokens of all inputs, got 800000/,
+    ],
+    ['many documents', '/v1/rerank', { model: 'm', query: 'a', documents: Array(4000).fill('a') }, /at most 1000/],
+    [
+      'many questions',
+      '/v1/systemone',
+      { model: 'm', questions: Object.fromEntries(Array.from({ length: 400 }, (_, at) => [at, { type: 'noul' }])) },
+      /at most 256, got 400/,
+    ],
+    [
+      'a question of many levels',
+      '/v1/systemone',
+      { model: 'm', questions: { a: { type: 'score', criteria: Array(5000).fill('x') } } },
+      /at most 4096 criteria of all, got 5000/,
+    ],
+    ['many images', '/v1/images/generations', { model: 'm', prompt: 'x', n: 1e9 }, /n: from 1 to 10, got 1000000000/],
+    [
+      'many previews',
+      '/v1/images/generations',
+      { model: 'm', prompt: 'x', stream: true, partial_images: 1e9 },
+      /partial_images: from 0 to 3/,
+    ],
     ['no JSON', '/v1/chat/completions', '{', /cannot read the request/],
     ['a body of another form', '/v1/chat/completions', '[]', /cannot read the request/],
     ['another path', '//', {}, /does not serve/],
@@ -90,4 +116,28 @@ t.test('a session ignores what is no event, and a path without sessions opens no
   t.equal(types[0], 'session.created')
   socket.send(' '.repeat(2 * 1024 * 1024))
   t.equal(await closed, 1009)
+})
+
+t.test('a session ends where its events are not taken, or what it gets cannot be answered', async t => {
+  const rows: [says: string, text: string, times: number, code: number][] = [
+    ['unread events', JSON.stringify({ type: 'session.update', session: { x: 'x'.repeat(1_000_000) } }), 5, 1009],
+    [
+      'nesting without end',
+      `{"type":"session.update","session":{"x":${'['.repeat(400_000)}${']'.repeat(400_000)}}}`,
+      1,
+      1011,
+    ],
+  ]
+  for (const [says, text, times, code] of rows) {
+    const socket = demo.connect('/v1/realtime')!
+    const nothing = () => undefined
+    const closed = new Promise<number>(resolve => {
+      socket.open({
+        ...{ message: nothing, pinged: nothing, pong: nothing, read: nothing, drained: nothing, closed: resolve },
+      })
+    })
+    socket.pause()
+    for (let at = 0; at < times; at++) socket.send(text)
+    t.equal(await closed, code, says)
+  }
 })

@@ -1,16 +1,30 @@
 /** Decisions of the simulated provider: the first option, the middle level, and a probability of one half. */
-import type { Simulation } from '../../core/operation.ts'
+import { SimulatedError, type Simulation } from '../../core/operation.ts'
 import type { DecisionRequest, Question } from './request.ts'
+
+const MAX_QUESTIONS = 256
+/** Options and levels of all questions together. */
+const MAX_CRITERIA = 4096
 
 /** The path of the decisions API. */
 export const demo: Readonly<Record<string, Simulation>> = {
   '/systemone'({ json, body }) {
     const { model, questions } = json as DecisionRequest
+    const all = Object.values(questions)
+    if (all.length > MAX_QUESTIONS) {
+      throw new SimulatedError(`questions: at most ${MAX_QUESTIONS}, got ${all.length}`, 'questions')
+    }
+    const criteria = all.reduce((sum, question) => sum + sizeOf(question), 0)
+    if (criteria > MAX_CRITERIA) {
+      throw new SimulatedError(`questions: at most ${MAX_CRITERIA} criteria of all, got ${criteria}`, 'questions')
+    }
     const answers = Object.entries(questions).map(([key, question]) => [key, decided(question)] as const)
     const usage = { input_tokens: Math.ceil(body.length / 4), output_tokens: answers.length }
     return { json: { model, answers: Object.fromEntries(answers), usage } }
   },
 }
+
+const sizeOf = (question: Question): number => (question.type === 'noul' ? 0 : Object.keys(question.criteria).length)
 
 function decided(question: Question): object {
   switch (question.type) {

@@ -12,6 +12,8 @@ export interface DemoInputs {
 const DIMENSIONS = 256
 const MAX_DIMENSIONS = 4096
 const MAX_TOKENS = 8192
+/** Tokens of all inputs together: each of them is hashed. */
+const MAX_ALL_TOKENS = 32_768
 /** Numbers of all vectors together. */
 const MAX_NUMBERS = 524_288
 
@@ -30,6 +32,10 @@ export function embed(request: DemoInputs & { model: string }): object {
     throw new SimulatedError(message, 'input', 'context_length_exceeded')
   }
   const tokens = inputs.reduce((sum, words) => sum + words.length, 0)
+  if (tokens > MAX_ALL_TOKENS) {
+    const message = `input: at most ${MAX_ALL_TOKENS} tokens of all inputs, got ${tokens}`
+    throw new SimulatedError(message, 'input', 'context_length_exceeded')
+  }
   const data = inputs.map((words, index) => {
     const vector = vectorOf(words, size)
     const embedding = request.encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : [...vector]

@@ -1,12 +1,14 @@
 /** The simulated provider's images, in OpenAI's form: a pattern whose colours follow from what was asked for. */
 import { createHash } from 'node:crypto'
-import type { SimulatedAnswer, SimulatedRequest, Simulation } from '../../core/operation.ts'
+import { type SimulatedAnswer, SimulatedError, type SimulatedRequest, type Simulation } from '../../core/operation.ts'
 import { png } from './png.ts'
 
 /** Squares of a side, and pixels of a square's. */
 const CELLS = 8
 const CELL = 8
 const SIDE = CELLS * CELL
+const MAX_IMAGES = 10
+const MAX_PREVIEWS = 3
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -20,7 +22,8 @@ export const demo: Readonly<Record<string, Simulation>> = {
 }
 
 function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
-  const wanted = Number(fields.n ?? 1)
+  const wanted = countIn(fields, 'n', 1, MAX_IMAGES)
+  const previewed = countIn(fields, 'partial_images', 0, MAX_PREVIEWS)
   const prompt = String(fields.prompt)
   const images = Array.from({ length: wanted }, (_, index) => image(`${index} ${prompt} ${seed}`))
   const about = { background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE}x${SIDE}` }
@@ -38,12 +41,18 @@ function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
     const type = `${kind}.${name}`
     return `event: ${type}\ndata: ${JSON.stringify({ type, ...about, ...more })}\n\n`
   }
-  const previews = Array.from({ length: Number(fields.partial_images ?? 0) }, (_, index) =>
+  const previews = Array.from({ length: previewed }, (_, index) =>
     event('partial_image', { b64_json: image(`preview ${index}`), partial_image_index: index }),
   )
   const last = images.length - 1
   const whole = images.map((b64_json, at) => event('completed', { b64_json, ...(at === last && { usage }) }))
   return { contentType: 'text/event-stream', chunks: [...previews, ...whole] }
+}
+
+function countIn(fields: Fields, name: string, least: number, most: number): number {
+  const count = Number(fields[name] ?? least)
+  if (count >= least && count <= most) return count
+  throw new SimulatedError(`${name}: from ${least} to ${most}, got ${fields[name]}`, name)
 }
 
 /** The same on both sides of its middle. */

@@ -1,5 +1,7 @@
 /** Ranking of the simulated provider, in Cohere's form: the share of the query's words in a document. */
-import type { Simulation } from '../../core/operation.ts'
+import { SimulatedError, type Simulation } from '../../core/operation.ts'
+
+const MAX_DOCUMENTS = 1000
 
 interface DemoRerank {
   readonly query: string
@@ -13,6 +15,9 @@ const wordsOf = (text: string): Set<string> => new Set(text.toLowerCase().match(
 export const demo: Readonly<Record<string, Simulation>> = {
   '/rerank'({ json }) {
     const { query, documents, top_n } = json as DemoRerank
+    if (documents.length > MAX_DOCUMENTS) {
+      throw new SimulatedError(`documents: at most ${MAX_DOCUMENTS}, got ${documents.length}`, 'documents')
+    }
     const wanted = wordsOf(query)
     const results = documents.map((document, index) => {
       const shared = [...wordsOf(document)].filter(word => wanted.has(word)).length
