@@ -43,7 +43,7 @@ function measure(ex: Exchange, { metrics }: Services): void {
   const isMeasured = timings.sent > 0 && ex.attempts.length < 2
   metrics.request(labels, {
     seconds: seconds(timings.end - timings.start),
-    firstTokenSeconds: timings.firstToken > 0 ? seconds(timings.firstToken - timings.start) : undefined,
+    firstTokenSeconds: ex.streaming && timings.firstToken > 0 ? seconds(timings.firstToken - timings.start) : undefined,
     overheadSeconds: isMeasured ? seconds(timings.sent - timings.start + inside) : undefined,
   })
 }

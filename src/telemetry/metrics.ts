@@ -51,7 +51,7 @@ export class PrometheusMetrics implements Metrics {
   })
   readonly #firstToken = histogram(this.#registry, {
     name: 'gateway_time_to_first_token_seconds',
-    help: 'Time from the first byte of a request to the first piece of content.',
+    help: 'Time from the first byte of a streamed request to the first piece of content.',
     closed: ['endpoint', 'outcome'],
     open: ['provider', 'model'],
     buckets: FIRST_TOKEN_BUCKETS,

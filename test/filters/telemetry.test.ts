@@ -11,7 +11,7 @@ import { target } from '../plugins/wire-kit.ts'
 
 type Times = Parameters<Metrics['request']>[1]
 
-function measured(attempts: Attempt[]): Times {
+function measured(attempts: Attempt[], stream = false): Times {
   let times: Times | undefined
   const metrics: Partial<Metrics> = {
     attempt() {},
@@ -20,7 +20,7 @@ function measured(attempts: Attempt[]): Times {
     },
   }
   const filter = telemetry.create({ log: 'none' }, { metrics } as unknown as Services)
-  const ex = exchange({ request: { model: 'm', messages: [] } })
+  const ex = exchange({ request: { model: 'm', messages: [], stream } })
   const { start } = ex.timings
   Object.assign(ex.timings, { sent: start + 10_010, answered: start + 10_030, firstToken: start + 10_030 })
   ex.timings.end = start + 10_040
@@ -37,6 +37,11 @@ t.test('the wait for a provider that failed is not reported as time of the gatew
   const twice = measured([failed, one])
   t.equal(twice.overheadSeconds, undefined)
   t.equal(Math.round(twice.seconds * 1000), 10_040)
+})
+
+t.test('the time to the first token is that of streams alone', async t => {
+  t.equal(Math.round(measured([one], true).firstTokenSeconds! * 1000), 10_030)
+  t.equal(measured([one]).firstTokenSeconds, undefined)
 })
 
 t.test('offers of own providers are counted under one name, whatever tenants call them', async t => {
