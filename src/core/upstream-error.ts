@@ -190,7 +190,7 @@ const SHOWN: Readonly<Record<string, string>> = {
 /** `message` for the two audiences of an error: what clients read, and what only the log says. */
 function audiences(message: string, status: number, code: string, origin: Origin | undefined) {
   if (!isOperatorsAccount(origin, status)) return { message }
-  return { message: SHOWN[code] ?? `The provider failed with status ${status}.`, detail: message }
+  return { message: SHOWN[code] ?? 'The provider failed.', detail: message }
 }
 
 /**

@@ -274,7 +274,7 @@ export const cases: readonly Case[] = [
         502,
         'upstream_error',
         'all_providers_failed',
-        'All providers failed. The last one said: Simulated failure 500.',
+        'All providers failed. The last one said: The provider failed.',
       ),
     },
   },
@@ -286,7 +286,7 @@ export const cases: readonly Case[] = [
       status: 200,
       content: 'one two ',
       finish: null,
-      error: { type: 'upstream_error', code: 'upstream_error', message: 'Simulated failure 500.' },
+      error: { type: 'upstream_error', code: 'upstream_error', message: 'The provider failed.' },
     },
   },
   {
