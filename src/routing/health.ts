@@ -98,7 +98,7 @@ export class Health {
   #judge(
     step: CandidateTarget,
     whose: FailureClass,
-    { code, detail, retryAfterMs, upstreamStatus }: GatewayError,
+    { retryAfterMs, upstreamStatus }: GatewayError,
     context: AttemptContext,
   ): void {
     const { circuits, log } = this.#services
@@ -106,8 +106,6 @@ export class Health {
     const org = context.tenant
     const at = whose === 'provider' ? candidate.key : key
     this.left(step, context)
-    // Clients do not read the provider's words about the operator's account: its operator does, here.
-    if (detail !== undefined) log.info({ offer: key, status: upstreamStatus, code, detail }, 'attempt failed')
     if (whose === 'none') return
     const policy = this.#policy
     const isBreaking = whose === 'provider' && this.#isBreaking(candidate.key, org)

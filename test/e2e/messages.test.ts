@@ -186,7 +186,7 @@ for (const { model, prefix, wire } of wires) {
   t.test(`${wire}: a stream that breaks is an error, and never looks complete`, async t => {
     const text = 'one two three four'
     const cases: [Step, RegExp][] = [
-      [{ text, fault: 'error-event', afterChunks: 2 }, /Simulated failure/],
+      [{ text, fault: 'error-event', afterChunks: 2 }, /The provider failed/],
       [{ text, fault: 'truncate' }, /before it was complete/],
       [{ text, fault: 'reset', afterChunks: 2 }, /upstream/],
     ]
