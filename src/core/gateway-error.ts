@@ -7,7 +7,7 @@ export interface ErrorInit {
   code: string | null
   /** Clients read it: it names nothing of the operator's account. */
   message: string
-  /** A provider's words about the operator's account, without secrets: for the log alone. */
+  /** A provider's words about the operator's account. They may repeat a prompt: neither clients nor the log read them. */
   detail?: string | undefined
   param?: string | null | undefined
   headers?: Record<string, string> | undefined

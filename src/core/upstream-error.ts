@@ -173,7 +173,7 @@ export function guessStatus(given: ProviderError, origin?: Origin): number {
 const isCallersAccount = (origin: Origin | undefined): boolean =>
   origin?.credential?.source === 'byok' || origin?.provider.owner !== undefined
 
-/** Whether the text is about the operator's account. Signing has no origin: it says what its credential lacks. */
+/** Whether the text is about the operator's account. A 401 without an origin is a failure to sign, which names a credential. */
 const isOperatorsAccount = (origin: Origin | undefined, status: number): boolean =>
   origin ? origin.credential?.source === 'platform' && !isCallersAccount(origin) : status === 401
 
@@ -187,7 +187,7 @@ const SHOWN: Readonly<Record<string, string>> = {
   timeout: 'The provider did not answer in time.',
 }
 
-/** `message` for the two audiences of an error: what clients read, and what only the log says. */
+/** Splits a provider's text into a `message` for clients and a `detail` that is not shown. */
 function audiences(message: string, status: number, code: string, origin: Origin | undefined) {
   if (!isOperatorsAccount(origin, status)) return { message }
   return { message: SHOWN[code] ?? 'The provider failed.', detail: message }

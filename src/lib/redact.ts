@@ -76,7 +76,7 @@ export function redactValue(value: unknown, depth = 0): unknown {
 }
 
 /** Other fields of foreign errors may hold requests, headers and bodies. */
-const ERROR_FIELDS = ['code', 'detail', 'status', 'syscall', 'file', 'line', 'column'] as const
+const ERROR_FIELDS = ['code', 'status', 'syscall', 'file', 'line', 'column'] as const
 
 function redactError(error: Error, depth: number): object {
   const clean: Record<string, unknown> = { type: error.name, message: cleanText(error.message) }

@@ -231,6 +231,23 @@ function logTo(level: (typeof logLevels)[number]) {
   return { log: createLog(level, { write: line => void lines.push(line) }), lines }
 }
 
+t.test('what a provider says of an account, which may repeat a prompt, is in no line about its error', t => {
+  const { log, lines } = logTo('info')
+  const detail = 'PROMPTCANARY is not allowed'
+  const error = new GatewayError({
+    status: 502,
+    type: 'upstream_error',
+    code: 'upstream_error',
+    message: 'It failed.',
+    detail,
+  })
+  log.warn({ err: error }, 'job step failed')
+  log.warn({ err: new Error('outer', { cause: error }) }, 'job step failed')
+  t.match(lines.join(''), 'It failed.')
+  t.notMatch(lines.join(''), 'PROMPTCANARY')
+  t.end()
+})
+
 t.test('no secret reaches the log, wherever it stands', t => {
   const own = `mgw_${'a1B2'.repeat(10)}`
   const key = 'sk-proj-CANARY0123456789'

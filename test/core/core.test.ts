@@ -186,7 +186,7 @@ t.test("a provider's words about the operator's account are for the log alone", 
   for (const status of [401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529]) {
     const shown = upstreamError(status, { message: account }, operators)
     t.notMatch(shown.message, named, `${status}`)
-    t.equal(shown.detail, account, `${status}: the log says it`)
+    t.equal(shown.detail, account, `${status}: it is kept apart`)
     const own = upstreamError(status, { message: account }, { ...operators, credential })
     t.match(own, { message: account, detail: undefined }, `${status}: an organization reads of its own account`)
   }
