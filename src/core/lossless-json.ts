@@ -108,8 +108,8 @@ function marked(json: string): string {
   return out + json.slice(from)
 }
 
-/** Behind the quote that closes the string whose text begins `at` this place. */
-function endOfString(json: string, at: number): number {
+/** Returns the place behind the quote that closes a string whose text begins at `at`; the length where none does. */
+export function endOfString(json: string, at: number): number {
   for (let from = at; ; ) {
     const quote = json.indexOf('"', from)
     if (quote < 0) return json.length

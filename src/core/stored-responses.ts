@@ -1,4 +1,5 @@
 /** How client wires store responses and continue stored ones; the filter `responses` does both. */
+import { endOfString } from './lossless-json.ts'
 
 /** For client wires whose requests may continue stored responses. */
 export interface StoredForm {
@@ -62,25 +63,16 @@ export function textsOfTurn(turn: string): TurnTexts {
   return { input: turn.slice(from, to), output: turn.slice(to + BETWEEN.length, -1) }
 }
 
-/** Where the list that begins at `from` ends, in valid JSON text. */
+/** Returns the place behind the list that begins at `from`, in valid JSON text. */
 function afterList(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {
     const char = text[at]
-    if (char === '"') at = closingQuote(text, at + 1)
+    if (char === '"') at = endOfString(text, at + 1) - 1
     else if (char === '[' || char === '{') depth++
     else if ((char === ']' || char === '}') && --depth === 0) return at + 1
   }
   throw new SyntaxError('a list does not end')
-}
-
-function closingQuote(text: string, from: number): number {
-  for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 1)) {
-    let backslashes = 0
-    while (text[at - 1 - backslashes] === '\\') backslashes++
-    if (backslashes % 2 === 0) return at
-  }
-  throw new SyntaxError('a string does not end')
 }
 
 /** JSON texts of a response. */

@@ -6,7 +6,6 @@ const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Characters of events that wait for the gateway; where more would, the session ends. */
 const MAX_WAITING = 4 * 1024 * 1024
 /** RFC 6455 section 7.4.1. */
-const NORMAL = 1000
 const ABNORMAL = 1006
 const TOO_LARGE = 1009
 const FAILED = 1011
@@ -21,7 +20,6 @@ export class SimulatedSocket implements MessageSocket {
   #listener: MessageListener | undefined
   #isPaused = true
   #isOver = false
-  #code = NORMAL
   #events: string[] = []
   /** Characters of `#events`. */
   #waitingSize = 0
@@ -72,8 +70,7 @@ export class SimulatedSocket implements MessageSocket {
   close(code: number): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#code = code
-    setImmediate(() => this.#listener?.closed(this.#code))
+    setImmediate(() => this.#listener?.closed(code))
   }
 
   destroy(): void {

@@ -88,7 +88,7 @@ function fieldsOf(ex: Exchange) {
     code: ex.failure?.code,
     streamed: ex.streaming || undefined,
     cached: cached ? true : undefined,
-    attempts: ex.attempts.map(attemptOf, ex),
+    attempts: ex.attempts.map(attemptOf),
     prompt_tokens: usage.prompt,
     completion_tokens: usage.completion,
     cost: costOf(ex),
