@@ -47,7 +47,7 @@ export interface ConfigFile<T> {
   readonly referred: readonly Path[]
   /** Environment variables of its secret, and those of its address. */
   readonly variables: Readonly<Record<'secret' | 'address', readonly string[]>>
-  /** Those of its secret that are not set. */
+  /** Variables of its secret that are not set. */
   readonly unset: readonly UnsetVariable[]
   /** Files referenced as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]

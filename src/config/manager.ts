@@ -13,7 +13,7 @@ type Outcome =
 /** Result of a reload. `version` is the one in force, `at` is Unix milliseconds. */
 export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
 
-/** What an operator must know of a configuration that is valid. */
+/** Lists what an operator should look at in a valid configuration. */
 interface Remarks {
   /** Plugin files that have changed since they were loaded; the loaded code stays in use. */
   readonly restartNeeded: readonly string[]

@@ -65,7 +65,7 @@ export const isReferred = (text: string, references: References): boolean =>
 export const variablesIn = (text: string): string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
 
-/** Those of `names` that are variables without a value. */
+/** Returns the `names` of variables that have no value. */
 export const unsetIn = (references: References, names: readonly string[]): string[] =>
   [...new Set(names)].filter(name => {
     const found = references.get(name)

@@ -105,7 +105,7 @@ export class AnswerUsage {
     this.#begun = true
   }
 
-  /** What is not plausible of a report counts as much as was held for it. */
+  /** Applies a report. An axis that is not plausible counts as much as was held for it. */
   #reported({ usage: report, billed, estimated, read, written, requests }: UsageReport): void {
     const sum = this.#ex.usage
     const usage = plausible(report, this.#expected.get)
@@ -166,7 +166,7 @@ export class AnswerUsage {
     return Math.max(this.#ex.usage.completion ?? 0, written, this.#measure?.tokens ?? 0)
   }
 
-  /** Estimated tokens of the answer's text, within its limit; of a report that was not plausible, as many as that allows. */
+  /** Estimates the tokens of the answer's text. A report that was not plausible raises them, up to the limit of the answer. */
   #written(unseen: number): number {
     const written = Math.max(this.#delivered.written(unseen), this.#dropped.get('completion') ?? 0)
     return Math.min(written, mostTokens(this.#ex))

@@ -18,7 +18,7 @@ export function weigh(value: unknown, each = VALUE_CHARACTERS): number {
 export const exceeds = (value: unknown, characters: number, each = VALUE_CHARACTERS): boolean =>
   left(value, characters, each) <= 0
 
-/** What is left of so many characters behind the value; 0 or less as soon as they are too few. */
+/** Returns how many of `characters` remain after the value. Stops at 0 or less. */
 function left(value: unknown, characters: number, each: number): number {
   let rest = characters - each
   if (typeof value === 'string') return rest - value.length

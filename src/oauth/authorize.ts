@@ -40,8 +40,8 @@ async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
 
 /**
  * Shows the consent page, or an error page with a link to the client. Throws an error that becomes a page without a link
- * for an unknown client or address. It never redirects: any address can be registered, and links to this server look
- * trustworthy (RFC 9700 4.11.2).
+ * for an unknown client or address. It never redirects, since everyone can register an address, and links to this server
+ * look trustworthy (RFC 9700 4.11.2).
  */
 export async function authorize(context: OAuthContext): Promise<Reply> {
   const { ex, services } = context

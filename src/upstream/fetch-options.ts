@@ -7,7 +7,7 @@ const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
 
 /**
- * Undefined for addresses that are not tried: any but public ones with https on its own port, and `allowed` origins.
+ * Undefined for addresses that are not tried. Public ones with https on its own port are, and `allowed` origins.
  */
 export function fetchOptions(
   url: URL,

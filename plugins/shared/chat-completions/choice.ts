@@ -44,7 +44,7 @@ export class Choice {
   readonly #cited: Cited
   #lists: readonly (readonly unknown[])[] = []
   #finish: FinishReason | undefined
-  /** What other wires say of its end. */
+  /** Fields in which the client's own wire says how the answer ended. */
   #ending: WireFields | undefined
   #filtered = false
   #audioWhole = false

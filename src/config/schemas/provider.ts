@@ -38,7 +38,7 @@ const nativeName = s.string({
   description: 'a name such as "inference_geo", or the beginning of some and "*"',
 })
 
-/** What an error of a provider means: the first two blame its account, the others the request. */
+/** Codes for errors of a provider. The first two blame its account, the others the request. */
 const meaning = s.enum('insufficient_quota', 'invalid_api_key', 'context_length_exceeded', 'content_filter')
 
 /** `providers.d/<id>.yaml`. */
@@ -83,9 +83,9 @@ export const providerFile = s.object({
    */
   inline_media: s.optional(s.boolean()),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
-  /** What error codes of its own mean, such as `{ "1113": insufficient_quota }`. */
+  /** Maps its own error codes, such as `{ "1113": insufficient_quota }`. */
   error_codes: s.optional(mapOf(meaning)),
-  /** What parts of its error messages mean, in any case, such as `{ "credit balance is too low": insufficient_quota }`. */
+  /** Maps parts of its error messages, in any case, such as `{ "credit balance is too low": insufficient_quota }`. */
   error_phrases: s.optional(mapOf(meaning)),
   priority: s.default(s.number({ minimum: 0 }), 1),
   /** Date of its models' prices. */
