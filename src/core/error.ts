@@ -166,6 +166,14 @@ export const errors = {
       `The model "${model}" does not exist.${hint} GET /v1/models lists all${file ? `; operators add models in ${file}` : ''}.`,
       'model',
     ),
+  /** Nothing that a caller repeats changes this. `reason`: what its providers lack; `remedy`: for the operator alone. */
+  modelNotAvailable: (model: string, reason: string, remedy?: string) =>
+    invalid(
+      404,
+      'model_not_available',
+      `The model "${model}" is not available: ${reason}. GET /v1/models lists the models that are.`,
+      'model',
+    ).with({ remedy }),
   upgradeRequired: (path: string) =>
     invalid(426, 'upgrade_required', `${path} is a WebSocket: connect to it by wss://, version 13.`).with({
       headers: { upgrade: 'websocket', 'sec-websocket-version': '13' },
@@ -301,8 +309,6 @@ export const errors = {
     ).with({ headers: retryAfter(seconds) }),
   allProvidersFailed: (detail: string) =>
     upstream(502, 'all_providers_failed', `All providers failed. The last one said: ${detail}`, 502),
-  noProvider: (model: string, reason: string) =>
-    upstream(503, 'no_provider', `No provider can serve "${model}" now: ${reason}`, 0),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
   responsesUnavailable: (cause: unknown) =>

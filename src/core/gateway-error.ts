@@ -9,6 +9,8 @@ export interface ErrorInit {
   message: string
   /** A provider's words about the operator's account. They may repeat a prompt: neither clients nor the log read them. */
   detail?: string | undefined
+  /** What an operator can do about it, for the log alone: it may name variables and files. */
+  remedy?: string | undefined
   param?: string | null | undefined
   headers?: Record<string, string> | undefined
   /** What client programs act on, for client wires whose errors have a place for it. */
@@ -46,6 +48,7 @@ export class GatewayError extends Error {
   readonly type: string
   readonly code: string | null
   readonly detail: string | undefined
+  readonly remedy: string | undefined
   readonly param: string | null
   readonly headers: Readonly<Record<string, string>>
   readonly details: Readonly<Record<string, unknown>> | undefined
@@ -68,6 +71,7 @@ export class GatewayError extends Error {
     this.type = init.type
     this.code = init.code
     this.detail = init.detail
+    this.remedy = init.remedy
     this.param = init.param ?? null
     this.headers = init.headers ?? {}
     this.details = init.details

@@ -51,7 +51,13 @@ export class RequestLog {
     if (unlogged === undefined) return
     // Neither error shows its cause to the client.
     const err = failure?.status === 500 || failure?.code === 'upstream_invalid_response' ? failure.cause : undefined
-    const fields = { ...fieldsOf(ex), error: wordsOf(failure), unlogged: unlogged || undefined, err }
+    const fields = {
+      ...fieldsOf(ex),
+      error: wordsOf(failure),
+      remedy: failure?.remedy,
+      unlogged: unlogged || undefined,
+      err,
+    }
     if (ex.status === 200) log.info(fields, 'answer broke off')
     else log.info(fields, 'request failed')
   }

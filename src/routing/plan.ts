@@ -109,7 +109,8 @@ function unreachable(query: RoutingQuery, offers: readonly Mapping[], narrowed: 
   const { model } = query.request
   const error = uncredentialed(query, offers, model)
   if (!narrowed) return error
-  return errors.unsupported(`provider: leaves only what cannot be called now. ${error.message}`, 'provider')
+  const said = `provider: leaves only what cannot be called now. ${error.message}`
+  return errors.unsupported(said, 'provider').with({ remedy: error.remedy })
 }
 
 /** What the caller pays to the provider itself may cost whatever it does. */
@@ -142,7 +143,7 @@ function models(query: RoutingQuery, reference: ModelReference, options: PlanOpt
       model.mappings.some(mapping => isServed(mapping) && (!request.free_models_only || isFree(mapping))),
     )
   if (left.length === 0)
-    throw errors.noProvider('auto', 'no model that "auto" may choose is live and fits the request.')
+    throw errors.modelNotAvailable('auto', 'no model that "auto" may choose has a credential and fits the request')
   return left
 }
 

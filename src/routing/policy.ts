@@ -82,8 +82,8 @@ export function uncredentialed({ principal }: Payer, offers: readonly Mapping[],
   }
   const named = [...new Set(offers.flatMap(({ provider }) => keyOf(provider)))]
   const some = named.length > MAX_NAMED ? [...named.slice(0, MAX_NAMED), 'another one of its providers'] : named
-  const remedy = some.length > 0 ? ` Set ${anyOf(some)} and restart the gateway.` : ''
-  return errors.noProvider(model, `no provider of it has a credential.${remedy}`)
+  const remedy = some.length > 0 ? `Set ${anyOf(some)} and restart the gateway.` : undefined
+  return errors.modelNotAvailable(model, 'no provider of it has a credential', remedy)
 }
 
 /** What an operator would set for a provider; nothing where that is no variable. */

@@ -25,7 +25,11 @@ group('two organizations never see anything of each other', async t => {
     provider: 'mine',
     models: ['mine-7b', 'test'],
   })
-  t.match(await answer(await ask(a, 'mine-7b')), { status: 503, error: { code: 'no_provider' } }, 'its key is missing')
+  t.match(
+    await answer(await ask(a, 'mine-7b')),
+    { status: 404, error: { code: 'model_not_available' } },
+    'its key is missing',
+  )
   const added = ['provider-keys', 'add', '--org', a.org, '--provider', 'mine', '--label', 'secret-label']
   const { id: keyId } = await ctlJson(t, added, `${good[1]}\n`)
   const rule = await command('iam.add', { organization: a.org, type: 'deny_models', models: ['small'] })

@@ -81,7 +81,7 @@ group('in the mode api-keys only own keys are shown to a provider', async t => {
   t.notMatch(JSON.stringify(failed), bad)
   const credits = await tenant('credits', '10')
   await addKey(credits, good[0], 'bare')
-  t.match(await answer(await ask(credits, 'bare')), { status: 503, error: { code: 'no_provider' } })
+  t.match(await answer(await ask(credits, 'bare')), { status: 404, error: { code: 'model_not_available' } })
   t.ok(
     (await upstream.record()).every(({ headers }) => headers.authorization !== `Bearer ${fingerprint(upstreamSecret)}`),
   )

@@ -185,7 +185,11 @@ t.test('the mode of a project decides whose credentials are tried, own ones befo
     many: Array.from({ length: 6 }, (_, at) => [awaiting(`p${at}`, `K${at}`)] as const),
   })
   const keys = { acme: [own('k1'), own('k2')], best: [own('k3')] }
-  const rows: [Caller, model: string, got: string[] | { status: number; code: string; message: RegExp }][] = [
+  const rows: [
+    Caller,
+    model: string,
+    got: string[] | { status: number; code: string; message: RegExp; remedy?: RegExp },
+  ][] = [
     [{ mode: 'credits', keys }, 'm', ['acme#1', 'local without']],
     [{ mode: 'api-keys', keys }, 'm', ['k1', 'k2', 'k3']],
     [{ mode: 'hybrid', keys }, 'm', ['k1', 'k2', 'acme#1', 'k3', 'local without']],
@@ -201,24 +205,26 @@ t.test('the mode of a project decides whose credentials are tried, own ones befo
       'm',
       { status: 400, code: 'no_provider_key', message: /"api-keys".*"m": add one for acme or best or local/ },
     ],
-    [{ mode: 'credits' }, 'poor', { status: 503, code: 'no_provider', message: /credential/ }],
-    [{ mode: 'hybrid' }, 'poor', { status: 503, code: 'no_provider', message: /credential/ }],
+    [{ mode: 'credits' }, 'poor', { status: 404, code: 'model_not_available', message: /credential/ }],
+    [{ mode: 'hybrid' }, 'poor', { status: 404, code: 'model_not_available', message: /credential/ }],
     [
       { mode: 'credits' },
       'waiting',
       {
-        status: 503,
-        code: 'no_provider',
-        message: /no provider of it has a credential\. Set A_KEY or B_ID and B_KEY and restart the gateway\.$/,
+        status: 404,
+        code: 'model_not_available',
+        message: /^[^_]*no provider of it has a credential\. GET [^_]*$/,
+        remedy: /^Set A_KEY or B_ID and B_KEY and restart the gateway\.$/,
       },
     ],
     [
       { mode: 'credits' },
       'many',
       {
-        status: 503,
-        code: 'no_provider',
-        message: /Set K0, K1, K2, K3 or another one of its providers and restart the gateway\.$/,
+        status: 404,
+        code: 'model_not_available',
+        message: /^[^_]*$/,
+        remedy: /^Set K0, K1, K2, K3 or another one of its providers and restart the gateway\.$/,
       },
     ],
     [{ mode: 'credits' }, 'dear', { status: 402, code: 'billing_error', message: /unknown/ }],
@@ -243,7 +249,7 @@ t.test(
       const [only] = plan(ask(catalog, { model: 'n' }, { mode }).query, { auto: [] }).targets
       t.match(only?.credential, { source: 'byok', secret: '' }, mode)
     }
-    t.match(planned(catalog, {}, { mode: 'credits' }), { code: 'no_provider' })
+    t.match(planned(catalog, {}, { mode: 'credits' }), { code: 'model_not_available' })
   },
 )
 
@@ -309,7 +315,10 @@ t.test('offers that are denied are left out, and the refusal says why', async t 
   t.strictSame(planned(catalog, { model: 'auto' }, { rules: [small] }, ['m', 'free']), ['acme#1'])
   t.match(planned(catalog, { model: 'auto' }, { rules: [small] }, ['m']), { status: 403 })
   t.strictSame(planned(catalog, { model: 'auto', free_models_only: true }, {}, ['m', 'free']), ['acme#1'])
-  t.match(planned(catalog, { model: 'auto', free_models_only: true }, {}, ['m']), { status: 503, code: 'no_provider' })
+  t.match(planned(catalog, { model: 'auto', free_models_only: true }, {}, ['m']), {
+    status: 404,
+    code: 'model_not_available',
+  })
 })
 
 t.test('the listing holds what can be called, and nothing else', async t => {

@@ -301,8 +301,14 @@ t.test('a mapping that cannot serve a request has a reason', async t => {
     embed: { offers: [[provider('mute', { wires: new Map() })]] },
   })
   const rows: [request: object, status: number, code: string, param: string | null, said: RegExp][] = [
-    [{ model: 'poor' }, 503, 'no_provider', null, /"poor".*no provider of it has a credential/],
-    [{ model: 'poor/m' }, 503, 'no_provider', null, /credential/],
+    [
+      { model: 'poor' },
+      404,
+      'model_not_available',
+      'model',
+      /"poor" is not available: no provider of it has a credential/,
+    ],
+    [{ model: 'poor/m' }, 404, 'model_not_available', 'model', /credential/],
     [{ model: 'dear' }, 402, 'billing_error', null, /price of acme\/dear is unknown/],
     [{ model: 'old' }, 404, 'model_not_found', 'model', /deactivated on 2020-01-01/],
     [{ model: 'acme/old' }, 404, 'model_not_found', 'model', /deactivated on 2020-01-01/],
@@ -311,7 +317,7 @@ t.test('a mapping that cannot serve a request has a reason', async t => {
     [{ model: 'embed' }, 400, 'model_not_supported', 'model', /"embed" is not served on this endpoint/],
     [{ model: 'acme/m', routing: 'price' }, 400, 'unsupported_parameter_combination', 'routing', /prefixed/],
     [{ model: 'm', verbosity: 'low' }, 400, 'model_not_supported', 'verbosity', /verbosity/],
-    [{ model: 'auto' }, 503, 'no_provider', null, /auto/],
+    [{ model: 'auto' }, 404, 'model_not_available', 'model', /auto/],
   ]
   for (const [request, status, code, param, said] of rows) {
     const error = planned(catalog, request)
@@ -388,7 +394,7 @@ t.test('auto takes the first model of its list that fits, and its best provider 
   for (const [request, targets] of rows) {
     t.strictSame(planned(catalog, { model: 'auto', ...request }, auto), targets, JSON.stringify(request))
   }
-  t.match(planned(catalog, { model: 'auto', free_models_only: true }, ['plain']), { code: 'no_provider' })
+  t.match(planned(catalog, { model: 'auto', free_models_only: true }, ['plain']), { code: 'model_not_available' })
   const found = ask(catalog, { model: 'auto' }, auto).plan()
   t.strictSame([found.requestedModel, found.requestedProvider], ['auto', null])
 })

@@ -13,7 +13,8 @@ const TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_exceeded',
 }
 
-const isModelMissing = ({ status, code }: GatewayError) => status === 404 && code === 'model_not_found'
+const MISSING = new Set<string | null>(['model_not_found', 'model_not_available'])
+const isModelMissing = ({ status, code }: GatewayError) => status === 404 && MISSING.has(code)
 
 /** The `error.type` from which the SDK chooses its class. */
 function typeOf(error: GatewayError): string {
