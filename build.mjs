@@ -62,7 +62,7 @@ for (const name of await readdir('dist/src')) {
   await writeFile(path, ascii)
 }
 
-const { writeParsed, writeSchemas, writeValidators } = await import('./dist/src/prebuild.js')
+const { driverProblem, writeParsed, writeSchemas, writeValidators } = await import('./dist/src/prebuild.js')
 const files = ['config/gateway.yaml']
 for (const folder of ['config/models.d', 'providers.d']) {
   for (const name of await readdir(folder)) if (name.endsWith('.yaml')) files.push(`${folder}/${name}`)
@@ -73,3 +73,7 @@ if (process.argv.includes('--schemas')) await writeSchemas('config/schema')
 
 const [code] = await types
 if (code !== 0) throw new Error(`tsc -p build ended with ${code}`)
+
+// npm says nothing of an optional package that it could not build.
+const problem = await driverProblem()
+if (problem) console.warn(`\nThe gateway is built, but cannot start. ${problem}\n`)

@@ -15,6 +15,8 @@ import { split } from '../validation/split.ts'
 import { checkConfig } from './check.ts'
 import { Registry } from './registry.ts'
 
+export { driverProblem } from '../stores/open.ts'
+
 /** Writes the parsed `files` to `target`. Throws a ConfigError for an invalid file. */
 export async function writeParsed(files: readonly string[], target: string): Promise<void> {
   const parsed: Record<string, string> = {}

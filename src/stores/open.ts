@@ -1,7 +1,6 @@
 /** Opens the configured stores. Nothing outside this folder imports an implementation. */
 import { StoreError, type Stores } from '../core/ports/stores.ts'
 import type { Keyring } from './keyring.ts'
-import { openSqlite, sqliteIdentity } from './sqlite/index.ts'
 
 /** Location of the stores. */
 interface StoresPlace {
@@ -21,9 +20,18 @@ interface OpenOptions {
 /** Rejects with a StoreError and leaves nothing open. */
 export async function openStores({ sqlite }: StoresPlace, options: OpenOptions): Promise<Stores> {
   const { warn, keyring, identity } = options
+  // Loaded here: commands that open no stores need no driver.
+  const { openSqlite, sqliteIdentity } = await import('./sqlite/index.ts')
   // Compare before opening, which creates a missing file.
   if (identity !== undefined && sqliteIdentity(sqlite) !== identity) {
     throw new StoreError(`The database ${sqlite} was removed or replaced. Restart the gateway.`)
   }
   return openSqlite(sqlite, { warn, keyring })
 }
+
+/** Says why no stores can be opened with the installed packages; undefined when they can. */
+export const driverProblem = (): Promise<string | undefined> =>
+  import('./sqlite/driver.ts').then(
+    () => undefined,
+    (error: Error) => error.message,
+  )

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { Child } from '../helpers/child.ts'
 
 /** An empty folder in which npm has installed the package. Of the ports, that of the admin listener has no variable. */
-async function installed(t: Test, { workers = 1, below = '' } = {}) {
+async function installed(t: Test, { workers = 1, below = '', without = [] as string[] } = {}) {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const base = await mkdtemp(join(tmpdir(), 'installed-'))
   t.teardown(() => rm(base, { recursive: true, force: true }))
@@ -19,7 +19,8 @@ async function installed(t: Test, { workers = 1, below = '' } = {}) {
   const packed = [...files, 'package.json'].filter(name => existsSync(join(root, name)))
   for (const name of packed) await cp(join(root, name), join(own, name), { recursive: true })
   for (const name of readdirSync(join(root, 'node_modules'))) {
-    if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(dir, 'node_modules', name))
+    if (!name.startsWith('.') && !without.includes(name))
+      await symlink(join(root, 'node_modules', name), join(dir, 'node_modules', name))
   }
   const config = join(own, 'config/gateway.yaml')
   const shipped = await readFile(config, 'utf8')
@@ -158,4 +159,44 @@ t.test('what cannot be used is refused in words that say what to do', async t =>
   t.match(help, { code: 0, stdout: /init[\s\S]*--config[\s\S]*GATEWAY_DATA/, stderr: '' })
   t.match(version, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
   t.notOk(existsSync(join(dir, 'config')))
+})
+
+const DRIVERS = ['better-sqlite3', 'better-sqlite3-napi']
+
+/** What npm leaves of a driver that it could not build, and what a start says of it. */
+const unusable: Readonly<Record<string, readonly [main: string | undefined, said: string]>> = {
+  'no driver': [undefined, 'none is installed'],
+  'a driver without its binary': [
+    'module.exports = class { constructor() { throw new Error("Could not locate the bindings file. Tried:\\n a") } }',
+    'better-sqlite3: Could not locate the bindings file. Tried',
+  ],
+  'a driver of another Node': [
+    'throw Object.assign(new Error("compiled against a different Node.js version"), { code: "ERR_DLOPEN_FAILED" })',
+    'better-sqlite3: compiled against a different Node.js version',
+  ],
+}
+
+for (const [what, [main, said]] of Object.entries(unusable)) {
+  t.test(`${what}: a start says what is missing and how to get it`, async t => {
+    const { dir, ended } = await installed(t, { without: DRIVERS })
+    if (main !== undefined) {
+      await mkdir(join(dir, 'node_modules/better-sqlite3'))
+      await writeFile(join(dir, 'node_modules/better-sqlite3/index.js'), main)
+    }
+    const { code, stderr } = await ended('gateway.js', [], { HOME: dir, PORT: '0' })
+    t.equal(code, 3)
+    t.ok(stderr.startsWith(`gateway: No SQLite driver can be used (${said}). Install `), stderr)
+    t.match(stderr, /Node 22 or newer.* On Node 20 .*install scripts.*python3, make, a C\+\+ compiler/)
+    t.equal(stderr.trim().split('\n').length, 1, 'no stack')
+  })
+}
+
+t.test('without a driver everything but a start works', async t => {
+  const { ended } = await installed(t, { without: DRIVERS })
+  for (const args of [['--help'], ['check']]) {
+    t.match(await ended('gatewayctl.js', args), { code: 0 }, `gatewayctl ${args.join(' ')}`)
+  }
+  for (const args of [['--help'], ['--version'], ['init']]) {
+    t.match(await ended('gateway.js', args), { code: 0, stderr: '' }, `gateway ${args.join(' ')}`)
+  }
 })
