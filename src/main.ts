@@ -14,7 +14,7 @@ import { type Log, StoreError } from './core/ports.ts'
 import { createLog, type LogLevel, logLevel, logLevels } from './telemetry/log.ts'
 
 const usage = `usage: gateway [--config FILE]   starts the Model Gateway
-       gateway init              copies the packaged configuration into this folder, to be edited
+       gateway init              copies two files into this folder, to be edited: gateway.yaml and an example of a provider
 
   --config FILE   the configuration; without it $GATEWAY_CONFIG, else ./${CONFIG_FILE}, else the packaged one,
                   with its data in ./data

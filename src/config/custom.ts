@@ -148,6 +148,9 @@ export function linkCustom(
 /** Throws a ConfigError. Modifies `plain`. */
 function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
   withoutSecret(plain, source)
+  if (isObject(plain) && plain.extends !== undefined) {
+    throw source.error('only operators extend packaged manifests; write the whole manifest', ['extends'], 'key')
+  }
   const result = check(providerFile, plain, [['auth', 'secret']])
   if ('issue' in result) throw source.error(result.issue.message, result.issue.path, result.issue.at)
   const secrets = [['auth', 'secret']]

@@ -87,6 +87,19 @@ export interface LoadOptions {
   readonly own?: ReadonlySet<string>
 }
 
+interface ReaderOptions<T> {
+  readonly secret?: Path
+  readonly adapt?: (value: T) => T
+  readonly base?: FindBase
+}
+
+/** Finds the file that a file with these values extends: its text, and its values under those of the extending file. */
+type FindBase = (plain: unknown, source: Source) => Promise<Extended | undefined>
+interface Extended {
+  readonly text: string
+  readonly values: unknown
+}
+
 /** Caches files by path and content; `keep` drops those that are gone. */
 export class FileReader<T> {
   readonly #schema: Schema<T>
@@ -95,31 +108,36 @@ export class FileReader<T> {
   /** The secret of this kind of file; its variables may be unset. */
   readonly #secret: Path | undefined
   readonly #adapt: (value: T) => T
+  readonly #base: FindBase
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
-  /** `adapt` transforms a file's values; the digest excludes its changes. */
+  /** `adapt` transforms a file's values; the digest excludes its changes. `base` finds the file that a file extends. */
   constructor(
     schema: Schema<T>,
     { env, own = new Set() }: LoadOptions,
-    { secret, adapt = value => value }: { secret?: Path; adapt?: (value: T) => T } = {},
+    { secret, adapt = value => value, base = () => Promise.resolve(undefined) }: ReaderOptions<T> = {},
   ) {
     this.#schema = schema
     this.#env = env
     this.#own = own
     this.#secret = secret
     this.#adapt = adapt
+    this.#base = base
   }
 
   /** `name` identifies the file in errors. Throws a ConfigError. Yields to the event loop between steps. */
   async read(path: string, name: string): Promise<ConfigFile<T>> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
-    const references = await resolveReferences(source.text, folder, this.#env)
-    const key = sha256(JSON.stringify([source.text, ...references]))
+    const written = await resolveReferences(source.text, folder, this.#env)
+    const key = sha256(JSON.stringify([source.text, ...written]))
     const known = this.#cache.get(path)
     if (known?.key === key) return known.file
 
-    const plain = parsedAtBuild(source.text) ?? (await parseFile(source))
+    const own = parsedAtBuild(source.text) ?? (await parseFile(source))
+    const base = await this.#base(own, source)
+    const plain = base ? base.values : own
+    const references = base ? await resolveReferences(source.text + base.text, folder, this.#env) : written
     const { value, expanded } = expandReferences(plain, source, references, this.#secret)
     await turn()
     const secrets = expanded.map(({ path }) => path).filter(at => !OPEN.has(at[0]))
@@ -132,8 +150,8 @@ export class FileReader<T> {
     await turn()
     const counted = unresolved(references, this.#own)
     const places = expanded.flatMap(({ path, text }) => {
-      const written = expand(text, counted, () => '')
-      return written === expand(text, references, () => '') ? [] : [{ path, by: () => written }]
+      const shown = expand(text, counted, () => '')
+      return shown === expand(text, references, () => '') ? [] : [{ path, by: () => shown }]
     })
     const secretVariables = this.#secret ? variablesAt(this.#secret, expanded) : []
     const file: ConfigFile<T> = {

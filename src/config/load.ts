@@ -5,11 +5,16 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
+import { modelsBelow, PACKAGED, packagedManifest, providersBelow } from './overlay.ts'
 import { systemErrorText } from './reference.ts'
 import { type GatewayFile, gatewayFile } from './schemas/gateway.ts'
 import { type ModelsFile, modelsFile } from './schemas/models.ts'
 import { type ProviderFile, providerFile } from './schemas/provider.ts'
 import { Source } from './source.ts'
+
+/** Parts of the catalogue, and their folders by default. */
+const FOLDERS = { models: './models.d', providers: '../providers.d' }
+type Part = keyof typeof FOLDERS
 
 /** All files of one configuration, before they are linked. */
 export interface ConfigFiles {
@@ -58,7 +63,10 @@ export class Loader {
     this.#folder = dirname(this.#path)
     this.#gateway = gatewayReader(options)
     this.#models = new FileReader(modelsFile, options)
-    this.#providers = new FileReader(providerFile, options, { secret: ['auth', 'secret'] })
+    this.#providers = new FileReader(providerFile, options, {
+      secret: ['auth', 'secret'],
+      base: packagedManifest,
+    })
     this.#paths = [this.#path]
   }
 
@@ -69,12 +77,12 @@ export class Loader {
 
   async load(): Promise<ConfigFiles> {
     const gateway = await this.#gateway.read(this.#path, this.#name(this.#path))
-    const folderOf = (key: 'models' | 'providers') => resolve(this.#folder, gateway.value.catalog[key])
+    const folderOf = (key: Part) => resolve(this.#folder, gateway.value.catalog[key] ?? FOLDERS[key])
     const { plugins } = gateway.value.catalog
     const more = plugins === undefined ? [] : [resolve(this.#folder, plugins)]
     this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...more, ...gateway.references]
-    const models = await this.#readAll(this.#models, folderOf('models'), gateway, 'models')
-    const providers = await this.#readAll(this.#providers, folderOf('providers'), gateway, 'providers')
+    const models = await this.#readAll(this.#models, modelsBelow, folderOf('models'), gateway, 'models')
+    const providers = await this.#readAll(this.#providers, providersBelow, folderOf('providers'), gateway, 'providers')
     const files = [gateway, ...models, ...providers]
     this.#paths = [...new Set([...this.#paths, ...files.flatMap(file => file.references)])]
     const version = sha256(files.map(file => file.digest).join()).slice(0, 12)
@@ -83,21 +91,33 @@ export class Loader {
 
   async #readAll<T>(
     reader: FileReader<T>,
+    below: (packaged: readonly ConfigFile<T>[], own: readonly ConfigFile<T>[]) => ConfigFile<T>[],
     folder: string,
-    gateway: ConfigFile<GatewayFile>,
-    key: 'models' | 'providers',
+    { source, value: { catalog } }: ConfigFile<GatewayFile>,
+    key: Part,
   ): Promise<ConfigFile<T>[]> {
-    let paths: string[]
+    let paths: string[] = []
     try {
       paths = await this.#list(folder)
     } catch (thrown) {
       if (thrown instanceof ConfigError) throw thrown
-      throw gateway.source.error(`the folder "${folder}" cannot be read: ${systemErrorText(thrown)}`, ['catalog', key])
+      // Who starts from the package needs no files of their own.
+      const isNeedless = catalog.extends !== undefined && catalog[key] === undefined && isMissing(thrown)
+      if (!isNeedless) {
+        throw source.error(`the folder "${folder}" cannot be read: ${systemErrorText(thrown)}`, ['catalog', key])
+      }
     }
-    reader.keep(paths)
-    const files: ConfigFile<T>[] = []
-    for (const path of paths) files.push(await reader.read(path, this.#name(path)))
-    return files
+    // The packaged configuration itself stands in the folders that it extends.
+    const isPackaged = catalog.extends === undefined || folder === resolve(PACKAGED[key])
+    const packaged = isPackaged ? [] : await this.#list(PACKAGED[key])
+    reader.keep([...packaged, ...paths])
+    const read = async (paths: readonly string[]) => {
+      const files: ConfigFile<T>[] = []
+      for (const path of paths) files.push(await reader.read(path, this.#name(path)))
+      return files
+    }
+    const own = await read(paths)
+    return [...below(await read(packaged), own), ...own]
   }
 
   /** YAML files of a folder, by name. Ignores hidden files: editors and Kubernetes use them. */
@@ -136,4 +156,5 @@ async function escapes(folder: string, entry: Dirent): Promise<boolean> {
   return target !== undefined && leaves(relative(await realpath(folder), target))
 }
 
+const isMissing = (thrown: unknown): boolean => (thrown as NodeJS.ErrnoException).code === 'ENOENT'
 const leaves = (path: string): boolean => path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path)

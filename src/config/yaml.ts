@@ -39,7 +39,7 @@ export function expandReferences(plain: unknown, source: Source, references: Ref
       throw source.error(why, path)
     })
   }
-  const value = source.text.includes('${') ? expandAll(plain, [], expandAt) : plain
+  const value = references.size > 0 || source.text.includes('${') ? expandAll(plain, [], expandAt) : plain
   return { value, expanded }
 }
 

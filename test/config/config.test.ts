@@ -66,7 +66,7 @@ t.test('CF-01 a file that cannot be used at all is refused by its name', async t
 })
 
 t.test('CF-01 the shipped file cut off at any place loads or is refused, and never crashes', async t => {
-  const shipped = readFileSync('config/gateway.yaml', 'utf8')
+  const shipped = readFileSync('config/gateway.yaml', 'utf8').replace('  extends: packaged', '  plugins: .')
   const path = writeFiles(folder(), { ...base, [GATEWAY]: shipped })
   await t.resolves(loadFiles(path, { env }), 'whole')
   for (let end = 0; end < shipped.length; end += 100) {

@@ -77,34 +77,46 @@ for (const workers of [1, 2]) {
   })
 }
 
-t.test('init copies the configuration out, once, and the next start uses the copy', async t => {
+t.test('init copies two files, once, and the next start uses them over the packaged catalogue', async t => {
   const { dir, own, start, ended } = await installed(t)
   const first = await start()
   await first.child.kill('SIGTERM')
   await mkdir(join(dir, 'config'))
   await writeFile(join(dir, 'config/of-another.txt'), '')
   t.match(await ended('gateway.js', ['init']), { code: 0, stdout: /^Copied .*npx model-gateway /s })
-  const copied = ['config/gateway.yaml', 'config/models.d/gpt.yaml', 'providers.d/demo.yaml']
-  for (const file of copied) t.equal(await readFile(join(dir, file), 'utf8'), await readFile(join(own, file), 'utf8'))
-  await writeFile(
-    join(dir, 'config/gateway.yaml'),
-    (await readFile(join(dir, copied[0]!), 'utf8')).replace('30s', '31s'),
+  t.strictSame(
+    [readdirSync(join(dir, 'config')), readdirSync(join(dir, 'providers.d'))],
+    [['gateway.yaml', 'of-another.txt'], ['acme.yaml']],
   )
-  await rm(join(dir, 'providers.d'), { recursive: true })
-  const again = await ended('gateway.js', ['init'])
-  t.match(again, {
+  const config = join(dir, 'config/gateway.yaml')
+  const shipped = await readFile(join(own, 'config/gateway.yaml'), 'utf8')
+  const copied = await readFile(config, 'utf8')
+  const [, schema] = /\$schema=(\S+)/.exec(copied)!
+  t.ok(existsSync(join(dir, 'config', schema!)), 'editors find the schema')
+  t.equal(copied.replace(schema!, './schema/gateway.json'), shipped)
+  await writeFile(config, copied.replace('30s', '31s'))
+  t.match(await ended('gateway.js', ['init']), {
     code: 1,
     stdout: '',
-    stderr: /config\/gateway\.yaml, .* more files already exist in .* nothing was copied/,
+    stderr: /config\/gateway\.yaml and providers\.d\/acme\.yaml already exist in .* nothing was copied/,
   })
+  await rm(join(dir, 'providers.d'), { recursive: true })
+  t.match(await ended('gateway.js', ['init']), { code: 1, stderr: /config\/gateway\.yaml already exists in / })
   t.notOk(existsSync(join(dir, 'providers.d')), 'nothing else is written either')
-  await cp(join(own, 'providers.d'), join(dir, 'providers.d'), { recursive: true })
+  const listed = await ended('gatewayctl.js', ['models', 'check', '--json'])
+  t.ok((JSON.parse(listed.stdout) as { models: number }).models > 50, 'the packaged models are there')
+  t.match(await ended('gatewayctl.js', ['check']), { code: 0, stdout: /config\/gateway\.yaml is valid/ })
 
   const { child, key, admin } = await start()
   t.match(child.stdout, /config {7}config\/gateway\.yaml\n/)
   t.equal(key, null, 'the data is the same')
   const shown = await ended('gatewayctl.js', ['config', '--json', '--admin', `http://${admin}`])
   t.match(JSON.parse(shown.stdout), { gateway: { server: { drain: 31_000 } } })
+  await mkdir(join(dir, 'providers.d'))
+  await writeFile(join(dir, 'providers.d/mine.yaml'), 'provider: ollama\nextends: packaged\nname: Mine\n')
+  t.match(await ended('gatewayctl.js', ['reload', '--admin', `http://${admin}`]), { code: 0 })
+  const providers = await ended('gatewayctl.js', ['providers', 'list', '--admin', `http://${admin}`])
+  t.match(providers.stdout, /\bMine\b/, 'a file of a folder that did not exist at the start is live')
 })
 
 t.test('HOST, PORT and GATEWAY_DATA go before the file', async t => {

@@ -97,7 +97,15 @@ export const gatewayFile = s.object({
   }),
   /** `keep_requests`: retention of request rows; unlimited when unset. */
   stores: s.object({ sqlite: text, keep_requests: s.optional(s.duration()) }),
-  catalog: s.object({ models: text, providers: text, plugins: s.optional(text) }),
+  catalog: s.object({
+    /** Starts from the catalogue of the package; own files add to it and override it. */
+    extends: s.optional(s.enum('packaged')),
+    /** Folder of models files; `./models.d` by default. */
+    models: s.optional(text),
+    /** Folder of manifests; `../providers.d` by default. */
+    providers: s.optional(text),
+    plugins: s.optional(text),
+  }),
   chains: s.record(chain),
   endpoints: s.default(s.record(s.record(options)), {}),
   plans: plansEntry,

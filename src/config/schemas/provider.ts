@@ -44,6 +44,8 @@ const meaning = s.enum('insufficient_quota', 'invalid_api_key', 'context_length_
 /** `providers.d/<id>.yaml`. */
 export const providerFile = s.object({
   provider: id,
+  /** Merges this file over the packaged manifest of the same provider. */
+  extends: s.optional(s.enum('packaged')),
   name,
   enabled: s.default(s.boolean(), true),
   base_url: url,
