@@ -83,6 +83,19 @@ t.test('files import only what their folder may import', async t => {
   )
 })
 
+t.test('every source file is part of what the build bundles; what only tests import stands in test', async t => {
+  const list = textOf('build.mjs').match(/Object\.fromEntries\(\s*\[([^\]]+)\]/)?.[1] ?? ''
+  const bundled = new Set([...list.matchAll(/'([^']+)'/g)].map(([, name]) => `src/${name}.ts`))
+  t.ok(bundled.has('src/main.ts'), 'the pattern finds entry points')
+  for (const file of bundled) {
+    for (const specifier of importsOf(file).filter(isLocal)) bundled.add(pathOf(specifier, file))
+  }
+  t.strictSame(
+    sourceFiles.filter(file => !bundled.has(file)),
+    [],
+  )
+})
+
 t.test('routing reads queries and facts of attempts, and no exchange', async t => {
   const named = sourceFiles.filter(file => folderOf(file) === 'routing' && /\bExchange\b/.test(textOf(file)))
   t.strictSame(named, [])
@@ -144,7 +157,7 @@ t.test('no wire imports another wire; what they have in common is shared', async
 })
 
 t.test('stores are opened by stores/open.ts alone, so that nothing else depends on what keeps them', async t => {
-  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|rules|memory\/stores)\//.test(path)
+  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|rules)\//.test(path)
   t.ok(
     importsOf('src/stores/open.ts').some(specifier => isImplementation(pathOf(specifier, 'src/stores/open.ts'))),
     'the pattern finds them',

@@ -61,6 +61,7 @@ class Fences {
 class Holder {
   readonly owner: string
   readonly context: JobsContext
+  readonly #kit: Kit
   readonly poller: Poller
   readonly callbacks: Callbacks
   readonly jobs: Jobs
@@ -70,6 +71,7 @@ class Holder {
 
   constructor(kit: Kit, owner: string, asked: Asked[], fences: Fences) {
     this.owner = owner
+    this.#kit = kit
     const store = new Proxy(kit.context.store, {
       get:
         (target, name: keyof JobStore) =>
@@ -123,7 +125,7 @@ class Holder {
 
   /** Throws where a poll or a cancel goes on after the crash: it would keep its timers. */
   async ended(): Promise<void> {
-    for (let turn = 0; turn < 20 && this.#work.size > 0; turn++) await settled()
+    for (let turn = 0; turn < 20 && this.#work.size > 0; turn++) await this.#kit.settled()
     if (this.#work.size > 0) throw new Error(`${this.#work.size} polls and cancels of ${this.owner} do not end`)
   }
 }
@@ -136,10 +138,6 @@ const answerOf = (status: number, body: Buffer): JobAnswer => ({
   })(),
   destroy: () => undefined,
 })
-
-const settled = async () => {
-  for (let turn = 0; turn < 4; turn++) await new Promise<void>(resolve => setImmediate(resolve))
-}
 
 async function play(steps: readonly Step[]): Promise<void> {
   const ends: (() => unknown)[] = []
@@ -229,7 +227,7 @@ async function play(steps: readonly Step[]): Promise<void> {
   try {
     for (const one of steps) {
       await (take[one.does] as (step: Step) => unknown)(one)
-      await settled()
+      await kit.settled()
       await check()
     }
     for (const [at, one] of holders.entries()) {
@@ -240,13 +238,13 @@ async function play(steps: readonly Step[]): Promise<void> {
     for (let rounds = 0; rounds < 60; rounds++) {
       subject.clock.now += 10 * 60_000
       await holders[rounds % 2]!.claim(subject.clock.now)
-      await settled()
+      await kit.settled()
       while (asked.length > 0) {
         answer(0, 'completed')
-        await settled()
+        await kit.settled()
       }
       await holders[rounds % 2]!.callbacks.run()
-      await settled()
+      await kit.settled()
       const { running, callbacks } = await subject.jobs.status(subject.clock.now)
       if (Object.keys(running).length === 0 && callbacks === 0) break
     }

@@ -17,7 +17,7 @@ import { JobProvider } from '../../src/jobs/provider.ts'
 import { Jobs } from '../../src/jobs/runner.ts'
 import { videos } from '../../src/operations/videos/index.ts'
 import { target as targetFor } from '../plugins/wire-kit.ts'
-import { HOUR, identity, memorySubject, type Subject } from '../stores/subject.ts'
+import { HOUR, identity, memorySubject, type Subject, written } from '../stores/subject.ts'
 
 /** What the caller of the engine has sent as its credential: a token that was made of the configured one. */
 export const SENT = 'ya29.a0AfH6SMBtoken'
@@ -66,6 +66,8 @@ interface Kit {
   /** Claims what is due and polls it. */
   poll(): Promise<number>
   read(id: string): Promise<Job>
+  /** Resolves when what has begun has gone on as far as it can without an answer: its writes are done. */
+  settled(): Promise<void>
 }
 
 const OPTIONS: JobOptions = {
@@ -218,6 +220,12 @@ export async function engineKit(
       return claimed.length
     },
     read: async id => (await subject.jobs.get(id))!,
+    async settled() {
+      for (let writes = 0; writes < 4; writes++) {
+        await new Promise<void>(resolve => setImmediate(resolve))
+        await written(subject)
+      }
+    },
   }
   return kit
 }

@@ -128,8 +128,6 @@ t.test('code that seals for the database is listed here, so that no kind is left
       /\bsealText\(|\bkeyring\(?\)?\.seal\(|\bring\.seal\(/.test(readFileSync(new URL(name, folder), 'utf8')),
   )
   t.same(sealing.sort(), [
-    'stores/memory/stores/provider-keys.ts',
-    'stores/memory/stores/realtime.ts',
     'stores/sealing.ts',
     'stores/sqlite/jobs/table.ts',
     'stores/sqlite/provider-keys.ts',

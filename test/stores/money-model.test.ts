@@ -7,7 +7,6 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Hold, HoldRequest, Principal, Stores } from '../../src/core/ports.ts'
-import { openMemory } from '../../src/stores/memory/stores/index.ts'
 import { SqliteAccounts } from '../../src/stores/sqlite/accounts.ts'
 import { AuditedTransaction } from '../../src/stores/sqlite/audited-transaction.ts'
 import { SqliteCredits } from '../../src/stores/sqlite/credits.ts'
@@ -215,7 +214,7 @@ interface Books extends Pick<Stores, 'accounts' | 'credits' | 'keys' | 'ledger' 
   /** The entries of an organization's credits, and the rows of all requests. */
   sums(orgId: string): Promise<{ entries: bigint; rows: number }>
   /** Another ledger takes the place of the one that has ended, or whose process is gone. */
-  begin?(how: 'crash' | 'restart'): Promise<void>
+  begin(how: 'crash' | 'restart'): Promise<void>
   close(): Promise<void>
 }
 
@@ -255,25 +254,6 @@ function sqliteBooks(now: () => number): Books {
       for (const ledger of ledgers) await ledger.close()
       db.close()
     },
-  }
-}
-
-function memoryBooks(now: () => number): Books {
-  const stores = openMemory({ now, warn })
-  const { accounts, credits, keys, ledger, plans, usage, organizations, projects } = stores
-  return {
-    ...{ accounts, credits, keys, ledger, plans, usage },
-    async organization(account) {
-      const { id: orgId } = await organizations.create({ name: 'a', account }, 'test')
-      const { id: projectId } = await projects.create({ organization: orgId, name: 'a' }, 'test')
-      return { orgId, projectId }
-    },
-    async sums(orgId) {
-      const payments = (await credits.entries(orgId)).reduce((sum, { amount }) => sum + amount, 0n)
-      const { creditsCost, storageCost, requests } = await usage.totals({ from: 0, to: now() + HOUR })
-      return { entries: payments - creditsCost - storageCost, rows: requests }
-    },
-    close: () => stores.close(),
   }
 }
 
@@ -367,7 +347,6 @@ async function run(
       }
       model.rows += lost.length
     } else if (it.do === 'crash' || it.do === 'restart') {
-      if (!store.begin) continue
       await store.begin(it.do)
       for (const one of model.holds) one.lost = true
     }
@@ -415,6 +394,5 @@ t.test(`the books agree with the model over ${RUNS} histories`, async t => {
       { numRuns: RUNS },
     )
   await agree(sqliteBooks)
-  await agree(memoryBooks)
   figure(t, { id: 'CS-06', what: 'histories of the books that agree with the model', value: RUNS, unit: '' })
 })

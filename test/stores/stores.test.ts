@@ -22,7 +22,7 @@ import { realtimeContract } from './contract-realtime.ts'
 import { reportContract } from './contract-reports.ts'
 import { responseStoreContract } from './contract-responses.ts'
 import { storesContract } from './contract-stores.ts'
-import { type MakeSubject, memorySubject, sqliteSubject } from './subject.ts'
+import { type MakeSubject, sqliteSubject } from './subject.ts'
 
 const contracts: readonly (readonly [what: string, contract: (t: Test, make: MakeSubject) => void])[] = [
   ['accounts', accountStoreContract],
@@ -43,13 +43,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['policies', policyStoreContract],
   ['stores', storesContract],
 ]
-const subjects: readonly (readonly [name: string, make: MakeSubject])[] = [
-  ['sqlite', sqliteSubject],
-  ['memory', memorySubject],
-]
-for (const [name, make] of subjects) {
-  for (const [what, contract] of contracts) t.test(`${name} ${what}`, async t => contract(t, make))
-}
+for (const [what, contract] of contracts) t.test(`sqlite ${what}`, async t => contract(t, sqliteSubject))
 t.test('memory counters', async t => countersContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory places', async t => placesContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory cache', async t =>

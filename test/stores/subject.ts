@@ -1,10 +1,10 @@
 /** What the store tests work on: fresh stores and a clock; of SQLite also a connection that sees behind the ports. */
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HoldRequest, Principal, RequestRow, Stores } from '../../src/core/ports.ts'
-import { openMemory } from '../../src/stores/memory/stores/index.ts'
+import { Keyring } from '../../src/stores/keyring.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { principalOf } from '../core/principal.ts'
@@ -60,11 +60,18 @@ export function sqliteSubject(t: Scope): SqliteSubject {
   return { ...stores, path, db, clock, organization: organizationsIn(stores) }
 }
 
+/** Stores on a database in memory, which no other connection can open: their writes wait for no disk. */
 export function memorySubject(t: Scope): Subject {
   const clock = { now: NOON }
-  const stores = openMemory({ now: () => clock.now })
+  const ring = new Keyring({ given: randomBytes(32).toString('base64url'), file: '' })
+  const stores = openSqlite(':memory:', { now: () => clock.now, keyring: () => ring })
   t.teardown(() => stores.close())
   return { ...stores, clock, organization: organizationsIn(stores) }
+}
+
+/** Resolves when the writes asked for so far are done: the store groups writes and runs them in order. */
+export async function written({ jobs }: Pick<Stores, 'jobs'>): Promise<void> {
+  await jobs.renew('no job', 0, 0)
 }
 
 /** Who makes what tests begin with, as the audit log names them. */
