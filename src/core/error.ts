@@ -1,5 +1,5 @@
 /** The catalogue of all errors that the gateway raises itself, and their form for clients. */
-import { CLIENT_CLOSED, GatewayError } from './gateway-error.ts'
+import { CLIENT_CLOSED, type ErrorInit, GatewayError } from './gateway-error.ts'
 
 export { CLIENT_CLOSED, type ErrorInit, GatewayError } from './gateway-error.ts'
 
@@ -13,6 +13,9 @@ export const asAnswerError = (thrown: unknown, status?: number): GatewayError =>
 
 const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
   new GatewayError({ status, type: 'invalid_request_error', code, message, param })
+
+/** The `reason` in the details of an error whose request was not tried everywhere. */
+export const RETRY_BUDGET_SPENT = 'retry_budget_spent'
 
 /** What there is not enough money for: completes «what is left does not cover …». */
 export interface Unaffordable {
@@ -166,6 +169,14 @@ export const errors = {
       `The model "${model}" does not exist.${hint} GET /v1/models lists all${file ? `; operators add models in ${file}` : ''}.`,
       'model',
     ),
+  /** Changes to the error of a request whose remaining providers were not tried. */
+  retryBudgetSpent: (detail: string): Partial<ErrorInit> => ({
+    message:
+      'Not every provider was tried: recent failures have spent the retry budget of this model. It refills within a ' +
+      `minute. The last failure: ${detail}`,
+    details: { reason: RETRY_BUDGET_SPENT },
+    remedy: 'Raise "retry.reserve" or "retry.budget" of the filter "route".',
+  }),
   /** Nothing that a caller repeats changes this. `reason`: what its providers lack; `remedy`: for the operator alone. */
   modelNotAvailable: (model: string, reason: string, remedy?: string) =>
     invalid(
@@ -338,7 +349,9 @@ export const errors = {
 }
 
 /** The error in the default client form: docs/contract.md#errors. */
-export const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
+export const errorBody = ({ message, type, param, code, details }: GatewayError) => ({
+  error: details ? { message, type, param, code, metadata: details } : { message, type, param, code },
+})
 
 /** A credential that is refused, in the form of RFC 6750 section 3. */
 function refusedToken(code: string, message: string) {

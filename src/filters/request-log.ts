@@ -1,6 +1,7 @@
 /** The log line of a finished request: identifiers and figures, no content and none of a provider's words. */
 import { LRUCache } from 'lru-cache'
 import type { Attempt } from '../core/attempt.ts'
+import { RETRY_BUDGET_SPENT } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import type { Services } from '../core/ports.ts'
@@ -121,6 +122,7 @@ function costOf(ex: Exchange): string | undefined {
 /** Our own words: what a provider says may repeat the prompt, or headers (docs/contract.md#failed-requests). */
 function wordsOf(failure: Exchange['failure']): string | undefined {
   if (!failure) return undefined
+  if (failure.details?.reason === RETRY_BUDGET_SPENT) return 'the retry budget is spent: not every provider was tried'
   // These statuses are ours: no provider has answered so, or well.
   if (failure.code === 'all_providers_failed') return 'all providers failed'
   if (failure.upstreamStatus === 200) return 'the provider sent an invalid answer'

@@ -4,13 +4,13 @@ import type { Attempt } from '../core/attempt.ts'
 import { asError, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
-import { seriesOf } from '../core/offer.ts'
+import { labelsOf, seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { Candidate, CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { namedModels, plansOf } from '../routing/named-models.ts'
-import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
+import { errorType, exhausted, isBeyondWire, isFull, outOfBudget } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
 import { viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
@@ -50,6 +50,7 @@ export const route: FilterFactory<Settings> = {
         budget.earn()
         const failures: GatewayError[] = []
         let unsent = 0
+        let isSpent = false
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
@@ -98,13 +99,16 @@ export const route: FilterFactory<Settings> = {
           const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
           const following = isLast ? undefined : queue.next(most - ex.attempts.length)
           if (!following || isLate(ex, following)) break
-          if (!queue.isSound(following) && !budget.take()) {
-            services.log.warn({ model: requested.requestedModel, untried: following.key }, 'retry budget spent')
+          isSpent = !queue.isSound(following) && !budget.take()
+          if (isSpent) {
+            const { model } = labelsOf(following.target.mapping)
+            services.metrics.retryBudgetSpent(model)
+            services.log.warn({ request_id: ex.id, model, untried: following.key }, 'retry budget spent')
             break
           }
           step = following
         }
-        throw exhausted(failures, options.circuit.max)
+        throw isSpent ? outOfBudget(failures, options.circuit.max) : exhausted(failures, options.circuit.max)
       },
       finish(ex) {
         const last = ex.attempts.at(-1)

@@ -47,3 +47,11 @@ export function exhausted(failures: readonly GatewayError[], longestMs: number):
   if (all(error => error.status === 402 && error.upstreamStatus === undefined)) return last
   return errors.allProvidersFailed(last.message)
 }
+
+/** The same for a request whose remaining targets were not tried because its retry budget is spent. */
+export function outOfBudget(failures: readonly GatewayError[], longestMs: number): GatewayError {
+  const error = exhausted(failures, longestMs)
+  // Others may serve what these providers do not have.
+  const failed = error.status >= 500 ? error : errors.allProvidersFailed(error.message)
+  return failed.with(errors.retryBudgetSpent(failures.at(-1)!.message))
+}

@@ -117,6 +117,12 @@ export class PrometheusMetrics implements Metrics {
     closed: ['filter'],
     open: ['code'],
   })
+  readonly #retryBudgetSpent = counter(this.#registry, {
+    name: 'gateway_retry_budget_spent_total',
+    help: 'Requests that failed before all providers were tried because their retry budget was spent.',
+    closed: [],
+    open: ['model'],
+  })
   readonly #unpriced = counter(this.#registry, {
     name: 'gateway_unpriced_requests_total',
     help: 'Requests served without a known price; no sum includes their cost.',
@@ -204,6 +210,10 @@ export class PrometheusMetrics implements Metrics {
 
   waiting(delta: 1 | -1): void {
     this.#waiting += delta
+  }
+
+  retryBudgetSpent(model: string): void {
+    this.#retryBudgetSpent.of(model).add(1)
   }
 
   unpriced(provider: string, model: string): void {

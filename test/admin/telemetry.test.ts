@@ -24,6 +24,7 @@ function feed(metrics: PrometheusMetrics): void {
   metrics.cost('acme', 'acme-large', 0.25)
   metrics.attempt('acme', 'acme-large', 'ok')
   metrics.refusal('auth', 'invalid_api_key')
+  metrics.retryBudgetSpent('acme-large')
   metrics.unpriced('acme', 'acme-large')
   metrics.reload('changed', 'v1', 1_000_000)
   metrics.reload('changed', 'v2', 2_000_000)
@@ -53,6 +54,7 @@ t.test('what is counted is what is exposed', async t => {
     ['gateway_cost_usd_total', model, 0.25],
     ['gateway_attempts_total', { outcome: 'ok', ...model }, 1],
     ['gateway_filter_refusals_total', { filter: 'auth', code: 'invalid_api_key' }, 1],
+    ['gateway_retry_budget_spent_total', { model: 'acme-large' }, 1],
     ['gateway_unpriced_requests_total', model, 1],
     ['gateway_requests_in_flight', {}, 1],
     ['gateway_build_info', { version: '1.2.3' }, 1],

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
-import { errors, GatewayError } from '../../src/core/error.ts'
+import { errorBody, errors, GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Filter, Reply } from '../../src/core/filter.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
@@ -460,6 +460,36 @@ t.test('UF-17 when all providers fail, retries are a fifth of the requests and t
   // The first request fails at each of them before any of them is known to fail.
   t.ok(made <= 1.2 * 1000 + 3 + 2, `${made} attempts`)
   t.ok(made > 1100, 'some are made')
+})
+
+t.test('a request that its retry budget stops says so, in its error, the log and the metrics', async t => {
+  const rows: [failure: () => GatewayError, status: number, code: string][] = [
+    [status(500, 'the words of a provider'), 502, 'all_providers_failed'],
+    [status(429), 503, 'upstream_rate_limited'],
+    [refused, 502, 'fetch_failed'],
+    [slow, 504, 'timeout'],
+    [status(404), 502, 'all_providers_failed'],
+  ]
+  for (const [failure, expected, code] of rows) {
+    const { ask, world, asked, memory } = filterOf({ retry: { budget: 0, reserve: 0 } })
+    for (const id of ['a', 'b']) {
+      world[id] = status(500)
+      await ask(asking(row(id)))
+      world[id] = failure
+    }
+    memory.logged.length = 0
+    const error = (await ask(asking(row('a', 'b')))) as GatewayError
+    const says = `${failure().upstreamStatus} ${code}`
+    t.strictSame(asked, ['a'], says)
+    t.match(
+      error,
+      { status: expected, code, message: /^Not every provider was tried: .* retry budget .* a minute/ },
+      says,
+    )
+    t.strictSame(errorBody(error).error.metadata, { reason: 'retry_budget_spent' }, says)
+    t.match(memory.logged, [{ model: 'm', untried: 'b/m#b' }], says)
+    t.strictSame(memory.spent, ['m'], says)
+  }
 })
 
 t.test('a provider that is down costs no budget of retries: one that works can always be tried next', async t => {

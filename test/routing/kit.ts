@@ -96,6 +96,9 @@ export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'aff
   readonly circuits = new MemoryCircuits({ now: this.#now, random: () => 0 })
   readonly affinity = new MemoryAffinity(this.#now)
   readonly random = () => this.chances.shift() ?? 0.999
+  /** Models whose retry budget was spent. */
+  readonly spent: string[] = []
+  readonly metrics = { retryBudgetSpent: (model: string) => void this.spent.push(model) }
   /** Messages at `info`. */
   readonly told: string[] = []
   readonly log: Log = {

@@ -21,6 +21,8 @@ export interface Metrics {
   cost(provider: string, model: string, usd: number): void
   attempt(provider: string, model: string, outcome: string): void
   refusal(filter: string, code: string): void
+  /** A request failed without having tried all that is left, since retries at failing targets are bounded. */
+  retryBudgetSpent(model: string): void
   inFlight(delta: 1 | -1): void
   /** Requests that wait for a place. */
   waiting(delta: 1 | -1): void
