@@ -1,0 +1,1 @@
+export function message(headers: Record<string, string>, payload: object): Buffer
