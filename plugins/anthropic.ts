@@ -42,6 +42,7 @@ const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
   cacheMarks: true,
+  identities: { metadata: ['user_id'] },
   takesStop: isVisible,
   encode: (request, target, stream) => versioned(encode(request, target, stream), target),
   // Native answers never arrive by tool: a client's own body does not get the tool that `encode` adds.
@@ -61,6 +62,7 @@ const vertex: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.vertex',
   cacheMarks: true,
+  identities: { metadata: ['user_id'] },
   takesStop: isVisible,
   encode: encodeVertex,
   native: { wire: 'anthropic.messages', withMedia, encode: nativeVertex },

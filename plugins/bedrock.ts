@@ -12,6 +12,7 @@ const converse: Translator<'chat'> = {
   op: 'chat',
   wire: 'bedrock.converse',
   cacheMarks: true,
+  identities: { requestMetadata: undefined },
   inlineMedia: true,
   encode,
   decoder: (_mode, target, input) => new ConverseDecoder(target, input),

@@ -46,6 +46,7 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   wire: surface.wire,
   ...(surface === studio && { inlineMedia: true }),
   publicFiles: YOUTUBE,
+  identities: { labels: undefined },
   takesStop: first(MAX_STOPS),
   encode: (request, target, stream) => encode(request, target, stream, surface),
   native: {

@@ -11,6 +11,7 @@ const responses: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.responses',
   customTools: true,
+  identities: { metadata: ['user_id'] },
   takesStop: () => false,
   encode,
   native: {

@@ -229,6 +229,11 @@ export interface Translator<O extends Op = Op> {
   readonly count?: CountForm
   /** The provider caches only what a request marks, and charges for writing it: requests have a `WireRequest.cacheMark`. */
   readonly cacheMarks?: true
+  /**
+   * Objects of a body that name end users beside `user`, `user_id`, `safety_identifier` and `prompt_cache_key`, and which
+   * of their members do; undefined stands for all.
+   */
+  readonly identities?: Readonly<Record<string, readonly string[] | undefined>>
   /** It serves its operation by another operation's wire (see `Operation.bridge`). */
   readonly bridged?: true
   /** `input` is the request, for wires whose answers are measured by it. */

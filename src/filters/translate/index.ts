@@ -17,6 +17,7 @@ import {
 } from '../../core/translator.ts'
 import { Audio } from './audio.ts'
 import { Files } from './files.ts'
+import { Identities } from './identities.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
 import { forTarget } from './refusals.ts'
@@ -34,7 +35,7 @@ export const translate: FilterFactory<object> = {
     const images = new Images(services)
     const audio = new Audio(services)
     const files = new Files(services)
-    const media = { images, files }
+    const means = { images, files, identities: new Identities(services) }
     return {
       handle(ex, next) {
         const target = ex.target!
@@ -42,7 +43,7 @@ export const translate: FilterFactory<object> = {
         refuseReferences(ex.request!, target)
         ex.outbound.begin()
         const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
-        return fetched ? fetchedFirst(fetched, ex, target, media, next) : translated(ex, target, media, next)
+        return fetched ? fetchedFirst(fetched, ex, target, means, next) : translated(ex, target, means, next)
       },
       finish(ex) {
         images.release(ex)
@@ -55,36 +56,37 @@ export const translate: FilterFactory<object> = {
 
 type Next = () => Promise<Reply>
 
-/** What is fetched for requests. */
-interface Media {
+/** What requests are encoded with: media that was fetched for them, and identities. */
+interface Means {
   readonly images: Images
   readonly files: Files
+  readonly identities: Identities
 }
 
 // No closures: each would cost a context of every request, which most do not need.
-async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, media: Media, next: Next) {
+async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, means: Means, next: Next) {
   await fetched
-  return ex.step(() => translated(ex, target, media, next))
+  return ex.step(() => translated(ex, target, means, next))
 }
 
 /** Images that stand at addresses come as data to targets that take no others. */
-function translated(ex: Exchange, target: Target, media: Media, next: Next): Promise<Reply> {
+function translated(ex: Exchange, target: Target, means: Means, next: Next): Promise<Reply> {
   const input = accepted(ex, target)
   const inlined = target.translator.inlineMedia || target.provider.inlineMedia
-  const plain = inlined ? media.images.inlined(ex, input) : input
-  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, media, next)
-  begin(ex, plain, target, media)
+  const plain = inlined ? means.images.inlined(ex, input) : input
+  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, means, next)
+  begin(ex, plain, target, means)
   return next()
 }
 
-async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, media: Media, next: Next) {
+async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, means: Means, next: Next) {
   let input: Ops[Op]
   try {
     input = await inlined
   } catch (thrown) {
     throw forTarget(thrown, target)
   }
-  await ex.step(() => begin(ex, input, target, media))
+  await ex.step(() => begin(ex, input, target, means))
   return next()
 }
 
@@ -110,8 +112,8 @@ function refuseReferences(request: Ops[Op], { provider }: Target): void {
     .with({ failover: true })
 }
 
-function begin(ex: Exchange, input: Ops[Op], target: Target, media: Media): void {
-  ex.outbound.encode(new Encoding(ex, input, target, media))
+function begin(ex: Exchange, input: Ops[Op], target: Target, means: Means): void {
+  ex.outbound.encode(new Encoding(ex, input, target, means))
 }
 
 /**
@@ -122,15 +124,15 @@ class Encoding implements RequestEncoding {
   readonly #ex: Exchange
   readonly #input: Ops[Op]
   readonly #target: Target
-  readonly #media: Media
+  readonly #means: Means
   /** The client's own body as this target gets it. */
   #body: NativeRequest['body'] | undefined
 
-  constructor(ex: Exchange, input: Ops[Op], target: Target, media: Media) {
+  constructor(ex: Exchange, input: Ops[Op], target: Target, means: Means) {
     this.#ex = ex
     this.#input = input
     this.#target = target
-    this.#media = media
+    this.#means = means
   }
 
   encode(): void {
@@ -176,6 +178,7 @@ class Encoding implements RequestEncoding {
     const asking = native
       ? native.encode(this.#bodyIn(native, given!), input, target, stream, given!.headers)
       : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
+    this.#means.identities.write(asking.body, ex, target)
     const request = count ? count.encode(asking, target) : asking
     applyQuirks(provider, request.body)
     return request
@@ -184,7 +187,7 @@ class Encoding implements RequestEncoding {
   /** A provider of data alone gets what was fetched for the canonical request, by address. */
   #bodyIn(form: NonNullable<Translator['native']>, { body }: NativeRequest): NativeRequest['body'] {
     if (!this.#target.provider.inlineMedia) return body
-    const { images, files } = this.#media
+    const { images, files } = this.#means
     this.#body ??= form.withMedia(body, new Map([...files.loaded(this.#ex), ...images.loaded(this.#ex)]))
     return this.#body
   }

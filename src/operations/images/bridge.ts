@@ -33,6 +33,7 @@ export function imagesOverChat(
     wire: chat.wire,
     bridged: true,
     ...(chat.inlineMedia && { inlineMedia: true }),
+    ...(chat.identities && { identities: chat.identities }),
     lacks: LACKS,
     fanOut: imageFanOut(() => 1),
     encode(request, target) {

@@ -1,0 +1,51 @@
+/** Makes the values by which providers know end users and cached prompts, wherever the operator's account is used. */
+import { createHmac } from 'node:crypto'
+import type { Exchange } from '../../core/exchange.ts'
+import { isObject, type Json } from '../../core/json.ts'
+import { ownerOf } from '../../core/owner.ts'
+import type { Services } from '../../core/ports.ts'
+import type { Target } from '../../core/translator.ts'
+import { isByok } from '../../routing/policy.ts'
+
+/** Names that these fields have on most wires; `Translator.identities` adds others. */
+const FIELDS = ['user', 'user_id', 'safety_identifier', 'prompt_cache_key'] as const
+const PURPOSE = 'model-gateway identities'
+/** Hexadecimal digits: 128 bits, which fit where OpenAI takes 64 characters and Google's labels 63. */
+const LENGTH = 32
+
+/** Writes the identities of requests; keeps the key that makes them. */
+export class Identities {
+  readonly #services: Pick<Services, 'signingKeys'>
+  #key: Buffer | undefined
+
+  constructor(services: Pick<Services, 'signingKeys'>) {
+    this.#services = services
+  }
+
+  /**
+   * Replaces each identity of `body` in place; nested objects are copied first, since encoders share them. With an
+   * organization's own key all stays as it was written.
+   */
+  write(body: Json, ex: Exchange, { credential, translator }: Target): void {
+    if (isByok(credential)) return
+    for (const name of FIELDS) if (body[name] != null) body[name] = this.#identity(body[name], ex)
+    for (const holder in translator.identities) {
+      const given = body[holder]
+      if (!isObject(given)) continue
+      const made = Object.assign({}, given)
+      for (const name of translator.identities[holder] ?? Object.keys(given)) {
+        if (given[name] != null) made[name] = this.#identity(given[name], ex)
+      }
+      body[holder] = made
+    }
+  }
+
+  /** The same for as long as the oldest master key is kept. */
+  #identity(value: unknown, { principal }: Exchange): unknown {
+    if (value === '') return value
+    this.#key ??= this.#services.signingKeys(PURPOSE).at(-1)!
+    const { orgId, projectId, session = null } = ownerOf(principal!)
+    const named = JSON.stringify([orgId, projectId, session, value])
+    return createHmac('sha256', this.#key).update(named).digest('hex').slice(0, LENGTH)
+  }
+}
