@@ -142,7 +142,7 @@ for (const { sdk, prefix, major } of sdks) {
     t.equal(await stream.text, 'ok')
     t.equal((await stream.warnings)?.length, 3)
     const sent = (await upstream.record('openai')).at(-1)!
-    t.match(sent.body, { user: 'for-openai' })
+    t.match(sent.body, { user: /^[0-9a-f]{32}$/ })
     t.notMatch(JSON.stringify(sent.body), 'for-anthropic')
   })
 

@@ -286,7 +286,9 @@ t.test('an upstream of the same wire gets all that the client sent', async t => 
   }
   await gateway.post('/v1/messages', { model: 'claude', ...sent })
   const [entry] = await upstream.record('b')
-  t.strictSame(entry!.body, { model: 'claude-1', ...sent })
+  const { metadata, ...body } = entry!.body as Record<string, unknown>
+  t.match(metadata, { user_id: /^[0-9a-f]{32}$/ }, "end users have the gateway's names")
+  t.strictSame({ ...body, metadata: sent.metadata }, { model: 'claude-1', ...sent })
   t.notOk('anthropic-beta' in entry!.headers)
 })
 
