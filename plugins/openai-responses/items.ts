@@ -127,7 +127,7 @@ function rate(logprobs: unknown, out: Event[]): void {
   if (tokens.length > 0) out.push({ type: 'logprobs', choice: 0, of: 'content', tokens })
 }
 
-/** The summary, or on some servers the text itself, is for display; the encrypted content is replayed. */
+/** The summary, or on some servers the text itself, is for display; the encrypted content, or that text, is replayed. */
 export class ReasoningItem implements Item {
   readonly #answer: Answer
   readonly #position: Position
@@ -162,10 +162,10 @@ export class ReasoningItem implements Item {
 
   /** Only the final item counts: some providers first send other encrypted content, or none. */
   seal(item: Json, out: Event[]): void {
-    const encrypted = textIn(item.encrypted_content)
-    if (encrypted === undefined || this.#sealed) return
+    if (this.#sealed) return
+    const data = sealReasoning(item, this.#position, this.#answer.target)
+    if (data === undefined) return
     this.#sealed = true
-    const data = sealReasoning(item, encrypted, this.#position, this.#answer.target)
     out.push({ type: 'reasoning', choice: 0, text: '', format: FORMAT, block: this.#block, data })
   }
 

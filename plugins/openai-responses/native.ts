@@ -16,7 +16,7 @@ import {
 import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
-import { replayed } from './replay.ts'
+import { hasText, replayed } from './replay.ts'
 
 /** The wire whose bodies pass on almost unchanged. */
 export const NATIVE_WIRE = 'openai.responses'
@@ -61,7 +61,8 @@ const FIELDS: ReadonlySet<string> = new Set([
 const TUNING = ['prompt_cache_key', 'service_tier', 'temperature', 'top_p'] as const
 
 /** Tools that the client runs, that cost tokens alone, or that have a price. */
-const FREE_TOOL = /^(?:function|custom|namespace|local_shell|shell|apply_patch|computer.*|tool_search|web_search.*)$/
+const FREE_TOOL =
+  /^(?:function|custom|namespace|local_shell|shell|apply_patch|computer.*|tool_search|web_search(?:_.*)?)$/
 
 /** `body` has passed the endpoint's schema. Shares with it what does not change. */
 export function native(
@@ -110,14 +111,18 @@ function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): voi
   }
 }
 
+/** A shell of the client costs nothing, a container of the provider has no price here. */
+const runsElsewhere = ({ environment }: Json): boolean => isObject(environment) && environment.type !== 'local'
+
 /** Throws a 400 for a hosted tool without a price, also where an item adds it. */
 function checkTools({ tools, input }: Json, { provider: { nativeTools = [] } }: Target): void {
   const check = (list: unknown, at: string) => {
     for (const [i, tool] of listIn(list).entries()) {
       const type = isObject(tool) ? String(tool.type) : ''
       if (isObject(tool)) check(tool.tools, `${at}[${i}].tools`)
-      if (FREE_TOOL.test(type) || nativeTools.some(entry => fits(entry, type))) continue
-      throw errors.ownKeyOnly(`${at}[${i}].type`)
+      if (nativeTools.some(entry => fits(entry, type))) continue
+      if (!FREE_TOOL.test(type)) throw errors.ownKeyOnly(`${at}[${i}].type`)
+      if (isObject(tool) && runsElsewhere(tool)) throw errors.ownKeyOnly(`${at}[${i}].environment`)
     }
   }
   check(tools, 'tools')
@@ -149,7 +154,8 @@ function itemsOf(given: readonly unknown[], target: Target): unknown[] {
       returned--
       continue
     }
-    if (item.type === 'reasoning') {
+    if (item.type === 'reasoning' && hasText(item)) items.push(item)
+    else if (item.type === 'reasoning') {
       const { details, native } = isObject(item.carried) ? item.carried : {}
       for (const own of replayed(listIn(details).filter(isObject), listIn(native).filter(isObject), target)) {
         items.push(own.item)

@@ -1,8 +1,8 @@
 /**
- * Content of an answer without a chat form that the next request returns: encrypted reasoning, and items such as
+ * Content of an answer without a chat form that the next request returns: reasoning, and items such as
  * `web_search_call`. Each records its position, because the wire requires the same neighbours.
  */
-import { isObject, type Json, listIn, type Message, seal, type Target, unseal } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, type Message, seal, type Target, textIn, unseal } from '../../src/plugin.ts'
 
 /** Marks reasoning details that only this wire can read. */
 export const FORMAT = 'openai-responses-v1'
@@ -10,11 +10,21 @@ export const FORMAT = 'openai-responses-v1'
 /** The number of messages and calls before an item, and its index among all items. */
 export type Position = readonly [spoken: number, item: number]
 
-/** A reasoning item sealed for a client, including its summary. */
-export function sealReasoning(item: Json, encrypted: string, position: Position, target: Target): string {
-  const { id, summary } = item
-  return seal(target, JSON.stringify({ id, summary: listIn(summary), encrypted_content: encrypted, position }))
+/**
+ * A reasoning item sealed for a client, including its summary. Open models do not encrypt: their item is its text.
+ * Undefined for an item that the provider could not read again.
+ */
+export function sealReasoning(item: Json, position: Position, target: Target): string | undefined {
+  const { id, summary: given } = item
+  const encrypted = textIn(item.encrypted_content)
+  if (encrypted === undefined && !hasText(item)) return undefined
+  const summary = listIn(given)
+  const own = encrypted === undefined ? { content: item.content } : { encrypted_content: encrypted }
+  return seal(target, JSON.stringify({ id, summary, ...own, position }))
 }
+
+/** Whether a reasoning item has its text, which a provider can read again without encrypted content. */
+export const hasText = ({ content }: Json): boolean => listIn(content).length > 0
 
 /** An item without a chat form, as the client's block. */
 export const nativeBlock = (item: Json, position: Position): Json => ({ ...item, position })
@@ -56,7 +66,7 @@ export function replayed(details: readonly Detail[], blocks: readonly Json[], ta
   const placed: Placed[] = []
   for (const { format, data } of details) {
     const sealed = format === FORMAT ? parsed(unseal(target, data)) : undefined
-    if (typeof sealed?.encrypted_content !== 'string') continue
+    if (!sealed || (typeof sealed.encrypted_content !== 'string' && !hasText(sealed))) continue
     const { position, ...item } = sealed
     placed.push({ item: { type: 'reasoning', ...item }, position: positionIn(position) })
   }

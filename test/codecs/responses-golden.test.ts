@@ -135,6 +135,62 @@ t.test('items and tools of this wire alone name the place that other wires refus
   }
 })
 
+t.test('a search that an item adds counts as one of the request', async t => {
+  const search = { type: 'web_search', search_context_size: 'low' }
+  const f = { type: 'function', name: 'f' }
+  const hi = { role: 'user', content: 'Hi' }
+  const added: [says: string, given: Json][] = [
+    ['alone', { input: [hi, { type: 'additional_tools', role: 'developer', tools: [search] }] }],
+    ['beside functions', { tools: [f], input: [{ type: 'additional_tools', tools: [f, search] }, hi] }],
+    ['in a namespace', { input: [{ type: 'additional_tools', tools: [{ type: 'namespace', tools: [search] }] }, hi] }],
+    ['by an item of another type', { input: [hi, { type: 'new_item', tools: [search] }] }],
+    ['twice', { tools: [search], input: [hi, { type: 'additional_tools', tools: [search] }] }],
+  ]
+  for (const [says, given] of added) {
+    const { tools = [] } = decode({ model: 'm', ...given }) as { tools?: Json[] }
+    t.strictSame(
+      tools.filter(({ type }) => type === 'web_search'),
+      [search],
+      says,
+    )
+  }
+  for (const type of [
+    'web_search_preview',
+    'web_search_preview_2025_03_11',
+    'web_search_2025_08_26',
+    'web_search_next',
+  ]) {
+    const given = { input: [hi, { type: 'additional_tools', tools: [{ type }] }] }
+    t.match(decode({ model: 'm', ...given }), { tools: [{ type: 'web_search' }] }, type)
+  }
+})
+
+t.test('a choice among the tools that an item adds goes to providers of this wire as it came', async t => {
+  const input = [
+    { role: 'user', content: 'Hi' },
+    {
+      type: 'additional_tools',
+      tools: [
+        { type: 'function', name: 'g' },
+        { type: 'mcp', server_label: 's' },
+      ],
+    },
+  ]
+  const choices = [
+    { type: 'function', name: 'g' },
+    { type: 'custom', name: 'g' },
+    { type: 'mcp', server_label: 's' },
+    { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'g' }] },
+  ]
+  for (const tools of [undefined, [{ type: 'function', name: 'f' }]]) {
+    for (const tool_choice of choices) {
+      const ex = exchange()
+      openAiResponses.decode(deepFreeze({ model: 'm', input, tools, tool_choice }), ex)
+      t.match(ex.native, { only: 'input[1].type', body: { tool_choice } }, JSON.stringify(tool_choice))
+    }
+  }
+})
+
 t.test('what no provider here serves is a 400 that names it', async t => {
   for (const [given, param] of refused) {
     t.match(

@@ -109,6 +109,13 @@ const rows: readonly Row[] = [
     responses({ tools: [{ type: 'namespace', ...described('n'), tools: [{ type: 'function', name: 'a' }] }] }),
   ],
   [
+    'the text of reasoning',
+    openAiResponses,
+    responses({
+      input: [said, { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: LONG }] }],
+    }),
+  ],
+  [
     'a tool that is found again',
     openAiResponses,
     responses({

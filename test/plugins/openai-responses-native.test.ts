@@ -48,6 +48,8 @@ t.test('of a body only what must change is changed', t => {
     [{ tools: [{ type: 'web_search', search_context_size: 'low', new: 1 }], tool_choice: { type: 'web_search' } }],
     [{ include: ['message.output_text.logprobs'] }, { include: ['message.output_text.logprobs', ...ENCRYPTED] }],
     [{ include: ENCRYPTED }],
+    [{ tools: [{ type: 'shell', environment: { type: 'local' } }, { type: 'shell' }] }],
+    [{ tools: [{ type: 'shell', environment: { type: 'container_auto' } }] }, {}, own],
     [{ reasoning: { effort: 'low', summary: 'detailed' } }],
     [{ reasoning: { effort: 'none' } }, { reasoning: null, include: null }, to({ supports: new Set(['tools']) })],
     [{ service_tier: 'flex', temperature: 0.5, top_p: 0.9, max_output_tokens: 99, prompt_cache_key: 'k' }],
@@ -86,9 +88,13 @@ t.test('of a body only what must change is changed', t => {
 
 t.test("a hosted tool without a price is refused on the operator's credentials, wherever it stands", t => {
   const mcp = { type: 'mcp', server_label: 's' }
+  const container = { type: 'shell', environment: { type: 'container_auto' } }
   const rows: [body: Json, param: string][] = [
     [{ tools: [f, mcp] }, 'tools[1].type'],
     [{ input: [{ type: 'additional_tools', tools: [mcp] }, user] }, 'input[0].tools[0].type'],
+    [{ tools: [f, container] }, 'tools[1].environment'],
+    [{ input: [user, { type: 'additional_tools', tools: [container] }] }, 'input[1].tools[0].environment'],
+    [{ tools: [{ type: 'web_searches' }] }, 'tools[0].type'],
     [
       { input: [{ type: 'additional_tools', tools: [{ type: 'namespace', tools: [mcp] }] }, user] },
       'input[0].tools[0].tools[0].type',
@@ -140,6 +146,32 @@ t.test(
     t.end()
   },
 )
+
+t.test('reasoning whose text the client holds goes back as it came, and sealed text to its own provider', t => {
+  const content = [{ type: 'reasoning_text', text: 'Hm' }]
+  const thought = { type: 'reasoning', id: 'rs_1', summary: [], content }
+  const back = (item: Json, at = to()) => sent({ input: [user, item, called, answered] }, at).input
+  t.strictSame(back({ ...thought, status: 'completed' }), [user, { ...thought, status: 'completed' }, called, answered])
+  for (const more of [{ encrypted_content: null }, { encrypted_content: 'of others' }, { carried: { native: [{}] } }]) {
+    t.strictSame(back({ ...thought, ...more }), [user, thought, called, answered], JSON.stringify(more))
+  }
+  for (const nothing of [{ content: [] }, { content: null }, { content: 'Hm' }, { content: undefined }]) {
+    t.strictSame(back({ ...thought, ...nothing }), [user, called, answered], JSON.stringify(nothing))
+  }
+  const events = decodeAll(wire.native!.decoder!('unary', to()), frameOf([thought, called]))
+  const data = events.flatMap(event => (event.type === 'reasoning' && event.data ? [event.data] : [])).join('')
+  const kept = carry({ details: [{ type: 'reasoning.encrypted', format: 'openai-responses-v1', data }] })
+  const sealed = {
+    type: 'reasoning',
+    id: 'rs_2',
+    summary: [{ type: 'summary_text', text: 'Hm' }],
+    encrypted_content: kept,
+  }
+  t.strictSame(back(sealed), [user, thought, called, answered])
+  const elsewhere = to({}, { provider: { ...to().provider, id: 'another' } })
+  t.strictSame(back({ ...sealed, content }, elsewhere), [user, called, answered])
+  t.end()
+})
 
 t.test("a call of a namespace's tool keeps the client's own names", t => {
   const call = { type: 'function_call', call_id: 'c', name: 'f', namespace: 'n', arguments: '{}' }

@@ -125,6 +125,49 @@ t.test('reasoning that led to nothing, or to what was left out, does not come ba
   )
 })
 
+t.test('reasoning without encrypted content comes back as the text that it was', t => {
+  const content = [
+    { type: 'reasoning_text', text: 'Two ' },
+    { type: 'reasoning_text', text: 'parts' },
+  ]
+  const thought = { type: 'reasoning', id: 'rs_1', summary: [], content }
+  const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }
+  const spoken = { type: 'message', content: [{ type: 'output_text', text: 'a' }] }
+  const deltas = content.map(({ text: delta }, content_index) => ({
+    type: 'response.reasoning_text.delta',
+    output_index: 0,
+    content_index,
+    delta,
+  }))
+  for (const next of [call, spoken]) {
+    for (const last of [{}, { encrypted_content: null }, { encrypted_content: '' }, { status: 'completed' }]) {
+      const item = { ...thought, ...last }
+      const response = { object: 'response', status: 'completed', output: [item, next] }
+      const streams = {
+        whole: [response],
+        streamed: [
+          ...deltas,
+          { type: 'response.output_item.done', output_index: 0, item },
+          { type: 'response.output_item.done', output_index: 1, item: next },
+          { type: 'response.completed', response },
+        ],
+        'told at its end': [...deltas, { type: 'response.completed', response }],
+      }
+      for (const [name, frames] of Object.entries(streams)) {
+        const raw = frames.map(frame => JSON.stringify(frame))
+        const events = decodeAll(wire.decoder(name === 'whole' ? 'unary' : 'stream', acme), raw)
+        for (const message of [wholeMessage(events), gatheredMessage(events)]) {
+          const says = `${name}, ${next.type}, ${JSON.stringify(last)}`
+          const messages = [hi, message, ...resultsOf(message), hi]
+          t.strictSame(plain(itemsOf(messages)[1]), thought, says)
+          t.notMatch(JSON.stringify(itemsOf(messages, other)), /reasoning/, `${says}, to another provider`)
+        }
+      }
+    }
+  }
+  t.end()
+})
+
 /** Sends a body to a provider, and reads its answer as the terminal would. */
 async function ask(url: string, body: Json, to = acme) {
   const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-1' }

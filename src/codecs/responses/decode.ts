@@ -37,9 +37,10 @@ export function decode(body: unknown, values: number): Decoded {
   }
   if (given.instructions) messages.unshift({ role: 'system', content: given.instructions })
   const request: ChatRequest = { model: given.model, messages }
-  Object.assign(request, toolsOf(given, names), textOf(given), settingsOf(given))
+  const only = input.only ?? names.only
+  Object.assign(request, toolsOf(given, names, only !== undefined), textOf(given), settingsOf(given))
   checkChat(request)
-  return { request, names, only: input.only ?? names.only }
+  return { request, names, only }
 }
 
 /** Refuses what needs a stored response or conversation, or one that outlives its request. */
@@ -66,21 +67,29 @@ function refuseStored(given: ResponsesRequest & { conversation?: unknown; prompt
   }
 }
 
-function toolsOf({ tool_choice: choice, parallel_tool_calls: parallel }: ResponsesRequest, names: ToolNames) {
+/** `native`: only providers of this wire get the request, and its choice as it came. */
+function toolsOf(
+  { tool_choice: choice, parallel_tool_calls: parallel }: ResponsesRequest,
+  names: ToolNames,
+  native: boolean,
+) {
   const { tools } = names
   if (tools.length === 0) return {}
   const made: Partial<ChatRequest> = { tools }
   if (parallel != null) made.parallel_tool_calls = parallel
   if (choice == null) return made
-  return Object.assign(made, typeof choice === 'string' ? { tool_choice: choice } : chosen(choice, tools, names))
+  return Object.assign(
+    made,
+    typeof choice === 'string' ? { tool_choice: choice } : chosen(choice, tools, names, native),
+  )
 }
 
-function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequest> {
+function chosen(choice: Json, tools: Tool[], names: ToolNames, native: boolean): Partial<ChatRequest> {
   const { type, name, namespace } = choice
-  if (type === 'function' || type === 'custom') return { tool_choice: named(flatOf(choice, names), tools) }
   if (isSearch(type)) return { tool_choice: { type: 'web_search' } }
-  // The choice of a hosted tool goes to providers of this wire with the tool.
-  if (type !== 'allowed_tools' && names.only !== undefined) return {}
+  // It may be a hosted tool, or one that an item adds.
+  if (native) return {}
+  if (type === 'function' || type === 'custom') return { tool_choice: named(flatOf(choice, names), tools) }
   if (type !== 'allowed_tools') {
     const given = excerptOf(name ?? namespace ?? type)
     throw errors.unsupported(`tool_choice: no provider here serves the choice of "${given}".`, 'tool_choice')

@@ -7,7 +7,6 @@ import { nativeSettings } from '../native-size.ts'
 const READ: ReadonlySet<unknown> = new Set([
   undefined,
   'message',
-  'reasoning',
   'function_call',
   'custom_tool_call',
   'tool_search_call',
@@ -22,6 +21,7 @@ export function nativeSize({ tools, text, input }: Json, request: ChatRequest): 
   for (const item of listIn(input)) {
     if (!isObject(item)) continue
     if (item.type === 'tool_search_output') settings.push(item.tools)
+    else if (item.type === 'reasoning') settings.push(listIn(item.content))
     else if (!READ.has(item.type)) settings.push(item)
   }
   return nativeSettings(settings, request)

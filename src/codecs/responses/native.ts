@@ -12,8 +12,8 @@ export const WIRE = 'openai.responses'
 const CLIENT = /^(?:function|custom|namespace|local_shell|apply_patch|computer.*)$/
 
 /**
- * Items keep their places. In place of its encrypted content a reasoning item has `carried: {details, native}`, of what
- * this gateway sealed for the organization; without such content it has none. `values`: those of the body.
+ * Items keep their places. A reasoning item is `carried: {details, native}`, of what this gateway sealed for the
+ * organization, else the text that the client holds of it, else empty. `values`: those of the body.
  */
 export function nativeOf(
   body: Json,
@@ -33,9 +33,11 @@ export function nativeOf(
   return { wire: WIRE, body: Object.assign({}, body, { input: items }), only, loops, size }
 }
 
-function opened({ encrypted_content: sealed }: Json, seals: SealCheck | undefined, count: Count): Json {
+function opened(item: Json, seals: SealCheck | undefined, count: Count): Json {
+  const { encrypted_content: sealed, carried: _, ...plain } = item
   const found = typeof sealed === 'string' ? carried(sealed, count) : undefined
-  if (!found) return { type: 'reasoning' }
+  // Encrypted content of others cannot be verified.
+  if (!found) return listIn(plain.content).length > 0 ? plain : { type: 'reasoning' }
   const details = (found.details ?? []).flatMap(({ format, data }) => {
     const open = data == null || !seals ? data : seals.value(data)
     return open == null ? [] : [{ format, data: open }]

@@ -20,8 +20,8 @@ export interface Known {
 }
 
 const MAX_NAME = 64
-/** All names of a provider's search tool. */
-const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
+/** All names of a provider's search tool, which has versions. */
+const SEARCHES = /^web_search(?:_|$)/
 /** Whether a tool's type is the provider's search. */
 export const isSearch = (type: unknown): boolean => typeof type === 'string' && SEARCHES.test(type)
 const CUSTOM = {
@@ -59,11 +59,16 @@ export class ToolNames {
     // Plain names stay as they are.
     for (const tool of given) if (tool.type === 'function' || tool.type === 'custom') this.#add(tool, undefined)
     for (const [i, tool] of given.entries()) this.#read(tool, `tools[${i}]`)
+    let added: Json | undefined
     for (const [i, item] of listIn(input).entries()) {
-      if (!isObject(item) || item.type !== 'tool_search_output') continue
-      for (const [j, tool] of listIn(item.tools).entries())
-        if (isObject(tool)) this.#find(tool, `input[${i}].tools[${j}]`)
+      if (!isObject(item)) continue
+      if (item.type !== 'tool_search_output') added ??= searchIn(item.tools)
+      else
+        for (const [j, tool] of listIn(item.tools).entries())
+          if (isObject(tool)) this.#find(tool, `input[${i}].tools[${j}]`)
     }
+    // Only providers of this wire read added tools, but a search has a price.
+    if (added && !this.tools.some(({ type }) => type === 'web_search')) this.tools.push(searchOf(added))
   }
 
   /** The name at providers. */
@@ -177,6 +182,15 @@ const keyOf = (name: string, namespace: string | undefined): string => textKey(`
 function grammarOf(format: unknown): string | undefined {
   if (!isObject(format) || format.type !== 'grammar') return undefined
   return `The input follows this ${textIn(format.syntax) ?? ''} grammar:\n${textIn(format.definition) ?? ''}`
+}
+
+/** The first search among tools, and the tools in those. */
+function searchIn(tools: unknown): Json | undefined {
+  for (const tool of listIn(tools).filter(isObject)) {
+    const found = isSearch(tool.type) ? tool : searchIn(tool.tools)
+    if (found) return found
+  }
+  return undefined
 }
 
 function searchOf({ search_context_size: size, user_location: place, filters }: Json): Tool {
