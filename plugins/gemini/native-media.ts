@@ -1,9 +1,11 @@
 /** Files in a client's own generateContent body, for providers that get data alone. */
-import { isObject, type Json, type MediaByAddress, textIn } from '../../src/plugin.ts'
+import { isObject, type Json, type MediaByAddress, textIn, typeOfBase64 } from '../../src/plugin.ts'
 import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
 
 /** Files that the provider holds, and those of its maker's own sites. */
 const HELD = /^(?:gs:\/\/|files\/|https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\/)/
+
+const UNKNOWN = 'application/octet-stream'
 
 const places: MediaPlaces = {
   roots: ['contents', 'systemInstruction'],
@@ -14,7 +16,9 @@ const places: MediaPlaces = {
     const file = media.get(textIn(named.fileUri) ?? '')
     if (!file) return undefined
     const { fileUri: _, ...kept } = named
-    return { ...rest, inlineData: { ...kept, mimeType: file.type, data: file.base64 } }
+    // Servers may not know the type that the client does.
+    const declared = file.type === UNKNOWN ? (textIn(named.mimeType) ?? UNKNOWN) : file.type
+    return { ...rest, inlineData: { ...kept, mimeType: typeOfBase64(file.base64, declared), data: file.base64 } }
   },
   isHeld: address => HELD.test(address),
 }

@@ -91,7 +91,7 @@ export function native(
   const sent: Json = Object.assign({}, body)
   delete sent.model
   if (!paysItself(target)) checkPaid(sent, target)
-  sent.contents = isPlain(body.contents, surface) ? contentsOf(body.contents, target, surface) : bridged.body.contents
+  sent.contents = isPlain(body.contents) ? contentsOf(body.contents, target, surface) : bridged.body.contents
   // Depending on the model's generation, a search beside functions needs a setting or is removed.
   if (isObject(bridged.body.toolConfig) && searches(body)) {
     sent.tools = bridged.body.tools
@@ -174,17 +174,9 @@ function unpaidIn(part: Json, allowed: readonly string[]): string | undefined {
 
 const isImage = (name: unknown): boolean => textIn(name)?.toUpperCase() === 'IMAGE'
 
-/** Whether the turns can be sent unchanged: files at addresses were fetched only for the canonical request. */
-function isPlain(contents: unknown, surface: Surface): boolean {
-  const isHeld = (part: unknown) => {
-    const uri = isObject(part) && isObject(part.fileData) ? textIn(part.fileData.fileUri) : undefined
-    return uri === undefined || !surface.callIds || !/^https?:/i.test(uri) || HELD.test(uri)
-  }
-  return listIn(contents).every(
-    content => isObject(content) && content.role !== 'system' && listIn(content.parts).every(isHeld),
-  )
-}
-const HELD = /^https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\//i
+/** Whether the turns can be sent unchanged: other roles have a form of their own. */
+const isPlain = (contents: unknown): boolean =>
+  listIn(contents).every(content => isObject(content) && content.role !== 'system')
 
 /**
  * The parts as they came, with this provider's signatures, and calls without ids where the surface has none. Joins

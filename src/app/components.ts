@@ -1,6 +1,7 @@
 /** The parts of every process of a gateway: single, primary or worker. */
 import cluster from 'node:cluster'
 import { dirname, resolve } from 'node:path'
+import { fetchFrom } from '../codecs/url.ts'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigManager } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
@@ -122,8 +123,10 @@ export async function createComponents(
   const policyContext = { stores: stores.policies, keyring, log, wires, operations, allowPrivate }
   const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
-  const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
-  const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [], bounds: file.server.fetch })
+  const allowed = file.server.fetch_from ?? []
+  fetchFrom(allowed)
+  const fetcher = new ProviderFetcher(allowed)
+  const media = new ClientFetcher({ allowed, bounds: file.server.fetch })
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()
   const jobs = createJobs({
@@ -133,7 +136,7 @@ export async function createComponents(
     manager: () => manager,
   })
   const uploads = await uploadFolder(env.UPLOAD_DIR)
-  const documents = new DocumentFetcher({ allowed: file.server.fetch_from ?? [] })
+  const documents = new DocumentFetcher({ allowed })
   const signingKeys = (purpose: string) => keyring.derived(purpose)
   const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)

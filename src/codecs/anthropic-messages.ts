@@ -1,5 +1,6 @@
 /** Client wire of `POST /v1/messages` (docs/contract.md#messages). */
 import type { Codec } from '../core/codec.ts'
+import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkResults } from './inner-json.ts'
@@ -36,6 +37,7 @@ export const anthropicMessages = {
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: 'event: ping\ndata: {"type":"ping"}\n\n' },
   idHeader: () => ID_HEADER,
+  fieldOf: nativeField('messages'),
   error: messagesError,
   prepare,
 } satisfies Codec<'chat'>

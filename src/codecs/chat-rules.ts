@@ -1,6 +1,6 @@
 /** Rules between fields of a chat request, for every client wire. */
 
-import type { ChatRequest, ContentPart } from '../core/chat-request.ts'
+import type { ChatRequest, ContentPart, Message } from '../core/chat-request.ts'
 import { errors } from '../core/error.ts'
 import { isAddress } from '../lib/url.ts'
 import { assertOneSource } from './one-source.ts'
@@ -65,6 +65,9 @@ function checkStops(stop: readonly string[]): void {
   const rule = `must be at most ${MAX_STOPS} texts of ${MAX_STOP_CHARACTERS} characters together`
   throw errors.invalidParameters(`stop: ${rule}`, 'stop')
 }
+
+/** Whether any media of a message stands at an address. */
+export const hasAddress = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
 
 /** Whether its content stands at an address. */
 function isRemote(part: ContentPart): boolean {

@@ -5,6 +5,7 @@ import type { Codec, Encoder } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isObject } from '../core/json.ts'
 import type { TokenCount } from '../core/translator.ts'
+import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { credentials } from './gemini/credentials.ts'
@@ -43,6 +44,7 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
     decode: (body: unknown, ex: Exchange) => read(body, ex, stream),
     encoder,
     credentials,
+    fieldOf: nativeField('contents'),
     error: geminiError,
     // Citations refer to the text, and come when it has ended.
     holdsAnswers: true,

@@ -12,7 +12,7 @@ import {
   moderationBody,
 } from '../operations/moderations/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
-import { assertImageUrl, HTTPS_OR_DATA } from './url.ts'
+import { assertImageUrl, HTTPS_OR_DATA, isSecure } from './url.ts'
 import { validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
@@ -46,7 +46,7 @@ function known(part: ModerationPart, path: string): ModerationPart {
   }
   const { url } = part.image_url
   assertImageUrl(url, `${path}.image_url.url`, HTTPS_OR_DATA)
-  if (!/^(?:https|data):/i.test(url)) throw errors.urlNotAllowed(`${path}.image_url.url`, HTTPS_OR_DATA)
+  if (!/^data:/i.test(url) && !isSecure(url)) throw errors.urlNotAllowed(`${path}.image_url.url`, HTTPS_OR_DATA)
   return { type: 'image_url', image_url: { url } }
 }
 

@@ -2,6 +2,7 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
+import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
@@ -32,6 +33,7 @@ export const openAiResponses = {
   holdsAnswers: true,
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
+  fieldOf: nativeField('input'),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'chat'>

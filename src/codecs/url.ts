@@ -9,6 +9,14 @@ const MAX_URL = 8192
 const IMAGE_DATA =
   /^data:(?:image\/(?!svg)[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,(?:[a-z0-9+/_=\s-]{64}|[a-z0-9+/_-]{2}[a-z0-9+/_=\s-]{0,61}$)/i
 
+/** Origins of `server.fetch_from`: the process fetches from them itself, also where they are private. */
+let fetched: ReadonlySet<string> = new Set()
+
+/** Called once at start, before the first request. */
+export function fetchFrom(origins: readonly string[]): void {
+  fetched = new Set(origins.map(origin => new URL(origin).origin))
+}
+
 /** What an error names as accepted. */
 export const PUBLIC_HTTPS = 'a public https address'
 /** The same where data is accepted too. */
@@ -27,8 +35,8 @@ function assertDataHead(url: string, param: string): void {
 }
 
 /**
- * Throws unless `url` is a data URL of an image, or http(s) to a public host without credentials. `taken`: addresses
- * that the error names.
+ * Throws unless `url` is a data URL of an image, or http(s) without credentials to a public host or to an origin that is
+ * fetched from. `taken`: addresses that the error names.
  */
 export function assertImageUrl(url: string, param: string, taken?: string): void {
   if (/^data:/i.test(url)) {
@@ -36,16 +44,23 @@ export function assertImageUrl(url: string, param: string, taken?: string): void
     if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of an image (png, jpeg, gif or webp)`, param)
   }
-  if (url.length > MAX_URL || !isAddress(url) || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
+  if (url.length > MAX_URL || !isAddress(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
 }
 
 /**
- * Throws unless `url` is http(s) to a public host without credentials. Providers get https addresses only. `taken`:
- * addresses that the error names.
+ * Throws unless `url` is http(s) without credentials to a public host or to an origin that is fetched from. Providers get
+ * public https addresses only. `taken`: addresses that the error names.
  */
 export function assertAudioUrl(url: string, param: string, taken = PUBLIC_HTTPS): void {
-  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param, taken)
+  if (url.length > MAX_URL || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
 }
+
+/** Throws unless `url` is https to a public host without credentials: only its provider fetches it. */
+export function assertPublicUrl(url: string, param: string): void {
+  const isPublic = /^https:/i.test(url) && isAllowed(url, NO_ORIGINS)
+  if (url.length > MAX_URL || !isPublic) throw errors.urlNotAllowed(param, PUBLIC_HTTPS)
+}
+const NO_ORIGINS: ReadonlySet<string> = new Set()
 
 /** The same for a file, which may also be a data URL of any type, or base64. */
 export function assertFile(data: string, param: string): void {
@@ -66,19 +81,23 @@ export function assertAudioData(url: string, param: string): void {
 }
 const AUDIO_DATA = /^data:(?:(?:audio|video)\/[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i
 
-/** Throws unless `url` is base64 data, or https to a public host without credentials: a provider fetches it. */
+/** Throws unless `url` is base64 data, https to a public host without credentials, or of an origin that is fetched from. */
 export function assertDocumentUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {
     assertDataHead(url, param)
     if (/^data:[a-z0-9.+/-]*(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of a document or an image`, param)
   }
-  if (url.length > MAX_URL || !/^https:/i.test(url) || !isPublic(url)) throw errors.urlNotAllowed(param, HTTPS_OR_DATA)
+  if (url.length > MAX_URL || !isSecure(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, HTTPS_OR_DATA)
 }
 
-function isPublic(text: string): boolean {
+/** Whether `url` is https, or of an origin that is fetched from. */
+export const isSecure = (url: string): boolean => /^https:/i.test(url) || fetched.has(urlOf(url)?.origin ?? '')
+
+function isAllowed(text: string, origins = fetched): boolean {
   const url = urlOf(text)
   if (!url) return false
-  const { protocol, username, password, hostname } = url
-  return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '' && isPublicHost(hostname)
+  const { protocol, username, password, hostname, origin } = url
+  const isPlain = (protocol === 'https:' || protocol === 'http:') && username === '' && password === ''
+  return isPlain && (isPublicHost(hostname) || origins.has(origin))
 }

@@ -6,7 +6,7 @@ import type { ImageInput } from '../operations/images/request.ts'
 import { type VideoBody, type VideoRequest, videoBody } from '../operations/videos/request.ts'
 import { formBody } from './form.ts'
 import { imageFromFile, imageFromUrl } from './image-inputs.ts'
-import { assertAudioUrl, PUBLIC_HTTPS } from './url.ts'
+import { assertPublicUrl } from './url.ts'
 import { validator } from './validate.ts'
 import { targetHeaders, WholeEncoder } from './whole.ts'
 
@@ -64,8 +64,7 @@ function referencesIn(body: VideoBody, files: Files): readonly ImageInput[] {
 function addressesIn(given: readonly unknown[] | null | undefined, param: string, key: string): string[] {
   return (given ?? []).map((one, at) => {
     const url = String(typeof one === 'string' ? one : (one as Record<string, unknown>)[key])
-    if (!/^https:/i.test(url)) throw errors.urlNotAllowed(`${param}[${at}]`, PUBLIC_HTTPS)
-    assertAudioUrl(url, `${param}[${at}]`)
+    assertPublicUrl(url, `${param}[${at}]`)
     return url
   })
 }

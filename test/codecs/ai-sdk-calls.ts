@@ -241,6 +241,6 @@ export const wrong: [says: string, body: unknown, param: string | null][] = [
         user({ type: 'file', mediaType: 'application/pdf', data: 'http://10.0.0.1/a' }),
       ],
     },
-    'prompt[1].content[0].file.file_data',
+    'prompt[1].content[0].data',
   ],
 ]

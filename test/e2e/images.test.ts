@@ -39,13 +39,14 @@ const port = await fileServer(t, (req, res) => {
 const origin = `http://images.example:${port}`
 
 const upstream = await startUpstream(t)
+const able = { supports: [...testMapping.supports, 'file_input'], reasoning_efforts: ['low', 'high'] }
 const gemini = (id: string, model: string, priority: number) => ({
   [id]: {
     base_url: upstream.url(id).replace(/v1$/, 'v1beta'),
     auth: { scheme: 'header', header: 'x-goog-api-key', secret: upstreamSecret },
     wires: { chat: 'gemini.generate' },
     priority,
-    models: [{ ...testMapping, model, id: 'gemini-3.5-flash' }],
+    models: [{ ...testMapping, ...able, model, id: 'gemini-3.5-flash' }],
   },
 })
 const gateway = await startGateway(t, {
@@ -59,6 +60,18 @@ const gateway = await startGateway(t, {
       models: [{ ...testMapping, model: 'rock', id: 'anthropic.claude-sonnet-4-6' }],
     },
     plain: { base_url: upstream.url('plain'), models: [{ ...testMapping, model: 'address' }] },
+    open: {
+      base_url: upstream.url('open'),
+      wires: { chat: 'openai.responses' },
+      models: [{ ...testMapping, model: 'responses' }],
+    },
+    claude: {
+      base_url: upstream.url('claude'),
+      auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
+      headers: { 'anthropic-version': '2023-06-01' },
+      wires: { chat: 'anthropic.messages' },
+      models: [{ ...testMapping, model: 'claude', id: 'claude-sonnet-5' }],
+    },
     engine: {
       base_url: upstream.url('engine'),
       inline_media: undefined,
@@ -77,7 +90,10 @@ const gateway = await startGateway(t, {
     far: { base_url: upstream.url('far'), priority: 1, models: [{ ...testMapping, model: 'either' }] },
     bytes: { base_url: upstream.url('bytes'), inline_media: true, models: [{ ...testMapping, model: 'bytes' }] },
   },
-  config: { server: { fetch_from: [origin] }, endpoints: { chat: { admission: { lag: '60s' } } } },
+  config: {
+    server: { fetch_from: [origin, `http://127.0.0.1:${port}`] },
+    endpoints: { chat: { admission: { lag: '60s' } } },
+  },
   env: {
     NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/names.cjs')}`,
     NAMES: JSON.stringify({
@@ -223,6 +239,137 @@ group('what is no image, or too large, is a 400 that says so, and costs nothing'
     "SELECT count(*) FROM requests WHERE requested_model = 'data' AND status = 400 AND cost > 0",
   )
   t.equal(paid.pluck().get(), 0)
+})
+
+/** A body of each client whose second part holds what stands at `url`, and where that is. */
+const clients = (
+  url: string,
+  kind: 'image' | 'file',
+): [path: string, body: Json, param: string, headers?: Record<string, string>][] => {
+  const isImage = kind === 'image'
+  const type = isImage ? 'image/png' : 'application/pdf'
+  const source = { type: 'url', url }
+  const user = (...content: Json[]) => ({ role: 'user', content })
+  const words = { type: 'text', text: url }
+  const tool = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } }
+  const chatPart = isImage ? image(url) : { type: 'file', file: { file_data: url } }
+  const chatField = isImage ? 'image_url.url' : 'file.file_data'
+  const input = isImage ? { type: 'input_image', image_url: url } : { type: 'input_file', file_url: url }
+  const block = { type: isImage ? 'image' : 'document', source }
+  const sdk = (version: string) => ({
+    'ai-language-model-id': 'data',
+    'ai-language-model-specification-version': version,
+  })
+  const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: JSON.stringify({ url }) }
+  return [
+    [
+      '/v1/chat/completions',
+      { model: 'data', messages: [user(words, chatPart)] },
+      `messages[0].content[1].${chatField}`,
+    ],
+    [
+      '/v1/chat/completions',
+      {
+        ...{ model: 'data', tools: [tool] },
+        messages: [
+          user(words),
+          { role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+          { role: 'tool', tool_call_id: 'c', content: [words, chatPart] },
+        ],
+      },
+      `messages[2].content[1].${chatField}`,
+    ],
+    [
+      '/v1/messages',
+      {
+        ...{ model: 'data', max_tokens: 9, system: 'Be brief', messages: [user(words, block)] },
+      },
+      'messages[0].content[1].source.url',
+    ],
+    [
+      '/v1/messages',
+      {
+        ...{ model: 'data', max_tokens: 9, tools: [{ name: 'f', input_schema: { type: 'object' } }] },
+        messages: [
+          { role: 'user', content: url },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input: { url } }] },
+          user({ type: 'tool_result', tool_use_id: 'c', content: [words, block] }),
+        ],
+      },
+      'messages[2].content[0].content[1].source.url',
+    ],
+    [
+      '/v1/responses',
+      { model: 'data', instructions: 'Be brief', input: [user({ type: 'input_text', text: url }, input)] },
+      `input[0].content[1].${isImage ? 'image_url' : 'file_url'}`,
+    ],
+    [
+      '/v1/responses',
+      {
+        ...{ model: 'data', tools: [{ type: 'function', name: 'f', parameters: { type: 'object' } }] },
+        input: [
+          user({ type: 'input_text', text: 'a' }),
+          call,
+          { type: 'function_call_output', call_id: 'c', output: [input] },
+        ],
+      },
+      `input[2].output[0].${isImage ? 'image_url' : 'file_url'}`,
+    ],
+    [
+      '/v1beta/models/data:generateContent',
+      {
+        systemInstruction: { parts: [{ text: 'Be brief' }] },
+        contents: [{ role: 'user', parts: [{ text: url }, { fileData: { mimeType: type, fileUri: url } }] }],
+      },
+      'contents[0].parts[1].fileData.fileUri',
+    ],
+    ...['2', '3'].map((version): [string, Json, string, Record<string, string>] => [
+      `/v${version}/ai/language-model`,
+      { prompt: [{ role: 'system', content: 'Be brief' }, user(words, { type: 'file', mediaType: type, data: url })] },
+      'prompt[1].content[1].data',
+      sdk(version),
+    ]),
+    [
+      '/v4/ai/language-model',
+      { prompt: [user(words, { type: 'file', mediaType: type, data: { type: 'url', url } })] },
+      'prompt[0].content[1].data.url',
+      sdk('4'),
+    ],
+  ]
+}
+
+group("what cannot be fetched is named by the field of the client's own wire", async t => {
+  for (const url of [`${origin}/nothing`, `${origin}/away`, 'http://10.0.0.9/a', 'https://localhost/a.png']) {
+    for (const kind of ['image', 'file'] as const) {
+      for (const [path, body, param, headers] of clients(url, kind)) {
+        const response = await gateway.post(path, body, headers)
+        const answer = await response.text()
+        const says = `${path} with a ${kind} at ${url}: ${answer}`
+        t.equal(response.status, 400, says)
+        t.ok(answer.includes(param), says)
+        if (path.startsWith('/v1/chat')) t.match(JSON.parse(answer), { error: { param } }, says)
+      }
+    }
+  }
+  t.equal((await upstream.record()).length, 0)
+})
+
+group('an image at a private host that the operator lists reaches every provider as data', async t => {
+  const url = `http://127.0.0.1:${port}/cat.png`
+  for (const [path, body, , headers] of clients(url, 'image')) {
+    for (const model of ['data', 'address', 'responses', 'claude']) {
+      const named = JSON.parse(JSON.stringify({ ...body, ...('model' in body && { model }) }))
+      const at = path.replace('data', model)
+      const own = headers && { ...headers, 'ai-language-model-id': model }
+      const response = await gateway.post(at, named, own)
+      const says = `${at} to ${model}`
+      t.equal(response.status, 200, `${says}: ${await response.text()}`)
+      const [entry] = await upstream.record()
+      const sent = JSON.stringify(entry!.body)
+      t.ok(sent.includes(cat[1]!), says)
+      await upstream.reset()
+    }
+  }
 })
 
 group('SI-01, SI-02, SI-03 nothing inside is fetched, whatever it is called and wherever a name leads', async t => {

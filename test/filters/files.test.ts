@@ -1,6 +1,7 @@
 /** What becomes of files and audio that chat requests name by their addresses. */
 import t from 'tap'
 import { Registry } from '../../src/app/registry.ts'
+import { fetchFrom } from '../../src/codecs/url.ts'
 import type { ChatRequest, ContentPart } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
@@ -19,7 +20,7 @@ import { videos } from '../../src/endpoints/videos.ts'
 import { Files } from '../../src/filters/translate/files.ts'
 import { Images } from '../../src/filters/translate/images.ts'
 import { translate } from '../../src/filters/translate/index.ts'
-import { exchange } from '../core/kit.ts'
+import { exchange, thrown } from '../core/kit.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'
 
 const MIB = 1024 * 1024
@@ -363,6 +364,47 @@ t.test('no wire sends an address to a provider that gets data alone, in whatever
     t.equal(sent.has(one), !isRefused, one)
   }
   t.ok(sent.has('gemini.vertex: parts of Gemini'))
+})
+
+t.test('media at a private host that the operator lists are fetched here, whatever their provider takes', async t => {
+  const hosts = ['http://minio:9000/', 'https://minio/', 'http://10.0.0.5/', 'http://localhost:81/', 'http://[::1]:9/']
+  const at = (body: object, host: string) => JSON.parse(JSON.stringify(body).replaceAll(AT, host)) as object
+  const outcomes = new Set<string>()
+  for (const wire of new Registry().wires.values()) {
+    for (const [says, endpoint, body] of bodies) {
+      if (endpoint.operation?.name !== wire.op) continue
+      for (const host of hosts) {
+        const name = `${wire.wire}: ${says} at ${host}`
+        fetchFrom([])
+        const decoded = () =>
+          endpoint.codec!.decode(at(body, host), Object.assign(exchange({ endpoint }), { params: { model: 'm' } }))
+        t.match(thrown(decoded), { status: 400, code: 'url_not_allowed' }, name)
+        fetchFrom(hosts.map(host => new URL(host).origin))
+        // Nobody fetches a film to go by.
+        if (says === 'a film to go by') {
+          t.match(thrown(decoded), { status: 400, code: 'url_not_allowed', param: 'reference_videos[0]' }, name)
+          continue
+        }
+        const sent = await sentBy(wire, endpoint, at(body, host), false)
+        t.notOk(sent.includes(host), name)
+        const inside = await sentBy(wire, endpoint, at(body, host), true)
+        t.equal(sent, inside, `${name}, as within the network`)
+        if (sent.startsWith('[')) outcomes.add(`${wire.wire}: ${says}`)
+      }
+    }
+  }
+  fetchFrom([])
+  for (const one of [
+    'openai.chat: an image of chat',
+    'openai.responses: images and a file of Responses',
+    'anthropic.messages: blocks of Messages',
+    'gemini.generate: parts of Gemini',
+    'openai.moderations: parts to judge',
+    'mistral.ocr: a document',
+    'deepgram.transcriptions: a recording',
+    'bytedance.videos: the frames of a film',
+  ])
+    t.ok(outcomes.has(one), one)
 })
 
 const data64 = (kind: string) => kinds[kind]!.toString('base64')

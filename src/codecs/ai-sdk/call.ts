@@ -1,4 +1,5 @@
 /** What a request asks of its answer beside the chat request that it becomes. */
+import type { Message } from '../../core/chat-request.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import { type Version, versionOf } from './version.ts'
@@ -27,6 +28,8 @@ export interface ProtocolCall {
   /** The index in the call of each chat message and of each tool. */
   readonly origins?: readonly number[]
   readonly places?: readonly number[]
+  /** The prompt and its messages, where these hold addresses. */
+  readonly addressed?: { readonly prompt: unknown; readonly messages: readonly Message[] } | undefined
 }
 
 const calls = new WeakMap<Exchange, ProtocolCall>()

@@ -6,6 +6,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { resultText } from '../../core/results.ts'
 import { Count } from '../../core/shape.ts'
+import { hasAddress } from '../chat-rules.ts'
 import { openAiChat } from '../openai-chat.ts'
 import { noteCall, type ProtocolCall, type SearchTool } from './call.ts'
 import { MODEL_HEADER } from './error.ts'
@@ -58,6 +59,7 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
     mustSearch: tools.mustSearch,
     hidesSearch: tools.isHidden && tools.search !== undefined,
     raw: stream && body.includeRawChunks === true,
+    addressed: messages.some(hasAddress) ? { prompt: body.prompt, messages } : undefined,
   }
   noteCall(ex, call)
   const request = ex.decoded(chat, openAiChat)

@@ -1,5 +1,6 @@
 /** Names of chat fields in this protocol, so that errors name what the caller wrote. */
 import type { Exchange } from '../../core/exchange.ts'
+import { addressField } from '../address-field.ts'
 import { callOf } from './call.ts'
 import { MODEL_HEADER } from './error.ts'
 import { OWN } from './options.ts'
@@ -25,7 +26,9 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** `messages[2].content[0].text` is `prompt[1].content[0].text`; what the gateway's own namespace set is named there. */
 export function fieldOf(path: string, ex: Exchange): string {
-  const { own, origins, places } = callOf(ex)
+  const { own, origins, places, addressed } = callOf(ex)
+  const address = addressed && addressField(path, addressed, addressed, 'prompt')
+  if (address !== undefined) return address
   const [root = ''] = /^\w+/.exec(path) ?? []
   if (own?.has(root)) return `providerOptions.${OWN}.${path}`
   const rest = path.slice(root.length)

@@ -4,7 +4,7 @@ import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import { assertOneSource } from '../one-source.ts'
-import { assertAudioUrl } from '../url.ts'
+import { assertAudioUrl, assertFile, assertImageUrl } from '../url.ts'
 
 const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
 
@@ -28,6 +28,7 @@ export function partsOf(part: Json, at: string): ContentPart[] {
       const where = `${at}.input_audio`
       if (!FORMATS.has(format)) throw wrong(`${where}.format`, 'must be "wav" or "mp3"')
       const audio = { data: stringIn(data, `${where}.data`), format: format as 'wav' | 'mp3' }
+      assertFile(audio.data, isObject(part.input_audio) ? `${where}.data` : `${at}.data`)
       return [{ type: 'input_audio', input_audio: audio }]
     }
     default:
@@ -53,6 +54,7 @@ function imageOf(part: Json, at: string): ContentPart[] {
     if (textIn(id) !== undefined) return []
     throw wrong(`${at}.image_url`, 'is required')
   }
+  assertImageUrl(address, `${at}.image_url`)
   const isKnown = detail === 'low' || detail === 'high' || detail === 'auto'
   return [{ type: 'image_url', image_url: isKnown ? { url: address, detail } : { url: address } }]
 }
@@ -62,6 +64,7 @@ function fileOf(part: Json, at: string): ContentPart[] {
   const { file_data, file_url: url, file_id: id, filename } = part
   const address = textIn(url)
   if (address !== undefined && address !== '') assertAudioUrl(address, `${at}.file_url`)
+  else if (textIn(file_data) !== undefined) assertFile(String(file_data), `${at}.file_data`)
   const data = textIn(file_data) ?? address
   if (data === undefined) {
     if (textIn(id) !== undefined) return []

@@ -1,5 +1,7 @@
 /** Addresses in the parts of a chat request, which are fetched for its provider. */
+import { isPublicHost } from '../../core/address.ts'
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
+import { urlOf } from '../../lib/url.ts'
 
 /** The field of a part that may hold an address. */
 const FIELDS: Partial<Record<ContentPart['type'], string>> = {
@@ -36,3 +38,6 @@ export function addressesOf(
   }
   return addresses
 }
+
+/** Whether an address that has passed its check is of a host that a provider may reach. */
+export const isPublicUrl = (url: string): boolean => isPublicHost(urlOf(url)?.hostname ?? '')

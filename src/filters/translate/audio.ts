@@ -7,6 +7,7 @@ import type { Services } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
 import { audioLength } from '../../lib/audio-seconds.ts'
 import { AUDIO_HEAD, fileTypeOf } from '../../lib/audio-type.ts'
+import { isPublicUrl } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 import { Refusals } from './refusals.ts'
 
@@ -36,7 +37,7 @@ export class Audio {
       return undefined
     }
     const takesUrls = target.translator.takesUrls && !target.provider.inlineMedia
-    if (takesUrls && /^https:/i.test(request.url)) return undefined
+    if (takesUrls && /^https:/i.test(request.url) && isPublicUrl(request.url)) return undefined
     return this.#fetch(ex, request, target)
   }
 

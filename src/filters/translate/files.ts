@@ -1,6 +1,6 @@
 /** Files and audio of a chat request, and documents to read, that stand at addresses (docs/contract.md#fetched-addresses). */
 
-import type { ContentPart, Message } from '../../core/chat-request.ts'
+import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
@@ -40,24 +40,20 @@ export class Files {
   }
 
   /**
-   * Undefined where nothing is to be fetched. Else the exchange's request gets data in the place of its addresses, and
+   * Undefined where nothing is to be fetched; `inlines`: `target` gets data in the place of every address. Else the exchange's request gets data in the place of its addresses, and
    * is held for by its size. Rejects with the 400, 413 or 529 that names the first part which cannot be had.
    */
-  fetched(ex: Exchange, target: Target): Promise<void> | undefined {
-    const { translator, provider } = target
+  fetched(ex: Exchange, target: Target, inlines = target.provider.inlineMedia === true): Promise<void> | undefined {
     const request = ex.request!
-    if ('document' in request) {
-      const addresses = provider.inlineMedia ? addressOfDocument(request) : undefined
-      return addresses && this.#fetch(ex, target, addresses, files => withDocument(request, files))
-    }
-    if (!('messages' in request) || !request.messages.some(isRemoteMessage)) return undefined
-    // Of a body that goes as it came the provider fetches by itself.
-    if (!provider.inlineMedia && nativeFormOf(translator, ex.native)) return undefined
-    const inMessages = (files: MediaByAddress) => request.messages.map(message => inlined(message, files))
-    return this.#fetch(ex, target, addressesOf(request, addressOf), files => ({
-      ...request,
-      messages: inMessages(files),
-    }))
+    const { translator } = target
+    const isPassed = 'document' in request || (nativeFormOf(translator, ex.native) && !translator.inlineMedia)
+    // The provider fetches a document by itself, and what stands in a body that goes as it came.
+    if (!inlines && isPassed) return undefined
+    const addresses = fileAddressesIn(request)
+    if (addresses.size === 0) return undefined
+    return this.#fetch(ex, target, addresses, files =>
+      'document' in request ? withDocument(request, files) : withFiles(request as ChatRequest, files),
+    )
   }
 
   /** The request has ended. */
@@ -87,6 +83,17 @@ export class Files {
 }
 
 const NONE: MediaByAddress = new Map()
+const NO_ADDRESSES: ReadonlyMap<string, Addressed> = new Map()
+
+/** Files and audio of a chat request that stand at addresses, or the document to read. */
+export function fileAddressesIn(request: Ops[Op]): ReadonlyMap<string, Addressed> {
+  if ('document' in request) return addressOfDocument(request)
+  if (!('messages' in request) || !request.messages.some(isRemoteMessage)) return NO_ADDRESSES
+  return addressesOf(request, addressOf)
+}
+
+const withFiles = (request: ChatRequest, files: MediaByAddress): ChatRequest =>
+  Object.assign({}, request, { messages: request.messages.map(message => inlined(message, files)) })
 
 /** One that fails ends the others. */
 async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetcher, lease: MediaLease) {
@@ -152,10 +159,9 @@ const urlOf = (document: Document): string =>
       ? document.image_url
       : document.image_url.url
 
-/** Of a document to read; undefined where the request holds it. */
-function addressOfDocument({ document }: Ops['ocr']): Map<string, Addressed> | undefined {
+function addressOfDocument({ document }: Ops['ocr']): ReadonlyMap<string, Addressed> {
   const url = urlOf(document)
-  return isAddress(url) ? new Map([[url, { param: `document.${document.type}`, count: 1 }]]) : undefined
+  return isAddress(url) ? new Map([[url, { param: `document.${document.type}`, count: 1 }]]) : NO_ADDRESSES
 }
 
 function withDocument(request: Ops['ocr'], files: MediaByAddress): Ops['ocr'] {

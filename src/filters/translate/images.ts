@@ -116,7 +116,8 @@ function mediaOf(image: string): LoadedMedia {
 
 const NONE: ReadonlyMap<string, Addressed> = new Map()
 
-function addressesIn(request: Ops[Op]): ReadonlyMap<string, Addressed> {
+/** Images of a request that stand at addresses. */
+export function addressesIn(request: Ops[Op]): ReadonlyMap<string, Addressed> {
   if ('messages' in request) return request.messages.some(isRemoteMessage) ? addressesOf(request, addressOf) : NONE
   return isJudged(request) ? addressesOfParts(request) : addressesOfInputs(request as WithInputs)
 }
@@ -141,7 +142,8 @@ function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): Ch
 }
 
 /** Every address of inputs, with its fields as a JSON body has them. */
-function addressesOfInputs(request: WithInputs): Map<string, Addressed> {
+function addressesOfInputs(request: WithInputs): ReadonlyMap<string, Addressed> {
+  if (!INPUTS.some(name => request[name] !== undefined)) return NONE
   const addresses = new Map<string, Addressed>()
   const see = ({ url }: Input, param: string) => {
     if (url !== undefined && isAddress(url)) addPlace(addresses, url, param)

@@ -19,6 +19,7 @@ import { Audio } from './audio.ts'
 import { Files } from './files.ts'
 import { Identities } from './identities.ts'
 import { Images } from './images.ts'
+import { PrivateHosts } from './private-hosts.ts'
 import { applyQuirks } from './quirks.ts'
 import { forTarget } from './refusals.ts'
 
@@ -34,15 +35,16 @@ export const translate: FilterFactory<object> = {
   create(_options, services) {
     const images = new Images(services)
     const audio = new Audio(services)
+    const hosts = new PrivateHosts()
     const files = new Files(services)
-    const means = { images, files, identities: new Identities(services) }
+    const means = { images, files, hosts, identities: new Identities(services) }
     return {
       handle(ex, next) {
         const target = ex.target!
         refuseForeign(ex, target)
         refuseReferences(ex.request!, target)
         ex.outbound.begin()
-        const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
+        const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target, hosts.inlines(ex, target))
         return fetched ? fetchedFirst(fetched, ex, target, means, next) : translated(ex, target, means, next)
       },
       finish(ex) {
@@ -60,6 +62,7 @@ type Next = () => Promise<Reply>
 interface Means {
   readonly images: Images
   readonly files: Files
+  readonly hosts: PrivateHosts
   readonly identities: Identities
 }
 
@@ -72,7 +75,7 @@ async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target
 /** Images that stand at addresses come as data to targets that take no others. */
 function translated(ex: Exchange, target: Target, means: Means, next: Next): Promise<Reply> {
   const input = accepted(ex, target)
-  const inlined = target.translator.inlineMedia || target.provider.inlineMedia
+  const inlined = target.translator.inlineMedia || means.hosts.inlines(ex, target)
   const plain = inlined ? means.images.inlined(ex, input) : input
   if (plain instanceof Promise) return inlinedFirst(plain, ex, target, means, next)
   begin(ex, plain, target, means)
@@ -184,11 +187,14 @@ class Encoding implements RequestEncoding {
     return request
   }
 
-  /** A provider of data alone gets what was fetched for the canonical request, by address. */
+  /** A provider, or a wire, of data alone gets what was fetched for the canonical request, by address. */
   #bodyIn(form: NonNullable<Translator['native']>, { body }: NativeRequest): NativeRequest['body'] {
-    if (!this.#target.provider.inlineMedia) return body
-    const { images, files } = this.#means
-    this.#body ??= form.withMedia(body, new Map([...files.loaded(this.#ex), ...images.loaded(this.#ex)]))
+    const ex = this.#ex
+    const { images, files, hosts } = this.#means
+    const inlines = hosts.inlines(ex, this.#target)
+    const [loadedFiles, loadedImages] = [files.loaded(ex), images.loaded(ex)]
+    if (!inlines && (!this.#target.translator.inlineMedia || loadedFiles.size + loadedImages.size === 0)) return body
+    this.#body ??= form.withMedia(body, new Map([...loadedFiles, ...loadedImages]))
     return this.#body
   }
 }
