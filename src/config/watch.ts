@@ -3,6 +3,7 @@ import type { Stats } from 'node:fs'
 import { readlink, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
+import { guarded } from '../lib/guarded.ts'
 
 /** What is watched, and when changes are reported. */
 interface WatchOptions {
@@ -91,12 +92,16 @@ async function open(
   const seen = (path: string) => {
     if (scope.holds(path)) note(path)
   }
-  watcher.on('all', (_event, path) => seen(path))
+  watcher.on(
+    'all',
+    guarded((_event: string, path: string) => seen(path), onError),
+  )
   // Raw events too: replacing a link to a folder changes no file that chokidar watches.
-  watcher.on('raw', (_event, name, facts) => {
+  const raw = (_event: string, name: string, facts: unknown) => {
     const { watchedPath } = facts as { watchedPath: string }
     seen(name && scope.folders.has(watchedPath) ? join(watchedPath, name) : watchedPath)
-  })
+  }
+  watcher.on('raw', guarded(raw, onError))
   watcher.on('error', onError)
   await new Promise<void>(resolve => watcher.once('ready', resolve))
   return watcher

@@ -14,6 +14,7 @@ const MAX_BEHIND = 256
 /** Counts its requests and their answers. */
 export class Connection {
   readonly #socket: Socket
+  readonly #failed: (thrown: unknown, socket: Socket) => void
   readonly #waiting: { readonly res: ServerResponse; readonly serve: () => void }[] = []
   /** The first of those that wait is served in the next iteration of the event loop. */
   #isPlanned = false
@@ -23,8 +24,10 @@ export class Connection {
   #ended = false
   #behind = 0
 
-  constructor(socket: Socket) {
+  /** `failed` is called with what serving a request throws. */
+  constructor(socket: Socket, failed: (thrown: unknown, socket: Socket) => void) {
     this.#socket = socket
+    this.#failed = failed
   }
 
   /** Its last request is here, or what is none. */
@@ -71,13 +74,21 @@ export class Connection {
   #serve(res: ServerResponse, serve: () => void): void {
     this.#serving++
     res.once('close', this.#answered)
-    serve()
+    this.#guarded(serve)
+  }
+
+  #guarded(run: () => void): void {
+    try {
+      run()
+    } catch (thrown) {
+      this.#failed(thrown, this.#socket)
+    }
   }
 
   readonly #answered = (): void => {
     this.#serving--
     if (this.#waiting.length === 0) {
-      if (this.#serving === 0) for (const then of this.#whenAnswered.splice(0)) then()
+      if (this.#serving === 0) for (const then of this.#whenAnswered.splice(0)) this.#guarded(then)
     } else if (!this.#isPlanned) {
       this.#isPlanned = true
       setImmediate(this.#serveMore)

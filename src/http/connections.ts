@@ -1,5 +1,6 @@
 /** Open connections of a listener, and how many there may be. */
 import type { Socket } from 'node:net'
+import { guarded } from '../lib/guarded.ts'
 import { Hysteresis } from '../lib/hysteresis.ts'
 import { isClosing } from './closing.ts'
 import { Connection } from './connection.ts'
@@ -12,6 +13,7 @@ export class Connections {
   readonly #open = new Map<Socket, Connection>()
   readonly #most: number
   readonly #onClose: (socket: Socket) => void
+  readonly #failed: (thrown: unknown, socket: Socket) => void
   readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
   readonly #refusesConnections = new Hysteresis(FULL.accept, FULL.accept - FULL.slack)
   /** Whether every answer closes its connection: memory is short. */
@@ -19,10 +21,12 @@ export class Connections {
   /** Instead of the server's own limit, beyond which a primary would offer a connection to its workers repeatedly. */
   #limit: number
 
-  constructor(most: number, onClose: (socket: Socket) => void) {
+  /** `failed` is called with what a listener of a socket throws. */
+  constructor(most: number, onClose: (socket: Socket) => void, failed: (thrown: unknown, socket: Socket) => void) {
     this.#most = most
     this.#limit = most
     this.#onClose = onClose
+    this.#failed = failed
   }
 
   get size(): number {
@@ -36,16 +40,20 @@ export class Connections {
       socket.destroy()
       return
     }
-    this.#open.set(socket, new Connection(socket))
-    socket.once('close', () => {
+    this.#open.set(socket, new Connection(socket, this.#failed))
+    const closed = () => {
       this.#open.delete(socket)
       this.#onClose(socket)
-    })
+    }
+    socket.once(
+      'close',
+      guarded(closed, thrown => this.#failed(thrown, socket)),
+    )
   }
 
   /** Of a socket that is open here; one that was not accepted has a connection of its own each time. */
   of(socket: Socket): Connection {
-    return this.#open.get(socket) ?? new Connection(socket)
+    return this.#open.get(socket) ?? new Connection(socket, this.#failed)
   }
 
   /** `memory`: share of the heap limit in use. */

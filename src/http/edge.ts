@@ -67,3 +67,22 @@ const targetTooLong = () =>
     code: 'uri_too_long',
     message: `The request target is longer than ${MAX_TARGET} bytes.`,
   })
+
+/** Whether `checkRequest` accepts a request. */
+export function isSound(req: IncomingMessage): boolean {
+  try {
+    checkRequest(req)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Refuses every expectation but `100-continue`. */
+export const expectation = (): GatewayError =>
+  new GatewayError({
+    status: 417,
+    type: 'invalid_request_error',
+    code: 'expectation_failed',
+    message: 'The Expect header must be "100-continue".',
+  })

@@ -1,7 +1,9 @@
 /** Reads a `multipart/form-data` body as it comes; files stay in the pieces of the socket (docs/contract.md#forms). */
-import busboy, { type Busboy } from 'busboy'
+import type { Readable } from 'node:stream'
+import busboy, { type Busboy, type FieldInfo, type FileInfo } from 'busboy'
 import { Form, Upload } from '../core/body.ts'
 import { asError, errors } from '../core/error.ts'
+import { guarded } from '../lib/guarded.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { readPieces } from './pieces.ts'
@@ -46,22 +48,25 @@ function collect(parser: Busboy, form: Form, take: (bytes: number) => void, fail
   const isNamed = (name: string | undefined): name is string =>
     name !== undefined && name !== '' && name.length <= MAX_NAME
   const unnamed = () => fail(errors.invalidFormData(`a part has no name, or one longer than ${MAX_NAME} characters`))
-  parser.on('field', (name, text, { valueTruncated, mimeType }) => {
+  const field = (name: string, text: string, { valueTruncated, mimeType }: FieldInfo) => {
     if (!isNamed(name)) unnamed()
     else if (valueTruncated) fail(errors.partTooLarge(name, LIMITS.fieldSize))
     else if (!mimeType.startsWith('text/') && mimeType !== 'application/json') {
       fail(errors.invalidFormData(`the part "${name}" is ${mimeType} and has no file name; add one`))
     } else form.addText(name, text)
-  })
-  parser.on('file', (name, stream, { filename, mimeType }) => {
+  }
+  const file = (name: string, stream: Readable, { filename, mimeType }: FileInfo) => {
     const pieces: Buffer[] = []
     stream.on('data', (piece: Buffer) => void pieces.push(piece))
     stream.on('error', cause => fail(errors.invalidFormData(describe(cause))))
-    stream.on('end', () => {
+    const ended = () => {
       if (isNamed(name)) form.addFile(name, new Upload(pieces, mimeType.toLowerCase(), extensionOf(filename), take))
       else unnamed()
-    })
-  })
+    }
+    stream.on('end', guarded(ended, fail))
+  }
+  parser.on('field', guarded(field, fail))
+  parser.on('file', guarded(file, fail))
   const tooMany = () => fail(errors.invalidFormData(`it has more than ${MAX_PARTS} parts`))
   parser.on('partsLimit', tooMany)
   parser.on('fieldsLimit', tooMany)

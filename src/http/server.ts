@@ -2,12 +2,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Cancellation } from '../core/cancel.ts'
-import { asError, errors, GatewayError } from '../core/error.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
 import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { guarded } from '../lib/guarded.ts'
 import { dropBody, readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
@@ -15,7 +16,7 @@ import { type Connection, MAX_UNANSWERED } from './connection.ts'
 import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
-import { checkRequest } from './edge.ts'
+import { checkRequest, expectation, isSound } from './edge.ts'
 import { hasBody, pathOf, permit, refuse } from './error-answer.ts'
 import { InFlightRequests, type RequestLimits } from './in-flight-requests.ts'
 import { IncomingRequest } from './incoming-request.ts'
@@ -76,7 +77,11 @@ export class Listener {
     const { headerTimeout, limits, maxConnections } = options
     this.#options = options
     this.#requests = new InFlightRequests(limits, () => this.#connections.adapt(options.load.memory()))
-    this.#connections = new Connections(maxConnections, socket => this.#closed(socket))
+    this.#connections = new Connections(
+      maxConnections,
+      socket => this.#closed(socket),
+      (thrown, socket) => this.#failed(thrown, socket),
+    )
     this.#cors = new Cors(options.origins)
     this.#server = createServer({
       IncomingMessage: IncomingRequest,
@@ -95,19 +100,29 @@ export class Listener {
     const serve = (req: IncomingRequest, res: ServerResponse) => this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
-    this.#server.on('checkExpectation', (req, res) => {
+    const failedRequest = (thrown: unknown, { socket }: IncomingMessage) => this.#failed(thrown, socket)
+    const expects = (req: IncomingRequest, res: ServerResponse) => {
       const connection = this.#connections.of(req.socket)
       if (!connection.isOver()) this.#refuseLast(connection, req, res, expectation())
-    })
-    this.#server.on('upgrade', (req, socket: Socket, head) => this.#upgrade({ req, socket, head }))
-    this.#server.on('clientError', (cause, socket: Socket) =>
+    }
+    this.#server.on('checkExpectation', guarded(expects, failedRequest))
+    const upgrade = (req: IncomingRequest, socket: Socket, head: Buffer) => this.#upgrade({ req, socket, head })
+    this.#server.on('upgrade', guarded(upgrade, failedRequest))
+    const broken = (cause: Error, socket: Socket) =>
       answerClientError(
         cause,
         { socket, connection: this.#connections.of(socket), requests: this.#requests.on(socket) },
         this.#cors.unread,
-      ),
+      )
+    this.#server.on(
+      'clientError',
+      guarded(broken, (thrown, _, socket) => this.#failed(thrown, socket)),
     )
-    this.#server.on('connection', (socket: Socket) => this.#connections.accept(socket))
+    const accept = (socket: Socket) => this.#connections.accept(socket)
+    this.#server.on(
+      'connection',
+      guarded(accept, (thrown, socket) => this.#failed(thrown, socket)),
+    )
   }
 
   get inFlight(): number {
@@ -200,11 +215,30 @@ export class Listener {
   }
 
   #serve(req: IncomingRequest, res: ServerResponse): void {
-    const connection = this.#connections.of(req.socket)
-    if (connection.isOver()) return
-    const isLast = connection.carry()
-    if (connection.unanswered + 1 < MAX_UNANSWERED) connection.take(res, () => this.#begin(req, res, isLast))
-    else this.#refuseLast(connection, req, res, errors.tooManyPipelined(MAX_UNANSWERED))
+    try {
+      const connection = this.#connections.of(req.socket)
+      if (connection.isOver()) return
+      const isLast = connection.carry()
+      if (connection.unanswered + 1 < MAX_UNANSWERED) connection.take(res, () => this.#begin(req, res, isLast))
+      else this.#refuseLast(connection, req, res, errors.tooManyPipelined(MAX_UNANSWERED))
+    } catch (thrown) {
+      this.#failed(thrown, req.socket)
+    }
+  }
+
+  /** The client of a request has left. */
+  #left(signal: Cancellation, socket: Socket): void {
+    try {
+      signal.abort(errors.aborted())
+    } catch (thrown) {
+      this.#failed(thrown, socket)
+    }
+  }
+
+  /** Ends a connection whose listener has thrown: an error of ours, of which no other connection learns. */
+  #failed(err: unknown, socket: Socket): void {
+    this.#options.log.error({ err }, 'connection failed')
+    socket.destroy()
   }
 
   /** Nothing behind this request is served, and all before it. */
@@ -254,7 +288,7 @@ export class Listener {
       memory: guard,
     })
     res.on('close', () => {
-      if (!res.writableFinished) signal.abort(errors.aborted())
+      if (!res.writableFinished) this.#left(signal, req.socket)
     })
     if (!res.socket) this.#pipelined.add(req.socket)
     const idHeader = endpoint.codec.idHeader?.(req.headers)
@@ -320,7 +354,7 @@ export class Listener {
     })
     fixed.push('x-request-id', ex.id, 'x-gateway-log-id', ex.logId)
     socket.once('close', () => {
-      if (!sink.begun) signal.abort(errors.aborted())
+      if (!sink.begun) this.#left(signal, socket)
     })
     void this.#run(route, ex, signal, sink, guard)
   }
@@ -348,21 +382,3 @@ export class Listener {
 
 /** A socket that fails is closed, which is handled. */
 const closesAnyway = (): void => undefined
-
-/** Unsound requests are refused like any other. */
-function isSound(req: IncomingMessage): boolean {
-  try {
-    checkRequest(req)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const expectation = () =>
-  new GatewayError({
-    status: 417,
-    type: 'invalid_request_error',
-    code: 'expectation_failed',
-    message: 'The Expect header must be "100-continue".',
-  })

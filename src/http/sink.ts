@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { Sink } from '../core/pump.ts'
+import { guarded } from '../lib/guarded.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
@@ -29,8 +30,6 @@ export interface ServedSink extends Sink {
   readonly received: boolean
   /** The connection ends with this answer, unless that has begun already. */
   endConnection(): void
-  /** Calls back when the answer has left, or never will. */
-  onEnd(done: () => void): void
   /** From now on no `write` waits for the client. */
   release(): void
   /** Begins a stream before the first event, with `text`. */
@@ -107,10 +106,6 @@ export class HttpSink implements ServedSink {
     if (!this.begun) this.#last = true
   }
 
-  onEnd(done: () => void): void {
-    this.#res.once('close', done)
-  }
-
   /** Kept until the first bytes, so that a whole answer gets its length and goes out in one write. */
   head(status: number, contentType: string, headers: readonly string[]): void {
     this.#status = status
@@ -141,19 +136,19 @@ export class HttpSink implements ServedSink {
     if ((isList(chunk) ? sizeOf(chunk) : chunk.length) === 0) return undefined
     if (!this.#res.headersSent) this.#begin()
     if (this.#say(chunk) || this.#res.destroyed || this.#released) return undefined
-    return new Promise(resolve => {
+    return new Promise((resolve, reject) => {
       const unbound = this.#bound()
       this.#rate ??= new ResponseRate(this.#minRate, this.#stallMs)
       const rate = this.#rate
       rate.begin(this.#res.writableLength, performance.now())
-      const go = () => {
+      const go = guarded(() => {
         this.#wake = undefined
         rate.end(performance.now())
         unbound()
         this.#res.off('drain', go)
         this.#res.off('close', go)
         resolve()
-      }
+      }, reject)
       this.#wake = go
       this.#res.on('drain', go)
       this.#res.on('close', go)

@@ -96,10 +96,6 @@ export class UpgradeSink implements ServedSink {
     this.#request.socket.destroy()
   }
 
-  onEnd(done: () => void): void {
-    this.#request.socket.once('close', done)
-  }
-
   endConnection(): void {}
 
   release(): void {}

@@ -1,6 +1,7 @@
 /** One side of a session: takes its messages one by one, and no faster than the other side takes what they become. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Message, MessageSocket } from '../core/message-socket.ts'
+import { guarded } from '../lib/guarded.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
@@ -71,21 +72,23 @@ export class Channel {
   open(other: Channel, earlier: readonly Message[] = []): void {
     this.#other = other
     for (const message of earlier) this.#add(message, message?.length ?? 0)
+    const safe = <A extends unknown[]>(listener: (...args: A) => void) =>
+      guarded(listener, (thrown, ..._: A) => this.#events.failed(thrown))
     this.socket.open({
-      message: (message, bytes) => this.#add(message, bytes),
-      pinged: () => this.#bareFrame(),
-      pong: () => {
+      message: safe((message: Message, bytes: number) => this.#add(message, bytes)),
+      pinged: safe(() => this.#bareFrame()),
+      pong: safe(() => {
         if (!this.awaitsPong) this.#bareFrame()
         this.awaitsPong = false
-      },
-      read: bytes => this.#read(bytes),
-      drained: () => this.#drained(),
-      closed: code => {
+      }),
+      read: safe((bytes: number) => this.#read(bytes)),
+      drained: safe(() => this.#drained()),
+      closed: safe((code: number) => {
         clearTimeout(this.#rest)
         this.#ended = true
         this.#drained()
         this.#events.closed(code)
-      },
+      }),
     })
   }
 

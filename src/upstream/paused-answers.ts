@@ -1,6 +1,7 @@
 /** Sockets whose provider may end or break them while an answer is paused. */
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
+import { guarded } from '../lib/guarded.ts'
 import { boundedConnector, type Connector } from './connector.ts'
 
 /** The part of undici's HTTP/1 parser that is used here: private, of 7.30.2. */
@@ -22,8 +23,13 @@ export function endsWhilePaused(connect: Connector): Connector {
       const [, socket] = result
       // Before undici adds its own listeners.
       if (socket) {
-        socket.on('end', () => deliver(socket))
-        for (const name of ['error', 'close']) socket.on(name, () => release(socket))
+        const failed = (thrown: unknown) => void socket.destroy(thrown as Error)
+        socket.on(
+          'end',
+          guarded(() => deliver(socket), failed),
+        )
+        const released = guarded(() => release(socket), failed)
+        for (const name of ['error', 'close']) socket.on(name, released)
       }
       callback(...result)
     })

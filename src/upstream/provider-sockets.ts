@@ -65,7 +65,7 @@ export class UpstreamSockets implements ProviderSockets {
     }
   }
 
-  async #open(ex: Exchange, limit: number, closed: () => void): Promise<ProviderSocket> {
+  async #open(ex: Exchange, limit: number, end: () => void): Promise<ProviderSocket> {
     const { signal, id } = ex
     const target = ex.target!
     const { timeouts } = target.provider
@@ -87,7 +87,7 @@ export class UpstreamSockets implements ProviderSockets {
         headers: asRecord(signed.headers),
         limit,
         timeoutMs: handshakeMs,
-        socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', closed),
+        socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', end),
       })
     } catch (thrown) {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')

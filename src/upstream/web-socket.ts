@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
 import { MAX_ERROR_BYTES } from '../core/upstream-error.ts'
+import { guarded } from '../lib/guarded.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
 
 /** The answer of a server that refuses a WebSocket. */
@@ -44,18 +45,20 @@ export function openWebSocket(options: HandshakeOptions): Promise<MessageSocket 
       isLate = true
       ws.terminate()
     }, timeoutMs)
-    ws.once('open', () => {
+    const opened = () => {
       clearTimeout(timer)
       ws.off('error', failed)
       resolve(new TextSocket(ws, socket))
-    })
-    ws.once('unexpected-response', (_, response: IncomingMessage) => {
+    }
+    ws.once('open', guarded(opened, reject))
+    const refused = (_: unknown, response: IncomingMessage) => {
       void bodyOf(response).then(body => {
         clearTimeout(timer)
         ws.terminate()
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body })
-      })
-    })
+      }, reject)
+    }
+    ws.once('unexpected-response', guarded(refused, reject))
     const failed = (error: Error) => {
       clearTimeout(timer)
       reject(isLate ? new HandshakeTimeout() : error)

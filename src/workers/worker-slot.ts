@@ -1,6 +1,7 @@
 /** The slot of one worker process: starts another one when it ends. */
 import cluster, { type Worker } from 'node:cluster'
 import type { Log } from '../core/ports.ts'
+import { guarded } from '../lib/guarded.ts'
 import { timerMs } from '../lib/timer.ts'
 import type { LeaseServer } from '../stores/workers/lease-server.ts'
 import { Channel } from './channel.ts'
@@ -91,11 +92,12 @@ export class WorkerSlot {
   #fork(onReady: () => void, onFailure: (why: Error) => void): void {
     const { begin, onReady: report, onEnd, relay, leaseServer, log } = this.#options
     const worker = cluster.fork()
+    const failed = (err: unknown) => log.error({ worker: this.pid, err }, 'worker listener failed')
     const wire = {
       // A message that cannot be sent was for a worker that has ended; its exit is handled below.
       send: (message: object) => void worker.process.send(message, () => undefined),
-      onMessage: (listener: (message: object) => void) => void worker.process.on('message', listener),
-      onClose: (listener: () => void) => void worker.process.once('disconnect', listener),
+      onMessage: (listener: (message: object) => void) => void worker.process.on('message', guarded(listener, failed)),
+      onClose: (listener: () => void) => void worker.process.once('disconnect', guarded(listener, failed)),
     }
     const borrower = leaseServer.borrower((key, windowMs) => channel.call('recall', { key, windowMs }))
     const channel = new Channel<WorkerCalls>(wire, {
@@ -129,12 +131,16 @@ export class WorkerSlot {
         onEnd(this.pid)
         resolve(end)
       }
-      worker.once('exit', (code, signal) => ended(signal || code))
-      worker.on('error', error => {
+      worker.once(
+        'exit',
+        guarded((code: number, signal: string) => ended(signal || code), failed),
+      )
+      const broken = (error: Error) => {
         onFailure(error)
         // The process could not be created, so no exit event follows.
         if (this.pid === 0) ended(error.message)
-      })
+      }
+      worker.on('error', guarded(broken, failed))
     })
   }
 

@@ -23,7 +23,11 @@ type Serve = (req: IncomingRequest, res: ServerResponse) => void
 /** A listener's reading without its endpoints; `first` is its first request. */
 async function listening(t: Test, serve: Serve): Promise<{ port: number; first: Promise<IncomingRequest> }> {
   const server = createServer({ IncomingMessage: IncomingRequest, highWaterMark: 16 * KIB }, serve)
-  const connections = new Connections(1000, () => undefined)
+  const connections = new Connections(
+    1000,
+    () => undefined,
+    thrown => t.fail(String(thrown)),
+  )
   server.on('connection', socket => connections.accept(socket))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,10 +1,10 @@
 /** How a listener ends, how many connections it takes, and how many requests of each it serves at once. */
 import { EventEmitter, once } from 'node:events'
 import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import type { Services } from '../../src/core/ports.ts'
+import type { Log, Services } from '../../src/core/ports.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { stopListening } from '../../src/http/closing.ts'
 import { Connection } from '../../src/http/connection.ts'
@@ -14,7 +14,10 @@ import { InFlightRequests } from '../../src/http/in-flight-requests.ts'
 import { Listener } from '../../src/http/server.ts'
 
 /** A listener without endpoints. */
-const bare = () =>
+const bare = (
+  current = () => ({ match: () => undefined, routes: () => [] }) as unknown as Snapshot,
+  error: Log['error'] = () => undefined,
+) =>
   new Listener({
     listen: '127.0.0.1:0',
     limits: { heartbeat: 15_000, hold: 10_000, request: 60_000, minRate: 4096 },
@@ -22,8 +25,8 @@ const bare = () =>
     writeStall: 60_000,
     maxConnections: 10,
     origins: [],
-    current: () => ({ match: () => undefined, routes: () => [] }) as unknown as Snapshot,
-    ...({ load: { memory: () => 0 }, metrics: { refusal() {} } } as unknown as Pick<
+    current,
+    ...({ load: { memory: () => 0 }, metrics: { refusal() {} }, log: { error } } as unknown as Pick<
       Services,
       'memory' | 'load' | 'metrics' | 'log'
     >),
@@ -41,6 +44,36 @@ t.test('a drain that is aborted before it has begun waits for nothing', { timeou
   // Its own time limit is what would notice a wait.
   await listener.drain({ delay: 60_000, drain: 60_000 })
   t.notOk(listener.accepting)
+})
+
+t.test('an error of ours in a listener ends its connection, is logged, and reaches no other', async t => {
+  const logged: unknown[] = []
+  let isBroken = true
+  const current = () => {
+    if (isBroken) throw new Error('broken')
+    return { match: () => undefined, routes: () => [] } as unknown as Snapshot
+  }
+  const listener = bare(current, (fields, message) => logged.push({ fields, message }))
+  await listener.listen()
+  const port = Number(listener.address.split(':').at(-1))
+  const requests = {
+    request: 'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
+    'requests together': 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20),
+    upgrade: 'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+    expectation: 'GET / HTTP/1.1\r\nHost: x\r\nExpect: a\r\n\r\n',
+  }
+  for (const [what, text] of Object.entries(requests)) {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    socket.on('error', () => undefined)
+    await once(socket, 'close')
+    t.match(logged.splice(0), [{ fields: { err: { message: 'broken' } }, message: 'connection failed' }], what)
+  }
+  isBroken = false
+  const [response] = (await once(get(`http://${listener.address}/`), 'response')) as [IncomingMessage]
+  t.equal(response.statusCode, 404)
+  response.resume()
+  listener.abortDrain()
+  await listener.drain({ delay: 60_000, drain: 60_000 })
 })
 
 t.test('a connection that asks for another protocol again and again gathers no listeners', async t => {
@@ -139,7 +172,7 @@ t.test('a process takes as many connections as it has descriptors for, and for t
 
 t.test('requests of a connection that come together are served in order, eight at a time', async t => {
   const socket = { remoteAddress: '192.0.2.1', destroyed: false } as Socket
-  const connection = new Connection(socket)
+  const connection = new Connection(socket, thrown => t.fail(String(thrown)))
   const served: number[] = []
   const answers: EventEmitter[] = []
   const take = (name: number, last = false) => {

@@ -29,6 +29,25 @@ t.test('a side that sends faster than its organization may is not read for a whi
   t.notOk(end.paused, 'what comes of a side that has ended is dropped')
 })
 
+t.test('what a side throws beside its messages fails its session', async t => {
+  const nothing = () => undefined
+  const failures: unknown[] = []
+  const broken = () => {
+    throw new Error('broken')
+  }
+  const failed = (cause: unknown) => failures.push(cause)
+  const events = { take: nothing, failed, closed: broken, stalled: nothing, flooded: broken }
+  const ends = [new End(), new End()] as const
+  const rate = new TokenBucket(1e9, 1e9)
+  const [client, provider] = [new Channel(ends[0], events, rate), new Channel(ends[1], events, rate)]
+  client.open(provider)
+  provider.open(client)
+  for (let count = 0; count <= 61; count++) ends[0].pinged()
+  ends[1].close(1006)
+  await settle()
+  t.match(failures, [{ message: 'broken' }, { message: 'broken' }])
+})
+
 t.test('a message counts until it has been taken, also where its side has ended', async t => {
   const nothing = () => undefined
   let taken: () => void = nothing
