@@ -25,8 +25,9 @@ export interface ModelsCheck {
 }
 
 /**
- * A price is old when it is dated more than `days` days before `today`. Offers that are free, may be used without a
- * price, or have been deactivated need no price and no date.
+ * A price is old when it is dated more than `days` days before `today`. Offers that are free or have been deactivated
+ * need no price and no date, nor do those that say `unpriced`. A deactivated model needs attention while it has offers:
+ * without any it only tells clients when it ended.
  */
 export function checkModels({ models, providers }: Catalog, days: number, today: string): ModelsCheck {
   const oldest = dayBefore(today, days)
@@ -37,7 +38,9 @@ export function checkModels({ models, providers }: Catalog, days: number, today:
 }
 
 function warningsOf({ id, deactivatedAt, mappings }: Model, oldest: string, today: string): ModelWarning[] {
-  if (hasEnded(deactivatedAt, today)) return [{ model: id, warning: 'deactivated', since: deactivatedAt! }]
+  if (hasEnded(deactivatedAt, today)) {
+    return mappings.length === 0 ? [] : [{ model: id, warning: 'deactivated', since: deactivatedAt! }]
+  }
   return mappings.flatMap(mapping => {
     const found = warningOf(mapping, oldest, today)
     return found ? [{ model: id, provider: mapping.provider.id, ...found }] : []
@@ -50,7 +53,7 @@ function warningOf(
   today: string,
 ): Pick<ModelWarning, 'warning' | 'since'> | undefined {
   if (hasEnded(deactivatedAt, today)) return { warning: 'deactivated', since: deactivatedAt! }
-  if (!price) return unpriced === 'allow' ? undefined : { warning: 'no price' }
+  if (!price) return unpriced ? undefined : { warning: 'no price' }
   const { rates, perImage = {}, perSecond = {} } = price
   if (![rates, perImage, perSecond].some(list => Object.values(list).some(rate => rate > 0n))) return undefined
   if (pricedAt === undefined) return { warning: 'undated price' }

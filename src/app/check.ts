@@ -17,7 +17,7 @@ interface CheckSummary {
   readonly models: number
   readonly providers: number
   readonly mappings: number
-  /** `<provider>/<model>` of the mappings without a price. */
+  /** `<provider>/<model>` of the mappings without a price that do not say `unpriced`. */
   readonly unpriced: string[]
   /** Lines about credentials, as of `credentialWarnings`. */
   readonly warnings: readonly string[]
@@ -27,7 +27,7 @@ interface CheckSummary {
 export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
   const { version, catalog, files } = await readCatalog(path, options)
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
-  const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
+  const unpriced = mappings.filter(mapping => !mapping.price && !mapping.unpriced)
   return {
     version,
     models: catalog.models.size,

@@ -185,7 +185,7 @@ export interface Mapping {
     readonly per_second?: Readonly<Record<string, string>>
     readonly per_image?: Readonly<Record<string, string>>
   }
-  readonly unpriced: 'allow' | 'refuse'
+  readonly unpriced?: 'allow' | 'refuse' | undefined
   readonly supports: ReadonlySet<Capability>
   readonly reasoningEfforts: readonly string[]
   readonly reasoningModes: readonly string[]

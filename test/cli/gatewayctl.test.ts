@@ -581,8 +581,12 @@ t.test('models check warns of prices and models, and fails on them under --stric
     mkdirSync(resolve(dir, path, '..'), { recursive: true })
     writeFileSync(join(dir, path), `${lines.join('\n')}\n`)
   }
-  const names = ['old', 'fresh', 'undated', 'unpriced', 'allowed', 'free', 'gone', 'dropped']
-  const end: Record<string, string> = { gone: ', deactivated_at: 2020-01-01', fresh: ', deactivated_at: 2999-01-01' }
+  const names = ['old', 'fresh', 'undated', 'unpriced', 'allowed', 'refused', 'free', 'gone', 'dropped', 'ended']
+  const end: Record<string, string> = {
+    gone: ', deactivated_at: 2020-01-01',
+    ended: ', deactivated_at: 2020-01-01',
+    fresh: ', deactivated_at: 2999-01-01',
+  }
   const model = (id: string) =>
     `  - { id: ${id}, name: A, family: acme, input: [text], output: [text]${end[id] ?? ''} }`
   const manifest = (id: string, head: readonly string[], offers: readonly string[]) => [
@@ -616,6 +620,7 @@ t.test('models check warns of prices and models, and fails on them under --stric
         `fresh, ${price}, priced_at: ${today}`,
         'unpriced',
         'allowed, unpriced: allow',
+        'refused, unpriced: refuse',
         'free, pricing: { prompt: "0", completion: "0" }',
         `gone, ${price}`,
         `dropped, ${price}, deactivated_at: 2020-01-01`,
@@ -632,9 +637,10 @@ t.test('models check warns of prices and models, and fails on them under --stric
   ]
   const machine = await ctl(['models', 'check', '--json'], {})
   t.match([machine.code, machine.stderr], [0, ''])
-  t.strictSame(machine.json(), { today, models: 8, providers: 2, offers: 9, warnings })
+  t.strictSame(machine.json(), { today, models: 10, providers: 2, offers: 10, warnings })
   const human = await ctl(['models', 'check'], {})
-  const rows = /^model +provider +warning +since\nold +acme +old price +2020-02-29\n[\s\S]*\n5 warnings: 9 offers of 8/
+  const rows =
+    /^model +provider +warning +since\nold +acme +old price +2020-02-29\n[\s\S]*\n5 warnings: 10 offers of 10/
   t.match([human.code, human.stdout, human.stderr], [0, rows, ''])
   const strict = await ctl(['models', 'check', '--strict', '--json'], {})
   t.match([strict.code, strict.json<{ warnings: object }>().warnings, strict.stderr], [1, warnings, ''])

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
+import { checkModels } from '../../src/app/check-models.ts'
 import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'
 import { editorSchemas } from '../../src/config/editor-schema.ts'
@@ -18,58 +19,6 @@ import { plan } from '../../src/routing/plan.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { exchange, listingOf, thrown } from '../core/kit.ts'
 import { queryOf } from '../routing/kit.ts'
-
-/** Offers without a price, and why. A request to one is refused until the operator allows it. */
-const UNPRICED: Readonly<Record<string, string>> = {
-  'aws-bedrock-rerank/rerank-v3.5': 'no source names a price',
-  'black-forest-labs/flux-2-flex': 'no source names a price',
-  'black-forest-labs/flux-2-pro': 'no source names a price',
-  'black-forest-labs/flux-kontext-max': 'no source names a price',
-  'black-forest-labs/flux-kontext-pro': 'no source names a price',
-  'black-forest-labs/flux-pro-1.0-fill': 'no source names a price',
-  'black-forest-labs/flux-pro-1.1': 'no source names a price',
-  'black-forest-labs/flux-pro-1.1-ultra': 'no source names a price',
-  'bytedance/dreamina-seedance-2-0-260128': 'no source names a price',
-  'bytedance/dreamina-seedance-2-0-fast-260128': 'no source names a price',
-  'bytedance/seedance-1-5-pro-251215': 'no source names a price',
-  'bytedance/seedream-4-0-250828': 'no source names a price',
-  'bytedance/seedream-4-5-251128': 'no source names a price',
-  'bytedance/seedream-5-0-260128': 'no source names a price',
-  'cohere/rerank-v3.5': 'no source names a price',
-  'cohere/rerank-v4.0-fast': 'no source names a price',
-  'cohere/rerank-v4.0-pro': 'no source names a price',
-  'deepgram/aura-2-thalia-en': 'no source names a price',
-  'deepgram/nova-3': 'no source names a price',
-  'elevenlabs/eleven_flash_v2_5': 'depends on the plan',
-  'elevenlabs/eleven_multilingual_v2': 'depends on the plan',
-  'elevenlabs/eleven_turbo_v2_5': 'depends on the plan',
-  'elevenlabs/eleven_v3': 'depends on the plan',
-  'elevenlabs/scribe_v1': 'depends on the plan',
-  'elevenlabs/scribe_v2': 'depends on the plan',
-  'google-ai-studio/gemini-2.5-pro-preview-tts': 'no source names a price',
-  'google-ai-studio/gemma-4-31b-it': 'no source names a price',
-  'groq/compound': 'billed by what its tools and models use',
-  'jina/jina-clip-v2': 'no source names a price',
-  'jina/jina-embeddings-v3': 'no source names a price',
-  'jina/jina-embeddings-v4': 'no source names a price',
-  'jina/jina-reranker-m0': 'no source names a price',
-  'jina/jina-reranker-v2-base-multilingual': 'no source names a price',
-  'jina/jina-reranker-v3': 'no source names a price',
-  'mistral/mistral-moderation-latest': 'no source names a price',
-  'ollama-cloud/deepseek-v4-pro': 'a subscription',
-  'ollama-cloud/gemma-4-31b-it': 'a subscription',
-  'ollama-cloud/glm-5.2': 'a subscription',
-  'ollama-cloud/gpt-oss-120b': 'a subscription',
-  'openai/gpt-4o-transcribe-diarize': 'no source names a price',
-  'openai/tts-1': 'no source names a price',
-  'openai/tts-1-hd': 'no source names a price',
-  'perplexity/sonar-deep-research': 'citation tokens are billed too, which no price key holds',
-  'typesafe/jev-1.13.0': 'no source names a price',
-  'voyage/rerank-2.5': 'no source names a price',
-  'voyage/rerank-2.5-lite': 'no source names a price',
-  'voyage/voyage-3.5': 'no source names a price',
-  'xai/grok-imagine-image': 'no source names a price',
-}
 
 /** Axes without a price though the offers of a provider support what is counted in them, and why. */
 const UNPRICED_AXES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -90,6 +39,10 @@ const UNPRICED_AXES: Readonly<Record<string, Readonly<Record<string, string>>>> 
 /** Models whose end is known, by its day. */
 const RETIRED: Readonly<Record<string, string>> = {
   'claude-sonnet-4-5': '2026-11-30',
+  sonar: '2026-09-27',
+  'sonar-deep-research': '2026-09-27',
+  'sonar-pro': '2026-09-27',
+  'sonar-reasoning-pro': '2026-09-27',
   'sora-2': '2026-09-24',
   'sora-2-pro': '2026-09-24',
 }
@@ -167,7 +120,7 @@ t.test('every price has its day, which the head of its file says', async t => {
 })
 
 t.test('every model is offered, and every offer has a wire for what the model is for', async t => {
-  const lone = models.filter(model => model.mappings.length === 0)
+  const lone = models.filter(({ id, mappings }) => mappings.length === 0 && !(id in RETIRED))
   t.strictSame(
     lone.map(model => model.id),
     [],
@@ -178,11 +131,23 @@ t.test('every model is offered, and every offer has a wire for what the model is
   t.strictSame(mute.map(nameOf), [])
 })
 
-t.test('every price is known, or it is said why not', async t => {
-  const unknown = offers.filter(offer => !offer.price && offer.unpriced === 'refuse').map(nameOf)
-  t.strictSame(unknown.sort(), Object.keys(UNPRICED).sort())
+t.test('every price is known, or the offer says that it is refused, and why', async t => {
+  const unknown = offers.filter(({ price, unpriced }) => !price && unpriced !== 'refuse').map(nameOf)
+  t.strictSame(unknown, [])
+  const priced = offers.filter(({ price, unpriced }) => price && unpriced).map(nameOf)
+  t.strictSame(priced, [], 'an offer with a price says nothing of that')
+  for (const [name, text] of Object.entries(texts)) t.notMatch(text, /unpriced: refuse$/m, name)
   const half = offers.filter(({ price, pricing }) => !price && Object.keys(pricing).length > 0)
   t.strictSame(half.map(nameOf), [], 'a price that is not whole is none')
+})
+
+t.test('models check --strict passes on the day of the newest price', async t => {
+  const newest = offers
+    .map(({ pricedAt = '' }) => pricedAt)
+    .sort()
+    .at(-1)!
+  const enabled = linkCatalog(files, registry)
+  t.strictSame(checkModels(enabled, 90, newest).warnings, [])
 })
 
 const isClaude = ({ model: { family } }: Mapping): boolean => /^claude/.test(family ?? '')
@@ -262,9 +227,9 @@ t.test('a retired model carries its day: then only flags list it, and the refusa
   const dated = models.filter(model => model.deactivatedAt).map(model => model.id)
   t.strictSame(dated.sort(), Object.keys(RETIRED).sort())
   const past = models.filter(model => model.deactivatedAt && model.deactivatedAt <= today)
-  for (const { id } of past) {
+  for (const { id, mappings } of past) {
     t.notOk((await listed('')).includes(id))
-    t.ok((await listed('include_deactivated=true')).includes(id))
+    t.equal((await listed('include_deactivated=true')).includes(id), mappings.length > 0)
     const refusal = thrown(() => planned(id)) as GatewayError
     t.match([refusal.status, refusal.message], [404, `It was deactivated on ${RETIRED[id]}.`], id)
   }
@@ -295,7 +260,7 @@ t.test('every offer of a model that answers chats is reached by its canonical id
   for (const offer of offers) {
     const { model, provider } = offer
     if (!answersChats(model) || (model.deactivatedAt ?? '9') <= today) continue
-    if (nameOf(offer) in UNPRICED) {
+    if (!offer.price) {
       t.match(thrown(() => planned(nameOf(offer))) as GatewayError, { status: 402 }, nameOf(offer))
       continue
     }

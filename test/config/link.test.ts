@@ -56,7 +56,7 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
   const offer = mapping(snapshot)
   t.equal(offer.provider, acme(snapshot))
   t.equal(offer.model, models.get('acme-large'))
-  t.match(offer, { externalId: 'acme-large-2026-01', unpriced: 'refuse', contextLength: 200_000, maxN: 1 })
+  t.match(offer, { externalId: 'acme-large-2026-01', unpriced: undefined, contextLength: 200_000, maxN: 1 })
   t.strictSame([...offer.supports], ['streaming', 'tools'])
   t.equal(offer.parameters, undefined)
   const plain = mapping(await load(edited(PROVIDER, '    id: acme-large-2026-01\n', '')))
@@ -221,7 +221,7 @@ t.test('an open catalogue offers whatever a caller names, at one price', async t
   t.match(wanted, { kind: 'model', provider: { id: 'acme' }, model: { id: 'vendor/Model_1.5:tag@2', family: 'acme' } })
   const [offer, ...more] = (wanted as { model: Model }).model.mappings
   t.strictSame(more, [])
-  t.match(offer, { externalId: 'vendor/Model_1.5:tag@2', contextLength: 4096, unpriced: 'refuse', maxN: 1 })
+  t.match(offer, { externalId: 'vendor/Model_1.5:tag@2', contextLength: 4096, unpriced: undefined, maxN: 1 })
   t.strictSame([...offer!.supports], ['streaming'])
   t.match(offer!.price?.rates, { prompt: 1_000_000n, completion: 2_000_000n })
   t.equal(candidatesOf(offer!)[0]?.key, 'acme/*', 'names of callers add no circuits and no measurements')

@@ -33,7 +33,8 @@ const offer = {
   pricing_tiers: s.default(list(tier), []),
   /** Date of the prices; by default that of the file. Read by `gatewayctl models check`. */
   priced_at: s.optional(date),
-  unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),
+  /** What happens to requests while no price is known; refused by default. Written out, it needs no attention. */
+  unpriced: s.optional(s.enum('allow', 'refuse')),
   supports: s.default(list(s.enum(...capabilities)), []),
   reasoning_efforts: s.default(list(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
   reasoning_modes: s.default(list(s.enum('standard', 'pro')), []),
