@@ -1,5 +1,6 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
+import { namedWaitMs } from '../lib/named-wait.ts'
 import { redactAccount, redactText } from '../lib/redact.ts'
 import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
 import type { Provider } from './catalog.ts'
@@ -53,6 +54,9 @@ function reportedIn(answer: unknown): ProviderError | undefined {
   if (isObject(base) && typeof base.status_code === 'number' && base.status_code !== 0) {
     return { message: str(base.status_msg) ?? 'unknown error', code: String(base.status_code) }
   }
+  if (isObject(detail)) {
+    return { message: text(detail.error) ?? text(detail.message) ?? written(detail), code: str(detail.code) }
+  }
   if (typeof detail === 'string' || Array.isArray(detail)) return { message: text(detail) ?? 'unknown error' }
   const message = text(body.message) ?? str(body.err_msg) ?? str(body.msg)
   if (message === undefined || 'choices' in body) return undefined
@@ -95,16 +99,26 @@ function beginningOf(value: unknown, room: { left: number }): unknown {
 /** Whose error it is: its credential is never shown, and codes of its own have names in its manifest. */
 type Origin = Pick<Target, 'credential' | 'provider'>
 
-function named(reported: ProviderError, origin: Origin | undefined): ProviderError {
-  const { code } = reported
+/** The code under which a manifest lists an error by its code, its type or a part of its message. */
+function meaningOf({ code = '', type = '', message }: ProviderError, origin: Origin | undefined): string | undefined {
   const { errorCodes, errorPhrases } = origin?.provider ?? {}
-  const name = (code !== undefined && errorCodes?.get(code)) || phraseIn(reported.message, errorPhrases)
-  if (!name) return reported
-  return { ...reported, code: name, param: ACCOUNT_CODES.has(name) ? undefined : reported.param }
+  return errorCodes?.get(code) ?? errorCodes?.get(type) ?? phraseIn(message, errorPhrases)
 }
 
-/** Codes that blame an account: a field that the provider names beside one is not at fault. */
-const ACCOUNT_CODES: ReadonlySet<string> = new Set(['insufficient_quota', 'invalid_api_key'])
+/** The status that each meaning has with others: a provider may answer a spent account with any. */
+const STATUS_OF: Readonly<Record<string, number>> = {
+  insufficient_quota: 402,
+  invalid_api_key: 401,
+  rate_limit_exceeded: 429,
+  context_length_exceeded: 400,
+  content_filter: 400,
+}
+
+function named(reported: ProviderError, meaning: string | undefined): ProviderError {
+  if (meaning === undefined) return reported
+  // A field that the provider names beside an account is not at fault.
+  return { ...reported, code: meaning, param: STATUS_OF[meaning] === 400 ? reported.param : undefined }
+}
 
 /** The code of the first phrase in a message; words in quotes are the caller's. */
 function phraseIn(message: string, phrases: Provider['errorPhrases']): string | undefined {
@@ -160,7 +174,7 @@ const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
 
 /** The status that an in-band error would have had (docs/wire-sources.md#openai). */
 export function guessStatus(given: ProviderError, origin?: Origin): number {
-  const reported = cut(named(given, origin))
+  const reported = cut(named(given, meaningOf(given, origin)))
   const numeric = Number(reported.code)
   if (numeric >= 400 && numeric < 600) return numeric
   const { words, says } = reading(reported)
@@ -176,6 +190,10 @@ const isCallersAccount = (origin: Origin | undefined): boolean =>
 /** Whether the text is about the operator's account. A 401 without an origin is a failure to sign, which names a credential. */
 const isOperatorsAccount = (origin: Origin | undefined, status: number): boolean =>
   origin ? origin.credential?.source === 'platform' && !isCallersAccount(origin) : status === 401
+
+/** Whether an error of this code is about the credential or its account, so that another credential may be accepted. */
+export const blamesCredential = (code: string | null): boolean =>
+  code === 'upstream_credential' || code === 'upstream_quota'
 
 /** Clients read these in place of a provider's words about the operator's account. */
 const SHOWN: Readonly<Record<string, string>> = {
@@ -203,7 +221,8 @@ export function upstreamError(
   origin?: Origin,
   retryAfterMs?: number,
 ): GatewayError {
-  const reported = cut(named(given, origin))
+  const meaning = meaningOf(given, origin)
+  const reported = cut(named(given, meaning))
   const secret = origin?.credential?.secret
   const message = redactMessage(reported.message, secret)
   const { says } = reading(reported)
@@ -215,7 +234,7 @@ export function upstreamError(
       ...audiences(message, status, code, origin),
       failover: true,
       upstreamStatus: status,
-      retryAfterMs,
+      retryAfterMs: retryAfterMs ?? namedWaitMs(message),
     })
   const shown = (text: string) => (isCallersAccount(origin) ? text : redactAccount(text))
   const caller = (as: number, code: string | null) =>
@@ -229,7 +248,7 @@ export function upstreamError(
       upstreamStatus: status,
     })
 
-  switch (status) {
+  switch (status === 429 && meaning === 'insufficient_quota' ? status : (STATUS_OF[meaning ?? ''] ?? status)) {
     case 400:
     case 422:
       if (says(CONTEXT)) return caller(400, 'context_length_exceeded')

@@ -5,7 +5,7 @@ import { asAnswerError, asError, errors, type GatewayError } from '../core/error
 import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
+import { blamesCredential, MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
 import { ByteBuffer } from '../lib/byte-buffer.ts'
 import { scheduler } from '../lib/scheduler.ts'
 import type { JobsContext } from './context.ts'
@@ -64,7 +64,7 @@ export class JobProvider {
         if (!holdsResult) this.#context.health.polled(target, job.orgId, error)
         failure ??= error
         // Another credential of the same account may be accepted.
-        if (failure.upstreamStatus !== 401 && failure.upstreamStatus !== 403) throw thrown
+        if (!blamesCredential(failure.code)) throw thrown
       }
     }
     throw failure

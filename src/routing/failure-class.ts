@@ -1,5 +1,6 @@
 /** What a failed attempt counts against (docs/contract.md#circuits-and-retries). */
 import type { GatewayError } from '../core/error.ts'
+import { blamesCredential } from '../core/upstream-error.ts'
 
 /**
  * - `provider`: broken, slow or overloaded (connection, deadline, 408, 409, 5xx, invalid answers)
@@ -11,7 +12,8 @@ export type FailureClass = 'provider' | 'throttle' | 'credential' | 'none'
 
 /** The class of a failed attempt; `none` for errors that came from no attempt or that another provider would repeat. */
 export function classifyFailure({ upstreamStatus, code, failover }: GatewayError): FailureClass {
-  if (upstreamStatus === undefined || !failover || upstreamStatus === 404) return 'none'
-  if (code === 'upstream_credential' || code === 'upstream_quota') return 'credential'
-  return upstreamStatus === 429 ? 'throttle' : 'provider'
+  if (upstreamStatus === undefined || !failover) return 'none'
+  if (blamesCredential(code)) return 'credential'
+  if (upstreamStatus === 404) return 'none'
+  return upstreamStatus === 429 || code === 'upstream_rate_limited' ? 'throttle' : 'provider'
 }

@@ -37,7 +37,7 @@ export function exhausted(failures: readonly GatewayError[], longestMs: number):
   const last = sent.at(-1)
   if (!last) return failures[0]!
   const all = (test: (error: GatewayError) => boolean) => sent.every(test)
-  if (all(error => error.upstreamStatus === 429)) {
+  if (all(error => error.upstreamStatus === 429 || error.code === 'upstream_rate_limited')) {
     return errors.upstreamRateLimited(Math.min(waitOf(sent), longestMs) / 1000)
   }
   if (all(error => error.status === 504)) return last

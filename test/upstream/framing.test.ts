@@ -207,6 +207,12 @@ t.test('E8 a provider says in many ways when it may be asked again', async t => 
     [{ 'retry-after': '-5' }, '', undefined],
     [{ 'retry-after': 'Infinity' }, '', undefined],
     [{ 'retry-after': '' }, '', undefined],
+    [{}, 'Please try again in 9m38.016s. Need more tokens?', 578_016],
+    [{}, 'Please try again in 842ms.', 842],
+    [{}, 'Try again in 5 minutes or wait for 3 hours.', 300_000],
+    [{}, 'Your quota will reset after 5h59m59s.', 21_599_000],
+    [{}, 'Try again in 3 months.', undefined],
+    [{}, 'Try again in 40h.', day],
     [{}, 'Please retry later.', undefined],
   ]
   for (const [headers, message, ms] of rows) {
@@ -232,4 +238,17 @@ t.test('a spent account names the date from which it may be used', async t => {
   t.ok(until(inFiveDays.slice(0, 10))! > 3 * 86_400_000)
   t.equal(until('2020-01-01'), undefined, 'a date that has passed')
   t.equal(until('9999-01-01'), 32 * 86_400_000, 'at most a month')
+  for (const text of [
+    'Your limit will reset at 9999-01-01 23:11:34',
+    'quotaResetTimeStamp: available after 9999-01-01T07:45:40Z',
+    'Access returns on December 1, 9999.',
+    'Your key works again until 9999-01-01',
+    '\u60a8\u7684\u9650\u989d\u5c06\u5728 9999-01-01 23:11:34 \u91cd\u7f6e',
+  ]) {
+    t.equal(
+      retryAfterMs(() => undefined, text),
+      32 * 86_400_000,
+      text,
+    )
+  }
 })

@@ -38,8 +38,14 @@ const nativeName = s.string({
   description: 'a name such as "inference_geo", or the beginning of some and "*"',
 })
 
-/** Codes for errors of a provider. The first two blame its account, the others the request. */
-const meaning = s.enum('insufficient_quota', 'invalid_api_key', 'context_length_exceeded', 'content_filter')
+/** Codes for errors of a provider. The first three blame its account, the others the request. */
+const meaning = s.enum(
+  'insufficient_quota',
+  'invalid_api_key',
+  'rate_limit_exceeded',
+  'context_length_exceeded',
+  'content_filter',
+)
 
 /** `providers.d/<id>.yaml`. */
 export const providerFile = s.object({
