@@ -5,9 +5,10 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
-/** Folders of `src` that each folder may import besides itself and `lib`. `app` and `cli` put everything together. */
+/** Folders of `src` that each folder may import besides itself, `lib` and (but for `lib`) `limits`. `app` and `cli` put everything together. */
 const rules: Record<string, readonly string[]> = {
   lib: [],
+  limits: [],
   core: [],
   validation: ['core'],
   codecs: ['core', 'operations', 'validation'],
@@ -72,7 +73,9 @@ t.test('the rules see imports', async t => {
 t.test('files import only what their folder may import', async t => {
   const isForbidden = (specifier: string, file: string) => {
     const path = pathOf(specifier, file)
-    return !path.startsWith('src/') || ![folderOf(file), 'lib', ...rules[folderOf(file)]!].includes(folderOf(path))
+    const folder = folderOf(file)
+    const allowed = [folder, 'lib', ...(folder === 'lib' ? [] : ['limits']), ...rules[folder]!]
+    return !path.startsWith('src/') || !allowed.includes(folderOf(path))
   }
   t.strictSame(
     violations(
@@ -181,16 +184,19 @@ t.test('SQL stands in stores alone', async t => {
   )
 })
 
-t.test('lib, core and plugins import one package, which reads addresses, and of node buffers and hashes', async t => {
-  const allowed = ['node:buffer', 'node:crypto', 'ipaddr.js']
-  t.strictSame(
-    violations(
-      folder => ['lib', 'core', 'plugins'].includes(folder),
-      specifier => !isLocal(specifier) && !allowed.includes(specifier),
-    ),
-    [],
-  )
-})
+t.test(
+  'lib, limits, core and plugins import one package, which reads addresses, and of node buffers and hashes',
+  async t => {
+    const allowed = ['node:buffer', 'node:crypto', 'ipaddr.js']
+    t.strictSame(
+      violations(
+        folder => ['lib', 'limits', 'core', 'plugins'].includes(folder),
+        specifier => !isLocal(specifier) && !allowed.includes(specifier),
+      ),
+      [],
+    )
+  },
+)
 
 t.test('only http, upstream, admin, demo and cli touch sockets', async t => {
   const sockets = new Set(['node:http', 'node:https', 'node:net', 'node:tls', 'node:dns', 'undici'])
@@ -264,6 +270,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
     .filter(name => name !== 'demo')
   const folders = [
     'lib',
+    'limits',
     'core',
     'filters',
     'routing',

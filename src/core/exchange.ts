@@ -1,7 +1,7 @@
 /** One request's life, pinned to one snapshot. */
 
 import { requestId, shortId } from '../lib/id.ts'
-import { scheduler } from '../lib/scheduler.ts'
+import { scheduler } from '../limits/scheduler.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
 import { AnswerUsage } from './answer-usage.ts'
 import type { Attempt } from './attempt.ts'

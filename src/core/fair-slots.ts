@@ -1,5 +1,5 @@
 /** Slots that tenants take one at a time, within their shares. Tenants that wait take turns, not requests. */
-import { FairShare, type Shares } from './fair-share.ts'
+import { FairShare, type Shares } from '../limits/share.ts'
 
 /** A fixed number of slots and the tenants that wait for one. */
 export class FairSlots {

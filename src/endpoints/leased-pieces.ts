@@ -4,8 +4,8 @@ import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import type { Services } from '../core/ports.ts'
+import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 
 type Batch = IteratorResult<readonly Event[]>
 

@@ -1,6 +1,6 @@
 /** Listings of the catalogue as JSON, each made once. */
 import type { Catalog, Mapping } from '../core/catalog.ts'
-import { scheduler } from '../lib/scheduler.ts'
+import { scheduler } from '../limits/scheduler.ts'
 import type { View } from './model-view.ts'
 
 /** Listings of one day and one set of discovered models, by view and kind. */

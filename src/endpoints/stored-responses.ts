@@ -10,7 +10,7 @@ import { stringifyLossless } from '../core/lossless-json.ts'
 import { ownerOf } from '../core/owner.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
 import { textsOfTurn } from '../core/stored-responses.ts'
-import { scheduler } from '../lib/scheduler.ts'
+import { scheduler } from '../limits/scheduler.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { type ListQuery, listOf, listQuery } from './list-query.ts'
 

@@ -1,10 +1,10 @@
 /** What endpoints and filters see of the engine: see `JobRunner`. */
 import { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
-import { aloneOf } from '../core/fair-share.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
+import { aloneOf } from '../limits/share.ts'
 import { contentOf } from './content.ts'
 import type { JobsContext } from './context.ts'
 import { endJob } from './ending.ts'

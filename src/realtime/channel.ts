@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Message, MessageSocket } from '../core/message-socket.ts'
 import { guarded } from '../lib/guarded.ts'
-import { TokenBucket } from '../lib/token-bucket.ts'
+import { TokenBucket } from '../limits/rate.ts'
 
 /** Messages that one turn of the loop takes: others go on in between. */
 const PER_TURN = 50

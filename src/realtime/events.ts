@@ -3,7 +3,7 @@ import { isObject, type Json } from '../core/json.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
 import type { Mask } from '../lib/mask.ts'
-import { scheduler } from '../lib/scheduler.ts'
+import { scheduler } from '../limits/scheduler.ts'
 
 /** Why an event of a client is not passed on. */
 export class EventError extends Error {

@@ -1,5 +1,5 @@
 /** How fast the sessions of one organization are read, all together: a message costs the event loop as much as it is long. */
-import { TokenBucket } from '../lib/token-bucket.ts'
+import { TokenBucket } from '../limits/rate.ts'
 
 /** Bytes of both sides of an organization's sessions. */
 export interface ReadRates {

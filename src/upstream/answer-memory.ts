@@ -2,7 +2,7 @@
 import { MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
-import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 
 /** What is kept of a held answer: its bytes, and its events. */
 const COPIES = 2

@@ -1,6 +1,6 @@
 /** Memory of the bodies of several requests that stand for one: each is a copy of the client's own. */
 import { errors } from '../core/error.ts'
-import type { MemoryLease } from '../core/memory-budget.ts'
+import type { MemoryLease } from '../limits/memory.ts'
 
 /** As many bodies are there at the same time as memory has room for. */
 export class BodyMemory {

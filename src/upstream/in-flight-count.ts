@@ -1,6 +1,6 @@
 /** Calls and sessions that are open: to one provider, and with it to all own providers of its owner. */
 import type { Provider } from '../core/catalog.ts'
-import { aloneOf, FairShare, type Shares } from '../core/fair-share.ts'
+import { aloneOf, FairShare, type Shares } from '../limits/share.ts'
 
 /** An organization alone may have all calls of a provider of its own, or of a small one. */
 const SHARES: Shares = { alone: 1, contended: 1 / 2 }

@@ -2,11 +2,11 @@
 import t from 'tap'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { heal } from '../../src/filters/healing/heal.ts'
 import { type HealLimits, HealThreads } from '../../src/filters/healing/heal-threads.ts'
 import { type HealingServices, healed, healing } from '../../src/filters/healing/index.ts'
+import { MemoryBudget } from '../../src/limits/memory.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 
 t.test('JSON is found and repaired, and nothing else is touched', async t => {

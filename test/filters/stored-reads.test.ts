@@ -1,9 +1,9 @@
 /** Reads of stored responses: what they take of memory counts, until their reader has it. */
 import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
-import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { storedResponses } from '../../src/endpoints/stored-responses.ts'
+import { MemoryBudget } from '../../src/limits/memory.ts'
 import { exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
 

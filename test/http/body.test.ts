@@ -6,12 +6,12 @@ import fc from 'fast-check'
 import secureJson from 'secure-json-parse'
 import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
-import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { MAX_VALUES } from '../../src/core/shape.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
+import { MemoryBudget } from '../../src/limits/memory.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 
 /** The same cases on every run. */

@@ -6,10 +6,10 @@ import fc from 'fast-check'
 import t from 'tap'
 import { type Form, Upload } from '../../src/core/body.ts'
 import { GatewayError } from '../../src/core/error.ts'
-import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import type { IncomingRequest } from '../../src/http/incoming-request.ts'
+import { MemoryBudget } from '../../src/limits/memory.ts'
 
 fc.configureGlobal({ seed: 20261120 })
 

@@ -1,6 +1,6 @@
 /** One side of a session, as its messages are taken. */
 import t from 'tap'
-import { TokenBucket } from '../../src/lib/token-bucket.ts'
+import { TokenBucket } from '../../src/limits/rate.ts'
 import { Channel } from '../../src/realtime/channel.ts'
 import { End, settle } from './kit.ts'
 

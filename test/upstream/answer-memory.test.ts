@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, type GatewayError } from '../../src/core/error.ts'
-import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import { MemoryBudget } from '../../src/limits/memory.ts'
 import { AnswerMemory } from '../../src/upstream/answer-memory.ts'
 
 const MIB = 1024 * 1024

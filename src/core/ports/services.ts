@@ -1,9 +1,9 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Mask } from '../../lib/mask.ts'
+import type { MemoryBudget } from '../../limits/memory.ts'
 import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
 import type { Exchange } from '../exchange.ts'
-import type { MemoryBudget } from '../memory-budget.ts'
 import type { MessageSocket } from '../message-socket.ts'
 import type { Policies } from '../policy.ts'
 import type { Job, JobStore } from './jobs.ts'

@@ -12,7 +12,7 @@ import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/p
 import { writtenPrice } from '../../core/written-price.ts'
 import { base62, shortId } from '../../lib/id.ts'
 import { persistently } from '../../lib/persistently.ts'
-import { scheduler } from '../../lib/scheduler.ts'
+import { scheduler } from '../../limits/scheduler.ts'
 import { sourceOf } from '../source.ts'
 import { exhaustedError } from './funding.ts'
 

@@ -8,7 +8,7 @@ import { jsonHash } from '../../core/lossless-json.ts'
 import { ownerOf } from '../../core/owner.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { scheduler } from '../../lib/scheduler.ts'
+import { scheduler } from '../../limits/scheduler.ts'
 import { isHealed } from '../healing/index.ts'
 import { replay } from './replay.ts'
 

@@ -4,8 +4,8 @@ import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
 import { weigh } from '../../core/json-size.ts'
-import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { CachedReply } from '../../core/ports.ts'
+import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 const BYTES_OF_CHARACTER = 2
 /** Characters of a piece, and at least of a batch: its client takes one before the next is written. */

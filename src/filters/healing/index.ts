@@ -2,10 +2,10 @@
 import type { Event, SourceEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
-import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { HealingSkipped, Log, Metrics } from '../../core/ports.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { CALL_BOUNDS, Count, Shape } from '../../core/shape.ts'
+import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 import { heal, isJson, soundJson } from './heal.ts'
 import { type HealLimits, HealThreads } from './heal-threads.ts'
 

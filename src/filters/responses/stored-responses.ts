@@ -2,7 +2,6 @@
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { weigh } from '../../core/json-size.ts'
-import type { MemoryLease } from '../../core/memory-budget.ts'
 import { ownerOf } from '../../core/owner.ts'
 import type { ResponseOwner, ResponseShare, Services } from '../../core/ports.ts'
 import { Count, MAX_VALUES, Shape } from '../../core/shape.ts'
@@ -14,7 +13,8 @@ import {
   turnText,
 } from '../../core/stored-responses.ts'
 import { structureOf } from '../../core/structure.ts'
-import { scheduler } from '../../lib/scheduler.ts'
+import type { MemoryLease } from '../../limits/memory.ts'
+import { scheduler } from '../../limits/scheduler.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
 export interface StoredBounds {

@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
+import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 /** At the same time for one request; each fetch listens to the signal. */
 const MAX_FETCHES = 20

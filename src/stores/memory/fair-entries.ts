@@ -2,7 +2,7 @@
  * Entries of tenants within one bound. A tenant above its share loses its own oldest entries, never another tenant's.
  */
 import { LRUCache } from 'lru-cache'
-import { FairShare, type Shares } from '../../core/fair-share.ts'
+import { FairShare, type Shares } from '../../limits/share.ts'
 
 /** A lone tenant may use everything: its entries are evicted when another tenant needs the room. */
 const SHARES: Shares = { alone: 1, contended: 1 / 2 }

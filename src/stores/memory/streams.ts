@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { errors, GatewayError } from '../../core/error.ts'
 import type { StreamLimits } from '../../core/mcp.ts'
-import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { MessageStream, MessageStreams, StreamOwner } from '../../core/ports.ts'
+import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 const LIFE_MS = 3_600_000
 const SILENCE_MS = 15_000

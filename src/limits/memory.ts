@@ -1,8 +1,7 @@
 /** The bytes that requests may make the process keep, all together: bodies, fetched images, answers that are held. */
 
 import { Hysteresis } from '../lib/hysteresis.ts'
-import { FairShare } from './fair-share.ts'
-import type { Load } from './ports.ts'
+import { FairShare } from './share.ts'
 
 /** What one request may keep from the reserve; larger ones cannot take that. */
 const SMALL = 128 * 1024
@@ -27,15 +26,20 @@ export interface MemoryLease {
   release(): void
 }
 
+/** Share of the heap's limit that is in use, from 0 to 1. */
+interface HeapLoad {
+  memory(): number
+}
+
 /** Both parts are shared out among tenants (docs/contract.md#shares). */
 export class MemoryBudget {
   readonly #main: FairShare
   readonly #reserve: FairShare
-  readonly #load: Pick<Load, 'memory'>
+  readonly #load: HeapLoad
   readonly #scarce = new Hysteresis(SCARCE.from, SCARCE.to)
 
   /** While `load` says that memory is scarce, no request gets more than 1 MiB. */
-  constructor(limit: number, load: Pick<Load, 'memory'>, now?: () => number) {
+  constructor(limit: number, load: HeapLoad, now?: () => number) {
     this.#main = new FairShare(limit * (1 - RESERVE), now)
     this.#reserve = new FairShare(limit * RESERVE, now)
     this.#load = load

@@ -1,6 +1,6 @@
 /** Long work on the event loop: at once while it is little, and in fair turns beyond that. */
 import t from 'tap'
-import { type Clock, Scheduler } from '../../src/lib/scheduler.ts'
+import { type Clock, Scheduler } from '../../src/limits/scheduler.ts'
 
 /** A clock that moves only when work or a wait says so. */
 class ManualClock implements Clock {

@@ -1,8 +1,8 @@
 /** A bounded amount, and the bytes that requests keep, shared out among tenants. */
 import fc from 'fast-check'
 import t from 'tap'
-import { FairShare } from '../../src/core/fair-share.ts'
-import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import { MemoryBudget } from '../../src/limits/memory.ts'
+import { FairShare } from '../../src/limits/share.ts'
 import { FairEntries } from '../../src/stores/memory/fair-entries.ts'
 
 const KIB = 1024

@@ -1,7 +1,7 @@
 /** A token bucket: what may be taken at once, and as time passes. */
 import fc from 'fast-check'
 import t from 'tap'
-import { TokenBucket } from '../../src/lib/token-bucket.ts'
+import { TokenBucket } from '../../src/limits/rate.ts'
 import { runs } from '../helpers/runs.ts'
 
 const owed = (bucket: TokenBucket, count: number, now: number): number => {
