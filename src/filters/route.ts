@@ -6,7 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
-import { RetryBudget } from '../routing/budget.ts'
+import { TokenBucket } from '../limits/rate.ts'
 import type { Candidate, CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { namedModels, plansOf } from '../routing/named-models.ts'
@@ -47,7 +47,7 @@ export const route: FilterFactory<Settings> = {
         const queue = new TargetQueue(choice, outliers, viewerOf(query))
         let step = queue.next(most)!
         const budget = budgets.of(step.target, query.tenant)
-        budget.earn()
+        budget.give(options.retry.budget)
         const failures: GatewayError[] = []
         let unsent = 0
         let isSpent = false
@@ -99,7 +99,7 @@ export const route: FilterFactory<Settings> = {
           const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
           const following = isLast ? undefined : queue.next(most - ex.attempts.length)
           if (!following || isLate(ex, following)) break
-          isSpent = !queue.isSound(following) && !budget.take()
+          isSpent = !queue.isSound(following) && !budget.tryTake(1, performance.now())
           if (isSpent) {
             const { model } = labelsOf(following.target.mapping)
             services.metrics.retryBudgetSpent(model)
@@ -125,21 +125,29 @@ const isLate = ({ timings }: Exchange, { target }: CandidateTarget): boolean =>
 /** Those that are remembered; a new one has its reserve. */
 const MAX_BUDGETS = 10_000
 
-/** Each model has its own for each organization: no outage, and no tenant, takes away the retries of another one. */
+/** The time in which an empty reserve fills by itself: little traffic must not keep failover off. */
+const REFILL_S = 60
+
+/**
+ * Bounds retries at failing targets, so that an outage is not multiplied (docs/contract.md#circuits-and-retries): `reserve +
+ * budget × n` retries for `n` requests, and a reserve more each minute. Each model has its own for each organization: no
+ * outage, and no tenant, takes away the retries of another one.
+ */
 class Budgets {
   readonly #options: Settings
   /** By organization and what the model is counted as. */
-  readonly #budgets = new LRUCache<string, RetryBudget>({ max: MAX_BUDGETS })
+  readonly #budgets = new LRUCache<string, TokenBucket>({ max: MAX_BUDGETS })
 
   constructor(options: Settings) {
     this.#options = options
   }
 
-  of({ mapping: { model } }: Target, org: string): RetryBudget {
+  of({ mapping: { model } }: Target, org: string): TokenBucket {
     const key = `${org} ${seriesOf(model)}`
     let budget = this.#budgets.get(key)
     if (!budget) {
-      budget = new RetryBudget(this.#options.retry.budget, this.#options.retry.reserve)
+      const { reserve } = this.#options.retry
+      budget = new TokenBucket(reserve, reserve / REFILL_S)
       this.#budgets.set(key, budget)
     }
     return budget

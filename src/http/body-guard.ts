@@ -1,7 +1,7 @@
 /** One request's body on its way in: the memory that it takes, and how fast it comes. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
-import { RateWindow } from './rate-window.ts'
+import { RateWindow } from '../limits/rate.ts'
 
 /** Of a small body with what it is parsed to, in bytes. */
 const PARSED = 256 * 1024

@@ -4,11 +4,11 @@ import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import type { Sink } from '../core/pump.ts'
 import { guarded } from '../lib/guarded.ts'
+import { ResponseRate } from '../limits/rate.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
 import type { IncomingRequest } from './incoming-request.ts'
-import { ResponseRate } from './response-rate.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024

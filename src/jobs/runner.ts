@@ -1,10 +1,9 @@
 /** What endpoints and filters see of the engine: see `JobRunner`. */
 import { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
-import { FairSlots } from '../core/fair-slots.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
-import { aloneOf } from '../limits/share.ts'
+import { aloneOf, FairShare } from '../limits/share.ts'
 import { contentOf } from './content.ts'
 import type { JobsContext } from './context.ts'
 import { endJob } from './ending.ts'
@@ -25,7 +24,7 @@ const STREAM_SHARE = 1 / 4
 export class Jobs implements JobRunner {
   readonly #context: JobsContext
   readonly #provider: JobProvider
-  readonly #streams = new FairSlots(1)
+  readonly #streams = new FairShare(1)
   readonly engine: Engine
 
   constructor(context: JobsContext) {
@@ -113,12 +112,12 @@ export class Jobs implements JobRunner {
     const slots = this.#streams
     const { streams } = this.#context.options()
     slots.resize(streams, STREAM_SHARE, aloneOf(streams))
-    if (!slots.take(job.orgId)) throw errors.overloaded()
+    if (!slots.acquire(job.orgId)) throw errors.overloaded()
     try {
       const answer = await contentOf(job, request, this.#context, this.#provider)
-      return { ...answer, chunks: withEnd(answer.chunks, () => slots.leave(job.orgId)) }
+      return { ...answer, chunks: withEnd(answer.chunks, () => slots.release(job.orgId)) }
     } catch (thrown) {
-      slots.leave(job.orgId)
+      slots.release(job.orgId)
       throw thrown
     }
   }

@@ -1,4 +1,5 @@
 /** Shares a bounded amount of something (bytes, places, entries) among tenants, so that none can take all of it. */
+import { timerMs } from '../lib/timer.ts'
 
 /** Share of the limit that a tenant may hold, from 0 to 1: alone, and while another is active. One unit always fits. */
 export interface Shares {
@@ -23,7 +24,24 @@ interface Arrival {
   at: number
 }
 
-/** One bounded amount, and how much of it each tenant holds. */
+/** Says that the one who waits has left. */
+interface Leaving {
+  listen(left: () => void): void
+  ignore(left: () => void): void
+}
+
+/** How a tenant waits for a unit. */
+interface Waiting {
+  /** Tenants' waits that there may be, all together; each tenant has its share of them. */
+  readonly queue?: number
+  /** Milliseconds. */
+  readonly waitMs?: number
+  readonly signal?: Leaving
+}
+
+/**
+ * One bounded amount, and how much of it each tenant holds. Those that wait for a unit take turns by tenant, not by arrival.
+ */
 export class FairShare {
   #limit: number
   readonly #now: () => number
@@ -37,6 +55,9 @@ export class FairShare {
   #other: Arrival = { tenant: '', at: Number.NEGATIVE_INFINITY }
   /** The tenant that last came to hold more than its share beside others. With shares of a half at most one does. */
   #largest = ''
+  /** Waits by tenant, in the order of arrival. The first tenant has the next turn. */
+  readonly #waits = new Map<string, (() => void)[]>()
+  #waiting = 0
 
   /** `now` is a monotonic clock in milliseconds. */
   constructor(limit: number, now: () => number = () => performance.now(), shares: Shares = USUAL) {
@@ -58,13 +79,44 @@ export class FairShare {
   }
 
   /** Takes `amount` until `release`. False, and nothing is taken, when it passes the limit or the tenant's share. */
-  acquire(tenant: string, amount: number): boolean {
+  acquire(tenant: string, amount = 1): boolean {
     if (!this.fits(tenant, amount)) return false
     this.#used += amount
     const held = (this.#held.get(tenant) ?? 0) + amount
     this.#held.set(tenant, held)
     if (held > this.#most(this.#contended)) this.#largest = tenant
     return true
+  }
+
+  /**
+   * Takes one unit until `release`, at once or after a wait. False, or a promise of it, when too many wait already, the wait is
+   * over, or `signal` says that the one who waits has left.
+   */
+  enter(
+    tenant: string,
+    { queue = Number.POSITIVE_INFINITY, waitMs, signal }: Waiting = {},
+  ): boolean | Promise<boolean> {
+    if (this.acquire(tenant)) return true
+    const waits = this.#waits.get(tenant) ?? []
+    const isAtShare = waits.length > 0 && waits.length >= Math.floor(queue * this.share(tenant))
+    if (this.#waiting >= queue || isAtShare) return false
+    return new Promise(resolve => {
+      const end = (entered: boolean) => {
+        clearTimeout(timer)
+        signal?.ignore(leave)
+        resolve(entered)
+      }
+      const go = () => end(true)
+      const leave = () => {
+        this.#ignore(tenant, go)
+        end(false)
+      }
+      const timer = waitMs === undefined ? undefined : setTimeout(leave, timerMs(waitMs))
+      this.#waits.set(tenant, waits)
+      waits.push(go)
+      this.#waiting++
+      signal?.listen(leave)
+    })
   }
 
   /** Whether `acquire` would succeed now. */
@@ -97,12 +149,39 @@ export class FairShare {
     return held > this.#most(this.#contended) ? this.#largest : undefined
   }
 
-  /** Gives back what `acquire` took. */
-  release(tenant: string, amount: number): void {
+  /** Gives back what `acquire` or `enter` took: to those that wait for a unit, in turn. */
+  release(tenant: string, amount = 1): void {
     const left = (this.#held.get(tenant) ?? 0) - amount
     this.#used -= amount
     if (left > 0) this.#held.set(tenant, left)
     else this.#held.delete(tenant)
+    while (this.#waiting > 0) {
+      const go = this.#next()
+      if (!go) break
+      go()
+    }
+  }
+
+  #next(): (() => void) | undefined {
+    for (const [tenant, waits] of this.#waits) {
+      if (!this.acquire(tenant)) continue
+      const go = waits.shift()
+      this.#waiting--
+      // Behind the tenants that have waited since.
+      this.#waits.delete(tenant)
+      if (waits.length > 0) this.#waits.set(tenant, waits)
+      return go
+    }
+    return undefined
+  }
+
+  #ignore(tenant: string, go: () => void): void {
+    const waits = this.#waits.get(tenant)
+    const at = waits?.indexOf(go) ?? -1
+    if (at < 0) return
+    waits!.splice(at, 1)
+    this.#waiting--
+    if (waits!.length === 0) this.#waits.delete(tenant)
   }
 
   #most(share: number): number {

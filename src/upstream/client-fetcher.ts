@@ -1,12 +1,12 @@
 /** Fetches images and audio at addresses of clients, for wires that take none (docs/contract.md#fetched-addresses). */
 import type { Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
-import { FairSlots } from '../core/fair-slots.ts'
 import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
 import { ByteBuffer } from '../lib/byte-buffer.ts'
 import { imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
+import { FairShare } from '../limits/share.ts'
 import { fetchOptions } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './redirects.ts'
@@ -61,13 +61,13 @@ export class ClientFetcher implements MediaFetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
   readonly #bounds: FetchBounds
-  readonly #slots: FairSlots
+  readonly #slots: FairShare
 
   constructor({ allowed, resolve = nameServers(), bounds }: ClientFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
     this.#bounds = bounds
-    this.#slots = new FairSlots(bounds.concurrency)
+    this.#slots = new FairShare(bounds.concurrency)
   }
 
   /**
@@ -101,11 +101,11 @@ export class ClientFetcher implements MediaFetcher {
     const { param, signal, tenant } = fetch
     const deadline = new Deadline(kind.totalMs, signal)
     try {
-      await this.#enter(tenant, deadline.signal)
+      if (!(await this.#slots.enter(tenant, { signal: leaving(deadline.signal) }))) throw deadline.signal.reason
       try {
         return await this.#follow(fetch, kind, deadline.signal)
       } finally {
-        this.#slots.leave(tenant)
+        this.#slots.release(tenant)
       }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? thrown : errors.urlNotFetched(param)
@@ -145,25 +145,16 @@ export class ClientFetcher implements MediaFetcher {
       client.destroy()
     }
   }
-
-  /** Resolves when the tenant has a slot; rejects when time is over. */
-  #enter(tenant: string, limit: AbortSignal): Promise<void> | undefined {
-    limit.throwIfAborted()
-    if (this.#slots.take(tenant)) return undefined
-    return new Promise((resolve, reject) => {
-      const go = () => {
-        limit.removeEventListener('abort', leave)
-        resolve()
-      }
-      const leave = () => {
-        this.#slots.ignore(tenant, go)
-        reject(limit.reason)
-      }
-      limit.addEventListener('abort', leave, { once: true })
-      this.#slots.wait(tenant, go)
-    })
-  }
 }
+
+/** Listens to `signal`, also where it has aborted already. */
+const leaving = (signal: AbortSignal) => ({
+  listen(left: () => void) {
+    signal.addEventListener('abort', left, { once: true })
+    if (signal.aborted) left()
+  },
+  ignore: (left: () => void) => signal.removeEventListener('abort', left),
+})
 
 async function readImage(answer: Answer, param: string, reading: Reading): Promise<string> {
   const { statusCode, headers } = answer

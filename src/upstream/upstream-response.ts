@@ -302,7 +302,12 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#receipt.atProvider ||= this.#isSent
     // What only a report can tell is read to its end, however many there are: as if the client had stayed.
     const isBounded = this.#cancellable !== false
-    if (!hasLeft || !this.#receipt.atProvider || this.#settled || (isBounded && !this.#lingering.take(this.#tenant))) {
+    if (
+      !hasLeft ||
+      !this.#receipt.atProvider ||
+      this.#settled ||
+      (isBounded && !this.#lingering.acquire(this.#tenant))
+    ) {
       this.#fail(reason ?? errors.aborted())
       return
     }
@@ -339,7 +344,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     if (!this.#settled) {
       this.#settled = true
-      if (this.#hasSlot) this.#lingering.leave(this.#tenant)
+      if (this.#hasSlot) this.#lingering.release(this.#tenant)
       this.#open.end(this.#tenant)
     }
     this.#signal.ignore(this.#onAbort)

@@ -19,8 +19,8 @@ import { videos } from '../../src/endpoints/videos.ts'
 import { Files } from '../../src/filters/translate/files.ts'
 import { Images } from '../../src/filters/translate/images.ts'
 import { translate } from '../../src/filters/translate/index.ts'
-import { exchange, thrown } from '../core/kit.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
+import { exchange, thrown } from '../core/kit.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'
 
 const MIB = 1024 * 1024

@@ -29,6 +29,17 @@ t.test('its size and its rate are two things', t => {
   t.end()
 })
 
+t.test('a spent retry budget refills by time, up to its reserve', async t => {
+  const budget = new TokenBucket(2, 2 / 60)
+  const tries = (now: number, count: number) => Array.from({ length: count }, () => budget.tryTake(1, now))
+  t.strictSame(tries(0, 3), [true, true, false])
+  t.strictSame(tries(30_000, 2), [true, false], 'half of the reserve after half a minute')
+  t.strictSame(tries(600_000, 3), [true, true, false], 'never more than the reserve')
+  budget.give(0.5)
+  budget.give(0.5)
+  t.strictSame(tries(600_000, 2), [true, false], 'requests give back a part of a retry each')
+})
+
 t.test('who waits for what is owed takes no more than the rate, and the size once', t => {
   const sizes = fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1, maxLength: 100 })
   fc.assert(

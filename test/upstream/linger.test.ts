@@ -13,13 +13,13 @@ import { target } from '../plugins/wire-kit.ts'
 
 t.test('an organization reads 64 answers on, and a process 512 of all organizations', async t => {
   const slots = new Lingering()
-  const taken = (tenant: string) => Array.from({ length: 100 }, () => slots.take(tenant)).filter(Boolean).length
+  const taken = (tenant: string) => Array.from({ length: 100 }, () => slots.acquire(tenant)).filter(Boolean).length
   const organizations = Array.from({ length: 9 }, (_, at) => `organization-${at}`)
   t.strictSame(organizations.map(taken), [64, 64, 64, 64, 64, 64, 64, 64, 0])
-  slots.leave('organization-0')
-  t.strictSame([slots.take('organization-8'), slots.take('organization-1')], [true, false])
+  slots.release('organization-0')
+  t.strictSame([slots.acquire('organization-8'), slots.acquire('organization-1')], [true, false])
   const few = new Lingering({ time: 1, size: 1, per_organization: 2 })
-  t.strictSame([few.take('a'), few.take('a'), few.take('a'), few.take('b')], [true, true, false, true])
+  t.strictSame([few.acquire('a'), few.acquire('a'), few.acquire('a'), few.acquire('b')], [true, true, false, true])
 })
 
 t.test('M7 a job cannot be cancelled: it is polled on after its client has left', async t => {

@@ -1,9 +1,8 @@
 /** Places for requests: so many at work, so many waiting for a short time, shared out among organizations. */
 import type { Cancellation } from '../../core/cancel.ts'
-import { errors, type GatewayError } from '../../core/error.ts'
-import { FairSlots } from '../../core/fair-slots.ts'
+import { errors } from '../../core/error.ts'
 import type { Metrics } from '../../core/ports.ts'
-import { timerMs } from '../../lib/timer.ts'
+import { FairShare } from '../../limits/share.ts'
 
 /** What bounds a `FairLimiter`; `waitMs` is in milliseconds. */
 export interface FairLimits {
@@ -27,7 +26,7 @@ export interface Permit {
  */
 export class FairLimiter {
   readonly #metrics: Pick<Metrics, 'inFlight' | 'waiting'>
-  readonly #slots: FairSlots
+  readonly #places: FairShare
 
   /** `now` is a monotonic clock in milliseconds. */
   constructor(
@@ -35,7 +34,7 @@ export class FairLimiter {
     metrics: Pick<Metrics, 'inFlight' | 'waiting'>,
     now: () => number = () => performance.now(),
   ) {
-    this.#slots = new FairSlots(inFlight, now, { alone: 1, contended: share })
+    this.#places = new FairShare(inFlight, now, { alone: 1, contended: share })
     this.#metrics = metrics
   }
 
@@ -44,47 +43,26 @@ export class FairLimiter {
    * full or the wait is over, and with the reason of `signal` when the client leaves. `rules` apply from now on; permits
    * already taken stay valid.
    */
-  take(tenant: string, rules: FairLimits, signal: Cancellation): Permit | Promise<Permit> {
-    this.#slots.resize(rules.inFlight, rules.share)
-    return this.#slots.take(tenant) ? this.#entered(tenant) : this.#wait(tenant, rules, signal)
+  take(tenant: string, { inFlight, share, queue, waitMs }: FairLimits, signal: Cancellation): Permit | Promise<Permit> {
+    this.#places.resize(inFlight, share)
+    const entered = this.#places.enter(tenant, { queue, waitMs, signal })
+    if (entered === true) return this.#entered(tenant)
+    if (entered === false) throw errors.overloaded()
+    this.#metrics.waiting(1)
+    return entered.then(hasPlace => {
+      this.#metrics.waiting(-1)
+      if (!hasPlace) throw signal.reason ?? errors.overloaded()
+      return this.#entered(tenant)
+    })
   }
 
   leave({ tenant }: Permit): void {
     this.#metrics.inFlight(-1)
-    this.#slots.leave(tenant)
+    this.#places.release(tenant)
   }
 
   #entered(tenant: string): Permit {
     this.#metrics.inFlight(1)
     return { tenant }
-  }
-
-  #wait(tenant: string, { queue, waitMs }: FairLimits, signal: Cancellation): Promise<Permit> {
-    let enter: (place: Permit) => void
-    let refuse: (error: GatewayError) => void
-    const placed = new Promise<Permit>((resolve, reject) => {
-      enter = resolve
-      refuse = reject
-    })
-    const done = () => {
-      clearTimeout(timer)
-      signal.ignore(gone)
-      this.#metrics.waiting(-1)
-    }
-    const go = () => {
-      done()
-      enter(this.#entered(tenant))
-    }
-    const leave = (error: GatewayError) => {
-      this.#slots.ignore(tenant, go)
-      done()
-      refuse(error)
-    }
-    const gone = () => leave(signal.reason ?? errors.aborted())
-    if (!this.#slots.wait(tenant, go, queue)) throw errors.overloaded()
-    this.#metrics.waiting(1)
-    const timer = setTimeout(() => leave(errors.overloaded()), timerMs(waitMs))
-    signal.listen(gone)
-    return placed
   }
 }

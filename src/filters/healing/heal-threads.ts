@@ -1,8 +1,8 @@
 /** Threads that heal what would keep the event loop busy, shared out among organizations. */
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { FairSlots } from '../../core/fair-slots.ts'
 import type { HealingSkipped } from '../../core/ports.ts'
+import { FairShare } from '../../limits/share.ts'
 
 /** Texts that are healed together, one after the other, in one thread. */
 interface HealThread {
@@ -32,7 +32,7 @@ const startHere = existsSync(FILE) ? () => new FileThread() : undefined
  */
 export class HealThreads {
   readonly #start: (() => HealThread) | undefined
-  readonly #slots = new FairSlots(0)
+  readonly #slots = new FairShare(0)
   readonly #idle: HealThread[] = []
 
   /** `start` is undefined where there is no thread to start. */
@@ -51,11 +51,12 @@ export class HealThreads {
     limits: HealLimits,
   ): Promise<readonly string[] | HealingSkipped> {
     this.#slots.resize(limits.threads, CONTENDED)
-    if (!(await this.#enter(tenant, limits))) return 'busy'
+    const { queue, wait: waitMs } = limits
+    if (!(await this.#slots.enter(tenant, { queue, waitMs }))) return 'busy'
     try {
       return await this.#work(texts, limits.work)
     } finally {
-      this.#slots.leave(tenant)
+      this.#slots.release(tenant)
     }
   }
 
@@ -78,26 +79,6 @@ export class HealThreads {
     } finally {
       clearTimeout(timer)
     }
-  }
-
-  /** False when too many wait already, or there is no thread in time. */
-  #enter(tenant: string, { queue, wait }: HealLimits): true | Promise<boolean> {
-    if (this.#slots.take(tenant)) return true
-    return new Promise(resolve => {
-      const go = () => {
-        clearTimeout(timer)
-        resolve(true)
-      }
-      const leave = () => {
-        this.#slots.ignore(tenant, go)
-        resolve(false)
-      }
-      const timer = setTimeout(leave, wait)
-      if (!this.#slots.wait(tenant, go, queue)) {
-        clearTimeout(timer)
-        resolve(false)
-      }
-    })
   }
 }
 

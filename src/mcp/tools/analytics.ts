@@ -1,9 +1,8 @@
 /** Shared by the analytics tools: the caller's scope, UTC days, and the form of sums. */
-import type { Cancellation } from '../../core/cancel.ts'
-import { FairSlots } from '../../core/fair-slots.ts'
 import { toNumber } from '../../core/money.ts'
 import type { Principal, ReportQuery, ReportStore, ReportSums } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { FairShare } from '../../limits/share.ts'
 import { count, only, orNull, type ToolContext, type ToolResult, time, toolError } from '../tool.ts'
 
 const DAY_MS = 86_400_000
@@ -181,7 +180,7 @@ export function reportsFor({ services: { reports }, ex: { signal } }: ToolContex
   } satisfies Pick<ReportStore, 'series' | 'ranking' | 'updatedAt'>
 }
 
-const slots = new FairSlots(MAX_RUNNING)
+const slots = new FairShare(MAX_RUNNING)
 
 /** Resolves like `read`, once a report of the caller's organization may run; else with a tool error. */
 export async function reporting(
@@ -190,29 +189,13 @@ export async function reporting(
 ): Promise<ToolResult> {
   const principal = reader(context)
   if (isResult(principal)) return principal
-  if (!(await enter(principal.orgId, context.ex.signal))) {
+  const { signal } = context.ex
+  if (!(await slots.enter(principal.orgId, { queue: MAX_WAITING, signal }))) {
     return toolError('Too many usage reports are being read. Try again later.')
   }
   try {
     return await reading(context, () => read(principal))
   } finally {
-    slots.leave(principal.orgId)
+    slots.release(principal.orgId)
   }
-}
-
-/** False when too many wait already, or the caller has left. */
-function enter(org: string, signal: Cancellation): true | Promise<boolean> {
-  if (slots.take(org)) return true
-  return new Promise(resolve => {
-    const go = () => {
-      signal.ignore(leave)
-      resolve(true)
-    }
-    const leave = () => {
-      slots.ignore(org, go)
-      resolve(false)
-    }
-    if (slots.wait(org, go, MAX_WAITING)) signal.listen(leave)
-    else resolve(false)
-  })
 }

@@ -4,9 +4,9 @@
  */
 import { access, constants, lstat, mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
-import { FairSlots } from '../../core/fair-slots.ts'
 import type { FolderUse, UploadFolder } from '../../core/ports.ts'
 import { imageType } from '../../lib/image-type.ts'
+import { FairShare } from '../../limits/share.ts'
 import type { Block } from '../tool.ts'
 
 const MODE = 0o640
@@ -41,7 +41,7 @@ class Folder implements UploadFolder {
   /** What this process has saved, by organization. */
   readonly #saved = new Map<string, FolderUse>()
   /** One write at a time; organizations take turns. */
-  readonly #slot = new FairSlots(1)
+  readonly #slot = new FairShare(1)
   #all: FolderUse = NOTHING
   #readAt = Number.NEGATIVE_INFINITY
 
@@ -51,11 +51,11 @@ class Folder implements UploadFolder {
   }
 
   async write(org: string, added: FolderUse, most: number, write: () => Promise<void>): Promise<boolean> {
-    if (!this.#slot.take(org)) await new Promise<void>(go => this.#slot.wait(org, go))
+    await this.#slot.enter(org)
     try {
       return await this.#write(org, added, { bytes: most, files: MAX_FILES }, write)
     } finally {
-      this.#slot.leave(org)
+      this.#slot.release(org)
     }
   }
 
