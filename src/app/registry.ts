@@ -26,6 +26,7 @@ import type { Operation } from '../core/operation.ts'
 import type { LoadedModule, Plugin, Translator } from '../core/translator.ts'
 import { endpoints } from '../endpoints/index.ts'
 import { filters } from '../filters/index.ts'
+import { unknownName } from '../lib/nearest.ts'
 import { operations } from '../operations/index.ts'
 
 const OWN_PLUGINS: Record<string, Plugin> = {
@@ -111,7 +112,13 @@ export class Registry {
   }
 
   #add(path: string, { wires = [], filters = [] }: Plugin): void {
-    for (const { wire } of wires) {
+    for (const { wire, op } of wires) {
+      if (typeof wire !== 'string' || wire === '') throw new Error(`${path}: a wire has no name; set "wire"`)
+      if (!Object.hasOwn(this.operations, op)) {
+        throw new Error(
+          `${path}: the wire "${wire}" has an ${unknownName('operation', String(op), Object.keys(this.operations))}`,
+        )
+      }
       if (this.wires.has(wire)) throw new Error(`${path}: the wire "${wire}" already exists`)
     }
     for (const { name } of filters) {

@@ -43,21 +43,20 @@ function skipped(query: string): Set<string> {
   return new Set(skip)
 }
 
+const CONNECTED: State = { connected: true }
 const off = (error: string): State => ({ connected: false, error })
 
 /** A probe that does not answer in time counts as failed. */
 async function ask(probe: Probe): Promise<State> {
   let timer: NodeJS.Timeout | undefined
   try {
-    await Promise.race([
-      probe.ping(),
-      new Promise((_resolve, reject) => {
-        timer = setTimeout(() => reject(new Error(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
-      }),
-    ])
-    return { connected: true }
+    const late = new Promise<State>(resolve => {
+      timer = setTimeout(() => resolve(off(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
+    })
+    return await Promise.race([probe.ping().then(() => CONNECTED), late])
   } catch (thrown) {
-    return { connected: false, error: thrown instanceof Error ? thrown.message : 'failed' }
+    // Its own words may name files and the disk: they are for `gatewayctl status`.
+    return off(/\blocked\b/.test(String(thrown)) ? 'locked' : 'unavailable')
   } finally {
     clearTimeout(timer)
   }

@@ -132,6 +132,16 @@ t.test('CF-07 a module that cannot be loaded is refused by name, and what ran go
   for (const [name, text, why] of [
     ['broken.mjs', 'export const plugin = {', /broken\.mjs: the plugin cannot be loaded/],
     ['empty.mjs', 'export const x = 1', /empty\.mjs: a plugin must export "plugin"/],
+    [
+      'unknown.mjs',
+      WIRE.replace("op: 'chat'", "op: 'chats'").replace('acme.shout', 'acme.whisper'),
+      /unknown\.mjs: the wire "acme\.whisper" has an unknown operation "chats"; did you mean "chat"/,
+    ],
+    [
+      'nameless.mjs',
+      'export const plugin = { wires: [{ op: "chat" }] }',
+      /nameless\.mjs: a wire has no name; set "wire"/,
+    ],
     ['twice.mjs', WIRE, /twice\.mjs: the wire "acme\.shout" already exists/],
     ['throws.mjs', 'throw new Error("no luck")', /throws\.mjs: the plugin cannot be loaded: no luck/],
     ['rejects.mjs', 'await Promise.reject(new Error("no luck"))', /rejects\.mjs: the plugin cannot be loaded: no luck/],

@@ -120,7 +120,11 @@ t.test('ST-04 a database that breaks while it is open makes the gateway ill, and
   t.ok(statuses.has(503))
   const health = await fetch(gateway.url)
   t.equal(health.status, 503)
-  t.match(await health.json(), { health: { database: { connected: false } } })
+  t.match(await health.json(), { health: { database: { connected: false, error: 'unavailable' } } })
+  for (const path of ['/', '/v1/key', '/ready', '/live', '/health']) {
+    const answer = await (await gateway.get(path)).text()
+    t.notMatch(answer, /disk|gateway\.db|data\/|malformed|I\/O|SQLITE/i, `${path} shows nothing of the disk`)
+  }
   t.equal((await fetch(`${gateway.url}/nowhere`)).status, 404, 'the process lives')
   await gateway.kill('SIGKILL')
 })

@@ -1013,6 +1013,11 @@ t.test('a row holds facts only, and the source only when it is harmless', async 
       cost: 5n,
     },
   )
+  const streamed = row({}, ex => ex.observe([text('a'), usage]))
+  t.type(streamed.ttftMs, 'number', 'the time to the first token of a stream')
+  const whole = exchange({ request, target: target(), principal })
+  whole.observe([text('a'), usage])
+  t.equal(rowOf(whole, 'ok', 5n, whole.at + 70).ttftMs, null, 'a whole answer has no first token')
   const replayed = row({}, ex => {
     ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
   })

@@ -39,7 +39,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     cached: ex.cached !== undefined,
     attempts: ex.attempts.length,
     durationMs: Math.max(0, now - ex.at),
-    ttftMs: ex.timings.firstToken > 0 ? Math.round(ex.timings.firstToken - ex.timings.start) : null,
+    ttftMs: firstTokenMs(ex),
     usage: { ...ex.usage },
     estimated: ex.estimated,
     cost,
@@ -48,6 +48,10 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     tier: ex.servedTier ?? null,
   }
 }
+
+/** Null for a whole answer: its first token comes with its last one. */
+const firstTokenMs = ({ streaming, timings }: Exchange): number | null =>
+  streaming && timings.firstToken > 0 ? Math.round(timings.firstToken - timings.start) : null
 
 /** The failure to record. Once the client has left or stopped reading, later failures of the provider do not count. */
 const failureOf = ({ failure, signal: { reason } }: Exchange, outcome: Outcome) =>
