@@ -14,7 +14,8 @@ const rules: Record<string, readonly string[]> = {
   codecs: ['core', 'operations', 'validation'],
   stores: ['core'],
   operations: ['core'],
-  upstream: ['core'],
+  egress: ['core'],
+  upstream: ['core', 'egress'],
   routing: ['core'],
   config: ['core', 'validation'],
   http: ['core'],
@@ -198,11 +199,11 @@ t.test(
   },
 )
 
-t.test('only http, upstream, admin, demo and cli touch sockets', async t => {
+t.test('only http, egress, upstream, admin, demo and cli touch sockets', async t => {
   const sockets = new Set(['node:http', 'node:https', 'node:net', 'node:tls', 'node:dns', 'undici'])
   t.strictSame(
     violations(
-      folder => !['http', 'upstream', 'admin', 'demo', 'cli'].includes(folder),
+      folder => !['http', 'egress', 'upstream', 'admin', 'demo', 'cli'].includes(folder),
       specifier => sockets.has(specifier),
     ),
     [],
@@ -274,6 +275,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
     'core',
     'filters',
     'routing',
+    'egress',
     'upstream',
     'http',
     'config',

@@ -4,8 +4,8 @@ import { parseAnswer } from '../core/answer-bounds.ts'
 import type { Catalog, FoundModel, ModelLists, Provider } from '../core/catalog.ts'
 import { isObject, listIn } from '../core/json.ts'
 import type { Log } from '../core/ports.ts'
-import { sharedLookup } from './names.ts'
-import { plainConnector } from './paused-answers.ts'
+import { sharedLookup } from '../egress/names.ts'
+import { plainConnector } from '../egress/paused-answers.ts'
 import { authorized } from './sign.ts'
 
 const EVERY_MS = 30_000

@@ -1,9 +1,9 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
 import { Pool } from 'undici'
-import type { Connector } from './connector.ts'
-import { guardedConnector, nameServers, type Resolve } from './guard.ts'
-import { sharedLookup } from './names.ts'
-import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
+import type { Connector } from '../egress/connector.ts'
+import { guardedConnector, nameServers, type Resolve } from '../egress/guard.ts'
+import { sharedLookup } from '../egress/names.ts'
+import { SocketClient, type SocketClientOptions, socketConnector } from '../egress/socket.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked. */
 const KEEP_ALIVE_MS = 25_000

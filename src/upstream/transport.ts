@@ -1,8 +1,9 @@
 /** Calls to providers: so many at a time for each, over sockets that are kept. */
 import { errors } from '../core/error.ts'
 import type { InProcessProviders } from '../core/ports.ts'
+import type { Resolve } from '../egress/guard.ts'
+import type { Sending } from '../egress/socket.ts'
 import { PiecewiseBody } from './content.ts'
-import type { Resolve } from './guard.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { callInProcess } from './in-process-call.ts'
 import { Lingering, type LingerOptions } from './linger.ts'
@@ -10,7 +11,6 @@ import { Pools } from './pools.ts'
 import { ReadCoalescer } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import { UpstreamResponse } from './upstream-response.ts'
-import type { Sending } from './upstream-socket.ts'
 
 /** How sockets are opened and read; all are optional. */
 interface TransportOptions {

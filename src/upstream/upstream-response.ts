@@ -2,15 +2,15 @@
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
+import { MAX_INTERIM } from '../egress/interim.ts'
+import type { UpstreamSocket } from '../egress/socket.ts'
 import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'
 import type { InFlightCount } from './in-flight-count.ts'
-import { MAX_INTERIM } from './interim.ts'
 import type { Lingering } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
-import type { UpstreamSocket } from './upstream-socket.ts'
 
 /** Unread bytes from which reading pauses. */
 const HIGH_WATER = 32 * 1024

@@ -5,13 +5,13 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { addressKey, parseAddress } from '../../src/core/address.ts'
 import { GatewayError } from '../../src/core/error.ts'
+import { DocumentFetcher } from '../../src/egress/documents.ts'
 import { describedClient, isDocumentUrl } from '../../src/oauth/client-metadata.ts'
 import type { OAuthContext } from '../../src/oauth/context.ts'
 import { isOwnResource } from '../../src/oauth/metadata.ts'
 import { consentPage } from '../../src/oauth/pages.ts'
 import { isRegistered, placeOf, redirectIssue, sourceOf, withParameters } from '../../src/oauth/redirects.ts'
 import { CONSENT_MS, opened, signed } from '../../src/oauth/state.ts'
-import { DocumentFetcher } from '../../src/upstream/document-fetcher.ts'
 
 const schemes = new Set(['cursor', 'vscode'])
 

@@ -3,8 +3,8 @@ import { Agent } from 'undici'
 import { ERROR_BOUNDS, parseAnswer } from '../../core/answer-bounds.ts'
 import { errors, type GatewayError } from '../../core/error.ts'
 import { redactMessage, upstreamError } from '../../core/upstream-error.ts'
+import { plainConnector } from '../../egress/paused-answers.ts'
 import { Deadline } from '../../lib/timer.ts'
-import { plainConnector } from '../paused-answers.ts'
 import type { Grant } from './access-token.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024

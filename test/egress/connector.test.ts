@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import t from 'tap'
 import type { buildConnector } from 'undici'
-import { boundedConnector } from '../../src/upstream/connector.ts'
+import { boundedConnector } from '../../src/egress/connector.ts'
 
 const to = (port: number): buildConnector.Options => ({
   ...{ hostname: '127.0.0.1', host: `127.0.0.1:${port}`, protocol: 'https:', port: String(port) },

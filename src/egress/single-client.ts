@@ -1,7 +1,7 @@
 /** One request to an address that others gave: on a connection of its own, which ends with it. */
 import { Client, type Dispatcher } from 'undici'
 import { interimBound } from './interim.ts'
-import { type SocketClientOptions, UpstreamSocket } from './upstream-socket.ts'
+import { type SocketClientOptions, UpstreamSocket } from './socket.ts'
 
 /** What is sent: a GET without a body by default. */
 interface SingleRequest {

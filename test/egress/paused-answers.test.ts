@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { Client } from 'undici'
-import { boundedConnector } from '../../src/upstream/connector.ts'
-import { endsWhilePaused, plainConnector } from '../../src/upstream/paused-answers.ts'
-import { socketConnector } from '../../src/upstream/upstream-socket.ts'
+import { boundedConnector } from '../../src/egress/connector.ts'
+import { endsWhilePaused, plainConnector } from '../../src/egress/paused-answers.ts'
+import { socketConnector } from '../../src/egress/socket.ts'
 
 /** As much as undici holds of an answer before it pauses. */
 const BODY = Buffer.alloc(64 * 1024, 'a')

@@ -6,14 +6,14 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Pool } from 'undici'
-import { ReadCoalescer, Trickle } from '../../src/upstream/read-coalescer.ts'
 import {
   type Sending,
   SocketClient,
   type SocketClientOptions,
   socketConnector,
   type UpstreamSocket,
-} from '../../src/upstream/upstream-socket.ts'
+} from '../../src/egress/socket.ts'
+import { ReadCoalescer, Trickle } from '../../src/upstream/read-coalescer.ts'
 
 /** A TLS without certificates. */
 const cipher = 'PSK-AES128-GCM-SHA256'

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
-import { HttpCallbackPoster } from '../../src/upstream/callback-poster.ts'
+import { HttpCallbackPoster } from '../../src/egress/callbacks.ts'
 
 t.test('J12 an address inside is refused in every spelling when a job is created', async t => {
   const poster = new HttpCallbackPoster()

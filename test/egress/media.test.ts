@@ -8,12 +8,12 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Client } from 'undici'
 import { errors, GatewayError } from '../../src/core/error.ts'
-import { ClientFetcher, type FetchBounds } from '../../src/upstream/client-fetcher.ts'
-import { guardedConnector, isPublicAddress, type Resolve } from '../../src/upstream/guard.ts'
-import { plainConnector } from '../../src/upstream/paused-answers.ts'
-import { SingleClient } from '../../src/upstream/single-client.ts'
-import type { socketConnector } from '../../src/upstream/upstream-socket.ts'
-import { insideHosts } from './addresses.ts'
+import { guardedConnector, isPublicAddress, type Resolve } from '../../src/egress/guard.ts'
+import { ClientFetcher, type FetchBounds } from '../../src/egress/media.ts'
+import { plainConnector } from '../../src/egress/paused-answers.ts'
+import { SingleClient } from '../../src/egress/single-client.ts'
+import type { socketConnector } from '../../src/egress/socket.ts'
+import { insideHosts } from '../upstream/addresses.ts'
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

@@ -4,7 +4,7 @@ import { isIP, type Socket } from 'node:net'
 import { isPublicHost, parseAddress } from '../core/address.ts'
 import type { Connector } from './connector.ts'
 import type { NetLookup } from './names.ts'
-import { socketConnector } from './upstream-socket.ts'
+import { socketConnector } from './socket.ts'
 
 const DNS_TIMEOUT_MS = 2_000
 const DNS_TRIES = 2

@@ -1,7 +1,7 @@
 /** How to connect to addresses that others gave: clients, or providers (docs/contract.md#fetched-addresses). */
 import { guardedConnector, type Resolve } from './guard.ts'
 import { plainConnector } from './paused-answers.ts'
-import type { SocketClientOptions } from './upstream-socket.ts'
+import type { SocketClientOptions } from './socket.ts'
 
 const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 1024
