@@ -96,9 +96,9 @@ export {
   typeOfBase64,
   withoutSpace,
 } from './core/wire.ts'
-export { isText, typeOfName } from './lib/media-type.ts'
 export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
+export { isText, typeOfName } from './media/type.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
 export {

@@ -5,10 +5,11 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
-/** Folders of `src` that each folder may import besides itself, `lib` and (but for `lib`) `limits`. `app` and `cli` put everything together. */
+/** Folders of `src` that each folder may import besides itself and those that stand below all: `lib`, `media` and `limits`. `app` and `cli` put everything together. */
 const rules: Record<string, readonly string[]> = {
   lib: [],
-  limits: [],
+  media: ['lib'],
+  limits: ['lib'],
   core: [],
   validation: ['core'],
   codecs: ['core', 'operations', 'validation'],
@@ -75,7 +76,8 @@ t.test('files import only what their folder may import', async t => {
   const isForbidden = (specifier: string, file: string) => {
     const path = pathOf(specifier, file)
     const folder = folderOf(file)
-    const allowed = [folder, 'lib', ...(folder === 'lib' ? [] : ['limits']), ...rules[folder]!]
+    const below = ['lib', 'media', 'limits']
+    const allowed = [folder, ...(below.includes(folder) ? [] : below), ...rules[folder]!]
     return !path.startsWith('src/') || !allowed.includes(folderOf(path))
   }
   t.strictSame(

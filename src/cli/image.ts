@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { imageType } from '../lib/image-type.ts'
+import { imageType } from '../media/type.ts'
 import { readText } from './http.ts'
 import { errorCode, Failure, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'

@@ -3,16 +3,17 @@ import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { withoutSpace } from '../core/wire.ts'
-import { DIMENSIONS_HEAD, pngHeader } from '../lib/image-dimensions.ts'
-import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
+import { IMAGE_HEAD, imageType } from '../media/type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
 import { formBody } from './form.ts'
 import { assertImageUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'
 
+/** A PNG up to the end of its header chunk (PNG specification, section 5.6). */
+const PNG_HEAD = 33
 const MAX_FILE_BYTES = 50 * 1024 * 1024
 /** Of base64 that holds the head of an image. */
-const HEAD_CHARACTERS = (DIMENSIONS_HEAD / 3) * 4
+const HEAD_CHARACTERS = (PNG_HEAD / 3) * 4
 
 const validateForm = validator(imageEditForm)
 
@@ -93,6 +94,7 @@ function checkMask({ images: [first], mask }: Edit): void {
 /** Of a PNG; undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
-  const size = pngHeader(file ? file.head(DIMENSIONS_HEAD) : headOf(url))
-  return size && `${size.width}x${size.height}`
+  const head = file ? file.head(PNG_HEAD) : headOf(url)
+  const isHeader = head.length >= PNG_HEAD && head.toString('latin1', 12, 16) === 'IHDR'
+  return isHeader ? `${head.readUInt32BE(16)}x${head.readUInt32BE(20)}` : undefined
 }

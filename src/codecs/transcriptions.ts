@@ -5,8 +5,7 @@ import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
-import { audioLength } from '../lib/audio-seconds.ts'
-import { AUDIO_HEAD, fileTypeOf } from '../lib/audio-type.ts'
+import { AUDIO_HEAD, fileTypeOf } from '../media/audio-type.ts'
 import {
   likelySeconds,
   type Transcript,
@@ -87,7 +86,7 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
     file,
     fileType: file && fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType),
     url: url ?? undefined,
-    seconds: file && audioLength(file)?.seconds,
+    seconds: undefined,
     language: body.language ?? undefined,
     prompt: body.prompt ?? undefined,
     response_format: format,

@@ -237,7 +237,7 @@ export class AnswerUsage {
     const complete = prompt !== undefined && completion !== undefined && !(isOpen && written > completion) && read === 0
     // A client that leaves before the prompt is reported pays for no less than the provider may have read.
     const isReported = complete && target?.price?.rates.image === undefined
-    const sent = isReported ? usage : isOwed ? this.#ex.mostPromptUsage : this.#ex.promptUsage
+    const sent = isReported ? usage : this.#ex.promptUsage
     if (sent.image !== undefined) usage.image ??= sent.image
     if (complete) return assumed !== 'nothing' || progress !== undefined
     if (prompt === undefined) for (const axis of ofPrompt) if (sent[axis] !== undefined) usage[axis] ??= sent[axis]

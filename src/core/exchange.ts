@@ -206,9 +206,10 @@ export class Exchange {
     return this.#request
   }
 
-  #decode(body: unknown): Ops[Op] {
-    this.request = this.decoded(body, this.endpoint.codec)
-    return this.request
+  #decode(body: unknown): Ops[Op] | Promise<Ops[Op]> {
+    const request = this.decoded(body, this.endpoint.codec)
+    this.request = request
+    return this.endpoint.operation?.inspect?.(request)?.then(() => request) ?? request
   }
 
   /** The canonical request of a body that `codec` can read, with its routing. */
@@ -342,11 +343,6 @@ export class Exchange {
   /** Estimate of the prompt with its media, as its target counts, and of what of it may be written to a cache. */
   get promptUsage(): Usage {
     return this.#prompt.usage
-  }
-
-  /** The most that it is estimated at: what a head says of its length may be less than its bytes can last. */
-  get mostPromptUsage(): Usage {
-    return this.#prompt.most
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */

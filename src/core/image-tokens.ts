@@ -1,5 +1,5 @@
 /** What an image comes to in tokens of a prompt, by the formula that the vendor of a model publishes. */
-import type { Dimensions } from '../lib/image-dimensions.ts'
+import type { Dimensions } from '../media/image.ts'
 
 /** `image_tokens` of `config/models.d`: patches that cover the image, each of so many tokens, up to a maximum. */
 export interface ImageTokens {

@@ -1,5 +1,5 @@
 /** What the media of a request may come to, estimated before they are read. */
-import type { Dimensions } from '../lib/image-dimensions.ts'
+import type { Dimensions } from '../media/image.ts'
 import type { Price } from './money.ts'
 
 /** Estimates, except `images`. */
@@ -7,17 +7,12 @@ export interface Media {
   /** Of each image: its size where that is known. */
   readonly images: readonly (Dimensions | undefined)[]
   readonly audioSeconds: number
-  /** Seconds by which the audio may be longer: as long as its bytes can last, where a head alone says less. */
-  readonly moreAudio?: number
   readonly fileTokens: number
   /** Pages among the files, of which models may also see images. */
   readonly pages?: number
-  /**
-   * What more those may have whose size is not known: files that do not say it, and what stands at an address. Only what
-   * its provider fetches still stands at one when it is held for.
-   */
+  /** What more the files may have that its provider fetches: those at addresses. */
   readonly unmeasuredTokens?: number
-  /** The same of audio, in seconds: its tokens may have a rate of their own. */
+  /** Seconds that audio at addresses may have: its tokens may have a rate of their own. */
   readonly unmeasuredAudio?: number
 }
 
@@ -28,10 +23,6 @@ export const LARGE_IMAGE_TOKENS = 2000
 /** The same of one that has come and is not reported yet: 0 where images are not paid by tokens. */
 export const tokensOfImage = (price: Price | undefined): number =>
   !price || price.perImage || price.rates.request !== undefined ? 0 : IMAGE_TOKENS
-/** Of a page: its text, and `IMAGE_PROMPT_TOKENS` for the image of it. A usual one has 30 kB. */
-export const PAGE_TOKENS = 2000
-/** Of a file that only its address is known of: a dozen pages. */
-export const FILE_TOKENS = 12 * PAGE_TOKENS
 /** Pages that money is held for, for each tool of a provider that reads them. */
 const MAX_PAGES = 10
 

@@ -33,6 +33,8 @@ export interface Operation<O extends Op = Op> {
   output?(request: Readonly<Ops[O]>): OutputBound
   /** The same request with a lower bound on each answer. Present where `output` is, and where a wire sends a limit of its own. */
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
+  /** Looks into the files of a request, once before it is planned and held for; undefined where it holds none. */
+  inspect?(request: Ops[O]): Promise<void> | undefined
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media
   /**

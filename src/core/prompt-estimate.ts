@@ -56,30 +56,21 @@ export class PromptEstimate {
 
   /** With the media, what the target alone reads, and what of all may be written to its cache. */
   get usage(): Usage {
-    return this.#usage(false)
-  }
-
-  /** The same with audio as long as its bytes can last. */
-  get most(): Usage {
-    return this.#usage(true)
-  }
-
-  #usage(isMost: boolean): Usage {
-    const usage = this.#read(isMost)
+    const usage = this.#read()
     addCacheWrite(this.#ex, usage)
     return usage
   }
 
-  #read(isMost: boolean): Usage {
+  #read(): Usage {
     const { target, request, operation } = this.#ex
     const { tokens } = this
     const prompt = tokens + this.#ownTokens(tokens)
     const media = request && operation.media?.(request)
     const times = repeatsOf(this.#ex)
     if (!media) return { prompt: prompt * times }
-    const { images, audioSeconds, moreAudio = 0, fileTokens, pages = 0 } = media
+    const { images, audioSeconds, fileTokens, pages = 0 } = media
     const formula = target?.mapping.model.imageTokens
-    const audioTokens = audioTokensOf(audioSeconds + (isMost ? moreAudio : 0), target?.mapping.model)
+    const audioTokens = audioTokensOf(audioSeconds, target?.mapping.model)
     const byImage = target?.price?.rates.image !== undefined
     const imageTokens = byImage ? 0 : imageTokensOf(images, formula)
     const all = prompt + audioTokens + fileTokens + imageTokens + morePageTokens(pages, formula)

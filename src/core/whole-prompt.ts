@@ -1,6 +1,7 @@
 /** A prompt at its most: with what tools of its provider may read, and as far as it may be written to a cache. */
+
+import { FILE_TOKENS } from '../media/tokens.ts'
 import type { Exchange } from './exchange.ts'
-import { FILE_TOKENS } from './media.ts'
 import { ratesFor } from './money.ts'
 import { repeatsOf, requestsOf } from './requests.ts'
 import type { Usage } from './usage.ts'
@@ -32,7 +33,7 @@ export function addCacheWrite(ex: Exchange, usage: Usage): void {
 
 /** The most that the prompt of an exchange is estimated at, with the pages that tools of its provider may read. */
 export function wholePrompt(ex: Exchange): Usage {
-  const usage = ex.mostPromptUsage
+  const usage = ex.promptUsage
   const pages = ex.native?.pages ?? 0
   if (pages === 0) return usage
   usage.prompt = (usage.prompt ?? 0) + pages * FILE_TOKENS

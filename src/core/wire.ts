@@ -1,7 +1,6 @@
 /** Small pieces that several wires share. */
 
-import { IMAGE_HEAD, type ImageType, imageType } from '../lib/image-type.ts'
-import { MEDIA_HEAD, mediaTypeOf } from '../lib/media-type.ts'
+import { IMAGE_HEAD, type ImageType, imageType, MEDIA_HEAD, mediaTypeOf } from '../media/type.ts'
 import { parseAnswer } from './answer-bounds.ts'
 import type { FunctionCall, Message } from './chat-request.ts'
 import { errors, type GatewayError } from './error.ts'
@@ -96,7 +95,7 @@ export function parseDataUrl(url: string): { mime: string; base64: string } | un
 
 /**
  * A file of a chat request: the same, of the type by which it is held for and by which every wire sends it
- * (../lib/media-type.ts). `name` may say it where neither bytes nor the URL do.
+ * (../media/type.ts). `name` may say it where neither bytes nor the URL do.
  */
 export function parseFile(url: string, name?: string): { mime: string; base64: string } | undefined {
   const data = parseDataUrl(url)

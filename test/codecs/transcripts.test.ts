@@ -2,7 +2,7 @@
 import t from 'tap'
 import { written } from '../../src/codecs/transcript/formats.ts'
 import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'
-import { fileTypeOf } from '../../src/lib/audio-type.ts'
+import { fileTypeOf } from '../../src/media/audio-type.ts'
 import type { Transcript, TranscriptionRequest } from '../../src/operations/transcriptions/request.ts'
 
 const asked = (response_format: TranscriptionRequest['response_format'], more: object = {}) => ({

@@ -22,10 +22,9 @@ import { imageFanOut } from '../../src/operations/images/decoder.ts'
 import { spokenTokens } from '../../src/operations/speech/spoken-tokens.ts'
 import { videoJob } from '../../src/operations/videos/job.ts'
 import type { VideoRequest } from '../../src/operations/videos/request.ts'
-import { adts, times, usual } from '../codecs/audio-pieces.ts'
+import { pdf, pages as tree } from '../media/pdf-kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
-import { pdf, pages as tree } from './pdf-kit.ts'
 import { flat } from './prices.ts'
 
 const offer = (price: Price, tokenizer?: string): Target => ({
@@ -121,7 +120,6 @@ t.test('what a provider fetches by itself may be held for up to the most that it
   }
   const data = 'data:application/pdf;base64,JVBERi0='
   const document_url = `data:application/pdf;base64,${pdf(tree(1)).toString('base64')}`
-  const padded = data.replace('JVBER', 'AAA=JVBER')
   const zip = 'data:application/zip;base64,UEsDBA=='
   const rows: [says: string, endpoint: typeof chat, request: object, to: Target, more: bigint][] = [
     ['pages', ocr, page(), pages, 990n * 4_000_000n],
@@ -134,23 +132,16 @@ t.test('what a provider fetches by itself may be held for up to the most that it
       pages,
       0n,
     ],
-    [
-      'a PDF called an image',
-      ocr,
-      page({ document: { type: 'image_url', image_url: data } }),
-      pages,
-      999n * 4_000_000n,
-    ],
-    ['one behind padding', ocr, page({ document: { type: 'image_url', image_url: padded } }), pages, 999n * 4_000_000n],
+    ['a PDF called an image', ocr, page({ document: { type: 'image_url', image_url: data } }), pages, 0n],
     ['what is no PDF', ocr, page({ document: { type: 'document_url', document_url: zip } }), pages, 999n * 4_000_000n],
     ['hours', transcriptions[0]!, { model: 'm', url: 'https://a.example/a' }, hours, 2_500_000_000n - 41_666_667n],
     ['hours of a file', transcriptions[0]!, { model: 'm', seconds: 36, file: {} }, hours, 0n],
     ['the context', chat, talk({ file_data: 'https://a.example/a' }), tokens, 9_760_000_000n],
     ['of several files', chat, talk({ file_id: 'https://youtu.be/a' }, 2), tokens, 4_600_000_000n],
     ['a PDF that comes along', chat, talk({ file_data: document_url }), tokens, 0n],
-    ['one whose pages are not found', chat, talk({ file_data: data }), tokens, 9_760_000_000n],
+    ['one whose pages are not found', chat, talk({ file_data: data }), tokens, 0n],
     ['text', chat, talk({ file_data: 'data:text/plain;base64,SGk=' }), tokens, 0n],
-    ['a WebM video', chat, talk({ file_data: 'data:video/webm;base64,GkXfo0KGgQ==' }), tokens, 9_999_990_000n],
+    ['a WebM video', chat, talk({ file_data: 'data:video/webm;base64,GkXfo0KGgQ==' }), tokens, 0n],
   ]
   for (const [says, endpoint, request, to, more] of rows) {
     const ex = exchange({ endpoint, request })
@@ -234,32 +225,15 @@ t.test('bodies say whether a tool of theirs runs at the provider', t => {
   t.end()
 })
 
-/** A page of Opus that ends at a position in samples, with so many bytes in it. */
-function page(position: number, bytes: number): Buffer {
-  const head = Buffer.alloc(27)
-  head.write('OggS')
-  head.writeBigInt64LE(BigInt(position), 6)
-  const lacing = Buffer.from([...times(Math.floor(bytes / 255), 255), bytes % 255])
-  head[26] = lacing.length
-  return Buffer.concat([head, lacing, Buffer.alloc(bytes, 'OggX')])
-}
-
 t.test('sound that no report counts is measured as it comes, and marked as estimated', async t => {
   const price = perMillion({ prompt: '1', output_audio: '12' })
   const begun = (more: Target = offer(price)) =>
     exchange({ endpoint: speech, request: { model: 'm', input: 'Hi', characters: 2, stream: true }, target: more })
-  const opus = [page(0, 19), page(0, 60), ...times(60, 0).map((_, at) => page(48_000 * (at + 1), 3000))]
   const rows: [says: string, contentType: string, pieces: Buffer[], seconds: number][] = [
     ['samples', 'audio/wav', [Buffer.alloc(48_000)], 1],
     ['FLAC', 'audio/flac', [Buffer.alloc(48_000)], 2],
-    ['frames of MP3', 'audio/mpeg', [Buffer.alloc(160), ...times(100, usual)], 0.01 + (100 * 1152) / 44_100],
-    ['frames of AAC', 'audio/aac', times(100, adts(200)), (100 * 1024) / 44_100],
-    ['no frames', 'audio/mpeg', [Buffer.alloc(48_000, 0xff)], 3],
-    ['a minute of Opus', 'audio/opus', opus, 60],
-    ['a second stream in it', 'audio/opus', [...opus, ...opus.map(one => Buffer.from(one).fill(1, 14, 18))], 120],
-    ['a page that says too much', 'audio/opus', [page(48e9, 100)], 0.12],
-    ['a page in which nothing ends', 'audio/opus', [page(-1, 100), page(480, 10)], 0.01],
-    ['no pages', 'audio/opus', [Buffer.alloc(48_000, 'OggX')], 12],
+    ['MP3', 'audio/mpeg', [Buffer.alloc(160), Buffer.alloc(48_000)], 3.01],
+    ['Opus', 'audio/opus', [Buffer.alloc(48_000)], 12],
   ]
   for (const [says, contentType, pieces, seconds] of rows) {
     const whole = Buffer.concat(pieces)

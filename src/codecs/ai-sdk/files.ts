@@ -3,7 +3,7 @@
 import type { ContentPart } from '../../core/chat-request.ts'
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import { isBase64, parseDataUrl } from '../../core/wire.ts'
-import { audioType } from '../../lib/audio-type.ts'
+import { audioType } from '../../media/audio-type.ts'
 import { audioFormatOf, textPart } from '../chat-parts.ts'
 import { cacheControlOf, optionsIn } from './options.ts'
 

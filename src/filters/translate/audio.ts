@@ -5,8 +5,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { Ops } from '../../core/ops.ts'
 import type { Services } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
-import { audioLength } from '../../lib/audio-seconds.ts'
-import { AUDIO_HEAD, fileTypeOf } from '../../lib/audio-type.ts'
+import { AUDIO_HEAD, fileTypeOf } from '../../media/audio-type.ts'
 import { isPublicUrl } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 import { Refusals } from './refusals.ts'
@@ -57,7 +56,9 @@ export class Audio {
       const { pieces, contentType } = await lease.during(ex, () => media.audio(fetch))
       const file = new Upload(pieces, mediaTypeIn(contentType), extensionOf(fetch.url))
       const fileType = fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType)
-      ex.request = { ...request, url: undefined, file, fileType, seconds: audioLength(file)?.seconds }
+      const fetched: Request = { ...request, url: undefined, file, fileType }
+      await ex.operation.inspect?.(fetched)
+      ex.request = fetched
     } catch (thrown) {
       lease.release()
       throw this.#refusals.keep(ex, thrown, target)

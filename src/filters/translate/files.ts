@@ -6,9 +6,9 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { type LoadedMedia, type MediaByAddress, nativeFormOf, type Target } from '../../core/translator.ts'
-import { AUDIO_HEAD, audioType } from '../../lib/audio-type.ts'
-import { IMAGE_HEAD, imageType } from '../../lib/image-type.ts'
 import { isAddress } from '../../lib/url.ts'
+import { AUDIO_HEAD, audioType } from '../../media/audio-type.ts'
+import { IMAGE_HEAD, imageType } from '../../media/type.ts'
 import { type Addressed, addressesOf } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 import { Refusals } from './refusals.ts'
@@ -74,7 +74,9 @@ export class Files {
     try {
       const files = await lease.during(ex, () => all(addresses, media, lease))
       this.#loaded.set(ex, files)
-      ex.request = replaced(files)
+      const request = replaced(files)
+      await ex.operation.inspect?.(request)
+      ex.request = request
     } catch (thrown) {
       lease.release()
       throw this.#refusals.keep(ex, thrown, target)

@@ -1,7 +1,7 @@
 /** `generate-image` and `generate-nano-banana`: images in the answer, and in a folder where the operator has named one. */
 
 import { type Infer, s } from '../../core/schema.ts'
-import { imageType } from '../../lib/image-type.ts'
+import { imageType } from '../../media/type.ts'
 import { type Block, type Tool, type ToolContext, type ToolResult, textBlock, toolError } from '../tool.ts'
 import { generate } from './generate.ts'
 import { folderOf, MAX_FILES, type Names, namesFor, save } from './upload.ts'

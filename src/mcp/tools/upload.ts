@@ -5,8 +5,8 @@
 import { access, constants, lstat, mkdir, open, readdir, stat, unlink } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import type { FolderUse, UploadFolder } from '../../core/ports.ts'
-import { imageType } from '../../lib/image-type.ts'
 import { FairShare } from '../../limits/share.ts'
+import { imageType } from '../../media/type.ts'
 import type { Block } from '../tool.ts'
 
 const MODE = 0o640

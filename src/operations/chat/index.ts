@@ -13,7 +13,7 @@ import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
 import { demo } from './demo.ts'
 import { refuseHeldFiles } from './held-files.ts'
-import { mediaOf } from './media.ts'
+import { measureMedia, mediaOf } from './media.ts'
 import { promptSize, reasoningSize, sealedSize } from './prompt-size.ts'
 import { promptFanOut } from './prompts.ts'
 import { adaptedReasoning } from './reasoning.ts'
@@ -32,6 +32,7 @@ export const chat: Operation<'chat'> = {
   prompts,
   output: request => ({ choices: (request.n ?? 1) * prompts(request), limit: request.max_tokens ?? undefined }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
+  inspect: ({ messages }) => measureMedia(messages),
   media: ({ messages }) => mediaOf(messages),
   extras(request, mapping) {
     const usage: Usage = {}

@@ -1,119 +1,189 @@
-/** What the files, audio and images of a chat request may come to, by their sizes, their heads, and the trees of PDFs. */
+/** What the files, audio and images of a chat request come to, by what they say and by their sizes. */
+import { MOST_AUDIO_TOKENS } from '../../core/audio-tokens.ts'
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
-import { FILE_TOKENS, type Media } from '../../core/media.ts'
-import { DIMENSIONS_HEADS, type Dimensions, imageDimensions } from '../../lib/image-dimensions.ts'
-import { imageType } from '../../lib/image-type.ts'
-import { mediaTypeOf } from '../../lib/media-type.ts'
+import type { Media } from '../../core/media.ts'
+import { dataHeadOf, parseDataUrl, withoutSpace } from '../../core/wire.ts'
 import { isAddress } from '../../lib/url.ts'
-import { exactHead } from '../base64.ts'
-import { audioSeconds } from './audio-seconds.ts'
-import { type ContentTokens, known, likely } from './content-tokens.ts'
-import { type File, fileTokens, isImage, VIDEO_TOKENS } from './file-tokens.ts'
-import { MEDIA_BUDGET, type MediaData, mediaData } from './media-data.ts'
+import { type Dimensions, imageDimensions } from '../../media/image.ts'
+import { mediaSeconds } from '../../media/length.ts'
+import { Base64File, MEDIA_BUDGET, type MediaBudget, type MediaFile } from '../../media/source.ts'
+import { FILE_TOKENS, tokensByContent, tokensBySize, VIDEO_TOKENS } from '../../media/tokens.ts'
+import { MEDIA_HEAD, mediaTypeOf } from '../../media/type.ts'
+
+/** What one part comes to. */
+interface PartMedia {
+  /** Undefined for a part that is no image. */
+  readonly image?: { readonly size: Dimensions | undefined }
+  readonly seconds: number
+  readonly tokens: number
+  readonly pages: number
+  /** What more a part may have that its provider fetches. */
+  readonly unmeasured?: { readonly tokens?: number; readonly seconds?: number }
+}
+
+/** The longest prompt that models read, and the longest audio in one. */
+const UNMEASURED_TOKENS = 1_048_576
+const UNMEASURED_SECONDS = UNMEASURED_TOKENS / MOST_AUDIO_TOKENS
+/** Audio at an address: a quarter of an hour. */
+const ADDRESS_SECONDS = 15 * 60
+/** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
+const PLAIN_BYTES_PER_SECOND = 32_000
+const COMPRESSED_BYTES_PER_SECOND = 4_000
+/** Data that is no base64 is decoded up to so many characters. */
+const MAX_PLAIN = 64 * 1024
+
+/** Parts whose type is determined. */
+const MAX_TYPED = 1024
 
 const nothing: Media = { images: [], audioSeconds: 0, fileTokens: 0 }
-
 /** Messages without media that are walked again, rather than remembered. */
 const FEW = 16
 
-const measured = new WeakMap<ChatRequest['messages'], Media>()
+/** By the parts themselves: filters give a request new messages, and keep the parts. */
+const measured = new WeakMap<ContentPart, PartMedia>()
+const sums = new WeakMap<ChatRequest['messages'], Media>()
 
-/** Reads the heads of images and audio, and the trees of PDFs within bounds, once a request. */
+/** What is known of the media of a request: by their sizes, until {@link measureMedia} has looked into them. */
 export function mediaOf(messages: ChatRequest['messages']): Media {
-  let media = measured.get(messages)
+  let media = sums.get(messages)
   if (!media) {
     media = mediaIn(messages)
-    if (media !== nothing || messages.length > FEW) measured.set(messages, media)
+    if (media !== nothing || messages.length > FEW) sums.set(messages, media)
   }
   return media
 }
 
-function mediaIn(messages: ChatRequest['messages']): Media {
-  let count: MediaCount | undefined
+/** Looks into the media of a request, once for each part and within one budget. Undefined where there is nothing to look at. */
+export function measureMedia(messages: ChatRequest['messages']): Promise<void> | undefined {
+  const parts = mediaParts(messages).filter(part => !measured.has(part))
+  return parts.length === 0 ? undefined : measureParts(parts, messages)
+}
+
+async function measureParts(parts: readonly ContentPart[], messages: ChatRequest['messages']): Promise<void> {
+  const budget = { ...MEDIA_BUDGET }
+  for (const part of parts.slice(0, MAX_TYPED)) measured.set(part, (await looked(part, budget)) ?? bySize(part))
+  sums.delete(messages)
+}
+
+function mediaParts(messages: ChatRequest['messages']): ContentPart[] {
+  const parts: ContentPart[] = []
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue
-    for (const part of content) {
-      if (part.type === 'text') continue
-      count ??= new MediaCount()
-      count.add(part)
-    }
+    for (const part of content) if (part.type !== 'text' && part.type !== 'refusal') parts.push(part)
   }
-  return count?.media ?? nothing
+  return parts
 }
 
-/** Adds up the parts of one request. A part that readers may take for several things counts as each of them. */
-class MediaCount {
-  readonly #budget = { ...MEDIA_BUDGET }
-  readonly #images: (Dimensions | undefined)[] = []
-  #audioSeconds = 0
-  #moreAudio = 0
-  #unmeasuredAudio = 0
-  #fileTokens = 0
-  #pages = 0
-  #unmeasuredTokens = 0
-
-  add(part: ContentPart): void {
-    if (part.type === 'image_url') this.#addImage(part.image_url.url)
-    else if (part.type === 'input_audio') {
-      const { seconds, more, unmeasured } = audioSeconds(part.input_audio, this.#budget)
-      this.#audioSeconds += seconds
-      this.#moreAudio += more
-      this.#unmeasuredAudio += unmeasured
-    } else if (part.type === 'file') this.#addFile(part.file)
-  }
-
-  get media(): Media {
-    const [images, audioSeconds, fileTokens] = [this.#images, this.#audioSeconds, this.#fileTokens]
-    if (images.length + audioSeconds + fileTokens === 0) return nothing
-    return {
-      images,
-      audioSeconds,
-      moreAudio: this.#moreAudio,
-      fileTokens,
-      pages: this.#pages,
-      unmeasuredTokens: this.#unmeasuredTokens,
-      unmeasuredAudio: this.#unmeasuredAudio,
-    }
-  }
-
-  #addImage(url: string): void {
-    const data = isAddress(url) ? undefined : mediaData(url, this.#budget)
-    this.#images.push(data && this.#sizeOf(data))
-    if (!data?.head) return
-    // Most wires refuse what is no image; some send it on.
-    const type = mediaTypeOf(data.head, isImage(data.mime) ? data.mime : IMAGE)
-    this.#addTokens(fileTokens(data, type, undefined, this.#budget))
-  }
-
-  #addFile({ file_data: text, file_id: id, filename }: File): void {
-    if (text === undefined) {
-      this.#addTokens(id !== undefined && isAddress(id) ? likely(VIDEO_TOKENS) : known(FILE_TOKENS))
-    } else if (isAddress(text)) this.#addTokens(likely(FILE_TOKENS))
-    else {
-      const data = mediaData(text, this.#budget)
-      const type = data.head ? mediaTypeOf(data.head, data.mime, filename) : ''
-      if (isImage(type)) this.#images.push(this.#sizeOf(data))
-      this.#addTokens(fileTokens(data, type, filename, this.#budget))
-    }
-  }
-
-  #addTokens({ tokens, unmeasured, pages }: ContentTokens): void {
-    this.#fileTokens += tokens
-    this.#unmeasuredTokens += unmeasured
-    this.#pages += pages
-  }
-
-  /** Undefined where the head of the image does not say it, and beyond the budget. */
-  #sizeOf({ base64, head: begin }: MediaData): Dimensions | undefined {
-    const budget = this.#budget
-    if (!begin || imageType(begin) === undefined || budget.heads-- <= 0) return undefined
-    const [few, many] = DIMENSIONS_HEADS
-    const size = dimensionsIn(exactHead(base64, few))
-    if (size || base64.length <= few || budget.imageBytes <= 0) return size
-    budget.imageBytes -= Math.min(many, base64.length)
-    return dimensionsIn(exactHead(base64, many))
+function mediaIn(messages: ChatRequest['messages']): Media {
+  const found = mediaParts(messages)
+  if (found.length === 0) return nothing
+  const parts = found.map((part, at) => measured.get(part) ?? (at < MAX_TYPED ? bySize(part) : byLength(part)))
+  const total = (of: (part: PartMedia) => number | undefined) => parts.reduce((sum, part) => sum + (of(part) ?? 0), 0)
+  return {
+    images: parts.flatMap(({ image }) => (image ? [image.size] : [])),
+    audioSeconds: total(part => part.seconds),
+    fileTokens: total(part => part.tokens),
+    pages: total(part => part.pages),
+    unmeasuredTokens: total(part => part.unmeasured?.tokens),
+    unmeasuredAudio: total(part => part.unmeasured?.seconds),
   }
 }
 
+const NONE: PartMedia = { seconds: 0, tokens: 0, pages: 0 }
+
+function bySize(part: ContentPart): PartMedia {
+  const at = addressOf(part)
+  if (at) return at
+  const data = dataOf(part)
+  if (!data) return part.type === 'file' ? { ...NONE, tokens: FILE_TOKENS } : NONE
+  const { file, type, name, isImage } = data
+  if (part.type === 'input_audio')
+    return { ...NONE, seconds: file.size / bytesPerSecond(part.input_audio.format, type) }
+  return { ...NONE, ...tokensBySize(file, type, name), ...(isImage && { image: { size: undefined } }) }
+}
+
+/** The dearest that so many characters may be, where a request has very many parts. */
+function byLength(part: ContentPart): PartMedia {
+  if (part.type === 'image_url') return { ...NONE, image: { size: undefined } }
+  if (part.type === 'input_audio')
+    return { ...NONE, seconds: part.input_audio.data.length / COMPRESSED_BYTES_PER_SECOND }
+  const length = part.type === 'file' ? part.file.file_data?.length : 0
+  return { ...NONE, tokens: length === undefined ? FILE_TOKENS : Math.ceil(length / CHARACTERS_PER_TOKEN) }
+}
+const CHARACTERS_PER_TOKEN = 4
+
+/** Undefined where its size is all that counts. */
+async function looked(part: ContentPart, budget: MediaBudget): Promise<PartMedia | undefined> {
+  const data = budget.work > 0 && !addressOf(part) ? dataOf(part) : undefined
+  if (!data) return undefined
+  const { file, type, name, isImage } = data
+  if (part.type === 'input_audio') {
+    const seconds = await mediaSeconds(file, budget)
+    return seconds === undefined ? undefined : { ...NONE, seconds }
+  }
+  const image = isImage ? { size: await imageDimensions(file, budget) } : undefined
+  const tokens = (await tokensByContent(file, type, name, budget)) ?? tokensBySize(file, type, name)
+  return { ...NONE, ...tokens, ...(image && { image }) }
+}
+
+/** Headless samples have a rate of their own; anything else may be compressed. */
+const bytesPerSecond = (format: string, type: string): number =>
+  format === 'pcm' && type === SAMPLES ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND
+const SAMPLES = 'audio/pcm'
 const IMAGE = 'image/png'
-const dimensionsIn = (head: Buffer | undefined) => head && imageDimensions(head)
+
+interface PartData {
+  readonly file: MediaFile
+  readonly type: string
+  readonly name: string | undefined
+  readonly isImage: boolean
+}
+
+/** The data of a part; undefined where it has none. */
+function dataOf(part: ContentPart): PartData | undefined {
+  if (part.type === 'image_url') {
+    const data = fileIn(part.image_url.url)
+    // Most wires refuse what is no image; some send it on.
+    const declared = data.mime.startsWith('image/') ? data.mime : IMAGE
+    return { file: data.file, type: typeOf(data.file, declared), name: undefined, isImage: true }
+  }
+  if (part.type === 'input_audio') {
+    const { file } = fileIn(part.input_audio.data)
+    return { file, type: typeOf(file, SAMPLES), name: undefined, isImage: false }
+  }
+  if (part.type !== 'file' || part.file.file_data === undefined) return undefined
+  const { file_data: text, filename: name } = part.file
+  const { file, mime } = fileIn(text)
+  const type = typeOf(file, mime, name)
+  return { file, type, name, isImage: type.startsWith('image/') }
+}
+
+const typeOf = (file: MediaFile, declared: string, name?: string): string =>
+  mediaTypeOf(file.read(0, MEDIA_HEAD), declared, name)
+
+/** The bytes of a data URL, or of base64. */
+function fileIn(text: string): { file: MediaFile; mime: string } {
+  const head = dataHeadOf(text)
+  if (!head) return { file: new Base64File(withoutSpace(text)), mime: '' }
+  if (head.isBase64) return { file: new Base64File(withoutSpace(text.slice(head.at))), mime: head.mime }
+  const plain = text.length <= MAX_PLAIN ? parseDataUrl(text)?.base64 : undefined
+  // A character may have three bytes.
+  const file = plain === undefined ? { size: 3 * text.length, read: () => Buffer.alloc(0) } : new Base64File(plain)
+  return { file, mime: head.mime }
+}
+
+/** What stands at an address; undefined for a part that holds its data. */
+function addressOf(part: ContentPart): PartMedia | undefined {
+  if (part.type === 'image_url')
+    return isAddress(part.image_url.url) ? { ...NONE, image: { size: undefined } } : undefined
+  if (part.type === 'input_audio') {
+    if (!isAddress(part.input_audio.data)) return undefined
+    return { ...NONE, seconds: ADDRESS_SECONDS, unmeasured: { seconds: UNMEASURED_SECONDS } }
+  }
+  if (part.type !== 'file') return undefined
+  const { file_data: text, file_id: id } = part.file
+  if (text === undefined) return id !== undefined && isAddress(id) ? fetched(VIDEO_TOKENS) : undefined
+  return isAddress(text) ? fetched(FILE_TOKENS) : undefined
+}
+
+const fetched = (tokens: number): PartMedia => ({ ...NONE, tokens, unmeasured: { tokens: UNMEASURED_TOKENS } })

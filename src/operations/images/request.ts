@@ -2,7 +2,7 @@
 import type { Upload } from '../../core/body.ts'
 import type { ImageDescription } from '../../core/event.ts'
 import { type Infer, type Schema, s } from '../../core/schema.ts'
-import type { ImageType } from '../../lib/image-type.ts'
+import type { ImageType } from '../../media/type.ts'
 
 /** Images of one edit request. */
 export const MAX_IMAGES = 16

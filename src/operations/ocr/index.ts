@@ -1,9 +1,9 @@
 /** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
 import type { Operation } from '../../core/operation.ts'
-import { holdsPdf, MEDIA_HEAD } from '../../lib/media-type.ts'
-import { exactBytes, exactHead } from '../base64.ts'
-import { PDF_BUDGET } from '../pdf/budget.ts'
-import { pdfPages } from '../pdf/pages.ts'
+import { withoutSpace } from '../../core/wire.ts'
+import { pdfPages } from '../../media/pages.ts'
+import { Base64File, MEDIA_BUDGET } from '../../media/source.ts'
+import { holdsPdf, MEDIA_HEAD } from '../../media/type.ts'
 import { demo } from './demo.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'
 
@@ -22,9 +22,7 @@ export const ocr: Operation<'ocr'> = {
   extras: request => ({ [axisOf(request)]: pagesOf(request) }),
   unmeasured(request) {
     const { document, pages } = request
-    if (pages != null) return undefined
-    const found = pagesFound(request)
-    if (found !== undefined && (found > 0 || document.type === 'image_url')) return undefined
+    if (pages != null || document.type === 'image_url' || pagesFound(request)) return undefined
     return { [axisOf(request)]: MAX_PAGES - pagesOf(request) }
   },
   tuning: {},
@@ -63,9 +61,6 @@ const isData = (address: string): boolean => /^data:/i.test(address)
 
 function pagesIn(address: string): number | undefined {
   if (!isData(address)) return 0
-  const base64 = address.slice(address.indexOf(',') + 1)
-  const head = exactHead(base64, MEDIA_HEAD)
-  if (head && !holdsPdf(head)) return 0
-  const bytes = head && (base64.length * 3) / 4 <= PDF_BUDGET.read ? exactBytes(base64) : undefined
-  return bytes && pdfPages(bytes, { ...PDF_BUDGET })
+  const file = new Base64File(withoutSpace(address.slice(address.indexOf(',') + 1)))
+  return holdsPdf(file.read(0, MEDIA_HEAD)) ? pdfPages(file, { ...MEDIA_BUDGET }) : 0
 }

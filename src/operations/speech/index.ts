@@ -2,7 +2,7 @@
 import type { Mapping } from '../../core/catalog.ts'
 import type { AnswerMeasure, Operation, Requirement } from '../../core/operation.ts'
 import { CHARACTERS, textSize, type Usage } from '../../core/usage.ts'
-import { StreamedSeconds } from '../../lib/streamed-seconds.ts'
+import { usualBytesPerSecond } from '../../media/length.ts'
 import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
 import { speechOutput } from './spoken-tokens.ts'
@@ -63,18 +63,19 @@ export const speech: Operation<'speech'> = {
 }
 
 class SpeechMeasure implements AnswerMeasure {
-  readonly #audio: StreamedSeconds
+  readonly #bytesPerSecond: number
+  #bytes = 0
 
   constructor(contentType: string) {
-    this.#audio = new StreamedSeconds(contentType)
+    this.#bytesPerSecond = usualBytesPerSecond(contentType)
   }
 
   add(bytes: Buffer): void {
-    this.#audio.add(bytes)
+    this.#bytes += bytes.length
   }
 
   get tokens(): number {
-    return Math.ceil(this.#audio.seconds * TOKENS_PER_SECOND)
+    return Math.ceil((this.#bytes / this.#bytesPerSecond) * TOKENS_PER_SECOND)
   }
 
   get usage(): Usage {

@@ -2,6 +2,8 @@
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
 import { estimateTokens, TOKEN_BYTES, textSize, type Usage } from '../../core/usage.ts'
+import { mediaSeconds } from '../../media/length.ts'
+import { MEDIA_BUDGET, type MediaFile, PiecedFile } from '../../media/source.ts'
 import { demo } from './demo.ts'
 import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, unmeasuredSeconds } from './request.ts'
 
@@ -51,11 +53,16 @@ function usageOf(seconds: number): Usage {
   return { input_audio_hour: seconds / HOUR_SECONDS, input_audio: audio, prompt: audio, completion }
 }
 
+async function measure(request: TranscriptionRequest, file: MediaFile): Promise<void> {
+  request.seconds = await mediaSeconds(file, { ...MEDIA_BUDGET })
+}
+
 const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
   // Models say that they are for this: nothing about modalities does.
   impliedBy: () => false,
   isPriced: ({ rates: { prompt, completion, input_audio_hour } }) =>
     input_audio_hour !== undefined || (prompt !== undefined && completion !== undefined),
+  inspect: request => (request.file ? measure(request, new PiecedFile(request.file)) : undefined),
   promptSize: ({ prompt = '' }) => textSize(prompt),
   extras(request) {
     const usage = usageOf(likelySeconds(request))

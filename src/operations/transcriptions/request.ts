@@ -1,7 +1,6 @@
 /** The canonical request and answer of transcriptions and translations (docs/contract.md#transcriptions). */
 import type { Upload } from '../../core/body.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { LEAST_BYTES_PER_SECOND } from '../../lib/audio-seconds.ts'
 
 /** The values of `response_format`. */
 export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
@@ -52,8 +51,8 @@ export interface TranscriptionRequest {
   /** Of the file, by its first bytes, else as its client says. */
   readonly fileType: { readonly extension: string; readonly contentType: string } | undefined
   readonly url: string | undefined
-  /** Of the file, where it says it. */
-  readonly seconds: number | undefined
+  /** The length that the file says, once it was looked into. */
+  seconds: number | undefined
   readonly language: string | undefined
   readonly prompt: string | undefined
   readonly response_format: TranscriptFormat
@@ -114,11 +113,9 @@ const MOST_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
-/** By how much the audio may be longer, where the request does not say its length. */
+/** By how much audio at an address may be longer than is likely. */
 export function unmeasuredSeconds(request: Readonly<TranscriptionRequest>): number {
-  if (request.seconds !== undefined) return 0
-  const most = request.file ? Math.min(MOST_SECONDS, request.file.size / LEAST_BYTES_PER_SECOND) : MOST_SECONDS
-  return Math.max(0, most - likelySeconds(request))
+  return request.file ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
 }
 
 declare module '../../core/ops.ts' {

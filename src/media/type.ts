@@ -1,6 +1,5 @@
 /** What a file is. One answer decides what is held for it, and the type by which each wire sends it. */
 import { isUtf8 } from 'node:buffer'
-import { imageType } from './image-type.ts'
 
 /** Bytes of a file that say so: a PDF may begin behind 1,024 others. */
 export const MEDIA_HEAD = 1032
@@ -18,12 +17,26 @@ type Sign = readonly [sign: RegExp, type: string, others?: RegExp]
 const SOUND_OR_VIDEO = /^(?:audio|video)\//
 const DOCUMENT = /^application\/(?!(?:octet-stream|pdf|json)$)/
 
-/** Tests of a head as Latin-1 text, in order. */
-const SIGNS: readonly Sign[] = [
+const IMAGES = [
   [/^\x89PNG/, 'image/png'],
   [/^\xff\xd8\xff/, 'image/jpeg'],
   [/^GIF8/, 'image/gif'],
   [/^RIFF.{4}WEBP/s, 'image/webp'],
+] as const
+/** A media type of an image that every provider of images reads. */
+export type ImageType = (typeof IMAGES)[number][1]
+/** Bytes of a head that identify such an image. */
+export const IMAGE_HEAD = 12
+
+/** The media type by magic bytes; undefined for anything that is not PNG, JPEG, GIF or WebP. */
+export function imageType(head: Buffer): ImageType | undefined {
+  const text = head.toString('latin1', 0, IMAGE_HEAD)
+  return IMAGES.find(([sign]) => sign.test(text))?.[1]
+}
+
+/** Tests of a head as Latin-1 text, in order. */
+const SIGNS: readonly Sign[] = [
+  ...IMAGES,
   [/^.{4}ftyphe(?:ic|ix|vc)/s, 'image/heic'],
   [/^.{4}ftyp(?:mif1|msf1|heif)/s, 'image/heif'],
   [/^.{4}ftypavi[fs]/s, 'image/avif'],
