@@ -14,6 +14,7 @@ process.exitCode = await run(process.argv.slice(2), {
   out: content => process.stdout.write(content),
   isTerminal: process.stdout.isTTY,
   err: text => process.stderr.write(text),
+  ...(process.stderr.isTTY && { progress: (text: string) => process.stderr.write(text) }),
   run: async (...args) => (await import('./cli/start-tool.ts')).startTool(...args),
   in: async () => {
     if (process.stdin.isTTY) process.stderr.write('reading standard input; end it with Ctrl-D\n')

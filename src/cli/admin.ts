@@ -1,4 +1,5 @@
 /** A client of the admin listener. */
+import { START } from '../config/locate.ts'
 import { configured, isNamed } from './config-file.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
 import { Failure, type Io } from './io.ts'
@@ -64,9 +65,7 @@ export function connect(options: AdminPlaces, io: Io): Admin {
       throw adminError(url, response.statusCode!, answer)
     } catch (thrown) {
       if (!unreachable(thrown)) throw thrown
-      throw new Failure(
-        `cannot reach the gateway at ${url.origin}${because}; start it with \`npx model-gateway\` or pass --admin`,
-      )
+      throw new Failure(`cannot reach the gateway at ${url.origin}${because}; start it with ${START} or pass --admin`)
     }
   }
 

@@ -24,7 +24,7 @@ async function readManifest(path: string | undefined, io: Io): Promise<string> {
 
 const showList = (manifests: readonly ShownManifest[]): string =>
   manifests.length === 0
-    ? 'no custom providers; add one with `gatewayctl models custom add --org O manifest.yaml`\n'
+    ? 'no custom providers; add one with `gatewayctl models custom create --org O manifest.yaml`\n'
     : table(
         ['organization', 'provider', 'address', 'models', 'created'],
         manifests.map(({ organization, provider, manifest, createdAt }) => {
@@ -39,7 +39,8 @@ export function addCustomModels(program: Command, open: Open): void {
   const custom = models.command('custom').description('custom providers and models of an organization')
 
   custom
-    .command('add')
+    .command('create')
+    .alias('add')
     .description('declare a provider with a manifest as in providers.d, without its secret')
     .argument('[file]', 'the manifest, YAML or JSON (default: standard input)')
     .requiredOption('--org <organization>', 'id or name of the organization')

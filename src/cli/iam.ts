@@ -36,12 +36,13 @@ const showRules = (rules: readonly RuleRecord[]): string =>
         ]),
       )
 
-/** Adds `iam add`, `list`, `update` and `remove`. */
+/** Adds `iam create`, `list`, `update` and `remove`. */
 export function addIam(program: Command, open: Open): void {
   const iam = program.command('iam').description('access rules of organizations, members and keys')
 
   iam
-    .command('add')
+    .command('create')
+    .alias('add')
     .description('add a rule; allowing rules of one type form a union, all types must pass, and denials win')
     .option('--org <organization>', 'for all keys of this organization')
     .option('--member <address>', 'for all keys that this member of the organization created')

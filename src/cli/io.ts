@@ -11,6 +11,8 @@ export interface Io {
   readonly isTerminal?: boolean
   /** Standard error: failures and remarks. */
   err(text: string): void
+  /** Shows progress on standard error. Absent where that is no terminal: pipes and files get none. */
+  progress?(text: string): void
   /**
    * Runs a command on this terminal to its end; resolves with its exit code. Rejects with the system's error when it
    * cannot start.

@@ -43,6 +43,7 @@ export function addKeys(program: Command, open: Open): void {
   addLimitOptions(
     keys
       .command('create')
+      .alias('add')
       .description('create a key and show its secret, once')
       .requiredOption('--project <project>', 'id or name of the project')
       .option('--name <name>', 'purpose of the key')

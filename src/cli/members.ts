@@ -23,7 +23,7 @@ const showMembers = (members: readonly ShownMember[]): string =>
     ]),
   )
 
-/** Adds `members add`, `list`, `update`, `remove` and `login-link`. */
+/** Adds `members create`, `list`, `update`, `remove` and `login-link`. */
 export function addMembers(program: Command, open: Open): void {
   const members = program.command('members').description('members of organizations')
   const one = (member: ShownMember) => showMembers([member])
@@ -33,7 +33,8 @@ export function addMembers(program: Command, open: Open): void {
   addLimitOptions(
     addAccess(
       members
-        .command('add')
+        .command('create')
+        .alias('add')
         .description('add a member')
         .requiredOption('--org <org>', 'id or name of the organization')
         .requiredOption('--email <address>', 'address of the member')

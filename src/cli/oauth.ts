@@ -86,6 +86,7 @@ export function addOAuth(program: Command, open: Open): void {
     })
   clients
     .command('create')
+    .alias('add')
     .description('make a client that acts for a key by itself, and show its secret, once')
     .requiredOption('--name <name>', 'what the client is called')
     .requiredOption('--key <id>', 'id of the key')

@@ -75,6 +75,7 @@ export function addOrganizations(program: Command, open: Open): void {
   addOrganizationOptions(
     organizations
       .command('create')
+      .alias('add')
       .description('create an organization: prepaid, without credits')
       .requiredOption('--name <name>', 'its name'),
   ).action(async (options, command) => {
@@ -110,6 +111,7 @@ export function addProjects(program: Command, open: Open): void {
   addProjectOptions(
     projects
       .command('create')
+      .alias('add')
       .description('make a project')
       .requiredOption('--org <org>', 'id or name of the organization')
       .requiredOption('--name <name>', 'its name'),

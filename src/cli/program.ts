@@ -26,7 +26,8 @@ import { addTranscribe } from './transcribe.ts'
 import { addUsage } from './usage.ts'
 import { addVideo } from './video.ts'
 
-function build(io: Io): Command {
+/** All commands, on this terminal. */
+export function buildProgram(io: Io): Command {
   const program = new Command('gatewayctl')
     .description('Operates a running Model Gateway through its admin listener.')
     .version(version)
@@ -76,7 +77,7 @@ function build(io: Io): Command {
 
 /** Runs one command line; resolves with the exit code: 0 done, 1 refused or failed, 2 wrong use. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
-  const program = build(io)
+  const program = buildProgram(io)
   try {
     refuseKeys(program, args)
     await program.parseAsync(args, { from: 'user' })

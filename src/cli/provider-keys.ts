@@ -11,7 +11,7 @@ import { facts, table } from './table.ts'
 
 const showList = (keys: readonly ShownProviderKey[]): string =>
   keys.length === 0
-    ? 'no provider keys; add one with `gatewayctl provider-keys add --org O --provider ID < secret`\n'
+    ? 'no provider keys; add one with `gatewayctl provider-keys create --org O --provider ID < secret`\n'
     : table(
         ['id', 'organization', 'provider', 'label', 'fingerprint', 'models', 'limits USD', 'master key', 'created'],
         keys.map(key => [
@@ -51,7 +51,8 @@ export function addProviderKeys(program: Command, open: Open): void {
 
   const add = addLimitOptions(
     keys
-      .command('add')
+      .command('create')
+      .alias('add')
       .description('add a key for a provider; its secret is read from standard input and never shown')
       .requiredOption('--org <organization>', 'id or name of the organization')
       .requiredOption('--provider <id>', 'id of the provider')
@@ -60,7 +61,7 @@ export function addProviderKeys(program: Command, open: Open): void {
   ).action(async ({ org: organization, ...options }, command) => {
     const session = open(command)
     const { admin, print, io } = session
-    const secret = await readSecret(io, 'provider-keys add …')
+    const secret = await readSecret(io, 'provider-keys create …')
     const record = await admin.command<ChangedProviderKey>('provider-keys.add', { organization, ...options, secret })
     print(record, key => `kept ${key.id} (${key.label}) for ${key.provider}, fingerprint ${key.fingerprint}\n`)
     warnUnknown(record, session)

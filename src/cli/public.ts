@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
+import { START } from '../config/locate.ts'
 import type { OperatorSession } from '../core/ports.ts'
 import { parseError } from './admin.ts'
 import { call, type HttpCall, parseUrl, readText, unreachable } from './http.ts'
@@ -76,7 +77,7 @@ async function send(
     throw new Failure(error?.message ?? `${url.origin} answered with status ${response.statusCode}`, error)
   } catch (thrown) {
     if (!unreachable(thrown)) throw thrown
-    throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npx model-gateway\` or pass --url`)
+    throw new Failure(`cannot reach the gateway at ${url.origin}; start it with ${START} or pass --url`)
   }
 }
 

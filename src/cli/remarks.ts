@@ -9,7 +9,7 @@ export async function remarkWhile<T>(what: string, io: Io | undefined, work: () 
   let seconds = 0
   const waiting = setInterval(() => {
     seconds += REMARK_MS / 1000
-    io?.err(`waiting for the ${what}: ${seconds} s\n`)
+    io?.progress?.(`waiting for the ${what}: ${seconds} s\n`)
   }, REMARK_MS)
   try {
     return await work()

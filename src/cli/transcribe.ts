@@ -85,14 +85,14 @@ function formOf(
         for await (const piece of file.createReadStream({ start: 0, end: size - 1, autoClose: false })) {
           const { length } = piece as Buffer
           if (Math.floor((sent + length) / REMARK_EVERY) > Math.floor(sent / REMARK_EVERY)) {
-            io?.err(`sent ${Math.floor((sent + length) / MIB)} of ${Math.ceil(size / MIB)} MiB\n`)
+            io?.progress?.(`sent ${Math.floor((sent + length) / MIB)} of ${Math.ceil(size / MIB)} MiB\n`)
           }
           sent += length
           yield piece as Buffer
         }
       }
       yield tail
-      if (size >= REMARK_EVERY) io?.err('upload complete; waiting for the transcript\n')
+      if (size >= REMARK_EVERY) io?.progress?.('upload complete; waiting for the transcript\n')
     },
   }
 }

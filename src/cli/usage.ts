@@ -1,6 +1,6 @@
 /** `gatewayctl usage`. */
 import { type Command, Option } from 'commander'
-import type { UsageTotals } from '../core/ports.ts'
+import { type UsageTotals, usageGroups } from '../core/ports.ts'
 import { everyPart } from './pages.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'
@@ -12,7 +12,7 @@ interface Usage {
   readonly to: string
   readonly totals: Totals
   readonly groupBy?: string
-  readonly groups?: readonly (Totals & { readonly id: string })[]
+  readonly groups?: readonly (Totals & { readonly id: string; readonly name?: string })[]
 }
 
 function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
@@ -25,15 +25,17 @@ function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
     ['storage USD', totals.storageCost],
   ])
   if (!groups) return summary
+  const isNamed = groups.some(({ name }) => name !== undefined)
   const rows = groups.map(group => [
     group.id,
+    ...(isNamed ? [group.name ?? ''] : []),
     group.requests,
     group.errors,
     group.inputTokens,
     group.outputTokens,
     group.cost,
   ])
-  return `${summary}\n${table([groupBy ?? '', 'requests', 'failed', 'input', 'output', 'cost USD'], rows)}`
+  return `${summary}\n${table([groupBy ?? '', ...(isNamed ? ['name'] : []), 'requests', 'failed', 'input', 'output', 'cost USD'], rows)}`
 }
 
 /** Adds `usage` and `usage check`. */
@@ -46,7 +48,7 @@ export function addUsage(program: Command, open: Open): void {
     .option('--key <id>', 'only this key')
     .option('--from <date>', 'first day, YYYY-MM-DD (UTC)')
     .option('--to <date>', 'last day, YYYY-MM-DD (UTC)')
-    .addOption(new Option('--group-by <what>', 'group by').choices(['provider', 'model', 'app', 'api_key']))
+    .addOption(new Option('--group-by <what>', 'group by').choices(usageGroups))
     .action(async ({ org: organization, project, key, from, to, groupBy }, command) => {
       const { admin, print } = open(command)
       const args = { organization, project, key, from, to, groupBy }

@@ -47,7 +47,7 @@ export function addVideo(program: Command, open: Open): void {
 async function ended(id: string, { admin, io, json }: Session): Promise<ShownVideo> {
   for (;;) {
     const job = await admin.command<ShownVideo>('videos.show', { id })
-    if (!json) io.err(`\r${bar(job.progress ?? 0)} ${job.status}${job.completedAt === null ? '' : '\n'}`)
+    if (!json) io.progress?.(`\r${bar(job.progress ?? 0)} ${job.status}${job.completedAt === null ? '' : '\n'}`)
     if (job.completedAt !== null) return job
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }

@@ -165,7 +165,7 @@ function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
 function withoutSecret(plain: unknown, source: Source): void {
   if (!isObject(plain) || !isObject(plain.auth)) return
   if (plain.auth.secret !== undefined && plain.auth.secret !== '') {
-    throw source.error('a manifest must not contain a secret; add it with `gatewayctl provider-keys add`', [
+    throw source.error('a manifest must not contain a secret; add it with `gatewayctl provider-keys create`', [
       'auth',
       'secret',
     ])

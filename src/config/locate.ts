@@ -6,6 +6,8 @@ import type { Env } from './reference.ts'
 
 /** The root folder of the package. */
 export const PACKAGE = fileURLToPath(new URL('../../', import.meta.url))
+/** The start command, and the folder in which npx finds it: npm has no package of this name yet. */
+export const START = `\`npx model-gateway\` in ${resolve(PACKAGE.split(/[\\/]node_modules[\\/]/)[0]!)}`
 /** Path below the package and below the working folder. */
 export const CONFIG_FILE = 'config/gateway.yaml'
 

@@ -161,7 +161,7 @@ t.test('bodies are bounded and must be JSON that fits the command', async t => {
     ['keys.create', { project: 7 }, 400, /"project\\" must be the id or the name of a project/],
     ['keys.create', { project: 'default', expires: 'soon' }, 400, /must be a time such as 12h, 30d or 52w/],
     ['keys.create', { project: 'default', expires: '0d' }, 400, /must be a time such as/],
-    ['usage', { groupBy: 'day' }, 400, /must be one of provider, model, app, api_key/],
+    ['usage', { groupBy: 'week' }, 400, /must be one of provider, model, app, api_key, project, member, day/],
     ['usage', { from: '2026-1-1' }, 400, /must be a date such as/],
     ['usage', { to: '2026-02-30' }, 400, /2026-02-30\\" is not a date/],
     ['usage', { from: '2026-02-02', to: '2026-02-01' }, 400, /from\\" \(2026-02-02\) is later than/],

@@ -199,7 +199,7 @@ t.test('plans are listed as declared, set and shown', async t => {
 })
 
 t.test('usage is that of an organization, a project or a key', async t => {
-  const { json, stores } = await shell(t)
+  const { ctl, json, stores } = await shell(t)
   const spend = async (name: string, cost: bigint) => {
     await json(`orgs create --name ${name} --account open`)
     await json(`projects create --org ${name} --name web`)
@@ -223,7 +223,21 @@ t.test('usage is that of an organization, a project or a key', async t => {
   t.equal(await cost('--project b/web'), '7')
   t.equal(await cost(`--key ${a.id}`), '5')
   t.equal(await cost(`--key ${a.id} --org b`), '0')
-  t.match(await json('usage --org b --group-by api_key'), { groupBy: 'api_key', groups: [{ id: b.id, cost: '7' }] })
+  t.match(await json('usage --org b --group-by api_key'), {
+    groupBy: 'api_key',
+    groups: [{ id: b.id, name: String, cost: '7' }],
+  })
+  t.match(await json('usage --group-by project'), {
+    groups: [
+      { id: b.projectId, name: 'web', cost: '7' },
+      { id: a.projectId, name: 'web', cost: '5' },
+    ],
+  })
+  const today = new Date().toISOString().slice(0, 10)
+  t.match(await json('usage --group-by day'), { groups: [{ id: today, requests: 2, cost: '12' }] })
+  t.match(await json('usage --group-by member'), { groups: [{ id: 'unknown', cost: '12' }] })
+  const table = await ctl('usage --group-by project')
+  t.match(table.stdout, /\nproject +name +requests .*\n\S+ +web +1 /)
   t.strictSame(await json('usage check'), { differences: [] })
 })
 

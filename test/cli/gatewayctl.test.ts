@@ -5,11 +5,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { text as readAll, buffer as readBytes } from 'node:stream/consumers'
+import type { Command } from 'commander'
 import t, { type Test } from 'tap'
 import { adminListener } from '../../src/admin/server.ts'
-import { run } from '../../src/cli/program.ts'
+import { buildProgram, run } from '../../src/cli/program.ts'
 import { table } from '../../src/cli/table.ts'
 import { ConfigError } from '../../src/config/error.ts'
+import { START } from '../../src/config/locate.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Log } from '../../src/core/ports.ts'
 import { type Fake, fakeContext, TOKEN } from '../admin/fake.ts'
@@ -64,6 +66,11 @@ async function shell(t: Test): Promise<Shell> {
         output.stdout += content.toString('latin1')
       },
       isTerminal,
+      ...(isTerminal && {
+        progress: (text: string) => {
+          output.stderr += text
+        },
+      }),
       err: text => {
         output.stderr += text
       },
@@ -170,7 +177,7 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
     [['usage', '--from', 'yesterday'], /"from" must be a date such as 2026-01-31/],
     [
       ['status', '--admin', closed],
-      /^cannot reach the gateway at http:\/\/127\.0\.0\.1:\d+; start it with `npx model-gateway` or pass --admin$/,
+      /^cannot reach the gateway at http:\/\/127\.0\.0\.1:\d+; start it with `npx model-gateway` in \/\S+ or pass --admin$/,
     ],
     [
       ['status', '--admin', 'ftp://x'],
@@ -227,7 +234,7 @@ t.test('wrong use is exit code 2', async t => {
     [['keys', 'revoke'], /missing required argument 'id'/],
     [['status', 'now'], /too many arguments/],
     [['status', '--colour'], /unknown option '--colour'/],
-    [['usage', '--group-by', 'day'], /Allowed choices are provider, model, app, api_key/],
+    [['usage', '--group-by', 'week'], /Allowed choices are provider, model, app, api_key, project, member, day/],
     [['explain'], /missing required argument 'endpoint'/],
     [['chat', 'hi', '--key', SECRET], /--key takes no secret.*; set GATEWAY_API_KEY, or write .* --key-stdin$/m],
     [['chat', 'hi', `--key=${SECRET}`], /--key takes no secret/],
@@ -354,7 +361,7 @@ t.test('the admin listener is the one that the configuration file names', async 
   t.equal(
     (await status(named)).stderr,
     `cannot reach the gateway at http://${closed}, which server.admin in etc/gateway.yaml names; ` +
-      'start it with `npx model-gateway` or pass --admin\n',
+      `start it with ${START} or pass --admin\n`,
   )
   t.equal((await status([...named, '--admin', admin])).code, 0, '--admin comes first')
   t.equal((await status(named, { GATEWAY_ADMIN: admin })).code, 0, 'GATEWAY_ADMIN comes before the file')
@@ -546,9 +553,17 @@ t.test('transcribe sends a file as it is, says how far it is, and prints the tra
   writeFileSync(join(dir, 'small'), 'RIFF')
   writeFileSync(join(dir, 'empty.mp3'), '')
 
-  const first = await ctl(['transcribe', 'my "speech".WAV', '--model', 'hear', '--format', 'srt', '--url', url], env)
+  const first = await ctl(
+    ['transcribe', 'my "speech".WAV', '--model', 'hear', '--format', 'srt', '--url', url],
+    env,
+    '',
+    true,
+  )
   const remarks = 'sent 8 of 17 MiB\nsent 16 of 17 MiB\nupload complete; waiting for the transcript\n'
   t.match(first, { code: 0, stdout: 'Hi.\n', stderr: `${remarks}[acme/hear, $0.001]\n` })
+  t.equal((await ctl(['transcribe', 'my "speech".WAV', '--url', url], env)).stderr, '[acme/hear, $0.001]\n')
+  t.equal(got.length, 2, 'without a terminal no progress is shown')
+  got.pop()
   const { path, form } = got.pop()!
   t.strictSame([path, form.get('model'), form.get('response_format')], ['/v1/audio/transcriptions', 'hear', 'srt'])
   const sent = form.get('file') as File
@@ -573,6 +588,21 @@ t.test('transcribe sends a file as it is, says how far it is, and prints the tra
     [['small', '--key', 'secret'], 2, /--key takes no secret/],
   ]
   await refuses(t, args => ctl(['transcribe', ...args, '--url', url], env), rows)
+})
+
+t.test('what makes a thing is create everywhere, and add as well', t => {
+  const program = buildProgram({ env: {}, cwd: '.', out() {}, err() {} })
+  const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)]
+  const makers = all(program).filter(command => command.name() === 'create')
+  t.ok(makers.length >= 8, `${makers.length} commands`)
+  for (const command of makers) t.ok(command.aliases().includes('add'), String(command.parent?.name()))
+  const added = all(program).filter(command => command.name() === 'add')
+  t.strictSame(
+    added.map(command => command.parent?.name()),
+    ['credits'],
+    'money is added to what is there',
+  )
+  t.end()
 })
 
 t.test('models check warns of prices and models, and fails on them under --strict alone', async t => {

@@ -1,13 +1,13 @@
 /** What reports of a project must be: the sums of `gatewayctl usage`, to the last nano-USD, in the caller's scope. */
 import type { Test } from 'tap'
-import type { Principal, ReportSums, RequestRow, UsageGroup } from '../../src/core/ports.ts'
+import type { Principal, ReportGroup, ReportSums, RequestRow } from '../../src/core/ports.ts'
 import { random } from '../helpers/random.ts'
 import { runs } from '../helpers/runs.ts'
 import { granted } from './contract.ts'
 import { HOUR, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
 
 const DAY = 24 * HOUR
-const groups: readonly UsageGroup[] = ['provider', 'model', 'app', 'api_key']
+const groups: readonly ReportGroup[] = ['provider', 'model', 'app', 'api_key']
 const without = ({ savings: _savings, ...totals }: ReportSums) => totals
 
 export function reportContract(t: Test, make: MakeSubject): void {
@@ -53,7 +53,7 @@ export function reportContract(t: Test, make: MakeSubject): void {
           const parts = [0, 1, 2, 3, 4].map(offset => subject.reports.ranking(query, by, order, 1, offset))
           t.same((await Promise.all(parts)).flat(), all.slice(0, 5))
           if (by !== 'app') {
-            const byId = new Map(known.map(({ id, ...totals }) => [id, totals]))
+            const byId = new Map(known.map(({ id, name: _, ...totals }) => [id, totals]))
             for (const { id, ...totals } of all) t.same(without(totals), byId.get(id))
           }
         }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import type { ReportQuery, ReportStore, UsageGroup } from '../../src/core/ports.ts'
+import type { ReportGroup, ReportQuery, ReportStore } from '../../src/core/ports.ts'
 import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { SqliteReports } from '../../src/stores/sqlite/reports.ts'
 import { runs } from '../helpers/runs.ts'
@@ -9,7 +9,7 @@ import { HOUR, NOON, sqliteSubject } from './subject.ts'
 
 const DAY = 24 * HOUR
 const AT_ONCE = 1000
-const groups: readonly UsageGroup[] = ['provider', 'model', 'app', 'api_key']
+const groups: readonly ReportGroup[] = ['provider', 'model', 'app', 'api_key']
 
 interface Hour {
   readonly hour: number

@@ -1,7 +1,7 @@
 /** Usage, and the consistency of its records. */
 import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
-import type { UsageQuery, UsageTotals } from '../../core/ports.ts'
+import { type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { keyId, organization, partArguments, partOf, project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
@@ -63,7 +63,7 @@ export const usageCommands: CommandTable = {
       key: s.optional(keyId),
       from: s.optional(date),
       to: s.optional(date),
-      groupBy: s.optional(s.enum('provider', 'model', 'app', 'api_key')),
+      groupBy: s.optional(s.enum(...usageGroups)),
       ...partArguments,
     }),
     async ({ from, to, groupBy, limit, offset, ...scope }, context) => {

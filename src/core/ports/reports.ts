@@ -1,7 +1,7 @@
 /** Usage of one project, for its members; from the hourly sums, which outlive the request rows. */
 import type { Money } from '../money.ts'
 import type { Principal } from './keys.ts'
-import type { UsageGroup, UsageTotals } from './usage.ts'
+import type { ReportGroup, UsageTotals } from './usage.ts'
 
 /** Which requests of a project a report covers. */
 export interface ReportQuery {
@@ -29,7 +29,7 @@ export interface ReportStore {
   /** The largest first, equal ones by id; what a request did not name is `unknown`. */
   ranking(
     query: ReportQuery,
-    by: UsageGroup,
+    by: ReportGroup,
     order: ReportOrder,
     limit: number,
     offset: number,

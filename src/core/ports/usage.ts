@@ -11,8 +11,15 @@ export interface UsageQuery {
   readonly to: number
 }
 
-/** What usage can be broken down by. */
-export type UsageGroup = 'provider' | 'model' | 'app' | 'api_key'
+/** What the usage of one project can be broken down by. */
+export const reportGroups = ['provider', 'model', 'app', 'api_key'] as const
+export type ReportGroup = (typeof reportGroups)[number]
+/** What all usage can be broken down by. */
+export const usageGroups = [...reportGroups, 'project', 'member', 'day'] as const
+export type UsageGroup = (typeof usageGroups)[number]
+
+/** Sums of a group; days are UTC. Keys, projects and members have a name beside their id. */
+export type GroupTotals = UsageTotals & { readonly id: string; readonly name?: string }
 
 /** Sums of requests. */
 export interface UsageTotals {
@@ -36,13 +43,8 @@ export interface UsageTotals {
 /** Reads usage from the hourly aggregates. All reject when the store cannot be read. */
 export interface UsageStore {
   totals(query: UsageQuery): Promise<UsageTotals>
-  /** The costliest first; `offset` of them are left out. */
-  breakdown(
-    query: UsageQuery,
-    by: UsageGroup,
-    limit?: number,
-    offset?: number,
-  ): Promise<(UsageTotals & { id: string })[]>
+  /** The costliest first, days in their order; `offset` of them are left out. */
+  breakdown(query: UsageQuery, by: UsageGroup, limit?: number, offset?: number): Promise<GroupTotals[]>
   /** Compares request rows, ledger and aggregates; one sentence for each difference. */
   check(): Promise<string[]>
 }

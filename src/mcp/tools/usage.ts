@@ -1,5 +1,5 @@
 /** `get-usage` and `get-usage-breakdown`: what was used in a period, over time and by what. */
-import type { ReportStore, ReportSums, UsageGroup } from '../../core/ports.ts'
+import { type ReportGroup, type ReportStore, type ReportSums, reportGroups } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { count, orNull, structured, type Tool, type ToolContext, toolError } from '../tool.ts'
 import {
@@ -70,7 +70,7 @@ export const getUsage: Tool<Infer<typeof usageInput>> = {
 }
 
 const breakdownInput = s.object({
-  group_by: s.enum('provider', 'model', 'app', 'api_key'),
+  group_by: s.enum(...reportGroups),
   sort_by: s.default(s.enum('requests', 'cost', 'tokens'), 'requests'),
   ...period,
   limit: s.default(s.integer({ minimum: 1, maximum: 100 }), 10),
@@ -78,7 +78,7 @@ const breakdownInput = s.object({
 })
 const breakdownOutput = s.object({
   ...head,
-  groupBy: s.enum('provider', 'model', 'app', 'api_key'),
+  groupBy: s.enum(...reportGroups),
   sortBy: s.enum('requests', 'cost', 'tokens'),
   rows: s.array(row),
   pagination: s.object({ limit: count, offset: count, hasMore: s.boolean() }),
@@ -128,7 +128,7 @@ const covered = ({ requests }: ReportSums) => ({
 })
 
 async function mostUsed(
-  by: UsageGroup,
+  by: ReportGroup,
   report: Report,
   reports: Pick<ReportStore, 'ranking'>,
   context: ToolContext,
@@ -138,7 +138,7 @@ async function mostUsed(
 }
 
 const rowOf = (
-  by: UsageGroup,
+  by: ReportGroup,
   { id, ...rest }: ReportSums & { readonly id: string },
   report: Report,
   context: ToolContext,

@@ -3,7 +3,7 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import { appAliases } from '../../core/apps.ts'
-import type { ReportOrder, ReportQuery, ReportStore, ReportSums, UsageGroup } from '../../core/ports.ts'
+import type { ReportGroup, ReportOrder, ReportQuery, ReportStore, ReportSums } from '../../core/ports.ts'
 import { Ranking, Series } from '../rules/reports.ts'
 import type { Sqlite } from './driver.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -40,13 +40,13 @@ const IN_SCOPE = `${IN_PART} AND requests > 0
 const APP = `CASE lower(source) ${[...appAliases].map(([alias, app]) => `WHEN '${alias}' THEN '${app}'`).join(' ')}
   ELSE source END`
 
-const groups: Readonly<Record<UsageGroup, string>> = { ...dimensions, app: APP }
+const groups: Readonly<Record<ReportGroup, string>> = { ...dimensions, app: APP }
 
 /** `ReportStore` over `usage_hourly`. */
 export class SqliteReports implements ReportStore {
   readonly #next: Statement<[...Place, ...Place, { project: string; count: number }], Place>
   readonly #series: Statement<[...Place, ...Place, Scope & { unit: number }], ReportRow & { at: bigint }>
-  readonly #groupings = new Map<UsageGroup, Grouping>()
+  readonly #groupings = new Map<ReportGroup, Grouping>()
   readonly #db: Sqlite
   readonly #atOnce: number
   readonly #updatedAt: Statement<Part, number | null>
@@ -85,7 +85,7 @@ export class SqliteReports implements ReportStore {
     return series.spans
   }
 
-  async ranking(query: ReportQuery, by: UsageGroup, order: ReportOrder, limit: number, offset: number) {
+  async ranking(query: ReportQuery, by: ReportGroup, order: ReportOrder, limit: number, offset: number) {
     const ranking = new Ranking()
     for await (const [from, to, scope] of this.#parts(query)) {
       const rows = this.#groups(by).all(...from, ...to, scope)
@@ -120,7 +120,7 @@ export class SqliteReports implements ReportStore {
   }
 
   /** Prepared when first needed. */
-  #groups(by: UsageGroup): Grouping {
+  #groups(by: ReportGroup): Grouping {
     let grouping = this.#groupings.get(by)
     if (!grouping) {
       grouping = this.#db

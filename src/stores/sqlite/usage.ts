@@ -1,7 +1,14 @@
 /** Usage from the hourly sums, and the consistency of rows, sums, ledger and balances. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
-import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
+import {
+  type GroupTotals,
+  type UsageGroup,
+  type UsageQuery,
+  type UsageStore,
+  type UsageTotals,
+  usageGroups,
+} from '../../core/ports.ts'
 import { hourOf } from '../rules/hours.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
@@ -56,7 +63,17 @@ export const dimensions: Readonly<Record<UsageGroup, string>> = {
   model: 'model',
   app: 'source',
   api_key: 'key_id',
+  project: 'project_id',
+  member: '(SELECT created_by FROM keys WHERE keys.id = key_id)',
+  day: "date(hour / 1000, 'unixepoch')",
 }
+/** SQL: the names of groups that have one. */
+const groupNames: Partial<Readonly<Record<UsageGroup, string>>> = {
+  api_key: '(SELECT name FROM keys WHERE keys.id = key_id)',
+  project: '(SELECT name FROM projects WHERE projects.id = project_id)',
+  member: '(SELECT email FROM members JOIN keys ON keys.created_by = members.id WHERE keys.id = key_id)',
+}
+type GroupRow = SumRow & { id: string; name: string | null }
 
 /** Sums of each source of truth by organization: names of the sums, and the rows. */
 const sources: readonly (readonly [facts: readonly string[], rows: string])[] = [
@@ -109,19 +126,22 @@ const JOBS = `
 export class SqliteUsage implements UsageStore {
   readonly #db: Sqlite
   readonly #totals: Statement<Scope, SumRow>
-  readonly #groups: Readonly<Record<UsageGroup, Statement<Scope & Part, SumRow & { id: string }>>>
+  readonly #groups: Readonly<Record<UsageGroup, Statement<Scope & Part, GroupRow>>>
 
   constructor(db: Sqlite) {
     this.#db = db
     this.#totals = db.prepare<Scope, SumRow>(`SELECT ${SUMS} ${IN_SCOPE}`).safeIntegers()
     const by = (group: UsageGroup) =>
       db
-        .prepare<Scope & Part, SumRow & { id: string }>(
-          `SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${SUMS} ${IN_SCOPE}
-          GROUP BY 1 HAVING sum(requests) > 0 ORDER BY ${largest('cost')}, requests DESC, id LIMIT @limit OFFSET @offset`,
+        .prepare<Scope & Part, GroupRow>(
+          `SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${groupNames[group] ?? 'NULL'} AS name,
+            ${SUMS} ${IN_SCOPE}
+          GROUP BY 1 HAVING sum(requests) > 0
+          ORDER BY ${group === 'day' ? 'id' : `${largest('cost')}, requests DESC, id`} LIMIT @limit OFFSET @offset`,
         )
         .safeIntegers()
-    this.#groups = { provider: by('provider'), model: by('model'), app: by('app'), api_key: by('api_key') }
+    const statements = usageGroups.map(group => [group, by(group)] as const)
+    this.#groups = Object.fromEntries(statements) as Record<UsageGroup, Statement<Scope & Part, GroupRow>>
   }
 
   /** Sums are hourly: the hours of `from` and `to` count in full, unless `to` is their start. */
@@ -130,13 +150,9 @@ export class SqliteUsage implements UsageStore {
   }
 
   /** Absent values of a request are `unknown`. */
-  async breakdown(
-    query: UsageQuery,
-    by: UsageGroup,
-    limit = ALL,
-    offset = 0,
-  ): Promise<(UsageTotals & { id: string })[]> {
-    return this.#groups[by].all({ ...scopeOf(query), limit, offset }).map(row => ({ id: row.id, ...totalsOf(row) }))
+  async breakdown(query: UsageQuery, by: UsageGroup, limit = ALL, offset = 0): Promise<GroupTotals[]> {
+    const rows = this.#groups[by].all({ ...scopeOf(query), limit, offset })
+    return rows.map(row => ({ id: row.id, ...(row.name !== null && { name: row.name }), ...totalsOf(row) }))
   }
 
   /** Reads every row, yielding to the event loop; concurrent writes are not seen. */
