@@ -41,7 +41,7 @@ const PROVIDER = /"provider":"([a-z0-9-]{1,64})"/
 /** Names with another meaning in requests and rules. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
 /** Keys for operators only: they concern the gateway's own network. */
-const OPERATORS = ['allow_http', 'open', 'discover'] as const
+const OPERATORS = ['allow_http', 'open', 'discover', 'organizations'] as const
 /** Headers that hold a credential or belong to the connection. */
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/s

@@ -25,6 +25,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
   return Object.freeze({
     id: value.provider,
     name: value.name,
+    organizations: organizations(value),
     baseUrl: baseUrl(file),
     auth: linkAuth(file),
     headers: headers(file),
@@ -51,6 +52,20 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     errorPhrases:
       value.error_phrases && Object.entries(value.error_phrases).map(([text, name]) => [text.toLowerCase(), name]),
   })
+}
+
+const DEFAULT_ORGANIZATION = ['default']
+/** Undefined for all. Engines of the operator's own cost nothing, so that credits do not limit their use. */
+function organizations({
+  organizations: named,
+  auth,
+  discover,
+  models,
+  open,
+}: ProviderFile): Provider['organizations'] {
+  if (named !== undefined) return named === 'all' ? undefined : named
+  const servesAnyName = models === 'open' || open !== undefined
+  return discover || (servesAnyName && auth.scheme === 'none') ? DEFAULT_ORGANIZATION : undefined
 }
 
 /** Whether a provider may be in the operator's own network, where addresses mean other places than outside. */

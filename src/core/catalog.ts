@@ -123,6 +123,8 @@ export interface Provider {
   readonly id: string
   /** The organization whose own provider it is; undefined for those that all share. */
   readonly owner?: string | undefined
+  /** Ids or names of the only organizations that it serves; undefined for all. */
+  readonly organizations?: readonly string[] | undefined
   readonly name: string
   /** Holds `REGION` when each region of a mapping has an address of its own. */
   readonly baseUrl: string

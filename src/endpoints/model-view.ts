@@ -2,6 +2,7 @@
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isCallable } from '../routing/plan.ts'
+import { admits } from '../routing/policy.ts'
 
 /** Query parameters of a listing, all off by default (docs/contract.md#catalogue). */
 export const flags = [
@@ -47,12 +48,15 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
     return { catalog: snapshot.catalog, audience: unrestricted, name: 'public', tenant: '', shows: () => true }
   }
   const { mode } = principal
+  const limited = [...catalog.providers.values()].flatMap(one =>
+    one.organizations && admits(one, principal) ? one.id : [],
+  )
   const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog
   return {
     catalog,
     // Accesses belong to one policy object; changed keys come with a new one.
     audience: access.restricted ? access : isShared ? unrestricted : policy,
-    name: mode,
+    name: [mode, ...limited].join(' '),
     tenant: isShared ? '' : ex.tenant,
     shows: mapping => access.issue(mapping) === undefined && isCallable(ex, mapping),
   }

@@ -5,7 +5,7 @@ import { isFor, isFree, isOffered, isOver, serves } from '../core/offer.ts'
 import type { Op } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
-import { type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'
+import { admits, type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'
 import { preferred } from './preferences.ts'
 import type { RoutedRequest, RoutingQuery } from './query.ts'
 import { capable } from './requirements.ts'
@@ -73,11 +73,15 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   const isListed = reference.kind === 'auto' && operation.autoOption !== undefined
   const candidates = isListed ? [firstAble(query, options)] : models(query, reference, options)
   const free = reference.kind === 'auto' && request.free_models_only
-  const offered: Mapping[] = []
+  let offered: Mapping[] = []
   for (const model of candidates) {
     for (const mapping of offers(model, op, today)) {
       if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
     }
+  }
+  if (offered.some(mapping => !admits(mapping.provider, query.principal))) {
+    offered = offered.filter(mapping => admits(mapping.provider, query.principal))
+    if (offered.length === 0) throw errors.modelNotFound(request.model)
   }
   if (offered.length === 0) throw unserved(query.snapshot, request.model, reference, op, dateOf(today))
 

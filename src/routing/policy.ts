@@ -48,8 +48,13 @@ const ownKeyless: Credentials = [Object.freeze({ id: '', source: 'byok', secret:
 /** What decides which credentials apply: the operator's, or the organization's own. */
 export type Payer = Pick<RoutingQuery, 'policy' | 'principal'>
 
+/** Whether a provider serves the caller's organization; an operator's question is about all that there is. */
+export const admits = ({ organizations }: Provider, principal: Payer['principal']): boolean =>
+  !organizations || !principal || organizations.some(one => one === principal.orgId || one === principal.orgName)
+
 /** Whose credentials may be shown to a provider, in the order in which they are tried; lists may be empty. */
 export function credentialsFor({ policy, principal }: Payer, provider: Provider): readonly Credentials[] {
+  if (!admits(provider, principal)) return []
   const isKeyless = provider.auth.scheme === 'none'
   const own = () => (isKeyless || !policy ? [] : policy.credentials(provider.id))
   if (provider.owner !== undefined) return [isKeyless ? ownKeyless : own()]

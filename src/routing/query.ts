@@ -25,7 +25,7 @@ export interface RoutingQuery extends PricedRequest {
   /** Where else a model is served, for the refusal of a request at the wrong endpoint. */
   readonly snapshot: Pick<Snapshot, 'routes'>
   /** Undefined for an operator's query, which covers all organizations. */
-  readonly principal: Pick<Principal, 'orgId' | 'projectId' | 'mode'> | undefined
+  readonly principal: Pick<Principal, 'orgId' | 'orgName' | 'projectId' | 'mode'> | undefined
   /** The principal's organization, as health and affinity count it; '' for an operator's query. */
   readonly tenant: string
   /** Undefined means no keys of the organization's own. */

@@ -250,6 +250,8 @@ t.test('what is discovered is served by an open catalogue, at one address', asyn
   const rows: [text: string, said: RegExp][] = [
     ['models: []\ndiscover: true\n', /:9:11: "discover" needs "models: open"; add it/],
     ['models: open\ndiscover: yes please\n', /:9:11: expected true or false/],
+    ['models: open\norganizations: none\n', /:9:16: expected a list of organizations, or "all"/],
+    ['models: open\norganizations: []\n', /:9:16: /],
   ]
   for (const [text, said] of rows) t.match(await refusal(ending(text)), said)
   const open = 'models: open\nopen: { regions: [eu] }\ndiscover: true\n'
@@ -263,6 +265,24 @@ t.test('what is discovered is served by an open catalogue, at one address', asyn
   const { catalog } = await ending('models: open\ndiscover: true\n')
   t.match(catalog.open?.get('acme'), { searched: true, listed: [] })
 })
+
+t.test(
+  'a provider of any model without a credential serves the default organization, unless its file says more',
+  async t => {
+    const rows: [text: string, organizations: readonly string[] | undefined][] = [
+      ['models: []\n', undefined],
+      ['models: open\n', undefined],
+      ['models: open\ndiscover: true\n', ['default']],
+      ['models: open\ndiscover: true\norganizations: all\n', undefined],
+      ['models: []\norganizations: [one, two]\n', ['one', 'two']],
+    ]
+    const limitOf = ({ catalog }: Awaited<ReturnType<typeof ending>>) => catalog.providers.get('acme')!.organizations
+    for (const [text, organizations] of rows) t.strictSame(limitOf(await ending(text)), organizations, text)
+    const open = edited(PROVIDER, `bearer, secret: ${KEY}`, 'none')[PROVIDER]!
+    const keyless = await load({ [PROVIDER]: `${open.slice(0, open.indexOf('models:'))}models: open\n` })
+    t.strictSame(keyless.catalog.providers.get('acme')!.organizations, ['default'])
+  },
+)
 
 t.test('an open catalogue stands beside listed models, with a price that is unknown unless it is written', async t => {
   const { catalog } = await ending(

@@ -128,6 +128,51 @@ t.test('what it lists can be called, and what it does not list, too', async t =>
   t.strictSame([requests('tiny:1'), requests('*'), requests('new')], [2, 1, 0], 'names of callers are one series')
 })
 
+t.test('an engine serves the default organization alone, unless its file names others', async t => {
+  const named = async (name: string) => {
+    const { id } = await command<{ id: string }>('orgs.create', { name, account: 'open' })
+    const { id: project } = await command<{ id: string }>('projects.create', { organization: name, name: 'web' })
+    const { key } = await command<{ key: string }>('keys.create', { project })
+    return { id, as: { authorization: `Bearer ${key}` } }
+  }
+  const [one, two] = [await named('one'), await named('two')]
+  const model = 'engine/tiny:1'
+  const messages = [{ role: 'user', content: 'Who are you?' }]
+  /** What an organization is told on each way to a model of the engine. */
+  const seen = async ({ as }: { as: Record<string, string> }) => {
+    const asked: [string, Tree][] = [
+      ['/v1/chat/completions', { model, messages }],
+      ['/v1/chat/completions', { model: 'fast', messages, stream: true }],
+      ['/v1/chat/completions', { model: 'engine/not-listed', messages }],
+      ['/v1/messages', { model, messages, max_tokens: 9 }],
+      ['/v1/responses', { model, input: 'Hi' }],
+      [`/v1beta/models/${model}:generateContent`, { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }],
+    ]
+    const all = await Promise.all([
+      ...asked.map(([path, body]) => gateway.post(path, body, as)),
+      gateway.get(`/v1/models/${model}`, as),
+    ])
+    const statuses = await Promise.all(all.map(async answer => [answer.status, await answer.text()] as const))
+    for (const [status, body] of statuses) if (status !== 200) t.match(body, /does not exist/)
+    return [new Set(statuses.map(([status]) => status)), (await listed(as)).map(({ id }) => id)]
+  }
+  const everything = [new Set([200]), ['engine/tiny:1', 'engine/vendor/large']]
+  const nothing = [new Set([404]), []]
+  t.strictSame(await seen({ as: { authorization: `Bearer ${gateway.key}` } }), everything)
+  t.strictSame([await seen(one), await seen(two)], [nothing, nothing])
+  for (const [says, sights] of [
+    [`organizations: [${one.id}]\n`, [everything, nothing]],
+    ['organizations: [two, default]\n', [nothing, everything]],
+    ['organizations: all\n', [everything, everything]],
+    ['', [nothing, nothing]],
+  ] as const) {
+    await gateway.writeFile('providers.d/engine.yaml', local + says)
+    await (await gateway.admin('POST', '/reload')).text()
+    await untilListed(['engine/tiny:1', 'engine/vendor/large'])
+    t.strictSame([await seen(one), await seen(two)], sights, says)
+  }
+})
+
 t.test('without a price credits do not pay', async t => {
   const refused = await ask('remote/anything')
   t.match(refused, { status: 402, body: { error: { message: /price of remote\/anything is unknown/ } } })

@@ -118,6 +118,11 @@ export const providerFile = s.object({
   open: s.optional(openEntry),
   /** Reads its model list at intervals and adds it to the catalogue: for engines that come and go. */
   discover: s.default(s.boolean(), false),
+  /**
+   * The organizations that it serves, by id or name. By default all; a provider that is looked up, or that serves any
+   * name without a credential, is an engine of the operator's own, and serves `default` alone.
+   */
+  organizations: s.optional(s.arrayOr('all', text, { minItems: 1, description: 'a list of organizations, or "all"' })),
 })
 /** A valid manifest, with defaults; times are milliseconds. */
 export type ProviderFile = Infer<typeof providerFile>
