@@ -5,11 +5,12 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
-/** Folders of `src` that each folder may import besides itself and those that stand below all: `lib`, `media` and `limits`. `app` and `cli` put everything together. */
+/** Folders of `src` that each folder may import besides itself and those that stand below all: `lib`, `media`, `limits` and `secrets`. `app` and `cli` put everything together. */
 const rules: Record<string, readonly string[]> = {
   lib: [],
   media: ['lib'],
   limits: ['lib'],
+  secrets: [],
   core: [],
   validation: ['core'],
   codecs: ['core', 'operations', 'validation'],
@@ -76,7 +77,7 @@ t.test('files import only what their folder may import', async t => {
   const isForbidden = (specifier: string, file: string) => {
     const path = pathOf(specifier, file)
     const folder = folderOf(file)
-    const below = ['lib', 'media', 'limits']
+    const below = ['lib', 'media', 'limits', 'secrets']
     const allowed = [folder, ...(below.includes(folder) ? [] : below), ...rules[folder]!]
     return !path.startsWith('src/') || !allowed.includes(folderOf(path))
   }
@@ -188,12 +189,12 @@ t.test('SQL stands in stores alone', async t => {
 })
 
 t.test(
-  'lib, limits, core and plugins import one package, which reads addresses, and of node buffers and hashes',
+  'lib, limits, secrets, core and plugins import one package, which reads addresses, and of node buffers and hashes',
   async t => {
     const allowed = ['node:buffer', 'node:crypto', 'ipaddr.js']
     t.strictSame(
       violations(
-        folder => ['lib', 'limits', 'core', 'plugins'].includes(folder),
+        folder => ['lib', 'limits', 'secrets', 'core', 'plugins'].includes(folder),
         specifier => !isLocal(specifier) && !allowed.includes(specifier),
       ),
       [],
@@ -274,6 +275,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
   const folders = [
     'lib',
     'limits',
+    'secrets',
     'core',
     'filters',
     'routing',

@@ -1,5 +1,7 @@
 /** The configuration in force: a printable copy, and the differences that need a restart. */
 import { isDeepStrictEqual } from 'node:util'
+import { MASK } from '../secrets/mask.ts'
+import { redactConfig } from '../secrets/redact.ts'
 import { type ConfigFile, masked } from './file.ts'
 import type { ConfigFiles } from './load.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
@@ -8,14 +10,14 @@ import { maskSent } from './sent-secrets.ts'
 
 /** All values with defaults, times in milliseconds and sizes in bytes; every secret as `***`. */
 export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
-  const shown = <T>(file: ConfigFile<T>): T => masked(file, () => '***')
-  return {
+  const shown = <T>(file: ConfigFile<T>): T => masked(file, () => MASK)
+  return redactConfig({
     version: files.version,
     gateway: shown(files.gateway),
     models: files.models.flatMap(file => shown(file).models),
     aliases: Object.fromEntries(files.models.flatMap(file => Object.entries(shown(file).aliases))),
     providers: files.providers.map(file => withoutSent(shown(file))),
-  }
+  })
 }
 
 /** A manifest whose headers and defaults show no credential that is written in the file itself. */

@@ -1,5 +1,6 @@
 /** Holds the configuration in force; replaces it by one assignment or not at all. */
 import { resolve } from 'node:path'
+import { knowSecrets } from '../secrets/known.ts'
 import { credentialWarnings } from './credential-warnings.ts'
 import { staticDifferences } from './effective.ts'
 import { located } from './large.ts'
@@ -72,7 +73,7 @@ export class ConfigManager {
   async start(given?: ConfigFiles): Promise<ConfigSnapshot> {
     const files = given ?? (await this.#loader.load())
     if (!given) await this.#loadPlugins(files)
-    this.#current = link(files, this.#options.registries)
+    this.#current = this.#link(files)
     return this.#current
   }
 
@@ -118,8 +119,21 @@ export class ConfigManager {
 
   #replace(before: ConfigSnapshot, files: ConfigFiles): void {
     refuseStaticChanges(before.files, files)
-    this.#current = link(files, this.#options.registries)
+    this.#current = this.#link(files)
     before.retire()
+  }
+
+  #link(files: ConfigFiles): ConfigSnapshot {
+    const snapshot = link(files, this.#options.registries)
+    const providers = [...snapshot.catalog.providers.values()]
+    knowSecrets(
+      'configuration',
+      providers.flatMap(({ credentials, sentSecrets }) => [
+        ...credentials.map(({ secret }) => secret),
+        ...(sentSecrets?.secrets ?? []),
+      ]),
+    )
+    return snapshot
   }
 }
 

@@ -1,6 +1,7 @@
 /** What of a provider's headers and defaults must not be shown (docs/reliability.md). */
-import type { SentSecrets } from '../lib/mask.ts'
-import { isSecretName, redactText } from '../lib/redact.ts'
+import { mapText } from '../secrets/map-text.ts'
+import { MASK, type SentSecrets } from '../secrets/mask.ts'
+import { isSecretName } from '../secrets/redact.ts'
 import type { ConfigFile } from './file.ts'
 import type { ProviderFile } from './schemas/provider.ts'
 import type { Path } from './source.ts'
@@ -43,15 +44,8 @@ export function sentSecrets({ source, value, referred }: ConfigFile<ProviderFile
   return Object.freeze({ ...found, key: JSON.stringify(found) })
 }
 
-/** A copy of a manifest's value to show, at any depth of its headers and defaults: credentials become `***`. */
-export function maskSent(value: unknown, name = ''): unknown {
-  if (typeof value === 'string') {
-    return value !== '' && (isSecretName(name) || credentialIn(value) !== undefined) ? '***' : redactText(value)
-  }
-  if (Array.isArray(value)) return value.map(item => maskSent(item, name))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, maskSent(inner, key)]))
-}
+/** A copy of a manifest's headers or defaults in which texts that look like credentials are `***`. */
+export const maskSent = <T>(value: T): T => mapText(value, text => (credentialIn(text) === undefined ? text : MASK))
 
 const valueAt = (value: unknown, path: Path): unknown =>
   path.reduce((holder, step) => (holder as Record<string, unknown> | undefined)?.[String(step)], value)

@@ -1,5 +1,5 @@
 /** What the configuration files say of models and providers, joined and immutable. */
-import type { SentSecrets } from '../lib/mask.ts'
+import type { SentSecrets } from '../secrets/mask.ts'
 import type { ImageTokens } from './image-tokens.ts'
 import type { Price } from './money.ts'
 import type { Op } from './ops.ts'

@@ -1,7 +1,7 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
 import { namedWaitMs } from '../lib/named-wait.ts'
-import { redactAccount, redactText } from '../lib/redact.ts'
+import { redactAccount, redactText } from '../secrets/redact.ts'
 import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
 import type { Provider } from './catalog.ts'
 import { asAnswerError, GatewayError } from './error.ts'

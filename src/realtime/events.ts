@@ -2,8 +2,8 @@
 import { isObject, type Json } from '../core/json.ts'
 import { CALL_BOUNDS, Shape } from '../core/shape.ts'
 import { shortId } from '../lib/id.ts'
-import type { Mask } from '../lib/mask.ts'
 import { scheduler } from '../limits/scheduler.ts'
+import type { Mask } from '../secrets/mask.ts'
 
 /** Why an event of a client is not passed on. */
 export class EventError extends Error {

@@ -2,9 +2,9 @@
 import { asError, type GatewayError } from '../core/error.ts'
 import { isObject, type Json } from '../core/json.ts'
 import type { Message } from '../core/message-socket.ts'
-import type { Mask } from '../lib/mask.ts'
+import { keyWithin } from '../core/text-key.ts'
+import { type Mask, PiecewiseMasks } from '../secrets/mask.ts'
 import type { ClientEvents } from './client-events.ts'
-import { DeltaMasks } from './delta-masks.ts'
 import { newEventId, type ReadEvent, type RealtimeEvent, readEvent } from './events.ts'
 import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
@@ -38,6 +38,11 @@ interface ProviderEventsOptions {
   readonly mask: Mask | undefined
 }
 
+/** Texts in pieces that are remembered: a response has a few at a time. */
+const MAX_DELTAS = 64
+/** Characters of a name that is kept as it is, and not as its hash: a provider's may be as long as a message. */
+const MAX_NAME = 128
+
 const responseIn = ({ response }: RealtimeEvent): Json => (isObject(response) ? response : {})
 
 /** Reads the events of one provider; responses and transcripts are settled here. */
@@ -47,7 +52,7 @@ export class ProviderEvents {
   readonly #responses: Responses
   readonly #session: SessionActions
   readonly #mask: Mask | undefined
-  readonly #deltas: DeltaMasks
+  readonly #deltas: PiecewiseMasks<string> | undefined
   readonly #tenant: string
   /** Audio was committed while a response ran: the next response answers it. */
   #isResponseDue = false
@@ -59,7 +64,7 @@ export class ProviderEvents {
     this.#responses = responses
     this.#session = session
     this.#mask = mask
-    this.#deltas = new DeltaMasks(mask)
+    this.#deltas = mask && new PiecewiseMasks(mask, MAX_DELTAS)
   }
 
   /** Rejects when the ledger fails. */
@@ -73,12 +78,21 @@ export class ProviderEvents {
       return
     }
     const { event, text } = read
-    const passed = await this.#handle(event, this.#deltas.apply(event, text))
+    const passed = await this.#handle(event, this.#masked(event, text))
     if (passed !== undefined) this.#session.toClient(passed)
   }
 
   #read(message: Message): ReadEvent | undefined | Promise<ReadEvent | undefined> {
     return message === undefined ? undefined : readEvent(message, this.#tenant, this.#mask)
+  }
+
+  /** `text`, which is the message of `event`, with a masked delta. */
+  #masked(event: RealtimeEvent, text: string): string {
+    const { type, item_id: item, delta } = event
+    if (!this.#deltas || typeof delta !== 'string' || type.endsWith('audio.delta')) return text
+    const name = keyWithin(`${type} ${typeof item === 'string' ? item : ''}`, MAX_NAME)
+    const clean = this.#deltas.next(name, delta)
+    return clean === delta ? text : JSON.stringify({ ...event, delta: clean })
   }
 
   /** What the client gets of an event; undefined for nothing. */

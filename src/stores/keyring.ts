@@ -23,6 +23,7 @@ import {
 import { dirname, join } from 'node:path'
 import type { Sealed, SealedKey } from '../core/policy.ts'
 import type { SealKeys } from '../core/seals.ts'
+import { knowSecrets } from '../secrets/known.ts'
 import { makeFolder } from './make-folder.ts'
 
 const ALGORITHM = 'aes-256-gcm'
@@ -156,6 +157,7 @@ export class Keyring {
   #read(): MasterKey[] {
     const { file } = this.#options
     const texts = [...given(this.#options), ...(existsSync(file) ? readLines(file) : [])]
+    knowSecrets('master keys', texts)
     if (texts.length === 0) throw new KeyringError(`${file} holds no master key; restore it from a backup`)
     return texts.map(text => {
       if (text.length >= MIN_LENGTH) return masterKey(text)

@@ -1,7 +1,7 @@
 /** The log port over pino: one JSON object per line on standard error, without secrets. */
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino'
 import type { Log } from '../core/ports.ts'
-import { cleanText, redactValue } from '../lib/redact.ts'
+import { cleanText, redactValue } from '../secrets/redact.ts'
 
 /** The values of `GATEWAY_LOG_LEVEL`. */
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const

@@ -2,7 +2,7 @@
 import type { GatewayError } from '../core/error.ts'
 import type { Target } from '../core/translator.ts'
 import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
-import type { Mask } from '../lib/mask.ts'
+import type { Mask } from '../secrets/mask.ts'
 import type { PlainSource } from './encoding.ts'
 import { maskedError } from './masking.ts'
 import { retryAfterMs } from './retry-after.ts'

@@ -1,8 +1,8 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
 import type { Auth, Credential, Provider } from '../core/catalog.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import type { Mask } from '../lib/mask.ts'
-import { maskOf } from '../lib/masks.ts'
+import { maskOf } from '../secrets/known.ts'
+import type { Mask } from '../secrets/mask.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
 import { foundBy, processSources } from './auth/credential-sources.ts'

@@ -1,5 +1,7 @@
 /** The audit log. */
 import { s } from '../../core/schema.ts'
+import { maskAll } from '../../secrets/known.ts'
+import { mapText } from '../../secrets/map-text.ts'
 import { organization } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 
@@ -16,6 +18,7 @@ export const auditCommands: CommandTable = {
       limit: s.optional(s.integer({ minimum: 1, maximum: 1000, description: 'a count from 1 to 1000' })),
       beforeId: s.optional(s.integer({ minimum: 1, description: 'the id of an entry' })),
     }),
-    ({ organization, limit = USUAL, beforeId }, { audit }) => audit.list({ organization, limit, before: beforeId }),
+    async ({ organization, limit = USUAL, beforeId }, { audit }) =>
+      mapText(await audit.list({ organization, limit, before: beforeId }), maskAll),
   ),
 }

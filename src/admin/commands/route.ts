@@ -1,5 +1,7 @@
 /** Explains the routing of a request. */
 import { s } from '../../core/schema.ts'
+import { maskAll } from '../../secrets/known.ts'
+import { mapText } from '../../secrets/map-text.ts'
 import { type CommandTable, command } from '../command.ts'
 
 const question = s.object({
@@ -13,5 +15,5 @@ const question = s.object({
 /** `route.explain`. */
 export const routeCommands: CommandTable = {
   /** → the candidates with their measurements and all terms of their scores, the selection and its reason. */
-  'route.explain': command(question, (args, context) => context.explainRoute(args)),
+  'route.explain': command(question, async (args, context) => mapText(await context.explainRoute(args), maskAll)),
 }

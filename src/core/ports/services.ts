@@ -1,6 +1,7 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
-import type { Mask } from '../../lib/mask.ts'
+
 import type { MemoryBudget } from '../../limits/memory.ts'
+import type { Mask } from '../../secrets/mask.ts'
 import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
 import type { Exchange } from '../exchange.ts'

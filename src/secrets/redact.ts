@@ -1,6 +1,6 @@
-/** Removes secrets from text and values: what looks like one, and the credentials in use. `mask.ts` finds the latter. */
+/** Removes secrets from what is shown: by the name of a field, by the look of a text, and by equality with known ones. */
+import { maskAll, maskOf } from './known.ts'
 import { MASK } from './mask.ts'
-import { maskAll, maskOf } from './masks.ts'
 
 /** The gateway's own keys, keys of common providers, headers, URLs. */
 const LOOKS: readonly (readonly [RegExp, string])[] = [
@@ -17,11 +17,11 @@ const SECRET_NAME = /^(?:(?:proxy)?authorization|(?:set)?cookie|key|.*(?:apikey|
 /** Last words of such names, as those of `ocp-apim-subscription-key` and `helicone-auth`. */
 const SECRET_WORD = /[-_](?:key|auth|authorization)$/i
 
-/** Whether a field or header of this name holds a secret. */
+/** Whether a field or header of this name holds a secret. A name has no spaces. */
 export const isSecretName = (name: string): boolean =>
-  SECRET_WORD.test(name) || SECRET_NAME.test(name.toLowerCase().replace(/[-_]/g, ''))
+  !name.includes(' ') && (SECRET_WORD.test(name) || SECRET_NAME.test(name.toLowerCase().replace(/[-_]/g, '')))
 
-/** `text` with everything masked that looks like a credential or is a part of `secret` in any usual encoding. */
+/** `text` with everything masked that looks like a credential or is `secret` in any usual encoding. */
 export function redactText(text: string, secret = ''): string {
   let clean = maskOf(secret)?.strict(text) ?? text
   for (const [pattern, replacement] of LOOKS) clean = clean.replace(pattern, replacement)
@@ -49,31 +49,39 @@ export function redactAccount(text: string): string {
   return clean
 }
 
+/** Levels of a value that are logged. */
 const MAX_DEPTH = 6
+/** Of the configuration, which cannot nest as deep. */
+const CONFIG_DEPTH = 100
 
-/** Also removes the credentials in use, which may have any form. */
+/** Also removes the known secrets, which may have any form. */
 export const cleanText = (text: string): string => redactText(maskAll(text))
 
 /**
  * A copy of `value` that is safe to log: secret fields and values masked, errors as plain objects with their causes,
  * bigints as strings, nesting cut at six levels.
  */
-export function redactValue(value: unknown, depth = 0): unknown {
+export function redactValue(value: unknown, depth = 0, max = MAX_DEPTH): unknown {
   if (typeof value === 'string') return cleanText(value)
   if (typeof value === 'bigint') return value.toString()
   if (typeof value !== 'object' || value === null) return value
-  if (depth >= MAX_DEPTH) return '[deeper]'
+  if (depth >= max) return '[deeper]'
   if (value instanceof Error) return redactError(value, depth)
   if (value instanceof Date) return value
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
-  if (Array.isArray(value)) return value.map(item => redactValue(item, depth + 1))
+  if (Array.isArray(value)) return value.map(item => redactValue(item, depth + 1, max))
   const clean: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(value)) {
-    const secret = field !== undefined && field !== null && isSecretName(name)
-    clean[name] = secret ? MASK : redactValue(field, depth + 1)
+    // A number of keys or tokens is none.
+    const holdsSecret = (typeof field === 'string' || typeof field === 'object') && Boolean(field) && isSecretName(name)
+    clean[name] = holdsSecret ? MASK : redactValue(field, depth + 1, max)
   }
   return clean
 }
+
+/** A copy of the configuration that is safe to show. */
+export const redactConfig = (value: Record<string, unknown>): Record<string, unknown> =>
+  redactValue(value, 0, CONFIG_DEPTH) as Record<string, unknown>
 
 /** Other fields of foreign errors may hold requests, headers and bodies. */
 const ERROR_FIELDS = ['code', 'status', 'syscall', 'file', 'line', 'column'] as const
