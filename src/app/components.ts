@@ -10,7 +10,7 @@ import type { Log, ProviderHealth, Services, Stores } from '../core/ports.ts'
 import { DEMO_ORIGIN, DEMO_URL } from '../demo/address.ts'
 import { DemoProvider } from '../demo/provider.ts'
 import { DocumentFetcher } from '../egress/documents.ts'
-import { ProviderFetcher } from '../egress/fetcher.ts'
+import { Fetcher } from '../egress/fetcher.ts'
 import { ClientFetcher } from '../egress/media.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
@@ -125,7 +125,7 @@ export async function createComponents(
   const memory = new MemoryBudget(file.server.buffer, load)
   const allowed = file.server.fetch_from ?? []
   fetchFrom(allowed)
-  const fetcher = new ProviderFetcher(allowed)
+  const fetcher = new Fetcher(allowed)
   const media = new ClientFetcher({ allowed, bounds: file.server.fetch })
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()

@@ -4,12 +4,9 @@ import { errors } from '../core/error.ts'
 import type { CallbackPoster } from '../core/ports.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
-import { guardedConnector, nameServers, type Resolve } from './guard.ts'
-import { plainConnector } from './paused-answers.ts'
-import { SingleClient } from './single-client.ts'
+import { Fetcher } from './fetcher.ts'
+import { nameServers, type Resolve } from './guard.ts'
 
-const CONNECT_MS = 5_000
-const MAX_HEADER_BYTES = 16 * 1024
 const MAX_URL = 2048
 const MAX_CHARACTERS = 4_000
 /** UTF-8 has up to four bytes for a character. */
@@ -34,21 +31,21 @@ export class HttpCallbackPoster implements CallbackPoster {
   /** Rejects with an Error whose message shows nothing of what is inside. Redirects are not followed. */
   async post(given: string, allowed: readonly string[], headers: Record<string, string>, body: string, ms: number) {
     this.check(given, allowed)
-    const url = new URL(given)
-    const connect = isAllowed(given, allowed)
-      ? plainConnector({ timeout: CONNECT_MS })
-      : guardedConnector(CONNECT_MS, this.#resolve)
-    const options = { connect, maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: ms, bodyTimeout: ms }
+    const origins = isAllowed(given, allowed) ? allowed : []
     const deadline = new Deadline(ms)
-    const client = new SingleClient(url, options, deadline.signal)
     try {
-      const answer = await client.request({ method: 'POST', headers, body })
-      return { status: answer.statusCode, text: await beginningOf(answer.body as AsyncIterable<Buffer>) }
+      const answer = await new Fetcher(origins, this.#resolve).open(new URL(given), {
+        ...{ method: 'POST', headers, body, timeoutMs: ms, signal: deadline.signal, anyPort: true },
+      })
+      try {
+        return { status: answer.status, text: await beginningOf(answer.chunks) }
+      } finally {
+        answer.destroy()
+      }
     } catch (cause) {
       throw new Error(deadline.signal.aborted ? 'it did not answer in time' : 'it could not be reached', { cause })
     } finally {
       deadline.end()
-      client.destroy()
     }
   }
 }

@@ -1,12 +1,10 @@
 /** Reads small JSON documents at addresses of strangers: public ones, by https, without redirects. */
 import { LRUCache } from 'lru-cache'
-import type { Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import type { DocumentSource } from '../core/ports.ts'
-import { Deadline } from '../lib/timer.ts'
-import { fetchOptions } from './fetch-options.ts'
-import { nameServers, type Resolve } from './guard.ts'
-import { SingleClient } from './single-client.ts'
+import { Fetcher } from './fetcher.ts'
+import type { Resolve } from './guard.ts'
+import { AddressNotAllowed } from './redirects.ts'
 
 const TOTAL_MS = 5_000
 const MAX_BYTES = 5 * 1024
@@ -36,16 +34,14 @@ interface Kept {
 
 /** The `DocumentSource` of OAuth client metadata; keeps documents, and failures for a minute. */
 export class DocumentFetcher implements DocumentSource {
-  readonly #allowed: ReadonlySet<string>
-  readonly #resolve: Resolve
+  readonly #fetcher: Fetcher
   readonly #now: () => number
   readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
   /** One fetch of an address at a time. */
   readonly #running = new Map<string, { readonly reader: string; readonly kept: Promise<Kept> }>()
 
-  constructor({ allowed, resolve = nameServers(), now = () => performance.now() }: DocumentFetcherOptions) {
-    this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
-    this.#resolve = resolve
+  constructor({ allowed, resolve, now = () => performance.now() }: DocumentFetcherOptions) {
+    this.#fetcher = new Fetcher(allowed, resolve)
     this.#now = now
   }
 
@@ -63,8 +59,9 @@ export class DocumentFetcher implements DocumentSource {
     if (this.#running.size >= MAX_FETCHES || own >= MAX_OF_READER) return Promise.reject(errors.overloaded())
     const kept = this.#get(new URL(url))
       .catch((thrown: unknown): Kept => {
-        const text = thrown instanceof GatewayError ? thrown : unread('its server cannot be reached')
-        return { text, until: this.#now() + MINUTE_MS }
+        const isAllowed = !(thrown instanceof AddressNotAllowed)
+        const why = isAllowed ? 'its server cannot be reached' : 'it is at no public https address'
+        return { text: thrown instanceof GatewayError ? thrown : unread(why), until: this.#now() + MINUTE_MS }
       })
       .then(kept => {
         this.#kept.set(url, kept)
@@ -76,40 +73,24 @@ export class DocumentFetcher implements DocumentSource {
   }
 
   async #get(url: URL): Promise<Kept> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, TOTAL_MS)
-    if (!options) throw unread('it is at no public https address')
-    const deadline = new Deadline(TOTAL_MS)
-    const client = new SingleClient(url, options, deadline.signal)
-    try {
-      const answer = await client.request({
-        headers: { accept: 'application/json', 'accept-encoding': 'identity' },
-      })
-      const text = await readText(answer)
-      return { text, until: this.#now() + lifeOf(answer.headers['cache-control']) }
-    } finally {
-      deadline.end()
-      client.destroy()
-    }
+    const { content, header } = await this.#fetcher.read(url, {
+      accept: 'application/json',
+      timeoutMs: TOTAL_MS,
+      maxBytes: MAX_BYTES,
+      tooLarge: () => unread(`it is larger than ${MAX_BYTES} bytes`),
+      check({ status, header }) {
+        if (status !== 200) throw unread(`its server answers ${status}`)
+        const isPlain = (header('content-encoding') ?? 'identity') === 'identity'
+        if (!isPlain || !JSON_TYPE.test(header('content-type') ?? '')) throw unread('it is no plain JSON')
+      },
+    })
+    return { text: content.toString('utf8'), until: this.#now() + lifeOf(header('cache-control')) }
   }
-}
-
-async function readText({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<string> {
-  if (statusCode !== 200) throw unread(`its server answers ${statusCode}`)
-  const { 'content-type': type, 'content-encoding': coding = 'identity' } = headers
-  if (typeof type !== 'string' || !JSON_TYPE.test(type) || coding !== 'identity') throw unread('it is no plain JSON')
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > MAX_BYTES) throw unread(`it is larger than ${MAX_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** As its server says, between a minute and a day. */
-function lifeOf(control: string | string[] | undefined): number {
-  const text = String(control ?? '').toLowerCase()
+function lifeOf(control = ''): number {
+  const text = control.toLowerCase()
   if (/\bno-(?:store|cache)\b/.test(text)) return MINUTE_MS
   const seconds = Number(/\bmax-age=(\d{1,9})/.exec(text)?.[1] ?? 0)
   return Math.min(DAY_MS, Math.max(MINUTE_MS, seconds * 1000))

@@ -1,75 +1,133 @@
-/** Gets what stands at addresses that providers gave, on origins of others: through the guard, and without credentials. */
-import { errors, GatewayError } from '../core/error.ts'
+/** Requests to addresses that others gave: clients, providers, registrants (docs/contract.md#fetched-addresses). */
 import { ByteBuffer } from '../lib/byte-buffer.ts'
 import { Deadline } from '../lib/timer.ts'
-import { fetchOptions } from './fetch-options.ts'
-import { nameServers, type Resolve } from './guard.ts'
+import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { plainConnector } from './paused-answers.ts'
+import { AddressNotAllowed, isRedirect } from './redirects.ts'
 import { SingleClient } from './single-client.ts'
+import type { SocketClientOptions } from './socket.ts'
 
-/** What an address gave. */
-export interface Fetched {
+const CONNECT_MS = 5_000
+const MAX_HEADER_BYTES = 16 * 1024
+const NOTHING = Buffer.alloc(0)
+
+/** Status and headers of an answer; a header by its name in lower case. */
+export interface Head {
   readonly status: number
-  /** Of a redirect: where to. */
-  readonly location: string | undefined
-  readonly retryAfter: string | undefined
+  header(name: string): string | undefined
+}
+
+/** An answer whose content comes while it is read. */
+interface OpenAnswer extends Head {
+  readonly chunks: AsyncIterable<Buffer>
+  /** Ends the connection. Must be called. */
+  destroy(): void
+}
+
+/** A whole answer; of a redirect, without its content. */
+export interface Fetched extends Head {
   readonly content: Buffer
 }
 
-/** The bounds of one fetch. */
-interface ProviderFetch {
-  readonly maxBytes: number
-  /** Called with the number of bytes before they are stored; may throw. */
-  readonly take: (bytes: number) => void
+/** What is sent, a GET by default, and how long its answer may take. */
+interface OpenRequest {
+  readonly method?: 'GET' | 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  /** Until the head of the answer has come. */
   readonly timeoutMs: number
+  /** Between two chunks of the answer; `timeoutMs` by default. */
+  readonly idleMs?: number
   readonly signal: AbortSignal
+  /** Tries public addresses on other ports, too. */
+  readonly anyPort?: boolean
 }
 
-/** Fetches with a connection of its own each, to public https addresses and allowed origins only. */
-export class ProviderFetcher {
+/** How `read` is bounded, and what it accepts. */
+export interface FetchPolicy {
+  readonly accept: string
+  /** From the connection to the last byte. */
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+  readonly maxBytes: number
+  readonly tooLarge: () => Error
+  /** Called with the head before the content is read; throws where that is not wanted. */
+  readonly check?: (head: Head) => void
+  /** Called with the number of bytes before they are stored; may throw. */
+  readonly take?: (bytes: number) => void
+}
+
+/** Makes each request on a connection of its own, through the guard unless its origin is allowed. Follows no redirect. */
+export class Fetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
 
-  /** `allowed`: origins that are fetched from though they are not public, or not https. */
+  /** `allowed`: origins that are fetched from though they are not public, not https or on another port. */
   constructor(allowed: readonly string[], resolve: Resolve = nameServers()) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
   }
 
-  /** One request, without following. Rejects with a 502 that shows nothing of the address. */
-  async get(url: URL, { maxBytes, take, timeoutMs, signal }: ProviderFetch): Promise<Fetched> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs)
-    if (!options) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
-    const deadline = new Deadline(timeoutMs, signal)
-    const client = new SingleClient(url, options, deadline.signal)
+  /** Whether the operator allows the origin of an address. */
+  allows(url: URL): boolean {
+    return this.#allowed.has(url.origin)
+  }
+
+  /** Resolves when the head has come. Rejects with an AddressNotAllowed, and with what breaks the connection. */
+  async open(url: URL, request: OpenRequest): Promise<OpenAnswer> {
+    const client = new SingleClient(url, this.#options(url, request), request.signal)
     try {
-      const { statusCode, headers, body } = await client.request({
-        headers: { accept: '*/*', 'accept-encoding': 'identity' },
-      })
-      const content = new ByteBuffer()
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        if (content.size + chunk.length > maxBytes) throw tooLarge(maxBytes)
-        take(chunk.length)
-        content.add(chunk)
+      const { statusCode, headers, body } = await client.request(request)
+      const header = (name: string) => {
+        const value = headers[name]
+        return Array.isArray(value) ? value[0] : value
       }
-      const { location, 'retry-after': retryAfter } = headers
-      return {
-        status: statusCode,
-        location: textOf(location),
-        retryAfter: textOf(retryAfter),
-        content: content.take(),
-      }
+      return { status: statusCode, header, chunks: body, destroy: () => client.destroy() }
     } catch (thrown) {
-      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
+      client.destroy()
+      throw thrown
+    }
+  }
+
+  /** Resolves with the whole answer. Rejects like `open`, and with what the functions of the policy throw. */
+  async read(url: URL, policy: FetchPolicy): Promise<Fetched> {
+    const { accept, timeoutMs, check } = policy
+    const deadline = new Deadline(timeoutMs, policy.signal)
+    const headers = { accept, 'accept-encoding': 'identity' }
+    try {
+      const answer = await this.open(url, { headers, timeoutMs, signal: deadline.signal })
+      try {
+        const { status, header } = answer
+        check?.(answer)
+        return { status, header, content: isRedirect(answer) ? NOTHING : await contentOf(answer, policy) }
+      } finally {
+        answer.destroy()
+      }
     } finally {
       deadline.end()
-      client.destroy()
+    }
+  }
+
+  #options(url: URL, { timeoutMs, idleMs = timeoutMs, anyPort = false }: OpenRequest): SocketClientOptions {
+    const isAllowed = this.allows(url)
+    const isTried = isAllowed || (url.protocol === 'https:' && (anyPort || url.port === ''))
+    if (url.username !== '' || url.password !== '' || !isTried) throw new AddressNotAllowed()
+    return {
+      connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(CONNECT_MS, this.#resolve),
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: timeoutMs,
+      bodyTimeout: idleMs,
     }
   }
 }
 
-/** The 502 for a file or state that is larger than may be fetched. */
-export const tooLarge = (maxBytes: number): GatewayError =>
-  errors.invalidAnswer(`the content at an address in it is larger than ${maxBytes} bytes`)
-
-const textOf = (header: string | string[] | undefined): string | undefined =>
-  Array.isArray(header) ? header[0] : header
+async function contentOf({ header, chunks }: OpenAnswer, { maxBytes, tooLarge, take }: FetchPolicy): Promise<Buffer> {
+  if (Number(header('content-length') ?? 0) > maxBytes) throw tooLarge()
+  const content = new ByteBuffer()
+  for await (const chunk of chunks) {
+    if (content.size + chunk.length > maxBytes) throw tooLarge()
+    take?.(chunk.length)
+    content.add(chunk)
+  }
+  return content.take()
+}

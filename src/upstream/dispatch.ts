@@ -8,7 +8,7 @@ import type { Reply } from '../core/filter.ts'
 import { partUsage } from '../core/part-usage.ts'
 import { mayCallTools } from '../core/requests.ts'
 import type { RequestPart } from '../core/translator.ts'
-import { ProviderFetcher } from '../egress/fetcher.ts'
+import { Fetcher } from '../egress/fetcher.ts'
 import type { MemoryBudget } from '../limits/memory.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { Answer } from './answer.ts'
@@ -42,7 +42,7 @@ interface OpenAnswer {
 export function dispatch(
   transport: Transport,
   budget: MemoryBudget,
-  fetcher: ProviderFetcher = new ProviderFetcher([]),
+  fetcher: Fetcher = new Fetcher([]),
 ): (ex: Exchange) => Promise<Reply> {
   const memory = new AnswerMemory(budget)
   const followUps = new FollowUps(transport, fetcher)

@@ -5,8 +5,8 @@ import { asAnswerError, asError, errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Decoder, Target } from '../core/translator.ts'
 import { upstreamErrorOf } from '../core/upstream-error.ts'
-import { type Fetched, type ProviderFetcher, tooLarge } from '../egress/fetcher.ts'
-import { followRedirects } from '../egress/redirects.ts'
+import type { Fetched, Fetcher } from '../egress/fetcher.ts'
+import { followRedirects, providerAddressError } from '../egress/redirects.ts'
 import { ByteBuffer } from '../lib/byte-buffer.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 import { scheduler } from '../limits/scheduler.ts'
@@ -47,9 +47,9 @@ interface FollowedAttempt {
 /** Answers the `wait` and `fetch` events of a decoder with what their addresses give, until it gives neither. */
 export class FollowUps {
   readonly #transport: Transport
-  readonly #fetcher: ProviderFetcher
+  readonly #fetcher: Fetcher
 
-  constructor(transport: Transport, fetcher: ProviderFetcher) {
+  constructor(transport: Transport, fetcher: Fetcher) {
     this.#transport = transport
     this.#fetcher = fetcher
   }
@@ -104,11 +104,11 @@ export class FollowUps {
       let failure: GatewayError
       let wait = delay
       try {
-        const { status, retryAfter, content } = await this.#follow(next, attempt)
+        const { status, header, content } = await this.#follow(next, attempt)
         if (status === 200) return content
         failure = await this.#providerError(next, status, content, attempt)
         if (status !== 429 && status < 500) throw failure
-        wait = Math.max(wait, retryAfterMs(name => (name === 'retry-after' ? retryAfter : undefined), '') ?? 0)
+        wait = Math.max(wait, retryAfterMs(name => (name === 'retry-after' ? header(name) : undefined), '') ?? 0)
       } catch (thrown) {
         const isGone = thrown instanceof GatewayError && thrown.code === 'fetch_failed'
         if (!isGone || attempt.signal.reason) throw thrown
@@ -141,7 +141,7 @@ export class FollowUps {
       const isOwn = url.origin === new URL(baseUrl).origin && url.username === '' && url.password === ''
       return isOwn ? this.#own(url, maxBytes, attempt) : this.#foreign(url, maxBytes, attempt)
     }
-    return followRedirects(url, get, ({ location }) => location)
+    return followRedirects(url, get)
   }
 
   async #own(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
@@ -179,13 +179,7 @@ export class FollowUps {
         }
       }
       incoming.release()
-      const header = (name: string) => incoming.header(name)
-      return {
-        status: incoming.status,
-        location: header('location'),
-        retryAfter: header('retry-after'),
-        content: content.take(),
-      }
+      return { status: incoming.status, header: name => incoming.header(name), content: content.take() }
     } catch (thrown) {
       incoming.destroy()
       throw thrown
@@ -200,14 +194,16 @@ export class FollowUps {
     const abort = () => controller.abort()
     signal.listen(abort)
     try {
-      return await this.#fetcher.get(url, {
+      return await this.#fetcher.read(url, {
+        accept: '*/*',
         maxBytes,
+        tooLarge: () => tooLarge(maxBytes),
         take: bytes => take(lease, bytes),
         timeoutMs: Math.max(1, Math.ceil(attempt.remainingMs())),
         signal: controller.signal,
       })
     } catch (thrown) {
-      throw signal.reason ?? thrown
+      throw signal.reason ?? providerAddressError(thrown)
     } finally {
       signal.ignore(abort)
     }
@@ -247,3 +243,6 @@ function pause(ms: number, attempt: FollowedAttempt): Promise<void> {
     signal.listen(abort)
   })
 }
+
+const tooLarge = (maxBytes: number): GatewayError =>
+  errors.invalidAnswer(`the content at an address in it is larger than ${maxBytes} bytes`)

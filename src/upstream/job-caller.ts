@@ -1,13 +1,10 @@
 /** Requests about jobs to their providers: answers are read as they come, and no length of time bounds the whole. */
-import type { Dispatcher } from 'undici'
 import { isPublicHost } from '../core/address.ts'
-import { errors, GatewayError } from '../core/error.ts'
 import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { fetchOptions } from '../egress/fetch-options.ts'
-import { nameServers, type Resolve } from '../egress/guard.ts'
-import { followRedirects } from '../egress/redirects.ts'
-import { SingleClient } from '../egress/single-client.ts'
+import { Fetcher } from '../egress/fetcher.ts'
+import type { Resolve } from '../egress/guard.ts'
+import { AddressNotAllowed, followRedirects, providerAddressError } from '../egress/redirects.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
@@ -17,14 +14,12 @@ import type { Transport } from './transport.ts'
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */
 export class UpstreamJobCaller implements JobCaller {
   readonly #transport: Transport
-  readonly #allowed: ReadonlySet<string>
-  readonly #resolve: Resolve
+  readonly #fetcher: Fetcher
 
   /** `allowed`: origins that results are fetched from though they are not public, or not https. */
-  constructor(transport: Transport, allowed: readonly string[], resolve: Resolve = nameServers()) {
+  constructor(transport: Transport, allowed: readonly string[], resolve?: Resolve) {
     this.#transport = transport
-    this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
-    this.#resolve = resolve
+    this.#fetcher = new Fetcher(allowed, resolve)
   }
 
   async own(target: Target, request: WireRequest, call: JobCall): Promise<JobAnswer> {
@@ -68,47 +63,34 @@ export class UpstreamJobCaller implements JobCaller {
       const there = { ...target, baseUrl: url.origin }
       return this.own(there, { method: 'GET', path: url.pathname + url.search, body: {} }, call)
     }
-    return followRedirects(address, get, answer => answer.header('location'))
+    return followRedirects(address, get)
   }
 
-  async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, headMs)
+  async #foreign(url: URL, { signal, headers, headMs: timeoutMs, idleMs }: JobCall): Promise<JobAnswer> {
     // No later attempt makes another address of one that stands in the URL.
-    const isReachable = this.#allowed.has(url.origin) || isPublicHost(url.hostname)
-    if (!options || !isReachable) throw errors.invalidAnswer('an address in it is not one that may be fetched from')
+    const isReachable = this.#fetcher.allows(url) || isPublicHost(url.hostname)
+    if (!isReachable) throw providerAddressError(new AddressNotAllowed())
     const controller = new AbortController()
     const abort = () => controller.abort()
-    const client = new SingleClient(url, { ...options, bodyTimeout: idleMs }, controller.signal)
     signal.listen(abort)
     try {
-      const answer = await client.request({
+      const {
+        status,
+        header,
+        chunks,
+        destroy: end,
+      } = await this.#fetcher.open(url, {
         headers: { accept: '*/*', 'accept-encoding': 'identity', ...headers },
+        ...{ timeoutMs, idleMs, signal: controller.signal },
       })
-      return plainAnswer(foreignAnswer(answer, client, () => signal.ignore(abort)))
+      const destroy = () => {
+        signal.ignore(abort)
+        end()
+      }
+      return plainAnswer({ status, header, chunks, destroy })
     } catch (thrown) {
       signal.ignore(abort)
-      client.destroy()
-      if (signal.reason) throw signal.reason
-      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer cannot be reached')
+      throw signal.reason ?? providerAddressError(thrown)
     }
-  }
-}
-
-function foreignAnswer(
-  { statusCode, headers, body }: Dispatcher.ResponseData,
-  client: SingleClient,
-  end: () => void,
-): JobAnswer {
-  return {
-    status: statusCode,
-    header(name) {
-      const value = headers[name]
-      return Array.isArray(value) ? value[0] : value
-    },
-    chunks: body,
-    destroy() {
-      end()
-      client.destroy()
-    },
   }
 }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import { ProviderFetcher } from '../../src/egress/fetcher.ts'
+import { Fetcher } from '../../src/egress/fetcher.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { FollowUps } from '../../src/upstream/follow-ups.ts'
 import { Lingering } from '../../src/upstream/linger.ts'
@@ -26,7 +26,7 @@ t.test('M7 a job cannot be cancelled: it is polled on after its client has left'
   const provider = await scripted(t)
   const transport = new Transport()
   t.teardown(() => transport.close())
-  const followUps = new FollowUps(transport, new ProviderFetcher([]))
+  const followUps = new FollowUps(transport, new Fetcher([]))
   const url = `${provider.url}/state`
   const pending: Event = { type: 'wait', url, afterMs: 0 }
   const result: Event = { type: 'result', value: 'made' }
