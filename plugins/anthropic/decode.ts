@@ -261,7 +261,7 @@ export class MessagesDecoder implements Decoder {
     // A refusal before any output is free (docs/contract.md#cost).
     const free = stopReason === 'refusal' && !this.#emitted
     if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
-      events.push({ type: 'refusal', choice: 0, text: explanation })
+      events.push({ type: 'refusal', choice: 0, text: explanation, wire: 'anthropic.messages' })
     }
     this.#emitted = true
     const ending = endingOf(stopReason, said)

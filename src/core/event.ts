@@ -81,7 +81,8 @@ export type Event =
   /** `fingerprint`: the provider's `system_fingerprint`. */
   | { type: 'start'; id?: string; model?: string; fingerprint?: string }
   | { type: 'text'; choice: number; text: string }
-  | { type: 'refusal'; choice: number; text: string }
+  /** `wire`: that whose clients read the same text in the answer's ending. */
+  | { type: 'refusal'; choice: number; text: string; wire?: string }
   | ReasoningEvent
   | ToolEvent
   | LogprobsEvent

@@ -39,6 +39,8 @@ export class Choice {
   /** Made when they are first needed: most answers have neither. */
   #details: ReasoningDetails | undefined = undefined
   #tools: ToolCalls | undefined = undefined
+  /** Reasoning without details, which later ones may repeat. */
+  #said = ''
   /** Set until no `<think>` block can follow. */
   #tags: ThinkTags | undefined
   readonly #cited: Cited
@@ -61,7 +63,7 @@ export class Choice {
 
   /** Characters kept of its reasoning beside the text, and of calls that wait. */
   get kept(): number {
-    return (this.#details?.kept ?? 0) + (this.#tools?.kept ?? 0)
+    return this.#said.length + (this.#details?.kept ?? 0) + (this.#tools?.kept ?? 0)
   }
 
   /** True once it has any content. */
@@ -211,7 +213,9 @@ export class Choice {
     if (Array.isArray(details) && details.length > 0) {
       this.#separate(out)
       this.#details ??= new ReasoningDetails(this.#index, this.#target)
-      if (this.#details.read(details, out)) return
+      const hasText = this.#details.read(details, out, this.#said)
+      if (hasText) this.#said = ''
+      if (hasText) return
     }
     const text = textIn(delta.reasoning_content) ?? textIn(delta.reasoning) ?? textIn(delta.reasoning_text)
     if (text !== undefined) this.#think(text, out)
@@ -220,6 +224,7 @@ export class Choice {
   #think(text: string, out: Event[]): void {
     this.#separate(out)
     this.#details?.seal(out)
+    this.#said += text
     out.push({ type: 'reasoning', choice: this.#index, text })
   }
 

@@ -76,15 +76,20 @@ export class ReasoningDetails {
   /** Characters of what is kept beside the text. */
   kept = 0
   #open: Block | undefined
+  #repeats = false
 
   constructor(choice: number, target: Target) {
     this.#choice = choice
     this.#target = target
   }
 
-  /** Returns whether the entries contained any text, new or repeated. */
-  read(entries: readonly unknown[], out: Event[]): boolean {
+  /**
+   * Returns whether the entries contained any text, new or repeated. `said`: reasoning that came without details; entries
+   * that are all of it once more add their signatures alone.
+   */
+  read(entries: readonly unknown[], out: Event[], said = ''): boolean {
     let hasText = false
+    this.#repeats = said !== '' && said === textOf(entries)
     for (const [position, entry] of entriesIn(entries).entries()) {
       if (!isObject(entry)) continue
       const type = typeof entry.type === 'string' ? entry.type : 'reasoning.text'
@@ -112,7 +117,7 @@ export class ReasoningDetails {
     const id = textIn(entry.id)
     const blocks = this.#blocksOf(type, index)
     const known = blocks.find(id)
-    const fresh = known ? beyond(known, text) : text
+    const fresh = this.#repeats ? '' : known ? beyond(known, text) : text
     let block = known
     if (!block) block = this.#begin(type, index, id)
     else if (block.sealed) {
@@ -131,6 +136,10 @@ export class ReasoningDetails {
         this.kept += Math.max(0, weigh(entry[key]) - before)
         block.rest[key] = entry[key]
       }
+    }
+    if (this.#repeats && text !== '') {
+      block.rest[textField(type)] = text
+      this.kept += text.length
     }
     if (fresh === '') return
     block.text += fresh
@@ -160,6 +169,11 @@ export class ReasoningDetails {
     return { type: 'reasoning', choice: this.#choice, text, format, block: block.number }
   }
 }
+
+const textOf = (entries: readonly unknown[]): string =>
+  entriesIn(entries)
+    .map(entry => (isObject(entry) && textIn(entry[textField(entry.type)])) || '')
+    .join('')
 
 const tellsMore = ({ rest }: Block, entry: Json): boolean =>
   Object.keys(entry).some(
@@ -193,7 +207,9 @@ export function replayDetails(details: Message['reasoning_details'], target: Tar
     const sealed = detail.data ?? detail.signature
     if (sealed == null) continue
     const rest = parsed(unseal(target, sealed))
-    if (rest) entries.push(typeof rest.data === 'string' ? rest : { ...rest, [textField(rest.type)]: text })
+    const field = rest && textField(rest.type)
+    // Sealed with its text where that came without details before.
+    if (rest) entries.push(typeof rest.data === 'string' || field! in rest ? rest : { ...rest, [field!]: text })
     text = ''
   }
   return entries

@@ -98,7 +98,7 @@ export class Blocks {
         break
       case 'refusal':
         this.refusal += event.text
-        this.#text(event.text)
+        if (event.wire !== WIRE) this.#text(event.text)
         break
       case 'reasoning':
         if (this.#hidden) this.#hidden.add(event)

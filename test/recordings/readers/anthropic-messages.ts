@@ -12,12 +12,12 @@ export function readAnthropicMessages(body: string, isStream: boolean): Answer {
   if (!isStream) {
     const message: Raw = JSON.parse(body)
     if (message.type !== 'message') draft.failed = true
-    else end(message.content, message.stop_reason, message.usage, draft)
+    else end(message.content, message, message.usage, draft)
     return draft.answer()
   }
   const blocks: Raw[] = []
   const usage: Raw = {}
-  let reason = ''
+  let ending: Raw = {}
   for (const { data } of eventsIn(body)) {
     const event: Raw = JSON.parse(data)
     if (event.type === 'message_start') count(event.message.usage, usage)
@@ -25,10 +25,10 @@ export function readAnthropicMessages(body: string, isStream: boolean): Answer {
     else if (event.type === 'content_block_delta') grow(blocks[event.index], event.delta)
     else if (event.type === 'message_delta') {
       count(event.usage ?? {}, usage)
-      reason = event.delta.stop_reason ?? reason
+      if (event.delta.stop_reason) ending = event.delta
     } else if (event.type === 'error') draft.failed = true
   }
-  end(blocks.filter(Boolean), reason, usage, draft)
+  end(blocks.filter(Boolean), ending, usage, draft)
   return draft.answer()
 }
 
@@ -43,21 +43,28 @@ function grow(block: Raw, delta: Raw): void {
   else if (delta.type === 'citations_delta') block.citations = [...(block.citations ?? []), delta.citation]
 }
 
-function end(blocks: Raw[], reason: string, usage: Raw, draft: Draft): void {
+function end(blocks: Raw[], { stop_reason: reason, stop_details: details }: Raw, usage: Raw, draft: Draft): void {
   for (const block of blocks) {
+    draft.part(block.type)
     if (block.type === 'text') draft.text += block.text
     else if (block.type === 'thinking') draft.reasoning += block.thinking
     else if (block.type === 'tool_use') draft.call(block.id, block.name, block.json || block.input)
     for (const { url } of block.citations ?? []) if (url) draft.urls.add(url)
     if (Array.isArray(block.content)) for (const { url } of block.content) if (url) draft.found.add(url)
   }
+  draft.refusal = details?.explanation ?? ''
   draft.finish = FINISHES[reason] ?? null
   if (usage) draft.usage = usageOf(usage)
   // A refusal before any output is free.
   if (reason === 'refusal' && blocks.length === 0) draft.billed = usageOf({ input_tokens: 0, output_tokens: 0 })
 }
 
-function usageOf(usage: Raw): Usage {
+/** The parts of a turn that was compacted are all paid, where it reports them. */
+function usageOf({ iterations, ...usage }: Raw): Usage {
+  if (iterations) {
+    const sum = (name: string) => iterations.reduce((sum: number, part: Raw) => sum + (part[name] ?? 0), 0)
+    for (const name of Object.keys(iterations[0])) if (name !== 'type') usage[name] = sum(name)
+  }
   const cached = usage.cache_read_input_tokens ?? 0
   const written = usage.cache_creation_input_tokens ?? 0
   return {

@@ -6,8 +6,8 @@ const FILTERS = /SAFETY|RECITATION|BLOCKLIST|PROHIBITED|SPII|MODEL_ARMOR|JAILBRE
 
 export function readGeminiGenerate(body: string, isStream: boolean): Answer {
   const draft = new Draft()
-  for (const chunk of isStream ? eventsIn(body).map(({ data }) => JSON.parse(data)) : [JSON.parse(body)])
-    if (!draft.failed) read(Array.isArray(chunk) ? chunk[0] : chunk, draft)
+  const chunks = isStream ? eventsIn(body).map(({ data }) => JSON.parse(data)) : [JSON.parse(body)].flat()
+  for (const chunk of chunks) if (!draft.failed) read(chunk, draft)
   return draft.answer()
 }
 
@@ -15,14 +15,31 @@ function read(chunk: Raw, draft: Draft): void {
   if (chunk.error) draft.failed = true
   const candidate = chunk.candidates?.[0]
   for (const part of candidate?.content?.parts ?? []) {
-    if (part.functionCall) draft.call(part.functionCall.id ?? '', part.functionCall.name, part.functionCall.args)
+    if (part.text !== '') draft.part(part.thought ? 'thought' : Object.keys(part).find(key => !/^thought/.test(key))!)
+    const { name, partialArgs } = part.functionCall ?? {}
+    if (part.functionCall && !name) fill(draft.calls.at(-1)!, partialArgs ?? [])
+    else if (part.functionCall) draft.call(part.functionCall.id ?? '', part.functionCall.name, part.functionCall.args)
     else if (part.thought) draft.reasoning += part.text ?? ''
     else draft.text += part.text ?? ''
   }
   for (const { web } of candidate?.groundingMetadata?.groundingChunks ?? []) if (web) draft.urls.add(web.uri)
   for (const { uri } of candidate?.citationMetadata?.citations ?? []) if (uri) draft.urls.add(uri)
+  // A call that cannot be read is a failure, unless some of the answer can be.
+  if (candidate?.finishReason === 'MALFORMED_FUNCTION_CALL' && !draft.text) draft.failed = true
   draft.finish ??= finishOf(candidate?.finishReason, chunk.promptFeedback?.blockReason)
   if (chunk.usageMetadata?.promptTokenCount !== undefined) draft.usage = usageOf(chunk.usageMetadata)
+}
+
+/** Adds values at their paths, such as `$.a.b[0]`, to the arguments of a call. */
+function fill(call: Raw, values: Raw[]): void {
+  for (const { jsonPath, willContinue: _, ...value } of values) {
+    const names: string[] = jsonPath.match(/[^$.[\]]+/g)
+    const last = names.pop()!
+    let at = call.args
+    for (const [i, name] of names.entries()) at = at[name] ??= /^\d+$/.test(names[i + 1] ?? last) ? [] : {}
+    const [[, given]]: Raw = Object.entries(value)
+    at[last] = typeof at[last] === 'string' ? at[last] + given : given
+  }
 }
 
 function finishOf(reason: string | undefined, blocked: string | undefined): Finish | null {

@@ -37,19 +37,30 @@ export function readOpenAiChat(body: string, isStream: boolean): Answer {
 function read(chunk: Raw, said: Raw, draft: Draft): void {
   const choice = chunk.choices?.[0]
   if (chunk.error || choice?.error || chunk.base_resp?.status_code) draft.failed = true
-  draft.reasoning += said?.reasoning_content ?? said?.reasoning ?? ''
+  think(said ?? {}, draft)
   for (const part of typeof said?.content === 'string' ? [{ text: said.content }] : (said?.content ?? []))
     draft.text += part.text ?? ''
   draft.text += said?.refusal ?? ''
-  for (const call of said?.tool_calls ?? []) grow(call, draft)
-  for (const { url_citation: cited } of said?.annotations ?? []) draft.urls.add(cited.url)
+  for (const call of said?.tool_calls ?? (said?.function_call ? [{ function: said.function_call }] : []))
+    grow(call, draft)
+  for (const { url_citation: cited } of said?.annotations ?? []) if (cited) draft.urls.add(cited.url)
   for (const url of chunk.citations ?? []) draft.urls.add(url)
   for (const { url } of chunk.search_results ?? []) draft.urls.add(url)
   const finish = FINISHES[choice?.finish_reason ?? '']
   if (finish === 'failed') draft.failed = true
   else draft.finish ??= finish ?? null
   const usage = chunk.usage ?? chunk.x_groq?.usage ?? choice?.usage
-  if (usage) draft.usage = usageOf(usage)
+  if (usage?.prompt_tokens) draft.usage = usageOf(usage)
+}
+
+/** Members beside each other say the same; details that begin with all that was said repeat it. */
+function think(
+  { reasoning_content: content, reasoning = content, reasoning_details: details }: Raw,
+  draft: Draft,
+): void {
+  const detailed = (details ?? []).map(({ text, summary }: Raw) => text ?? summary ?? '').join('')
+  if (detailed !== '' && detailed.startsWith(draft.reasoning)) draft.reasoning = detailed
+  else draft.reasoning += reasoning ?? detailed
 }
 
 /** A call goes on where its number repeats without another id. */
@@ -57,7 +68,7 @@ function grow({ index, id, function: made }: Raw, draft: Draft): void {
   const known: Raw = draft.calls.find((call: Raw) => (id ? call.id === id : call.index === index))
   if (known) known.json += typeof made.arguments === 'string' ? made.arguments : ''
   else {
-    draft.call(id ?? '', made.name, made.arguments === 'null' ? '' : (made.arguments ?? ''))
+    draft.call(id ?? '', made.name, made.arguments ?? '')
     Object.assign(draft.calls.at(-1)!, { index })
   }
 }
@@ -67,12 +78,14 @@ function usageOf(usage: Raw): Usage {
   const reasoning = usage.completion_tokens_details?.reasoning_tokens ?? usage.reasoning_tokens ?? 0
   const details = usage.prompt_tokens_details
   const cached = details?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens ?? 0
+  const written = details?.cache_write_tokens ?? details?.cache_creation_input_tokens ?? 0
   const isBeside = reasoning > 0 && total === prompt + completion + reasoning
   return {
     input: cached > prompt ? prompt + cached : prompt,
     output: isBeside ? completion + reasoning : completion,
     cached,
-    written: details?.cache_write_tokens ?? 0,
+    // Tokens that were read are not written too.
+    written: Math.min(written, Math.max(prompt, cached) - cached),
     written1h: 0,
     reasoning,
   }

@@ -39,7 +39,11 @@ function end({ status, incomplete_details: cut, usage }: Raw, items: Raw[], draf
 }
 
 function read(item: Raw, draft: Draft): void {
-  if (item.type === 'function_call') draft.call(item.call_id, item.name, item.arguments)
+  draft.part(item.type)
+  if (item.type === 'function_call' && item.name === 'parallel')
+    for (const { recipient_name: name, parameters } of JSON.parse(item.arguments).tool_uses)
+      draft.call(item.call_id, name.replace('functions.', ''), parameters)
+  else if (item.type === 'function_call') draft.call(item.call_id, item.name, item.arguments)
   if (item.type === 'reasoning') {
     const parts: Raw[] = item.summary?.length ? item.summary : (item.content ?? [])
     draft.reasoning += parts.map(({ text }) => text).join('\n\n')
@@ -55,7 +59,11 @@ const usageOf = (usage: Raw): Usage => ({
   input: usage.input_tokens,
   output: usage.output_tokens,
   cached: usage.input_tokens_details?.cached_tokens ?? 0,
-  written: usage.input_tokens_details?.cache_write_tokens ?? 0,
+  // Tokens that were read are not written too.
+  written: Math.min(
+    usage.input_tokens_details?.cache_write_tokens ?? 0,
+    usage.input_tokens - (usage.input_tokens_details?.cached_tokens ?? 0),
+  ),
   written1h: 0,
   reasoning: usage.output_tokens_details?.reasoning_tokens ?? 0,
 })

@@ -56,11 +56,13 @@ const chat: Client = {
     })
     const draft = new Draft()
     let metadata: Raw
+    let details = ''
     for (const piece of await piecesOf(response)) {
       if (piece.error) draft.failed = true
       const choice = piece.choices?.[0]
       const said = choice?.delta ?? choice?.message ?? {}
       draft.reasoning += said.reasoning ?? ''
+      for (const { text, summary } of said.reasoning_details ?? []) details += text ?? summary ?? ''
       draft.text += (said.content ?? '') + (said.refusal ?? '')
       for (const { index = draft.calls.length, id, function: made } of said.tool_calls ?? []) {
         if (draft.calls[index]) draft.calls[index].json += made.arguments
@@ -78,6 +80,7 @@ const chat: Client = {
         reasoning: piece.usage.completion_tokens_details.reasoning_tokens,
       })
     }
+    if (details && details !== draft.reasoning) throw new Error(`its details say "${details}"`)
     return seen(response, draft, metadata)
   },
 }
@@ -116,6 +119,7 @@ const messages: Client = {
       }
     } else if (message.type === 'error') draft.failed = true
     for (const block of blocks) {
+      draft.part(block.type)
       draft.text += block.type === 'text' ? block.text : ''
       draft.reasoning += block.type === 'thinking' ? block.thinking : ''
       if (block.type === 'tool_use') draft.call(block.id, block.name, block.json || block.input)
@@ -157,6 +161,7 @@ const responses: Client = {
     const pieces = await piecesOf(response)
     const last = isStream && response.status === 200 ? (pieces.at(-1).response ?? {}) : pieces[0]
     for (const item of last.output ?? []) {
+      draft.part(item.type)
       if (item.type === 'function_call') draft.call(item.call_id, item.name, item.arguments)
       if (item.type === 'reasoning') {
         const parts: Raw[] = item.summary.length > 0 ? item.summary : (item.content ?? [])
@@ -185,6 +190,8 @@ const responses: Client = {
   },
 }
 
+const GEMINI: Record<string, Finish> = { STOP: 'stop', MAX_TOKENS: 'length', MALFORMED_FUNCTION_CALL: 'stop' }
+
 const gemini: Client = {
   name: 'generateContent',
   async ask(gateway, { model, isStream, tools, searches }) {
@@ -205,15 +212,17 @@ const gemini: Client = {
     for (const piece of await piecesOf(response)) {
       if (piece.error) draft.failed = true
       const candidate = piece.candidates?.[0]
-      for (const { text = '', thought, functionCall: call } of candidate?.content?.parts ?? []) {
+      for (const { text, thought, thoughtSignature: _, functionCall: call, ...more } of candidate?.content?.parts ??
+        []) {
+        if (text !== '') draft.part(thought ? 'thought' : call ? 'functionCall' : (Object.keys(more)[0] ?? 'text'))
         if (call) draft.call(call.id, call.name, call.args)
-        else if (thought) draft.reasoning += text
-        else draft.text += text
+        else if (thought) draft.reasoning += text ?? ''
+        else draft.text += text ?? ''
       }
       for (const { web } of candidate?.groundingMetadata?.groundingChunks ?? []) draft.urls.add(web.uri)
       for (const { uri } of candidate?.citationMetadata?.citations ?? []) if (uri) draft.urls.add(uri)
       const reason = candidate?.finishReason ?? (piece.promptFeedback?.blockReason && 'SAFETY')
-      if (reason) draft.finish = reason === 'STOP' ? 'stop' : reason === 'MAX_TOKENS' ? 'length' : 'content_filter'
+      if (reason) draft.finish = GEMINI[reason] ?? 'content_filter'
       metadata = piece.gateway ?? metadata
       if (!piece.usageMetadata) continue
       const { candidatesTokenCount = 0, thoughtsTokenCount: reasoning = 0, ...rest } = piece.usageMetadata

@@ -31,20 +31,42 @@ const differences: readonly Difference[] = [
     sees: expected => ({ ...expected, finish: 'content_filter' }),
   },
   {
+    why: 'No ending of the wire has words for a refusal: they are text.',
+    clients: ['chat completions', 'responses', 'generateContent', 'AI SDK'],
+    sees: expected => ({ ...expected, text: expected.text + (expected.refusal ?? '') }),
+  },
+  {
     why: 'Results of a search are blocks of the wire, cited or not.',
     clients: ['messages'],
     sees: expected => ({ ...expected, urls: [...new Set([...expected.urls, ...(expected.found ?? [])])].sort() }),
   },
+  {
+    why: 'A reasoning item carries what its provider alone reads of a search.',
+    clients: ['responses'],
+    sees: expected => {
+      const form = expected.form?.flatMap((kind, i, kinds) =>
+        kind === 'web_search_call' && kinds[i - 1] !== 'reasoning' ? ['reasoning', kind] : [kind],
+      )
+      return form ? { ...expected, form } : expected
+    },
+  },
 ]
 
-/** What a client of this name sees of a recording. */
+/** The client of a provider's own wire. */
+const OWN = new Map([
+  ['messages', 'anthropic'],
+  ['responses', 'openai.responses'],
+  ['generateContent', 'gemini'],
+])
+
+/** What a client of this name sees of a recording: the form of the answer where it is of the same wire. */
 export function seenBy(client: string, recording: Recording): Answer {
-  const {
-    billed: _,
-    found: __,
-    ...seen
-  } = differences
+  const seen = differences
     .filter(({ clients, of }) => clients.includes(client) && (of?.(recording) ?? true))
-    .reduce<Answer>((answer, { sees }) => sees(answer), recording.expected)
+    .reduce<Answer>((answer, { sees }) => sees(answer), { ...recording.expected })
+  delete seen.billed
+  delete seen.found
+  delete seen.refusal
+  if (!recording.wire.wire.startsWith(OWN.get(client) ?? '-')) delete seen.form
   return seen
 }

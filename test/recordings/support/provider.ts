@@ -30,7 +30,14 @@ function play({ status, type, ends, body }: Recording, res: ServerResponse): voi
   const size = Math.max(1, Math.ceil(bytes.length / 3))
   for (let at = 0; at < bytes.length; at += size) res.write(bytes.subarray(at, at + size))
   if (ends === 'close' || ends === 'bare') res.end()
+  else if (ends === 'pings') repeat(res, ': ping\n\n')
   else if (ends === 'reset') res.write('', () => setImmediate(() => res.socket?.resetAndDestroy()))
+}
+
+/** Goes on until the connection closes. */
+function repeat(res: ServerResponse, piece: string): void {
+  const timer = setInterval(() => res.write(piece), 50)
+  res.on('close', () => clearInterval(timer))
 }
 
 /** One frame for each line. */

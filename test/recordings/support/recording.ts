@@ -20,8 +20,8 @@ export interface Recording {
   readonly type: string
   /** Whether clients ask for a stream. */
   readonly isStream: boolean
-  /** How the connection ends: in order, before the empty line of the last event, not at all, or by a reset. */
-  readonly ends: 'close' | 'bare' | 'silent' | 'reset'
+  /** How the connection ends: in order, before the last event's empty line, not at all, with comments, by a reset. */
+  readonly ends: 'close' | 'bare' | 'silent' | 'pings' | 'reset'
   /** Whether clients ask for a search. */
   readonly searches: boolean
   /** The provider's name of the model, where that matters. */
