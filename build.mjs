@@ -70,7 +70,9 @@ for (const folder of ['config/models.d', 'providers.d']) {
 }
 await writeParsed(files, 'dist/src/parsed.json')
 await writeValidators('config/gateway.yaml', 'dist/src/validators.cjs')
-if (process.argv.includes('--schemas')) await writeSchemas('config/schema')
+if (process.argv.includes('--schemas')) {
+  await writeSchemas('build/reference', 'config/schema', 'docs/reference')
+}
 
 const [code] = await types
 if (code !== 0) throw new Error(`tsc -p build ended with ${code}`)

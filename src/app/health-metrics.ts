@@ -24,18 +24,21 @@ export function reportHealth({ database, metrics, memory, ping, providers }: Hea
     providers().map(one => ({ labels: { provider: one.id }, value: read(one) }))
   metrics.observed({
     name: 'gateway_provider_up',
+    labels: ['provider'],
     help: 'Whether a provider can serve (1): it has a credential that works and an offer whose circuit is closed.',
     aggregator: 'min',
     read: ofProviders(one => (isServing(one) ? 1 : 0)),
   })
   metrics.observed({
     name: 'gateway_circuits_open',
+    labels: ['provider'],
     help: 'Offers, and polls of offers, whose circuit is not closed.',
     aggregator: 'max',
     read: ofProviders(({ broken }) => broken.length),
   })
   metrics.observed({
     name: 'gateway_credentials_failing',
+    labels: ['provider'],
     help: 'Credentials that a provider has refused or throttled.',
     aggregator: 'max',
     read: ofProviders(({ credentials }) => credentials.filter(({ circuit }) => circuit !== 'closed').length),

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { _, Ajv } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
+import { parse } from 'yaml'
 import { commands } from '../admin/commands/index.ts'
 import { editorSchemas } from '../config/editor-schema.ts'
 import { keyOf } from '../config/parsed.ts'
@@ -13,6 +14,8 @@ import { createAjv } from '../validation/ajv.ts'
 import { compile, compileWith, keyOf as keyOfSchema } from '../validation/compile.ts'
 import { split } from '../validation/split.ts'
 import { checkConfig } from './check.ts'
+import { referencePages } from './reference.ts'
+import { described, type Purposes } from './reference-options.ts'
 import { Registry } from './registry.ts'
 
 export { driverProblem } from '../stores/open.ts'
@@ -43,10 +46,29 @@ export async function writeValidators(config: string, target: string): Promise<v
   await writeFile(target, `module.exports = {\n${members.join(',\n')}\n}\n`)
 }
 
-/** Writes the JSON Schemas of configuration files into `folder`, for editors. */
-export async function writeSchemas(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true })
-  for (const [name, schema] of Object.entries(editorSchemas(new Registry()))) {
-    await writeFile(join(folder, `${name}.json`), `${JSON.stringify(schema, null, 2)}\n`)
+/** Writes the JSON Schemas of configuration files for editors, and the reference, from the texts in `texts`. */
+export async function writeSchemas(texts: string, schemaFolder: string, referenceFolder: string): Promise<void> {
+  await mkdir(schemaFolder, { recursive: true })
+  await mkdir(referenceFolder, { recursive: true })
+  for (const [path, text] of Object.entries(await schemaFiles(texts, schemaFolder, referenceFolder))) {
+    await writeFile(path, text)
   }
+}
+
+/** The same files by their paths. */
+export async function schemaFiles(
+  texts: string,
+  schemaFolder: string,
+  referenceFolder: string,
+): Promise<Record<string, string>> {
+  const plain = editorSchemas(new Registry())
+  const read = async (name: string) => parse(await readFile(join(texts, `${name}.yaml`), 'utf8'))
+  const options: Purposes = await read('options')
+  const pages = await referencePages(plain, { options, errors: await read('errors'), headers: await read('headers') })
+  const files: Record<string, string> = {}
+  for (const [name, schema] of Object.entries(described(plain, options))) {
+    files[join(schemaFolder, `${name}.json`)] = `${JSON.stringify(schema, null, 2)}\n`
+  }
+  for (const [name, page] of Object.entries(pages)) files[join(referenceFolder, name)] = page
+  return files
 }

@@ -25,9 +25,12 @@ type Values = number | readonly { readonly labels: { readonly provider: string }
 interface Observed {
   readonly name: string
   readonly help: string
+  readonly labels?: readonly string[]
   readonly aggregator: 'first' | 'min' | 'max' | 'sum'
   read(): Values | Promise<Values>
 }
+
+const UNLABELLED = 'none'
 
 /** Each metric is limited to some 2,000 lines (`Series`): further models count as `other`. */
 export class PrometheusMetrics implements Metrics {
@@ -268,9 +271,10 @@ export class PrometheusMetrics implements Metrics {
   }
 
   /** A gauge that is read at every scrape; when that fails, it has no line. Without labels, `read` returns its value. */
-  observed({ name, help, aggregator, read }: Observed): void {
+  observed({ name, help, aggregator, labels = [], read }: Observed): void {
     const registers = [this.#registry]
-    const labelNames = ['provider']
+    // Without a name, a gauge that was reset would have a line that says 0.
+    const labelNames = labels.length > 0 ? labels : [UNLABELLED]
     new Gauge({
       ...{ name, help, registers, labelNames, aggregator },
       async collect() {
@@ -308,6 +312,20 @@ export class PrometheusMetrics implements Metrics {
         }
       },
     })
+  }
+
+  /** Every series, for the reference. */
+  async described(): Promise<readonly { name: string; type: string; help: string; labels: readonly string[] }[]> {
+    const labels = new Map<string, readonly string[]>()
+    for (const metric of this.#registry.getMetricsAsArray()) {
+      const names: readonly string[] = Reflect.get(metric, 'labelNames')
+      labels.set(
+        metric.name,
+        names.filter(name => name !== UNLABELLED),
+      )
+    }
+    const all = await this.#registry.getMetricsAsJSON()
+    return all.map(({ name, help, type }) => ({ name, help, type: String(type), labels: labels.get(name) ?? [] }))
   }
 
   /** The exposition in Prometheus' text format. */

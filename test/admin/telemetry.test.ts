@@ -148,7 +148,7 @@ t.test('a gauge that cannot be read has no line', async t => {
   }
   metrics.observed({ name: 'gateway_free_bytes', help: 'Free.', aggregator: 'first', read })
   metrics.observed({
-    ...{ name: 'gateway_up', help: 'Up.', aggregator: 'min' },
+    ...{ name: 'gateway_up', help: 'Up.', labels: ['provider'], aggregator: 'min' },
     read: () => [{ labels: { provider: 'one' }, value: 1 }],
   })
   const before = await metrics.text()

@@ -1,0 +1,114 @@
+/** Run by the build: pages of docs/reference, from the schemas, the errors, the metrics and the commands. */
+import type { Command } from 'commander'
+import { buildProgram } from '../cli/program.ts'
+import { errors, GatewayError } from '../core/error.ts'
+import type { JsonSchema } from '../core/schema.ts'
+import { Lag } from '../telemetry/lag.ts'
+import { PrometheusMetrics } from '../telemetry/metrics.ts'
+import { reportHealth } from './health-metrics.ts'
+import { optionsIn, type Purposes } from './reference-options.ts'
+
+/** Texts that code does not hold: files of build/reference. */
+export interface ReferenceTexts {
+  readonly options: Purposes
+  /** What a caller can do, by code. */
+  readonly errors: Readonly<Record<string, string>>
+  /** What a header says, by its name. */
+  readonly headers: Readonly<Record<'request' | 'answer', Readonly<Record<string, string>>>>
+}
+
+type Row = readonly string[]
+
+/** The pages by file name. */
+export async function referencePages(
+  schemas: Readonly<Record<string, JsonSchema>>,
+  texts: ReferenceTexts,
+): Promise<Record<string, string>> {
+  return {
+    'configuration.md': configuration(schemas, texts.options),
+    'errors.md': page('Errors', ['Code', 'Status', 'What to do'], errorRows(texts.errors)),
+    'metrics.md': page('Metrics', ['Series', 'Type', 'Labels', 'Meaning'], await metricRows()),
+    'commands.md': commandPage(buildProgram({ env: {}, cwd: '', out: () => {}, err: () => {} })),
+    'headers.md': [
+      head('Headers'),
+      ...['request', 'answer'].map(kind => {
+        const rows = Object.entries(texts.headers[kind as 'request']).map(([name, says]) => [code(name), says])
+        return `## Of ${kind === 'request' ? 'a request' : 'an answer'}\n\n${table(['Header', 'Meaning'], rows)}`
+      }),
+    ].join('\n'),
+  }
+}
+
+const head = (title: string): string => `# ${title}\n\nWritten by \`npm run schemas\`; changes to this page are lost.\n`
+const code = (text: string): string => `\`${text}\``
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
+const table = (names: Row, rows: readonly Row[]): string =>
+  [names, names.map(() => '---'), ...rows].map(row => `| ${row.map(cell).join(' | ')} |\n`).join('')
+const page = (title: string, names: Row, rows: readonly Row[]): string => `${head(title)}\n${table(names, rows)}`
+
+const FILES: Readonly<Record<string, string>> = {
+  gateway: 'gateway.yaml',
+  filters: 'Options of filters, in chains and below endpoints',
+  models: 'models.d/*.yaml',
+  provider: 'providers.d/*.yaml',
+}
+
+function configuration(schemas: Readonly<Record<string, JsonSchema>>, purposes: Purposes): string {
+  const sections = optionsIn(schemas, purposes)
+  const parts = Object.entries(sections).map(([name, options]) => {
+    const rows = options.map(({ path, type, fallback, purpose }) => [code(path), type, fallback, purpose])
+    return `\n## ${FILES[name]}\n\n${table(['Option', 'Type', 'Default', 'Purpose'], rows)}`
+  })
+  return head('Configuration') + parts.join('')
+}
+
+/** Calls each maker of an error with words that stand for its arguments. */
+function errorRows(remedies: Readonly<Record<string, string>>): Row[] {
+  const statuses = new Map<string, Set<number>>()
+  for (const make of Object.values(errors) as ((...words: unknown[]) => unknown)[]) {
+    const made = make(...WORDS.slice(0, make.length))
+    if (!(made instanceof GatewayError) || made.code === null) continue
+    statuses.set(made.code, (statuses.get(made.code) ?? new Set()).add(made.status))
+  }
+  return [...statuses]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, all]) => [code(name), [...all].sort().join(', '), remedies[name] ?? ''])
+}
+const WORDS = ['video', [], 'x']
+
+async function metricRows(): Promise<Row[]> {
+  const lag = new Lag()
+  const metrics = new PrometheusMetrics({ version: '', lag })
+  reportHealth({
+    database: 'gateway.db',
+    metrics,
+    memory: () => 0,
+    ping: async () => {},
+    providers: () => [],
+  })
+  metrics.connections(() => 0)
+  metrics.overdraft(async () => 0)
+  metrics.jobCounts(async () => ({ running: [], bytes: 0 }))
+  const all = await metrics.described()
+  lag.close()
+  // The library's series of the process and of Node depend on the system.
+  const own = all.filter(({ name }) => name.startsWith('gateway_'))
+  const rows = own.map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help])
+  return rows.toSorted(([a], [b]) => (a! < b! ? -1 : 1))
+}
+
+function commandPage(top: Command): string {
+  const parts = [head('Commands'), '', table(['Option of every command', 'Meaning'], optionRows(top))]
+  const walk = (command: Command, path: string): void => {
+    for (const sub of command.commands) walk(sub, `${path} ${sub.name()}`)
+    if (command.commands.length > 0) return
+    const usage = command.registeredArguments.map(one => (one.required ? `<${one.name()}>` : `[${one.name()}]`))
+    parts.push(`\n## ${[path.trim(), ...usage].join(' ')}\n\n${command.description()}\n`)
+    if (command.options.length > 0) parts.push(`\n${table(['Option', 'Meaning'], optionRows(command))}`)
+  }
+  walk(top, '')
+  return parts.join('\n').replaceAll(/\n{3,}/g, '\n\n')
+}
+
+const optionRows = (command: Command): Row[] =>
+  command.options.filter(({ hidden }) => !hidden).map(({ flags, description }) => [code(flags), description])
