@@ -20,9 +20,12 @@ export interface Launch {
   readonly settings?: { readonly variable: string; readonly content: object }
 }
 
-interface Tool {
+/** How a tool is installed and started. */
+export interface Tool {
   /** npm package that installs it. */
   readonly npm: string
+  /** Its model when none is named. Absent where the tool's own models are those that gateways know. */
+  readonly model?: string
   launch(connection: Connection): Launch
 }
 
@@ -33,6 +36,8 @@ const KEY = 'MODEL_GATEWAY_API_KEY'
 export const tools = {
   codex: {
     npm: '@openai/codex',
+    // Its own is the newest of its vendor, which a catalogue does not have yet.
+    model: 'auto',
     launch({ url, key, model, lacksSearch }) {
       const settings = {
         'model_providers.gateway.name': 'Model Gateway',
@@ -66,6 +71,7 @@ export const tools = {
   },
   opencode: {
     npm: 'opencode-ai',
+    model: 'auto',
     launch({ url, key, model = 'auto' }) {
       const gateway = {
         npm: '@ai-sdk/openai-compatible',

@@ -6,7 +6,7 @@ import { Argument, type Command } from 'commander'
 import type { ShownKey } from '../admin/commands/keys.ts'
 import type { ListedModel } from '../admin/commands/models.ts'
 import { Exited, errorCode, Failure, oneLine } from './io.ts'
-import { type Launch, type ToolName, tools } from './launch-tools.ts'
+import { type Launch, type Tool, type ToolName, tools } from './launch-tools.ts'
 import { publicBase } from './public.ts'
 import type { Open, Session } from './session.ts'
 
@@ -30,7 +30,7 @@ export function addLaunch(program: Command, open: Open): void {
     .description("start an agent's command line on this gateway; its key is removed when it ends")
     .addArgument(new Argument('<tool>', 'tool to start').choices(Object.keys(tools)))
     .argument('[args...]', 'arguments of the tool, after --')
-    .option('--model <model>', 'a model, or provider/model (default: that of the tool)')
+    .option('--model <model>', 'a model, or provider/model (default: auto; claude and gemini: their own)')
     .option('--project <project>', 'the project that pays', 'default')
     .option('--expires <time>', 'lifetime of the key, in case it is not removed', '12h')
     .option('--url <url>', 'the public listener (default: as the admin listener reports it)')
@@ -38,9 +38,10 @@ export function addLaunch(program: Command, open: Open): void {
     .action(async (name: ToolName, args: readonly string[], options: LaunchOptions, command: Command) => {
       const session = open(command)
       const url = await publicBase(options.url, session)
-      const { model } = options
+      const tool: Tool = tools[name]
+      const model = options.model ?? tool.model
       const lacksSearch = model !== undefined && !(await searches(model, session))
-      const launchWith = (key: string): Launch => tools[name].launch({ url, key, model, lacksSearch })
+      const launchWith = (key: string): Launch => tool.launch({ url, key, model, lacksSearch })
       if (options.print) {
         session.print({ ...launchWith(NO_KEY) }, shell)
         return
@@ -56,7 +57,7 @@ export function addLaunch(program: Command, open: Open): void {
         code = await withSettings(settings, more => start(command, [...own, ...args], { ...io.env, ...env, ...more }))
       } catch (thrown) {
         if (errorCode(thrown) !== 'ENOENT') throw thrown
-        throw new Failure(`cannot find the command "${name}"; install it: npm install -g ${tools[name].npm}`)
+        throw new Failure(`cannot find the command "${name}"; install it: npm install -g ${tool.npm}`)
       } finally {
         await remove(id, expires, session)
       }

@@ -2,6 +2,7 @@
  * The newest coding agents of npm, started by `gatewayctl launch` over every chat wire: files are written and changed, and
  * commands run, two at once. The files are looked at.
  */
+import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -112,7 +113,13 @@ const installed = await npmClients(
 )
 if (installed) {
   const upstream = await startUpstream(t, { key: upstreamSecret })
+  const shipped = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
   const gateway = await startGateway(t, {
+    // What `auto` means here.
+    files: {
+      'providers.d/demo.yaml': shipped('providers.d/demo.yaml'),
+      'config/models.d/demo.yaml': shipped('config/models.d/demo.yaml'),
+    },
     providers: Object.fromEntries(
       wires.map(wire => {
         const { models, ...rest } = manifestOf(wire, upstream, wire.id, [wire.id, KNOWN])
@@ -178,6 +185,20 @@ if (installed) {
         }
       })
     }
+  }
+  for (const [name, tool] of Object.entries(tools).filter(([, { command }]) => command === undefined)) {
+    if (chosen && !chosen.includes(name)) continue
+    t.test(`${name} starts with the model that launch gives it`, async t => {
+      const home = await mkdtemp(join(homedir(), '.tools-'))
+      t.teardown(() => rm(home, { recursive: true, force: true }))
+      // The models of claude and gemini are their vendors', which this gateway has no credential for.
+      const model = ['claude', 'gemini'].includes(name) ? ['--model', 'demo'] : []
+      const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath]
+      const args = [...place, 'launch', name, '--url', gateway.url, ...model, '--', ...tool.args]
+      const env = { PATH: installed.path, HOME: home, ...tool.env }
+      const ctl = new Child(bin, args, { env, cwd: home, stdio: ['ignore', 'pipe', 'pipe'] })
+      t.equal(await ctl.exited, 0, ctl.stderr.slice(-2000))
+    })
   }
   t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))
 }
