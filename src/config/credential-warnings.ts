@@ -8,12 +8,13 @@ import { PACKAGE } from './locate.ts'
 import { variablesIn } from './reference.ts'
 import type { ProviderFile } from './schemas/provider.ts'
 
-/** Where manifests have credentials. */
-const SECRET = ['auth', 'secret'] as const
+/** Where manifests have credentials and addresses. */
+const PLACES = { secret: ['auth', 'secret'], address: ['base_url'] } as const
 
 /**
  * A line for each suspicious variable, with file, line and column. A variable of the packaged manifests may be unset,
- * unless its provider `wasLive` or the environment has a similar name that no manifest reads.
+ * unless its provider `wasLive` or the environment has a similar name that no manifest reads. Of an address only such a
+ * name counts: its default may be meant.
  */
 export async function credentialWarnings(
   { providers }: ConfigFiles,
@@ -26,22 +27,30 @@ export async function credentialWarnings(
   const warnings: string[] = []
   for (const file of providers) {
     for (const variable of file.unset) {
-      const isOptional = packaged.has(variable.name) && !wasLive(file.value.provider)
-      if (!isOptional || isMisspelled(variable)) warnings.push(await warningOf(file, variable, isMisspelled(variable)))
+      const mayLack = packaged.has(variable.name) || variable.lack === 'defaulted'
+      const isLost = isWithout(file, variable) && !(mayLack && !wasLive(file.value.provider))
+      if (isLost || isMisspelled(variable)) warnings.push(await warningOf(file, variable, isMisspelled(variable)))
     }
   }
   return warnings
 }
 
+/** Whether a provider has no credential because this variable has no value. */
+const isWithout = ({ value }: ConfigFile<ProviderFile>, { of, lack }: UnsetVariable): boolean =>
+  of === 'secret' && (lack !== 'defaulted' || value.auth.secret?.trim() === '')
+
 async function warningOf(
-  { source, value }: ConfigFile<ProviderFile>,
-  { name, near }: UnsetVariable,
+  file: ConfigFile<ProviderFile>,
+  variable: UnsetVariable,
   isMisspelled: boolean,
 ): Promise<string> {
+  const { source, value } = file
+  const { name, near, of, lack } = variable
   const meant = isMisspelled ? `; did you mean "${near}"?` : ''
-  const lost = value.auth.secret === '' ? `the provider "${value.provider}" has no credential, because ` : ''
-  const why = `${lost}the environment variable "${name}" is not set${meant}`
-  return String(await located(source.error(why, SECRET)))
+  const isLost = of === 'secret' && value.auth.secret?.trim() === ''
+  const lost = isLost ? `the provider "${value.provider}" has no credential, because ` : ''
+  const why = `${lost}the environment variable "${name}" is ${lack === 'empty' ? 'empty' : 'not set'}${meant}`
+  return String(await located(source.error(why, PLACES[of])))
 }
 
 let packagedNames: Promise<ReadonlySet<string>> | undefined

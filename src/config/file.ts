@@ -12,11 +12,12 @@ import {
   type Env,
   expand,
   isReferred,
+  type Lack,
+  lacking,
   referencedFiles,
   resolveReferences,
   systemErrorText,
   unresolved,
-  unsetIn,
   variablesIn,
 } from './reference.ts'
 import { type Path, Source, samePath } from './source.ts'
@@ -30,9 +31,11 @@ const AT_ONCE = 10_000
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
 const ADDRESS: Path = ['base_url']
 
-/** A variable that a secret refers to and that is not set; `near` is the nearest name of the environment. */
+/** A variable that a secret or an address refers to and that has no value; `near` is the nearest name of the environment. */
 export interface UnsetVariable {
   readonly name: string
+  readonly of: 'secret' | 'address'
+  readonly lack: Lack
   readonly near?: string | undefined
 }
 
@@ -47,7 +50,7 @@ export interface ConfigFile<T> {
   readonly referred: readonly Path[]
   /** Environment variables of its secret, and those of its address. */
   readonly variables: Readonly<Record<'secret' | 'address', readonly string[]>>
-  /** Variables of its secret that are not set. */
+  /** Variables of its secret and of its address that have no value of their own. */
   readonly unset: readonly UnsetVariable[]
   /** Files referenced as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]
@@ -153,17 +156,21 @@ export class FileReader<T> {
       const shown = expand(text, counted, () => '')
       return shown === expand(text, references, () => '') ? [] : [{ path, by: () => shown }]
     })
-    const secretVariables = this.#secret ? variablesAt(this.#secret, expanded) : []
+    const variables = {
+      secret: this.#secret ? variablesAt(this.#secret, expanded) : [],
+      address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),
+    }
     const file: ConfigFile<T> = {
       source,
       value: effective,
       secrets,
       referred: expanded.filter(({ text }) => isReferred(text, references)).map(({ path }) => path),
-      variables: {
-        secret: secretVariables,
-        address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),
-      },
-      unset: unsetIn(references, secretVariables).map(name => ({ name, near: nearest(name, Object.keys(this.#env)) })),
+      variables,
+      unset: (['secret', 'address'] as const).flatMap(of =>
+        [...lacking(references, variables[of])].map(([name, lack]) => {
+          return { name, of, lack, near: nearest(name, Object.keys(this.#env)) }
+        }),
+      ),
       references: referencedFiles(references, folder),
       digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
     }

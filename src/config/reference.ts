@@ -65,12 +65,26 @@ export const isReferred = (text: string, references: References): boolean =>
 export const variablesIn = (text: string): string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
 
-/** Returns the `names` of variables that have no value. */
-export const unsetIn = (references: References, names: readonly string[]): string[] =>
-  [...new Set(names)].filter(name => {
-    const found = references.get(name)
-    return found !== undefined && 'unset' in found && found.unset
-  })
+/** What a variable lacks: `defaulted` ones have the value that the reference gives for that case. */
+export type Lack = 'unset' | 'empty' | 'defaulted'
+
+/** Those of the `names` of variables that have no value of their own, and what they lack. */
+export function lacking(references: References, names: readonly string[]): ReadonlyMap<string, Lack> {
+  const found = new Map<string, Lack>()
+  for (const [text, resolved] of references) {
+    const name = VARIABLE.exec(text)?.[1]
+    if (name === undefined || !names.includes(name)) continue
+    const lack = lackOf(resolved)
+    if (lack) found.set(name, lack)
+  }
+  return found
+}
+
+function lackOf(resolved: Resolved): Lack | undefined {
+  if ('issue' in resolved) return resolved.unset ? 'unset' : undefined
+  if (resolved.isDefault) return 'defaulted'
+  return resolved.value.trim() === '' ? 'empty' : undefined
+}
 
 const fileOf = (name: string, folder: string): string | undefined =>
   name.startsWith('file:') && name.length > 5 ? resolve(folder, name.slice(5).trim()) : undefined
@@ -78,7 +92,7 @@ const fileOf = (name: string, folder: string): string | undefined =>
 function fromEnv(name: string, fallback: string | undefined, env: Env): Resolved {
   const set = Object.hasOwn(env, name) ? env[name] : undefined
   const value = fallback === undefined ? set : set || fallback
-  if (value !== undefined) return { value, isDefault: !set }
+  if (value !== undefined) return { value, isDefault: fallback !== undefined && !set }
   const issue = () => `the environment variable "${name}" is not set${didYouMean(name, Object.keys(env))}`
   return { issue, unset: true }
 }

@@ -45,7 +45,7 @@ function managed(files: Files = base, folder = mkdtempSync(join(root, 'reload-')
   const registries = fakeRegistries()
   const manager = new ConfigManager({
     path: writeFiles(folder, files),
-    env,
+    env: { ...env, BLANK: ' ' },
     registries,
     onResult: result => {
       results.push(result)
@@ -430,6 +430,24 @@ t.test('a reload that takes the credential of a provider warns with file, line a
   t.strictSame((await manager.reload()).warnings, misspelled)
   t.match(results.at(-1), { ok: true, warnings: misspelled })
   t.strictSame((await manager.reload()).warnings, misspelled, 'it does not become right with time')
+  write(PROVIDER, providerYaml.replace('ACME_API_KEY', 'ACME_API_KYE:-'))
+  t.strictSame((await manager.reload()).warnings, misspelled, 'a default that is empty is no credential')
+  write(PROVIDER, providerYaml.replace('ACME_API_KEY', 'BLANK'))
+  t.strictSame((await manager.reload()).warnings, [line('BLANK').replace('not set', 'empty')])
   write(PROVIDER, providerYaml)
   t.strictSame((await manager.reload()).warnings, [])
+})
+
+t.test('a misspelled variable of an address that has a default is warned of', async t => {
+  const { manager, write } = managed()
+  await manager.start()
+  const address = (name: string) => providerYaml.replace('api.acme', `\${${name}:-api.acme}`)
+  const warnings = async (name: string) => {
+    write(PROVIDER, address(name))
+    return (await manager.reload()).warnings
+  }
+  t.strictSame(await warnings('ACME_HOST'), [], 'a default may be meant')
+  t.match(await warnings('DRIAN'), [
+    /^providers.d.acme.yaml:3:11: the environment variable "DRIAN" is not set; did you mean "DRAIN"\?$/,
+  ])
 })
