@@ -90,7 +90,8 @@ function fieldsOf(ex: Exchange) {
     requested_model: (ex.request?.model || ex.requestedModel || undefined)?.slice(0, MAX_NAME),
     used_model: cached?.model ?? target?.mapping.model.id,
     used_provider: cached?.provider ?? target?.provider.id,
-    status: ex.status,
+    // A session that has failed was answered by an upgrade.
+    status: ex.status || ex.failure?.status,
     outcome: ex.outcome,
     code: ex.failure?.code,
     streamed: ex.streaming || undefined,

@@ -152,6 +152,8 @@ t.test('every failed request and failover is logged, and no request that succeed
     ],
   )
   t.notMatch(JSON.stringify(lines), 'PROMPT')
+  finish(ended({}, 0, errors.invalidAnswer('it has closed the connection'), [one]))
+  t.match(lines.at(-1), { message: 'request failed', fields: { status: 502 } }, 'a session, which an upgrade answers')
 })
 
 t.test(
