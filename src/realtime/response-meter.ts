@@ -2,11 +2,12 @@
 import { type PartHold, withOutput } from '../core/realtime.ts'
 import { Thought } from '../core/thought.ts'
 import { usuallyWritten } from '../core/unseen.ts'
-import { mergeUsage, textSize, type Usage } from '../core/usage.ts'
-import { Output } from './output.ts'
+import { estimateTokens, mergeUsage, textSize, type Usage } from '../core/usage.ts'
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
 export const HELD_OUTPUT = 4096
+/** docs/contract.md#media-prices. */
+const OUTPUT_TOKENS_PER_SECOND = 21
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4
 
@@ -30,7 +31,9 @@ export class ResponseMeter {
   readonly #expected: Usage
   readonly #most: number
   readonly #thinkingSpeed: (() => number) | undefined
-  readonly #output: Output
+  readonly #outputRate: number
+  #textBytes = 0
+  #audioBytes = 0
   /** No event shows what a model thinks: it may, but while an item of its output comes. */
   readonly #thought = new Thought()
   /** Tokens that are held for: all of them, and those that deltas show, which may be audio. */
@@ -45,7 +48,7 @@ export class ResponseMeter {
     this.#expected = expected
     this.#most = most
     this.#thinkingSpeed = thinkingSpeed
-    this.#output = new Output(outputRate)
+    this.#outputRate = outputRate
     this.#covered = hold.output
     this.#coveredSeen = hold.output
     this.#isShort = hold.output < (expected.completion ?? 0)
@@ -53,7 +56,7 @@ export class ResponseMeter {
 
   /** No output was seen. */
   get isEmpty(): boolean {
-    return this.#output.isEmpty
+    return this.#textBytes === 0 && this.#audioBytes === 0
   }
 
   add(type: string, delta: string): void {
@@ -61,8 +64,8 @@ export class ResponseMeter {
     const now = performance.now()
     this.firstMs ??= Math.round(now - this.#began)
     this.#thought.ends(now, this.#began)
-    if (type.endsWith('audio.delta')) this.#output.audio(Math.floor((delta.length * 3) / 4))
-    else this.#output.text(textSize(delta))
+    if (type.endsWith('audio.delta')) this.#audioBytes += Math.floor((delta.length * 3) / 4)
+    else this.#textBytes += textSize(delta)
   }
 
   /** What follows an item of the output may have been thought about. */
@@ -72,8 +75,8 @@ export class ResponseMeter {
 
   /** With the prompt that is expected: what the response is charged for where its provider reports nothing. */
   get usage(): Usage {
-    const usage = this.#output.usage(this.#expected)
-    return { ...usage, completion: this.#output.tokens + this.#thoughtTokens(performance.now()) }
+    const completion = this.#seen + this.#thoughtTokens(performance.now())
+    return { ...this.#expected, completion, output_audio: this.#audioTokens }
   }
 
   /** What is held for: charged where the provider's report cannot be true. At least what was seen. */
@@ -98,7 +101,7 @@ export class ResponseMeter {
   }
 
   async #grow(now: number): Promise<boolean> {
-    const seen = this.#output.tokens
+    const seen = this.#seen
     const used = seen + this.#thoughtTokens(now)
     const covered = this.#next(used)
     // Thoughts are text: their price is that of the rest.
@@ -122,14 +125,23 @@ export class ResponseMeter {
 
   /** Within `share` of what is held for; or all of it, where a response may have no more. */
   #isWithin(now: number, share: number): boolean {
-    const seen = this.#output.tokens
+    const seen = this.#seen
     const bound = (covered: number) => (covered < this.#most ? covered * share : covered)
     return seen <= bound(this.#coveredSeen) && seen + this.#thoughtTokens(now) <= bound(this.#covered)
+  }
+
+  get #audioTokens(): number {
+    return Math.ceil((this.#audioBytes / this.#outputRate) * OUTPUT_TOKENS_PER_SECOND)
+  }
+
+  /** Tokens of the output so far, without what was thought out of sight. */
+  get #seen(): number {
+    return estimateTokens(this.#textBytes) + this.#audioTokens
   }
 
   #thoughtTokens(now: number): number {
     if (!this.#thinkingSpeed) return 0
     const tokens = Math.floor(usuallyWritten(this.#thought.time(now, this.#began), this.#thinkingSpeed()))
-    return Math.max(0, Math.min(tokens, this.#most - this.#output.tokens))
+    return Math.max(0, Math.min(tokens, this.#most - this.#seen))
   }
 }
