@@ -8,56 +8,16 @@ const LUMA = 256
 const SAMPLES = 384
 const TIMESCALE = 1000
 
-/** Writes bits from the highest down, with the Exp-Golomb codes of H.264 section 9.1. */
-class Bits {
-  readonly #bits: number[] = []
-
-  fixed(value: number, length: number): this {
-    for (let at = length - 1; at >= 0; at--) this.#bits.push((value >> at) & 1)
-    return this
-  }
-
-  ue(...values: number[]): this {
-    for (const value of values) {
-      const length = 32 - Math.clz32(value + 1)
-      this.fixed(0, length - 1).fixed(value + 1, length)
-    }
-    return this
-  }
-
-  align(): this {
-    while (this.#bits.length % 8 > 0) this.#bits.push(0)
-    return this
-  }
-
-  bytes(samples: Buffer): this {
-    for (const sample of samples) this.fixed(sample, 8)
-    return this
-  }
-
-  /** Adds the stop bit of a raw byte sequence payload. */
-  end(): Buffer {
-    this.fixed(1, 1).align()
-    const bytes = Buffer.alloc(this.#bits.length / 8)
-    for (const [at, bit] of this.#bits.entries()) bytes[at >> 3]! |= bit << (7 - (at & 7))
-    return bytes
-  }
-}
-
-/** Baseline profile, level 1; no picture order, no cropping. */
-const sps = Buffer.concat([
-  Buffer.from([0x67, 66, 0xc0, 10]),
-  new Bits()
-    .ue(0, 0, 2, 1)
-    .fixed(0, 1)
-    .ue(SIDE / 16 - 1, SIDE / 16 - 1)
-    .fixed(0b1100, 4)
-    .end(),
-])
-const pps = Buffer.concat([
-  Buffer.from([0x68]),
-  new Bits().ue(0, 0).fixed(0, 2).ue(0, 0, 0).fixed(0, 3).ue(0, 0, 0).fixed(0b100, 3).end(),
-])
+const hex = (text: string): Buffer => Buffer.from(text, 'hex')
+/** Baseline profile, level 1; 32 by 32, no picture order, no cropping. */
+const sps = hex('6742c00ada2590')
+const pps = hex('68ce3c80')
+/** Heads of IDR slices with ids 0 and 1, for two that follow each other (ITU-T H.264 section 7.4.3), and its first block. */
+const SLICES = [hex('658884a0d0'), hex('6588822834')] as const
+/** Begins a further I_PCM block. */
+const BLOCK = hex('0d00')
+/** Ends a slice. */
+const STOP = hex('80')
 
 /** Neither the luma of a frame nor its chroma has a run of zeros, which would need escaping. */
 const LUMA_FIRST = 32
@@ -66,18 +26,11 @@ const SHADES = 12
 /** Of the frame at this second. */
 export const lumaAt = (second: number): number => LUMA_FIRST + (second % SHADES) * LUMA_STEP
 
-/** An IDR slice of I_PCM macroblocks. Two that follow each other have other ids (ITU-T H.264 section 7.4.3). */
+/** An IDR slice of I_PCM macroblocks. */
 function frame(second: number): Buffer {
-  const slice = new Bits()
-    .ue(0, 7, 0)
-    .fixed(0, 4)
-    .ue(second % 2)
-    .fixed(0, 2)
-    .ue(0)
-    .ue(1)
   const samples = Buffer.alloc(SAMPLES, 128).fill(lumaAt(second), 0, LUMA)
-  for (let block = 0; block < BLOCKS; block++) slice.ue(25).align().bytes(samples)
-  return Buffer.concat([Buffer.from([0x65]), slice.end()])
+  const more = Array.from({ length: BLOCKS - 1 }, () => [BLOCK, samples]).flat()
+  return Buffer.concat([SLICES[second % 2]!, samples, ...more, STOP])
 }
 
 const u16 = (...values: number[]): Buffer => Buffer.concat(values.map(value => Buffer.from([value >> 8, value & 255])))
