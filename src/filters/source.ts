@@ -1,7 +1,7 @@
 /** The app that a request comes from, by its own header or by others (docs/contract.md#request-source). */
-import { appAliases } from '../core/apps.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import aliases from '../lib/app-aliases.json' with { type: 'json' }
 import { urlOf } from '../lib/url.ts'
 
 const CLAUDE_CODE = 'claude.com/claude-code'
@@ -32,7 +32,9 @@ const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
 
 const NAME = /^[A-Za-z0-9./-]{1,128}$/
 const bare = (text: string): string => text.replace(/^https?:\/\//, '').replace(/^www\./, '')
-const known = (name: string): string => appAliases.get(name.toLowerCase()) ?? name
+/** Names that apps have besides the one that they are counted by, in lower case. */
+const otherNames: ReadonlyMap<string, string> = new Map(Object.entries(aliases))
+const known = (name: string): string => otherNames.get(name.toLowerCase()) ?? name
 
 /** Throws the 400 for an `x-source` that cannot be kept. */
 export function checkSource(ex: Exchange): void {

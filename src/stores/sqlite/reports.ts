@@ -2,8 +2,8 @@
 
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
-import { appAliases } from '../../core/apps.ts'
 import type { ReportGroup, ReportOrder, ReportQuery, ReportStore, ReportSums } from '../../core/ports.ts'
+import aliases from '../../lib/app-aliases.json' with { type: 'json' }
 import { Ranking, Series } from '../rules/reports.ts'
 import type { Sqlite } from './driver.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -37,7 +37,9 @@ const IN_SCOPE = `${IN_PART} AND requests > 0
     AND (@keys IS NULL OR key_id IN (SELECT value FROM json_each(@keys)))`
 
 /** Applies later aliases to history as well. */
-const APP = `CASE lower(source) ${[...appAliases].map(([alias, app]) => `WHEN '${alias}' THEN '${app}'`).join(' ')}
+const APP = `CASE lower(source) ${Object.entries(aliases)
+  .map(([alias, app]) => `WHEN '${alias}' THEN '${app}'`)
+  .join(' ')}
   ELSE source END`
 
 const groups: Readonly<Record<ReportGroup, string>> = { ...dimensions, app: APP }
