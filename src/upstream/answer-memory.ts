@@ -1,4 +1,5 @@
 /** Memory for answers that are held: where there is none for more of one, it waits unread, since its provider charges for it. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
 import { errors } from '../core/error.ts'
@@ -12,20 +13,11 @@ const LOOK_MS = 25
 /** Of one wait: providers end sockets that nothing is read of. */
 const MOST_MS = 30_000
 
-/** One answer that waits. */
-interface Wait {
-  /** True when it need wait no longer. */
-  isOver(now: number): boolean
-  resolve(): void
-}
-
 /** The answers that are being read, of one process. */
 export class AnswerMemory {
   readonly #budget: MemoryBudget
   /** By organization, in the order in which they came to be large. */
   readonly #reading = new Map<string, Set<AnswerLease>>()
-  readonly #waits = new Set<Wait>()
-  #timer: NodeJS.Timeout | undefined
 
   constructor(budget: MemoryBudget) {
     this.#budget = budget
@@ -66,24 +58,6 @@ export class AnswerMemory {
     return (
       !first || first === answer || this.#budget.fits(tenant, bytes + Math.max(0, first.most * COPIES - first.held))
     )
-  }
-
-  /** Resolves when `isOver` says so, which is called now and then, in the order of the waits. */
-  wait(isOver: Wait['isOver']): Promise<void> {
-    return new Promise(resolve => {
-      this.#waits.add({ isOver, resolve })
-      this.#timer ??= setTimeout(this.#look, LOOK_MS)
-    })
-  }
-
-  readonly #look = (): void => {
-    const now = performance.now()
-    for (const wait of this.#waits) {
-      if (!wait.isOver(now)) continue
-      this.#waits.delete(wait)
-      wait.resolve()
-    }
-    this.#timer = this.#waits.size > 0 ? setTimeout(this.#look, LOOK_MS) : undefined
   }
 }
 
@@ -159,16 +133,13 @@ export class AnswerLease implements MemoryLease {
 
   async #wait(bytes: number): Promise<void> {
     const deadline = performance.now() + MOST_MS
-    let isTaken = false
-    await this.#memory.wait(now => {
-      isTaken = this.#signal.reason === undefined && this.#taken(bytes)
-      return isTaken || now >= deadline || this.#isTooLarge(bytes) || this.#signal.reason !== undefined
-    })
-    if (isTaken) return
-    if (this.#signal.reason) throw this.#signal.reason
-    throw this.#isTooLarge(bytes)
-      ? tooManyBytes(this.#memory.most(this.#tenant) / COPIES)
-      : errors.overloaded().with({ excess: 'size' })
+    do {
+      await sleep(LOOK_MS)
+      if (this.#signal.reason) throw this.#signal.reason
+      if (this.#taken(bytes)) return
+      if (this.#isTooLarge(bytes)) throw tooManyBytes(this.#memory.most(this.#tenant) / COPIES)
+    } while (performance.now() < deadline)
+    throw errors.overloaded().with({ excess: 'size' })
   }
 
   /** Whether all answers of the request are too large together, whatever becomes free. */
