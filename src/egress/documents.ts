@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import { errors, GatewayError } from '../core/error.ts'
 import type { DocumentSource } from '../core/ports.ts'
+import { FairShare } from '../limits/share.ts'
 import { Fetcher } from './fetcher.ts'
 import type { Resolve } from './guard.ts'
 import { AddressNotAllowed } from './redirects.ts'
@@ -9,9 +10,9 @@ import { AddressNotAllowed } from './redirects.ts'
 const TOTAL_MS = 5_000
 const MAX_BYTES = 5 * 1024
 const MAX_KEPT = 1_000
-/** At the same time: of all strangers together, and for one reader. */
+/** At the same time, of all strangers together; and what one reader may have of those. */
 const MAX_FETCHES = 16
-const MAX_OF_READER = 4
+const SHARE = 1 / 4
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
@@ -38,7 +39,8 @@ export class DocumentFetcher implements DocumentSource {
   readonly #now: () => number
   readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
   /** One fetch of an address at a time. */
-  readonly #running = new Map<string, { readonly reader: string; readonly kept: Promise<Kept> }>()
+  readonly #running = new Map<string, Promise<Kept>>()
+  readonly #places = new FairShare(MAX_FETCHES, undefined, { alone: SHARE, contended: SHARE })
 
   constructor({ allowed, resolve, now = () => performance.now() }: DocumentFetcherOptions) {
     this.#fetcher = new Fetcher(allowed, resolve)
@@ -54,9 +56,8 @@ export class DocumentFetcher implements DocumentSource {
 
   #fetch(url: string, reader: string): Promise<Kept> {
     const running = this.#running.get(url)
-    if (running) return running.kept
-    const own = [...this.#running.values()].filter(one => one.reader === reader).length
-    if (this.#running.size >= MAX_FETCHES || own >= MAX_OF_READER) return Promise.reject(errors.overloaded())
+    if (running) return running
+    if (!this.#places.acquire(reader)) return Promise.reject(errors.overloaded())
     const kept = this.#get(new URL(url))
       .catch((thrown: unknown): Kept => {
         const isAllowed = !(thrown instanceof AddressNotAllowed)
@@ -67,8 +68,11 @@ export class DocumentFetcher implements DocumentSource {
         this.#kept.set(url, kept)
         return kept
       })
-      .finally(() => this.#running.delete(url))
-    this.#running.set(url, { reader, kept })
+      .finally(() => {
+        this.#running.delete(url)
+        this.#places.release(reader)
+      })
+    this.#running.set(url, kept)
     return kept
   }
 

@@ -1,7 +1,9 @@
 /** One request to an address that others gave: on a connection of its own, which ends with it. */
 import { Client, type Dispatcher } from 'undici'
-import { interimBound } from './interim.ts'
 import { type SocketClientOptions, UpstreamSocket } from './socket.ts'
+
+/** Interim answers (1xx) before an answer that is read: clients bound the head of each, and not how many there are. */
+export const MAX_INTERIM = 16
 
 /** What is sent: a GET without a body by default. */
 interface SingleRequest {
@@ -57,5 +59,13 @@ export class SingleClient {
   #end(reason: Error): void {
     this.#client.destroy(reason).catch(() => undefined)
     this.#line.cancelConnect(reason)
+  }
+}
+
+/** The `onInfo` of one request of undici; throws, which ends the request, beyond `MAX_INTERIM`. */
+function interimBound(): () => void {
+  let count = 0
+  return () => {
+    if (++count > MAX_INTERIM) throw new Error('the server sends too many interim answers')
   }
 }
