@@ -12,6 +12,7 @@ import { DemoProvider } from '../demo/provider.ts'
 import { DocumentFetcher } from '../egress/documents.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { ClientFetcher } from '../egress/media.ts'
+import { recheck } from '../filters/auth.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
@@ -235,6 +236,7 @@ export function listenerOf(components: Components): Listener {
     origins: server.cors.origins,
     maxConnections: Math.min(server.max_connections, connectionsWithin(openFiles())),
     current: () => manager.current,
+    recheck: ex => void recheck(ex, services),
     ...{ memory, load, metrics, log },
   })
   components.metrics.connections(() => listener.connections)

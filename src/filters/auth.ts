@@ -1,7 +1,8 @@
 /** Finds the principal of a credential, and refuses what it may not do. */
 import { hash } from 'node:crypto'
+import { accessError } from '../core/access-check.ts'
 import { type AddressRange, parseRange } from '../core/address.ts'
-import { errors } from '../core/error.ts'
+import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { Policy } from '../core/policy.ts'
@@ -38,7 +39,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
           if (!optional) throw errors.noCredentials()
           return next()
         }
-        const found = find(secret, services)
+        const found = find(ex, secret, services)
         const admitted = (principal: Found) => {
           if (!principal && isClientSecret(secret)) throw errors.invalidClientSecret()
           return enter(ex, principal, services, next)
@@ -71,14 +72,15 @@ function credential(ex: Exchange): string | undefined {
 type Found = Principal | undefined
 
 /** Throws or rejects with 503 when the store fails. */
-function find(secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
+function find(ex: Exchange, secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
   if (secret.length > MAX_KEY_LENGTH) return undefined
   if (isClientSecret(secret)) return realtimeSecrets.find(hash('sha256', secret))
   const refuse = (cause: unknown) => {
     throw errors.storeUnavailable(cause)
   }
   try {
-    const found = keys.find(hash('sha256', secret))
+    ex.credential = hash('sha256', secret)
+    const found = keys.find(ex.credential)
     return found instanceof Promise ? found.catch(refuse) : found
   } catch (cause) {
     return refuse(cause)
@@ -90,14 +92,36 @@ const isClientSecret = (secret: string): boolean => secret.startsWith('ek_')
 
 type Next = () => Promise<Reply>
 
-function enter(ex: Exchange, principal: Found, services: Services, next: Next): Promise<Reply> {
-  if (!principal || (principal.token && !ex.endpoint.takesTokens)) throw errors.invalidKey()
+/** Undefined for a caller that may ask at this time. */
+function errorOf({ endpoint }: Exchange, principal: Principal, now: number): GatewayError | undefined {
   const { expiresAt, token } = principal
-  if ((expiresAt !== undefined && expiresAt <= services.now()) || (token && token.expiresAt <= services.now())) {
-    throw errors.invalidKey('it has expired. Send one that is valid.')
+  if (token && !endpoint.takesTokens) return errors.invalidKey()
+  if ((expiresAt !== undefined && expiresAt <= now) || (token && token.expiresAt <= now)) {
+    return errors.invalidKey('it has expired. Send one that is valid.')
   }
-  if (!principal.access) throw errors.forbidden('The member who made this API key has no access to its project.')
-  if (principal.archived) throw errors.archived()
+  if (!principal.access) return errors.forbidden('The member who made this API key has no access to its project.')
+  return principal.archived ? errors.archived() : undefined
+}
+
+/**
+ * Ends a running exchange whose caller may not go on: its key was revoked, its project was archived, or rules deny it now.
+ * A key that expires meanwhile may finish. Never rejects.
+ */
+export async function recheck(ex: Exchange, { keys, policies }: Pick<Services, 'keys' | 'policies'>): Promise<void> {
+  try {
+    const principal = await keys.find(ex.credential)
+    const refusal = principal ? errorOf(ex, principal, ex.at) : errors.invalidKey()
+    const denied = refusal ?? (await accessError(ex, policies))
+    if (denied) ex.signal.abort(denied)
+  } catch {
+    // A store that fails refuses the next request; what was let in goes on.
+  }
+}
+
+function enter(ex: Exchange, principal: Found, services: Services, next: Next): Promise<Reply> {
+  if (!principal) throw errors.invalidKey()
+  const refusal = errorOf(ex, principal, services.now())
+  if (refusal) throw refusal
   if (principal.kind === 'publishable' && ex.endpoint.serve === 'upstream') {
     throw errors.forbidden('Publishable keys cannot call models: ask from your server, with a secret key.')
   }

@@ -38,12 +38,14 @@ const MAX_TICK_MS = 1000
 export class InFlightRequests {
   readonly list: InFlightRequest[] = []
   readonly limits: RequestLimits
+  readonly #recheck: (ex: Exchange) => void
   readonly #timer: NodeJS.Timeout
   readonly #ticksOfSilence: number
 
-  /** `onTick` is called with every look at the requests. */
-  constructor(limits: RequestLimits, onTick: () => void) {
+  /** `onTick` is called with every look at the requests, and `recheck` for each stream of a caller with a credential. */
+  constructor(limits: RequestLimits, onTick: () => void, recheck: (ex: Exchange) => void = () => undefined) {
     this.limits = limits
+    this.#recheck = recheck
     const heartbeat = limits.heartbeat || Number.POSITIVE_INFINITY
     const shortest = Math.min(heartbeat, limits.hold, limits.request)
     const tickMs = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS))
@@ -84,6 +86,7 @@ export class InFlightRequests {
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, request, minRate)
       sink.check(now)
+      if (ex.streaming && ex.credential && !ex.outcome && !ex.signal.aborted) this.#recheck(ex)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)

@@ -48,6 +48,8 @@ interface ListenerOptions {
   readonly origins: readonly string[]
   /** The snapshot for the next request. */
   current(): Snapshot
+  /** Asks again whether the caller of a stream may go on. */
+  recheck?(ex: Exchange): void
   readonly memory: MemoryBudget
   readonly load: Load
   readonly metrics: Metrics
@@ -76,7 +78,7 @@ export class Listener {
   constructor(options: ListenerOptions) {
     const { headerTimeout, limits, maxConnections } = options
     this.#options = options
-    this.#requests = new InFlightRequests(limits, () => this.#connections.adapt(options.load.memory()))
+    this.#requests = new InFlightRequests(limits, () => this.#connections.adapt(options.load.memory()), options.recheck)
     this.#connections = new Connections(
       maxConnections,
       socket => this.#closed(socket),

@@ -1,6 +1,7 @@
 /** Opens a session: its place, its provider, and only then its client's WebSocket. */
+import { accessError } from '../core/access-check.ts'
 import type { Mapping } from '../core/catalog.ts'
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
@@ -71,7 +72,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
       readRates,
       lease: services.memory.lease(ex.tenant),
       now: services.now,
-      denied: accessCheck(ex, services),
+      denied: () => accessError(ex, services.policies),
       usualSpeed: ex.usualSpeed,
       log: services.log,
     })
@@ -81,27 +82,6 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     provider.socket.destroy()
     if (!(thrown instanceof EventError)) throw thrown
     throw errors.unsupported(thrown.message, thrown.param ?? 'session', thrown.code)
-  }
-}
-
-/**
- * Judges a caller again once its organization's policy has changed: rules of addresses and models, and zero data retention
- * count from then on. Resolves with the refusal.
- */
-function accessCheck(ex: Exchange, { policies }: Services): () => Promise<GatewayError | undefined> {
-  return async () => {
-    const principal = ex.principal!
-    const policy = await policies.of(principal.orgId)
-    if (policy === ex.policy) return undefined
-    ex.policy = policy
-    ex.access = policy.access(principal)
-    try {
-      ex.access.admit(() => ex.clientAddress)
-    } catch (thrown) {
-      return asError(thrown)
-    }
-    const issue = ex.access.issue(ex.target!.mapping)
-    return issue && errors.forbidden(`${issue.reason}.`)
   }
 }
 

@@ -1,0 +1,23 @@
+/** Judges a caller again whose request has been let in: rules may change while its answer runs. */
+import { asError, errors, type GatewayError } from './error.ts'
+import type { Exchange } from './exchange.ts'
+import type { Policies } from './policy.ts'
+
+/**
+ * Resolves with the refusal where the policy of the caller's organization has changed since it was last judged: rules of
+ * addresses and models, and zero data retention count from then on.
+ */
+export async function accessError(ex: Exchange, policies: Policies): Promise<GatewayError | undefined> {
+  const principal = ex.principal!
+  const policy = await policies.of(principal.orgId)
+  if (policy === ex.policy) return undefined
+  ex.policy = policy
+  ex.access = policy.access(principal)
+  try {
+    ex.access.admit(() => ex.clientAddress)
+  } catch (thrown) {
+    return asError(thrown)
+  }
+  const issue = ex.target && ex.access.issue(ex.target.mapping)
+  return issue && errors.forbidden(`${issue.reason}.`)
+}
