@@ -3,8 +3,12 @@ import t from 'tap'
 import { openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { aiSdk } from '../recordings/clients/ai-sdk.ts'
+import { chat } from '../recordings/clients/chat.ts'
+import { gemini } from '../recordings/clients/gemini.ts'
+import { messages } from '../recordings/clients/messages.ts'
+import { responses } from '../recordings/clients/responses.ts'
 import type { Usage } from '../recordings/support/answer.ts'
-import { clients } from '../recordings/support/clients.ts'
 import { seenBy } from '../recordings/support/differences.ts'
 import { startProvider } from '../recordings/support/provider.ts'
 import { type Recording, recordings } from '../recordings/support/recording.ts'
@@ -12,6 +16,7 @@ import { pricing, wires } from './matrix/wires.ts'
 
 const AT_ONCE = 12
 const LEAST = 10
+const clients = [chat, messages, responses, gemini, aiSdk]
 const all = recordings()
 
 /** What failed once may not be asked again for a while: each client has a provider of its own. */
@@ -61,14 +66,16 @@ const rowOf = books.prepare(
 t.test('every client of every wire sees what the provider said', async t => {
   const cells = all.flatMap(recording => clients.map((client, i) => ({ recording, client, i })))
   const replay = async ({ recording, client, i }: (typeof cells)[number]) => {
-    const { isStream, searches, expected } = recording
+    const { isStream, searches, schema, expected } = recording
     const tools = [...new Set(expected.calls.map(({ name }) => name))]
     const says = `${recording.name}, ${client.name}: ${recording.remark}`
     try {
-      const asked = { model: nameFor(recording, i), isStream, tools, searches }
+      const asked = { model: nameFor(recording, i), isStream, tools, searches, schema }
       const { status, answer, failed, requestId } = await client.ask(gateway, asked)
       const wanted = seenBy(client.name, recording)
       const { form, ...said } = answer
+      // JSON is compared without its spaces.
+      if (schema && answer.finish === 'stop') said.text = JSON.stringify(JSON.parse(said.text))
       const got = { ...said, ...(wanted.form && { form }), usage: expected.usage && said.usage }
       t.same(got, wanted, says)
       t.equal(failed, !expected.finish, `${says}: whether it failed`)

@@ -11,6 +11,7 @@ import { readMistralChat } from '../readers/mistral-chat.ts'
 import { readOpenAiChat } from '../readers/openai-chat.ts'
 import { readOpenAiResponses } from '../readers/openai-responses.ts'
 import type { Answer } from './answer.ts'
+import { answerOf } from './schema.ts'
 
 export interface Recording {
   /** Unique, of letters, digits and hyphens: a provider and a model have this name. */
@@ -24,6 +25,8 @@ export interface Recording {
   readonly ends: 'close' | 'bare' | 'silent' | 'pings' | 'reset'
   /** Whether clients ask for a search. */
   readonly searches: boolean
+  /** The JSON Schema that clients ask for. */
+  readonly schema: object | undefined
   /** The provider's name of the model, where that matters. */
   readonly model: string | undefined
   readonly remark: string
@@ -43,7 +46,7 @@ const READERS: Record<string, (body: string, isStream: boolean) => Answer> = {
   'cohere.chat': readCohereChat,
 }
 const FAILED: Answer = { text: '', reasoning: '', calls: [], urls: [], finish: null, usage: null }
-const FIELDS = new Set(['wire', 'status', 'type', 'asks', 'ends', 'searches', 'model', 'remark'])
+const FIELDS = new Set(['wire', 'status', 'type', 'asks', 'ends', 'searches', 'schema', 'model', 'remark'])
 const folder = fileURLToPath(new URL('..', import.meta.url))
 
 export const recordings = (): Recording[] =>
@@ -69,6 +72,8 @@ function parse(path: string, file: string): Recording {
   const body = file.slice(at + 2).trimEnd() + (type === 'text/event-stream' && ends !== 'bare' ? '\n\n' : '')
   const isStream = head.asks ? head.asks === 'stream' : type !== 'application/json'
   const status = Number(head.status ?? 200)
+  const schema = head.schema === undefined ? undefined : (JSON.parse(head.schema) as object)
+  const said = status === 200 ? read(body, type !== 'application/json') : FAILED
   return {
     name: path.replace(/\.txt$/, '').replace(/[^a-z0-9]+/g, '-'),
     wire,
@@ -80,6 +85,7 @@ function parse(path: string, file: string): Recording {
     model: head.model,
     remark: head.remark ?? '',
     body,
-    expected: status === 200 ? read(body, type !== 'application/json') : FAILED,
+    schema,
+    expected: schema ? answerOf(said, schema) : said,
   }
 }
