@@ -17,7 +17,7 @@ import { counter, only } from './shared/count.ts'
 const error = errorReader(errorOf)
 
 const VERSION = 'anthropic-version'
-/** The latest version with sampling parameters (docs/wire-sources.md#anthropic). */
+/** The latest version with sampling parameters (docs/contributing/wire-sources.md#anthropic). */
 const DEFAULT_VERSION = '2023-06-01'
 
 function versioned(made: WireRequest, { provider }: Target): WireRequest {
@@ -26,7 +26,7 @@ function versioned(made: WireRequest, { provider }: Target): WireRequest {
   return made
 }
 
-/** Fields of `/messages/count_tokens` (docs/wire-sources.md#anthropic). */
+/** Fields of `/messages/count_tokens` (docs/contributing/wire-sources.md#anthropic). */
 const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
 
 const count = counter(

@@ -1,4 +1,4 @@
-/** The wires `bfl.images` and `bfl.image-edits`: a job that is polled (docs/wire-sources.md#black-forest-labs). */
+/** The wires `bfl.images` and `bfl.image-edits`: a job that is polled (docs/contributing/wire-sources.md#black-forest-labs). */
 import {
   errors,
   type FoundImages,

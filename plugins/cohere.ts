@@ -1,4 +1,4 @@
-/** Cohere's wires `cohere.chat`, `cohere.embeddings` and `cohere.rerank` (docs/wire-sources.md#cohere). */
+/** Cohere's wires `cohere.chat`, `cohere.embeddings` and `cohere.rerank` (docs/contributing/wire-sources.md#cohere). */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
 import { decoder, encode as encodeEmbeddings } from './cohere/embeddings.ts'

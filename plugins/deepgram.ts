@@ -1,4 +1,4 @@
-/** Deepgram's wires `deepgram.speech` and `deepgram.transcriptions` (docs/wire-sources.md#deepgram). */
+/** Deepgram's wires `deepgram.speech` and `deepgram.transcriptions` (docs/contributing/wire-sources.md#deepgram). */
 import type { Plugin } from '../src/plugin.ts'
 import { speech } from './deepgram/speech.ts'
 import { transcriptions } from './deepgram/transcriptions.ts'

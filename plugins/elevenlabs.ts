@@ -1,4 +1,4 @@
-/** ElevenLabs' wires `elevenlabs.speech` and `elevenlabs.transcriptions` (docs/wire-sources.md#elevenlabs). */
+/** ElevenLabs' wires `elevenlabs.speech` and `elevenlabs.transcriptions` (docs/contributing/wire-sources.md#elevenlabs). */
 import type { Plugin } from '../src/plugin.ts'
 import { speech } from './elevenlabs/speech.ts'
 import { transcriptions } from './elevenlabs/transcriptions.ts'

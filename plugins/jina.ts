@@ -1,4 +1,4 @@
-/** Jina's wires `jina.embeddings` and `jina.rerank` (docs/wire-sources.md#jina). */
+/** Jina's wires `jina.embeddings` and `jina.rerank` (docs/contributing/wire-sources.md#jina). */
 import {
   type EmbeddingRequest,
   isObject,

@@ -1,6 +1,6 @@
 /**
  * Mistral's wires: its dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`, and
- * `mistral.moderations`, `mistral.ocr` and `mistral.transcriptions` (docs/wire-sources.md#mistral).
+ * `mistral.moderations`, `mistral.ocr` and `mistral.transcriptions` (docs/contributing/wire-sources.md#mistral).
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { MistralDecoder } from './mistral/decode.ts'

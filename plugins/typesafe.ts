@@ -48,7 +48,7 @@ function read(
   return [...(prompt === undefined ? [] : [{ type: 'usage' as const, usage: { prompt } }]), { type: 'result', value }]
 }
 
-/** Throws for an answer that does not fit its question (docs/edge-cases.md#media M16). */
+/** Throws for an answer that does not fit its question (docs/contributing/edge-cases.md#media M16). */
 function decisionOf(key: string, question: Question, given: Json): Decision {
   if (question.type === 'noul') return { type: 'noul', noul: share(key, 'noul', given.noul) }
   if (question.type === 'choice') {

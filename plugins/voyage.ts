@@ -1,4 +1,4 @@
-/** Voyage's wires `voyage.embeddings` and `voyage.rerank` (docs/wire-sources.md#voyage). */
+/** Voyage's wires `voyage.embeddings` and `voyage.rerank` (docs/contributing/wire-sources.md#voyage). */
 import {
   type EmbeddingRequest,
   isObject,

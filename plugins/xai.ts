@@ -1,4 +1,4 @@
-/** xAI's images wires, `xai.images` and `xai.image-edits` (docs/wire-sources.md#xai); both are JSON. */
+/** xAI's images wires, `xai.images` and `xai.image-edits` (docs/contributing/wire-sources.md#xai); both are JSON. */
 import {
   type ImageRequest,
   imageClassOf,

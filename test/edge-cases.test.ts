@@ -1,4 +1,4 @@
-/** Edge cases are tests: their ids stand in the names of some (docs/edge-cases.md); so do promises of docs/client-wires.md. */
+/** Edge cases are tests: their ids stand in the names of some (docs/contributing/edge-cases.md); so do promises of docs/client-wires.md. */
 import t from 'tap'
 import { placesOf } from './helpers/cited.ts'
 import { textOf } from './helpers/sources.ts'
@@ -12,7 +12,7 @@ const tables: readonly (readonly [heading: string, letter: string, least: number
 ]
 
 for (const [heading, letter, least] of tables) {
-  const [, section = ''] = textOf('docs/edge-cases.md').split(`\n## ${heading}\n`)
+  const [, section = ''] = textOf('docs/contributing/edge-cases.md').split(`\n## ${heading}\n`)
   const rows = [...section.matchAll(new RegExp(`^\\| (${letter}\\d+) \\|`, 'gm'))].map(([, id]) => id!)
   const places = placesOf(new RegExp(`\\b${letter}\\d{1,2}\\b`, 'g'))
 

@@ -23,7 +23,7 @@ const comments = [...sourceFiles, ...testFiles]
   .flatMap(file => commentsOf(file).map(text => ({ file, text })))
 
 const pages = new Map<string, string>(
-  readdirSync(join(root, 'docs'))
+  readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter(name => name.endsWith('.md'))
     .map(name => [`docs/${name}`, textOf(`docs/${name}`)]),
 )
@@ -41,7 +41,7 @@ const anchors = new Map(
 
 t.test('every reference of a comment leads to a heading of a page', async t => {
   const references = comments.flatMap(({ file, text }) =>
-    [...text.matchAll(/\b(docs\/[\w-]+\.md)(?:#([\w-]*))?/g)].map(([whole, page, anchor]) => ({
+    [...text.matchAll(/\b(docs\/(?:[\w-]+\/)?[\w-]+\.md)(?:#([\w-]*))?/g)].map(([whole, page, anchor]) => ({
       line: `${file}: ${whole}`,
       resolves: anchor === undefined ? pages.has(page!) : anchors.get(page!)?.has(anchor) === true,
     })),
@@ -54,14 +54,14 @@ t.test('every reference of a comment leads to a heading of a page', async t => {
 })
 
 t.test('ids of edge cases that a comment names stand in their page', async t => {
-  const page = pages.get('docs/edge-cases.md')!
+  const page = pages.get('docs/contributing/edge-cases.md')!
   const known = new Set<string>()
   for (const [, first, last] of page.matchAll(/^\| ([A-Z]\d+)(?:(?:,| to) ([A-Z]\d+))? \|/gm)) {
     for (let n = Number(first!.slice(1)); n <= Number((last ?? first)!.slice(1)); n++) known.add(`${first![0]}${n}`)
   }
   t.ok(known.size > 100, `${known.size} ids`)
   const unknown = comments.flatMap(({ file, text }) =>
-    [...text.matchAll(/docs\/edge-cases\.md#[\w-]+((?:(?:,| and| to)? [A-Z]\d+)+)/g)].flatMap(([, ids]) =>
+    [...text.matchAll(/docs\/contributing\/edge-cases\.md#[\w-]+((?:(?:,| and| to)? [A-Z]\d+)+)/g)].flatMap(([, ids]) =>
       [...ids!.matchAll(/[A-Z]\d+/g)].filter(([id]) => !known.has(id)).map(([id]) => `${file}: ${id}`),
     ),
   )

@@ -238,7 +238,7 @@ t.test('a log line has a constant name: a noun and what happened to it, its valu
 t.test('every link of a page leads to a file of the project', async t => {
   const pages = ['README.md', 'CONTRIBUTING.md', 'AGENTS.md']
   // Paths of tests.md count from test.
-  for (const name of readdirSync(join(root, 'docs')))
+  for (const name of readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }))
     if (name.endsWith('.md') && name !== 'tests.md') pages.push(`docs/${name}`)
   const there = new Set(readdirSync(root, { recursive: false, encoding: 'utf8' }))
   for (const folder of ['docs', 'src', 'test', 'config', 'plugins', 'build', 'providers.d']) {

@@ -1,4 +1,4 @@
-/** Messages answers, whole and streamed, as events (docs/wire-sources.md#anthropic). */
+/** Messages answers, whole and streamed, as events (docs/contributing/wire-sources.md#anthropic). */
 import {
   append,
   checkBlocks,

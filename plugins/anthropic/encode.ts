@@ -1,4 +1,4 @@
-/** A chat request as a Messages request (docs/wire-sources.md#anthropic). */
+/** A chat request as a Messages request (docs/contributing/wire-sources.md#anthropic). */
 import {
   type ChatRequest,
   endsInAnswer,
@@ -101,7 +101,7 @@ function endTurns(turns: MessagesTurn[], prefill: boolean): void {
   if (block.type === 'text') last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
 }
 
-/** Newer models accept either temperature or top_p, newer API versions neither (docs/wire-sources.md#anthropic). */
+/** Newer models accept either temperature or top_p, newer API versions neither (docs/contributing/wire-sources.md#anthropic). */
 function samplingOf(request: Readonly<ChatRequest>, target: Target): Json {
   const { temperature, top_p, top_k } = request
   const samples = acceptsSampling(target, 'temperature')

@@ -1,4 +1,4 @@
-/** Claude on Vertex AI: the Messages wire at a Google address (docs/wire-sources.md#gemini). */
+/** Claude on Vertex AI: the Messages wire at a Google address (docs/contributing/wire-sources.md#gemini). */
 import {
   type ChatRequest,
   isObject,

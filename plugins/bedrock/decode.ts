@@ -1,4 +1,4 @@
-/** Converse answers, whole and streamed, as events (docs/wire-sources.md#bedrock). */
+/** Converse answers, whole and streamed, as events (docs/contributing/wire-sources.md#bedrock). */
 import {
   type ChatRequest,
   checkBlocks,

@@ -1,4 +1,4 @@
-/** A chat request as a Converse request (docs/wire-sources.md#bedrock). */
+/** A chat request as a Converse request (docs/contributing/wire-sources.md#bedrock). */
 import {
   type CacheMark,
   type ChatRequest,

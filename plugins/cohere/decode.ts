@@ -1,4 +1,4 @@
-/** Answers of Cohere's chat wire, whole and streamed, as events (docs/wire-sources.md#cohere). */
+/** Answers of Cohere's chat wire, whole and streamed, as events (docs/contributing/wire-sources.md#cohere). */
 import {
   type ChatRequest,
   checkBlocks,

@@ -1,4 +1,4 @@
-/** Cohere's embeddings (docs/wire-sources.md#cohere): one list of vectors per requested format. */
+/** Cohere's embeddings (docs/contributing/wire-sources.md#cohere): one list of vectors per requested format. */
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
 import { boundsOf, textsOf, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'

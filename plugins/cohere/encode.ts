@@ -1,4 +1,4 @@
-/** A chat request on Cohere's wire (docs/wire-sources.md#cohere). */
+/** A chat request on Cohere's wire (docs/contributing/wire-sources.md#cohere). */
 import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import { historyOf } from './history.ts'
 import { thinkingOf } from './thinking.ts'

@@ -1,4 +1,4 @@
-/** Cohere's rerank wire, `cohere.rerank` (docs/wire-sources.md#cohere), which Together also serves. */
+/** Cohere's rerank wire, `cohere.rerank` (docs/contributing/wire-sources.md#cohere), which Together also serves. */
 import { countIn, isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 

@@ -1,4 +1,4 @@
-/** Deepgram's speech wire, `deepgram.speech` (docs/wire-sources.md#deepgram). */
+/** Deepgram's speech wire, `deepgram.speech` (docs/contributing/wire-sources.md#deepgram). */
 import type { SpeechRequest, Target, Translator, WireRequest } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
 import { allFormats, audioForm, noAudio, voiceOf } from '../shared/speech.ts'

@@ -1,4 +1,4 @@
-/** Deepgram's transcription wire, `deepgram.transcriptions` (docs/wire-sources.md#deepgram). */
+/** Deepgram's transcription wire, `deepgram.transcriptions` (docs/contributing/wire-sources.md#deepgram). */
 import {
   isObject,
   listIn,

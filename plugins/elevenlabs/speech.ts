@@ -1,4 +1,4 @@
-/** ElevenLabs' speech wire, `elevenlabs.speech` (docs/wire-sources.md#elevenlabs). */
+/** ElevenLabs' speech wire, `elevenlabs.speech` (docs/contributing/wire-sources.md#elevenlabs). */
 import { pathSegment, type SpeechRequest, type Target, type Translator, type WireRequest } from '../../src/plugin.ts'
 import { audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 import { error } from './error.ts'

@@ -1,4 +1,4 @@
-/** ElevenLabs' transcription wire, `elevenlabs.transcriptions` (docs/wire-sources.md#elevenlabs). */
+/** ElevenLabs' transcription wire, `elevenlabs.transcriptions` (docs/contributing/wire-sources.md#elevenlabs). */
 import {
   isObject,
   listIn,

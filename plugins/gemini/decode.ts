@@ -1,4 +1,4 @@
-/** generateContent answers, whole and streamed, as events (docs/wire-sources.md#gemini). */
+/** generateContent answers, whole and streamed, as events (docs/contributing/wire-sources.md#gemini). */
 import {
   append,
   checkEvents,

@@ -1,4 +1,4 @@
-/** Google's embeddings: three methods of one wire (docs/wire-sources.md#gemini). All answer with numbers only. */
+/** Google's embeddings: three methods of one wire (docs/contributing/wire-sources.md#gemini). All answer with numbers only. */
 import {
   countIn,
   type Decoder,

@@ -1,4 +1,4 @@
-/** A chat request as a generateContent request (docs/wire-sources.md#gemini). */
+/** A chat request as a generateContent request (docs/contributing/wire-sources.md#gemini). */
 import {
   type ChatRequest,
   errors,

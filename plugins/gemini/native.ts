@@ -1,6 +1,6 @@
 /**
  * A client's own generateContent body, for a provider of the same wire: only necessary changes, so that no field is
- * lost (docs/wire-sources.md#gemini).
+ * lost (docs/contributing/wire-sources.md#gemini).
  */
 import {
   type ChatRequest,

@@ -1,4 +1,4 @@
-/** Speech over generateContent, `gemini.speech` and `gemini.vertex-speech` (docs/wire-sources.md#gemini). */
+/** Speech over generateContent, `gemini.speech` and `gemini.vertex-speech` (docs/contributing/wire-sources.md#gemini). */
 import {
   CHARACTERS,
   type Decoder,

@@ -1,4 +1,4 @@
-/** Embeddings requests of Mistral (docs/wire-sources.md#mistral); its answers have the OpenAI form. */
+/** Embeddings requests of Mistral (docs/contributing/wire-sources.md#mistral); its answers have the OpenAI form. */
 import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
 import { textsOf } from '../shared/embeddings/inputs.ts'
 

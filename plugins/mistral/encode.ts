@@ -1,4 +1,4 @@
-/** A chat request in Mistral's dialect (docs/wire-sources.md#mistral). */
+/** A chat request in Mistral's dialect (docs/contributing/wire-sources.md#mistral). */
 import { type ChatRequest, effortOf, type Json, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
 import { toolsOf } from './tools.ts'
 import { turnsOf } from './turns.ts'

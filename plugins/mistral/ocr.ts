@@ -1,4 +1,4 @@
-/** Mistral's OCR wire, `mistral.ocr` (docs/wire-sources.md#mistral), whose form clients speak too. */
+/** Mistral's OCR wire, `mistral.ocr` (docs/contributing/wire-sources.md#mistral), whose form clients speak too. */
 import {
   countIn,
   errors,

@@ -1,4 +1,4 @@
-/** Mistral's transcription wire, `mistral.transcriptions` (docs/wire-sources.md#mistral). */
+/** Mistral's transcription wire, `mistral.transcriptions` (docs/contributing/wire-sources.md#mistral). */
 import {
   isObject,
   needsSpeakers,

@@ -57,7 +57,7 @@ export class CallItem {
     this.close(out)
   }
 
-  /** Emits held arguments once the name is known (docs/edge-cases.md#chat-chunks C17 to C19). */
+  /** Emits held arguments once the name is known (docs/contributing/edge-cases.md#chat-chunks C17 to C19). */
   close(out: Event[]): void {
     if (this.#state === 'held' && this.#name === undefined) return
     if (this.#state === 'held') this.#flush(this.#name!, out)

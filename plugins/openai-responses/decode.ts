@@ -1,4 +1,4 @@
-/** Answers of the Responses wire, whole and streamed, as events (docs/wire-sources.md#openai). */
+/** Answers of the Responses wire, whole and streamed, as events (docs/contributing/wire-sources.md#openai). */
 import {
   checkBlocks,
   type Decoder,

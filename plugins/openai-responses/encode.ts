@@ -1,4 +1,4 @@
-/** A chat request as a Responses request (docs/wire-sources.md#openai). */
+/** A chat request as a Responses request (docs/contributing/wire-sources.md#openai). */
 import { type ChatRequest, effortOf, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { toolsOf } from './tools.ts'

@@ -1,4 +1,4 @@
-/** Embeddings requests in OpenAI's form (docs/wire-sources.md#openai), which clients use, too. */
+/** Embeddings requests in OpenAI's form (docs/contributing/wire-sources.md#openai), which clients use, too. */
 import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
 
 /** Inputs are sent unchanged, including token ids. */

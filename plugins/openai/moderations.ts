@@ -1,4 +1,4 @@
-/** OpenAI's moderation wire, `openai.moderations` (docs/wire-sources.md#openai). */
+/** OpenAI's moderation wire, `openai.moderations` (docs/contributing/wire-sources.md#openai). */
 import type { Json, ModerationRequest, ModerationResult, Target, WireRequest } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
 import { isFlag, isScore, isTypes, membersOf, moderationWire } from '../shared/moderations.ts'

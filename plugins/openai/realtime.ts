@@ -1,4 +1,4 @@
-/** OpenAI's sessions over a WebSocket, `openai.realtime` (docs/wire-sources.md#openai). */
+/** OpenAI's sessions over a WebSocket, `openai.realtime` (docs/contributing/wire-sources.md#openai). */
 import {
   countIn,
   errors,

@@ -1,4 +1,4 @@
-/** OpenAI's speech wire, `openai.speech` (docs/wire-sources.md#openai). */
+/** OpenAI's speech wire, `openai.speech` (docs/contributing/wire-sources.md#openai). */
 import {
   CHARACTERS,
   countIn,

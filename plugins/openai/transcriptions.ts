@@ -1,4 +1,4 @@
-/** OpenAI's transcription wires, `openai.transcriptions` and `openai.translations` (docs/wire-sources.md#openai). */
+/** OpenAI's transcription wires, `openai.transcriptions` and `openai.translations` (docs/contributing/wire-sources.md#openai). */
 import {
   countIn,
   isObject,

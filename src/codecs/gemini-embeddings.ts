@@ -1,4 +1,4 @@
-/** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (docs/wire-sources.md#gemini). */
+/** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (docs/contributing/wire-sources.md#gemini). */
 import type { Codec, Encoder } from '../core/codec.ts'
 import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'

@@ -51,7 +51,7 @@ function measureResult({ role, content }: Message, count: Count, given: number):
   return text.length
 }
 
-/** Text that was encoded twice is parsed twice (docs/edge-cases.md#chat-chunks C19). */
+/** Text that was encoded twice is parsed twice (docs/contributing/edge-cases.md#chat-chunks C19). */
 function measureInner(text: string, count: Count): void {
   let inner: unknown
   try {

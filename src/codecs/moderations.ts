@@ -60,7 +60,7 @@ const written = ({ results }: ModerationAnswer, ex: Exchange): object => ({
   results: results.map(whole),
 })
 
-/** With every category, scores from 0 to 1, and the provider's additional fields (docs/edge-cases.md#media M17). */
+/** With every category, scores from 0 to 1, and the provider's additional fields (docs/contributing/edge-cases.md#media M17). */
 function whole(result: ModerationResult): ModerationResult {
   return {
     flagged: result.flagged,

@@ -24,7 +24,7 @@ const READ_LIMIT = 4 * MESSAGE_LIMIT
 const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
 
-/** What an error body says, whatever its dialect (docs/edge-cases.md#errors E5); undefined when it holds no error. */
+/** What an error body says, whatever its dialect (docs/contributing/edge-cases.md#errors E5); undefined when it holds no error. */
 export function readProviderError(answer: unknown): ProviderError | undefined {
   const reported = reportedIn(answer)
   return reported && cut(reported)
@@ -172,7 +172,7 @@ function blamesAccount({ message, ...reported }: ProviderError): boolean {
 }
 const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
 
-/** The status that an in-band error would have had (docs/wire-sources.md#openai). */
+/** The status that an in-band error would have had (docs/contributing/wire-sources.md#openai). */
 export function guessStatus(given: ProviderError, origin?: Origin): number {
   const reported = cut(named(given, meaningOf(given, origin)))
   const numeric = Number(reported.code)
@@ -213,7 +213,7 @@ function audiences(message: string, status: number, code: string, origin: Origin
 
 /**
  * Maps a provider's refusal to our error. What blames the caller keeps its status and message and stops failover; all
- * else may be answered by another candidate (docs/edge-cases.md#errors).
+ * else may be answered by another candidate (docs/contributing/edge-cases.md#errors).
  */
 export function upstreamError(
   status: number,

@@ -6,7 +6,7 @@ import { ratesFor } from './money.ts'
 import { repeatsOf, requestsOf } from './requests.ts'
 import type { Usage } from './usage.ts'
 
-/** Tokens of the shortest prefix that is cached, where a mapping names none (docs/wire-sources.md#anthropic). */
+/** Tokens of the shortest prefix that is cached, where a mapping names none (docs/contributing/wire-sources.md#anthropic). */
 export const LEAST_CACHEABLE = 1024
 
 /**

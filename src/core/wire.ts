@@ -110,7 +110,7 @@ const mediaHead = (base64: string): Buffer => Buffer.from(base64.slice(0, (MEDIA
 
 /**
  * A tool call's arguments as JSON text, whatever a provider made of them: an object, an empty string, null, or
- * text encoded twice (docs/edge-cases.md#chat-chunks C17 to C19).
+ * text encoded twice (docs/contributing/edge-cases.md#chat-chunks C17 to C19).
  */
 export function toolArguments(value: unknown): string {
   if (value === undefined || value === null || value === '' || value === 'null') return '{}'

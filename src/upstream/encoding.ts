@@ -1,4 +1,4 @@
-/** Undoes a content coding that a provider applied in spite of `identity` (docs/edge-cases.md#framing S21). */
+/** Undoes a content coding that a provider applied in spite of `identity` (docs/contributing/edge-cases.md#framing S21). */
 import { constants, createGunzip, createInflate } from 'node:zlib'
 import { errors } from '../core/error.ts'
 

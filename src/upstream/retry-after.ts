@@ -1,4 +1,4 @@
-/** The wait that a provider's error names before a retry (docs/edge-cases.md#errors E8). */
+/** The wait that a provider's error names before a retry (docs/contributing/edge-cases.md#errors E8). */
 import { namedWaitMs } from '../lib/named-wait.ts'
 
 const MAX_MS = 24 * 60 * 60 * 1000

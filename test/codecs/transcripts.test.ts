@@ -1,4 +1,4 @@
-/** Transcripts in every format (docs/edge-cases.md#media M12). */
+/** Transcripts in every format (docs/contributing/edge-cases.md#media M12). */
 import t from 'tap'
 import { written } from '../../src/codecs/transcript/formats.ts'
 import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'

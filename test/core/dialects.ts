@@ -1,4 +1,4 @@
-/** Error bodies as providers send them, and what each means; ids are of docs/edge-cases.md#errors. */
+/** Error bodies as providers send them, and what each means; ids are of docs/contributing/edge-cases.md#errors. */
 
 export interface Verdict {
   status: number

@@ -1,4 +1,4 @@
-/** Requests that no provider takes as they are, on every wire (docs/edge-cases.md#requests R1 to R20). */
+/** Requests that no provider takes as they are, on every wire (docs/contributing/edge-cases.md#requests R1 to R20). */
 
 import t from 'tap'
 import type { Json } from '../../src/core/json.ts'

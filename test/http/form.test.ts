@@ -1,4 +1,4 @@
-/** Forms as clients write them (docs/edge-cases.md#media M8, M9): whole, odd, broken and hostile. */
+/** Forms as clients write them (docs/contributing/edge-cases.md#media M8, M9): whole, odd, broken and hostile. */
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'

@@ -1,6 +1,6 @@
 /**
  * The wire `anthropic.messages`. Its tables are `test/golden/anthropic`: requests with the body that they become,
- * streams with their events, and one `*.table.json` per kind of edge case. Ids: docs/edge-cases.md.
+ * streams with their events, and one `*.table.json` per kind of edge case. Ids: docs/contributing/edge-cases.md.
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,6 +1,6 @@
 /**
  * The wire `cohere.chat`. Its tables are `test/golden/cohere`: requests with the body that they become, answers as
- * frames with what they show, one event a line. Ids: docs/edge-cases.md.
+ * frames with what they show, one event a line. Ids: docs/contributing/edge-cases.md.
  */
 import t from 'tap'
 import { plugin } from '../../plugins/cohere.ts'

@@ -1,6 +1,6 @@
 /**
  * What the wires `gemini.generate` and `gemini.vertex` make of answers. `test/golden/gemini` holds recorded streams with
- * their events, and one `*.table.json` per kind of edge case. Ids: docs/edge-cases.md.
+ * their events, and one `*.table.json` per kind of edge case. Ids: docs/contributing/edge-cases.md.
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,6 +1,6 @@
 /**
  * What the wires `gemini.generate` and `gemini.vertex` send. Their tables are `test/golden/gemini`: requests with what
- * they become, and one `*.table.json` per kind of edge case. Ids: docs/edge-cases.md.
+ * they become, and one `*.table.json` per kind of edge case. Ids: docs/contributing/edge-cases.md.
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** The images wires: what each sends and reads, and answers that fail (docs/edge-cases.md#media M1, M3, M4). */
+/** The images wires: what each sends and reads, and answers that fail (docs/contributing/edge-cases.md#media M1, M3, M4). */
 import t from 'tap'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as bfl } from '../../plugins/bfl.ts'

@@ -1,6 +1,6 @@
 /**
  * The wire `openai.responses`. Its tables are `test/golden/openai-responses`: requests with the body that they become,
- * recorded streams with their events, and one `*.table.json` per kind of edge case. Ids: docs/edge-cases.md.
+ * recorded streams with their events, and one `*.table.json` per kind of edge case. Ids: docs/contributing/edge-cases.md.
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'

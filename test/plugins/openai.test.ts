@@ -1,6 +1,6 @@
 /**
  * The wire `openai.chat`. Its tables are `test/golden/openai`: requests with the body that they become, and answers
- * as frames with what they show, one event a line. Ids: docs/edge-cases.md.
+ * as frames with what they show, one event a line. Ids: docs/contributing/edge-cases.md.
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
@@ -260,7 +260,7 @@ t.test('a start event opens an answer, once, with what is known of it', async t 
   t.strictSame(starts({ id: 'x', choices: [], usage: { prompt_tokens: 1 } }), [], 'usage alone is no answer')
 })
 
-/** docs/edge-cases.md#byte-samples, after framing. */
+/** docs/contributing/edge-cases.md#byte-samples, after framing. */
 const nasty: RawFrame[] = [
   '{"choices":[],"id":"","model":"","prompt_filter_results":[]}',
   '{"id":"x1","choices":[{"delta":{"role":"assistant","content":"H\\u00e9"}}]}',

@@ -1,4 +1,4 @@
-/** The rerank wires: what each sends and reads, and answers that fail (docs/edge-cases.md#media M14). */
+/** The rerank wires: what each sends and reads, and answers that fail (docs/contributing/edge-cases.md#media M14). */
 import t from 'tap'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as cohere } from '../../plugins/cohere.ts'

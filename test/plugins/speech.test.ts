@@ -1,4 +1,4 @@
-/** The speech wires: what each sends and reads, and answers that fail (docs/edge-cases.md#media M2, M11). */
+/** The speech wires: what each sends and reads, and answers that fail (docs/contributing/edge-cases.md#media M2, M11). */
 import t from 'tap'
 import { plugin as deepgram } from '../../plugins/deepgram.ts'
 import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'

@@ -11,7 +11,7 @@ import { cpuMs } from '../helpers/cpu.ts'
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
 
-/** docs/wire-sources.md#bedrock. */
+/** docs/contributing/wire-sources.md#bedrock. */
 const VERIFIED = Buffer.from(
   '0000007f000000529bc598af0d3a6d6573736167652d747970650700056576656e740b3a6576656e742d7479706507000c6d6573736167' +
     '6553746172740d3a636f6e74656e742d747970650700106170706c69636174696f6e2f6a736f6e7b22726f6c65223a22617373697374616' +

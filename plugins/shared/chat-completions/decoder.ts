@@ -1,4 +1,4 @@
-/** Reads answers of the chat completions wire (docs/edge-cases.md#chat-chunks, whose ids stand in comments). */
+/** Reads answers of the chat completions wire (docs/contributing/edge-cases.md#chat-chunks, whose ids stand in comments). */
 import {
   checkEvents,
   type Decoder,

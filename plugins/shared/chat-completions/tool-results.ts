@@ -1,5 +1,5 @@
 /**
- * A chat history with each tool result beside its call, for wires that require pairs (docs/edge-cases.md#requests R3).
+ * A chat history with each tool result beside its call, for wires that require pairs (docs/contributing/edge-cases.md#requests R3).
  */
 import { type FunctionCall, functionCalls, type Message, PendingToolCalls } from '../../../src/plugin.ts'
 

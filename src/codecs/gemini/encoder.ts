@@ -1,4 +1,4 @@
-/** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (docs/wire-sources.md#gemini). */
+/** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (docs/contributing/wire-sources.md#gemini). */
 import { MAX_TEXT_CHARACTERS } from '../../core/answer-bounds.ts'
 import type { Encoder } from '../../core/codec.ts'
 import type { GatewayError } from '../../core/error.ts'

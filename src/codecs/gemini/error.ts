@@ -1,4 +1,4 @@
-/** Errors in Google's form: `google.rpc.Status` (docs/wire-sources.md#gemini). */
+/** Errors in Google's form: `google.rpc.Status` (docs/contributing/wire-sources.md#gemini). */
 import type { GatewayError } from '../../core/error.ts'
 
 const STATUSES: Readonly<Record<number, string>> = {

@@ -1,4 +1,4 @@
-/** Converts Google's schema form to JSON Schema (docs/wire-sources.md#gemini). */
+/** Converts Google's schema form to JSON Schema (docs/contributing/wire-sources.md#gemini). */
 import { isObject, type Json, listIn } from '../../core/json.ts'
 import { MAX_NAME } from '../../core/shape.ts'
 

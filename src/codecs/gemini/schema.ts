@@ -1,4 +1,4 @@
-/** The schema of a generateContent body (docs/wire-sources.md#gemini). Unknown fields pass. */
+/** The schema of a generateContent body (docs/contributing/wire-sources.md#gemini). Unknown fields pass. */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 const maybe = <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema))

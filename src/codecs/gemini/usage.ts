@@ -1,4 +1,4 @@
-/** Usage in this wire's form: thoughts are counted separately from the answer (docs/wire-sources.md#gemini). */
+/** Usage in this wire's form: thoughts are counted separately from the answer (docs/contributing/wire-sources.md#gemini). */
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
 import { usageInfo } from '../accounting.ts'

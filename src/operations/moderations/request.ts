@@ -29,7 +29,7 @@ export interface ModerationRequest {
   readonly input: string | readonly string[] | readonly ModerationPart[]
 }
 
-/** Categories of OpenAI's moderation (docs/wire-sources.md#openai): every result has all of them. */
+/** Categories of OpenAI's moderation (docs/contributing/wire-sources.md#openai): every result has all of them. */
 export const categories = [
   'harassment',
   'harassment/threatening',

@@ -1,4 +1,4 @@
-/** Signature Version 4 (docs/wire-sources.md#bedrock): the request itself is signed, and the key never travels. */
+/** Signature Version 4 (docs/contributing/wire-sources.md#bedrock): the request itself is signed, and the key never travels. */
 import { createHash, createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { awsKeys } from '../../core/secret.ts'

@@ -1,4 +1,4 @@
-/** Gets a service account's access token from a token endpoint (RFC 7523, docs/wire-sources.md#gemini). */
+/** Gets a service account's access token from a token endpoint (RFC 7523, docs/contributing/wire-sources.md#gemini). */
 import { sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { ServiceAccount } from '../../core/secret.ts'

@@ -1,4 +1,4 @@
-/** The event stream `application/vnd.amazon.eventstream`: one frame per message (docs/wire-sources.md#bedrock). */
+/** The event stream `application/vnd.amazon.eventstream`: one frame per message (docs/contributing/wire-sources.md#bedrock). */
 import { crc32 } from 'node:zlib'
 import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'

@@ -7,7 +7,7 @@ import { SseFraming } from './sse.ts'
 
 /**
  * The framing and decoder mode of an answer, by its content type: providers also answer stream requests with whole
- * JSON bodies and with errors (docs/edge-cases.md#framing S19, S20). `most`: bytes of such a body.
+ * JSON bodies and with errors (docs/contributing/edge-cases.md#framing S19, S20). `most`: bytes of such a body.
  */
 export function framingFor(
   contentType: string | undefined,

@@ -26,7 +26,7 @@ export class SseFraming implements Framing {
   #overflow = false
   /** The text so far ends in a carriage return, which may be half of the end of a line. */
   #isHalf = false
-  /** Lines outside of events: some providers write errors there, as bare JSON (docs/wire-sources.md#gemini). */
+  /** Lines outside of events: some providers write errors there, as bare JSON (docs/contributing/wire-sources.md#gemini). */
   #stray = ''
   readonly #text = new StringDecoder('utf8')
   readonly #parser: EventSourceParser
