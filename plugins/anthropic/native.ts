@@ -76,7 +76,7 @@ export function native(
   if (input.auto_cached && sent.cache_control == null && breakpoints === 0) markPrefix(sent)
   else checkBreakpoints(breakpoints)
   if (stream) sent.stream = true
-  else delete sent.stream
+  else if (sent.stream !== false) delete sent.stream
   const headers = betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER]))
   return messagesRequest(sent, headers, target.mapping)
 }

@@ -219,7 +219,7 @@ function configOf(given: unknown, input: Readonly<ChatRequest>, bridged: unknown
   const config: Json = Object.assign({}, given)
   const canonical = (isObject(bridged) ? bridged : {}) as Json
   for (const [name, field] of Object.entries(TUNING)) if (input[field as 'temperature'] == null) delete config[name]
-  if (canonical.candidateCount === undefined) delete config.candidateCount
+  if (canonical.candidateCount === undefined && config.candidateCount !== 1) delete config.candidateCount
   const { maxOutputTokens: limit, thinkingConfig: thinking, responseModalities: modalities } = canonical
   if (limit !== undefined && !(Number(config.maxOutputTokens ?? undefined) <= Number(limit)))
     config.maxOutputTokens = limit

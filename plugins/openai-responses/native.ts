@@ -83,7 +83,7 @@ export function native(
   sent.model = mapping.externalId
   sent.store = false
   if (stream) sent.stream = true
-  else delete sent.stream
+  else if (sent.stream !== false) delete sent.stream
   for (const name of TUNING) if (input[name] == null) delete sent[name]
   setLimit(sent, input.max_completion_tokens ?? input.max_tokens)
   setReasoning(sent, reasoningOf(input, target))

@@ -130,6 +130,8 @@ export interface Requirement<R> {
   readonly status?: 413
   /** What a mapping takes in its place, at most or by name; for the refusal. */
   readonly offers?: (mapping: Mapping) => number | readonly string[] | undefined
+  /** A sentence for the refusal: what the caller or the operator can do. */
+  readonly advice?: string
   needed(request: R): boolean
   met(mapping: Mapping, request: R, promptTokens: () => number): boolean
 }

@@ -13,6 +13,9 @@ import { videoBody } from '../operations/videos/request.ts'
 /** The name for requests: a model that no file lists needs its provider. */
 export const nameOf = ({ id, open, mappings: [first] }: Model): string => (open && first ? offerOf(first) : id)
 
+/** Creation date of a model that is known without one, in seconds; the same on all nodes. Clients read 0 as 1970. */
+const UNDATED = Date.UTC(2025, 0, 1) / 1000
+
 /** The entry for all `mappings` of a model, or for one of them. Prices are those of the first. */
 export function entryOf(
   model: Model,
@@ -31,7 +34,7 @@ export function entryOf(
     description: model.description ?? '',
     family: model.family,
     aliases: model.aliases,
-    created: model.created,
+    created: model.created || UNDATED,
     owned_by: first.provider.id,
     architecture: {
       input_modalities: model.input,

@@ -46,11 +46,12 @@ function unsupported(
   return row.status === undefined ? error : error.with({ status: row.status })
 }
 
-/** ` It takes …`, where that is known. */
-function alternative({ offers }: Requirement<never>, mappings: readonly Mapping[]): string {
+/** ` It takes …`, or the advice, where that is known. */
+function alternative({ offers, advice }: Requirement<never>, mappings: readonly Mapping[]): string {
   const all = mappings.map(mapping => offers?.(mapping))
   const most = Math.max(...all.map(offer => (typeof offer === 'number' ? offer : 0)))
   const names = new Set(all.flatMap(offer => (typeof offer === 'object' ? offer : [])))
   if (most > 0) return ` It takes at most ${most}.`
-  return names.size > 0 ? ` It takes ${[...names].join(', ')}.` : ''
+  if (names.size > 0) return ` It takes ${[...names].join(', ')}.`
+  return advice === undefined ? '' : ` ${advice}`
 }

@@ -50,6 +50,8 @@ t.test('of a body only what must change is changed', async t => {
   }
   t.equal(native(bodyOf({}), to(), true).body.stream, true)
   t.equal(native(bodyOf({ stream: true }), to(), true).body.stream, true)
+  t.equal(native(bodyOf({ stream: false })).body.stream, false)
+  t.notOk('stream' in native(bodyOf({ stream: true })).body, 'a mapping that does not stream')
 })
 
 t.test('beta tokens follow from the body, and the manifest keeps its own', async t => {

@@ -66,6 +66,8 @@ t.test('of a body only what must change is changed', t => {
       to({ supports: new Set() }),
     ],
     [{ labels: { team: 'a' } }, OFF],
+    [{ generationConfig: { candidateCount: 1, topK: 3 } }, OFF],
+    [{ generationConfig: { candidateCount: 2 } }, OFF],
     [
       { cachedContent: null, store: null },
       { cachedContent: null, store: null, ...OFF },

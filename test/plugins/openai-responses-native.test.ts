@@ -83,6 +83,8 @@ t.test('of a body only what must change is changed', t => {
     t.strictSame(sent(given, at), expected, JSON.stringify(given))
   }
   t.equal(sent({ stream: true }, to(), true).stream, true)
+  t.equal(sent({ stream: false }).stream, false)
+  for (const stream of [true, null, undefined]) t.notOk('stream' in sent({ stream }), `${stream}`)
   t.end()
 })
 

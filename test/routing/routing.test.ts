@@ -236,7 +236,10 @@ t.test('needs that no single mapping meets are refused together', async t => {
   const request = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low', stream: true } as never
   const { error } = capable([can('tools'), can('verbosity')], operation, request)
   t.equal(error?.message, 'No provider of "m" supports tools and verbosity at once.')
-  t.equal(capable([can('tools')], operation, request).error?.message, 'No provider of "m" supports verbosity.')
+  t.equal(
+    capable([can('tools')], operation, request).error?.message,
+    'No provider of "m" supports verbosity. Leave it out, or add "verbosity" to "supports" of the model in the manifest of its provider.',
+  )
   const few = { ...can('streaming'), maxN: 2 }
   const many = { model: 'm', messages: [], n: 3 } as never
   const custom = { model: 'm', messages: [], tools: [{ type: 'custom' }] } as never

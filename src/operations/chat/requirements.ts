@@ -80,6 +80,8 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
   {
     param: 'verbosity',
     what: 'verbosity',
+    // Some clients send it unasked.
+    advice: 'Leave it out, or add "verbosity" to "supports" of the model in the manifest of its provider.',
     needed: request => request.verbosity != null,
     met: mapping => mapping.supports.has('verbosity'),
   },
