@@ -29,5 +29,6 @@ function sourceOf({ type, base64, name }: LoadedMedia, part: 'image' | 'document
   return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
 }
 
-/** The body with files in the place of their addresses. Throws a 400 for one without a file. */
-export const withMedia = (body: Readonly<Json>, media: MediaByAddress): Json => inlined(body, media, places)
+/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
+  inlined(body, media, places, partial)

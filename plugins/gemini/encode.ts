@@ -21,7 +21,7 @@ export const MAX_STOPS = 5
 const MAX_CANDIDATES = 8
 
 /** Safety filters are the caller's choice, not the gateway's. */
-const SAFETY_OFF: readonly Json[] = Object.freeze(
+export const SAFETY_OFF: readonly Json[] = Object.freeze(
   ['HARASSMENT', 'HATE_SPEECH', 'SEXUALLY_EXPLICIT', 'DANGEROUS_CONTENT'].map(name =>
     Object.freeze({ category: `HARM_CATEGORY_${name}`, threshold: 'OFF' }),
   ),
@@ -33,15 +33,11 @@ const SAFETY_OFF: readonly Json[] = Object.freeze(
  * in total or streamed.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean, surface: Surface): WireRequest {
-  const { mapping } = target
   const { system, contents } = historyOf(request.messages, target, surface.callIds)
-  const { tools, toolConfig } = toolsOf(request, mapping, surface)
-  // Models before the third generation accept no answer format beside tools: an instruction replaces it.
-  const instruction = tools !== undefined && !takesLevels(mapping) ? instructionOf(request.response_format) : undefined
+  const { tools, toolConfig } = toolsOf(request, target.mapping, surface)
+  const { path, headers, generationConfig, extras, instruction } = settingsOf(request, target, stream, surface)
   if (instruction && isGemma(target)) contents[0]!.parts.unshift({ text: `${instruction}\n\n` })
   else if (instruction) system.push({ text: instruction })
-  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping, instruction === undefined) }
-  const { body: extras, headers } = surface.extras(request)
   const body: Json = {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),
     ...(tools && { tools }),
@@ -51,12 +47,35 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
     ...extras,
   }
+  return { path, body: wellFormed(body) as Json, ...(headers && { headers }) }
+}
+
+/** All of a request but its prompt and its tools. */
+interface Settings {
+  readonly path: string
+  readonly headers: Record<string, string> | undefined
+  readonly generationConfig: Json
+  /** Fields of the surface's own. */
+  readonly extras: Json | undefined
+  /** Stands for an answer format that the model does not take. */
+  readonly instruction: string | undefined
+}
+
+/** Throws the same as `encode`, for the settings alone. */
+export function settingsOf(
+  request: Readonly<ChatRequest>,
+  { mapping }: Target,
+  stream: boolean,
+  surface: Surface,
+): Settings {
+  // Models before the third generation accept no answer format beside tools: an instruction replaces it.
+  const isFormatless = !takesLevels(mapping) && toolsOf(request, mapping, surface).tools !== undefined
+  const instruction = isFormatless ? instructionOf(request.response_format) : undefined
+  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping, instruction === undefined) }
+  const { body: extras, headers } = surface.extras(request)
   const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-  return {
-    path: `${surface.models}/${pathSegment(mapping.externalId)}:${method}`,
-    body: wellFormed(body) as Json,
-    ...(headers && { headers }),
-  }
+  const path = `${surface.models}/${pathSegment(mapping.externalId)}:${method}`
+  return { path, headers, generationConfig, extras, instruction }
 }
 
 function samplingOf(request: Readonly<ChatRequest>, stream: boolean): Json {

@@ -23,5 +23,6 @@ const places: MediaPlaces = {
   isHeld: address => HELD.test(address),
 }
 
-/** The body with files in the place of their addresses. Throws a 400 for one without a file. */
-export const withMedia = (body: Readonly<Json>, media: MediaByAddress): Json => inlined(body, media, places)
+/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
+  inlined(body, media, places, partial)

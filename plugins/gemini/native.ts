@@ -16,12 +16,12 @@ import {
   wellFormed,
 } from '../../src/plugin.ts'
 import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
-import { encode } from './encode.ts'
+import { SAFETY_OFF, settingsOf } from './encode.ts'
+import { combineTools, spell } from './native-tools.ts'
 import type { Part } from './parts.ts'
 import { markUnsigned, NATIVE_FIELDS } from './signatures.ts'
 import type { Surface } from './surface.ts'
-import { toWireName } from './tool-name.ts'
-import { type GeminiTurn, isGemma } from './turns.ts'
+import { type GeminiTurn, isGemma, reminder } from './turns.ts'
 
 /** Fields allowed on the operator's credentials: they cost tokens at most. */
 const FIELDS: ReadonlySet<string> = new Set([
@@ -85,37 +85,34 @@ export function native(
   stream: boolean,
   surface: Surface,
 ): WireRequest {
-  const bridged = encode(input, target, stream, surface)
-  // Gemma models lack a system instruction; escaped names are decoded from their escapes.
-  if (isGemma(target) || !isSpelt(input)) return bridged
+  const { path, headers, generationConfig, extras = {} } = settingsOf(input, target, stream, surface)
   const sent: Json = Object.assign({}, body)
   delete sent.model
   if (!paysItself(target)) checkPaid(sent, target)
-  sent.contents = isPlain(body.contents) ? contentsOf(body.contents, target, surface) : bridged.body.contents
-  // Depending on the model's generation, a search beside functions needs a setting or is removed.
-  if (isObject(bridged.body.toolConfig) && searches(body)) {
-    sent.tools = bridged.body.tools
-    sent.toolConfig = bridged.body.toolConfig
-  }
-  if (typeof body.systemInstruction === 'string') sent.systemInstruction = bridged.body.systemInstruction
-  sent.safetySettings = body.safetySettings ?? bridged.body.safetySettings
-  const config = configOf(body.generationConfig, input, bridged.body.generationConfig)
+  sent.contents = contentsOf(body.contents, target, surface)
+  if (typeof sent.systemInstruction === 'string') sent.systemInstruction = { parts: [{ text: sent.systemInstruction }] }
+  if (isGemma(target)) moveSystem(sent)
+  combineTools(sent, target, surface)
+  spell(sent, input)
+  sent.safetySettings = body.safetySettings ?? SAFETY_OFF
+  const config = configOf(body.generationConfig, input, generationConfig)
   if (Object.keys(config).length > 0) sent.generationConfig = config
   for (const name of ['serviceTier', 'labels'] as const) {
-    if (bridged.body[name] !== undefined) sent[name] = bridged.body[name]
+    if (extras[name] !== undefined) sent[name] = extras[name]
     else if (name === 'serviceTier') delete sent[name]
   }
-  return Object.assign({}, bridged, { body: wellFormed(sent) as Json })
+  const request: WireRequest = { path, body: wellFormed(sent) as Json }
+  return headers ? Object.assign(request, { headers }) : request
 }
 
-const isSpelt = ({ tools, messages }: Readonly<ChatRequest>): boolean =>
-  (tools ?? []).every(tool => tool.type !== 'function' || toWireName(tool.function.name) === tool.function.name) &&
-  messages.every(({ tool_calls: calls }) =>
-    (calls ?? []).every(call => call.type !== 'function' || toWireName(call.function.name) === call.function.name),
-  )
-
-const searches = ({ tools }: Readonly<Json>): boolean =>
-  listIn(tools).some(tool => isObject(tool) && (isObject(tool.googleSearch) || isObject(tool.googleSearchRetrieval)))
+/** Gemma models lack a system instruction: its texts stand before the first turn. Changes `sent`. */
+function moveSystem(sent: Json): void {
+  const parts = isObject(sent.systemInstruction) ? listIn(sent.systemInstruction.parts) : []
+  const text = parts.flatMap(part => (isObject(part) ? (textIn(part.text) ?? []) : [])).join('\n\n')
+  delete sent.systemInstruction
+  const [first] = sent.contents as GeminiTurn[]
+  if (text !== '') first?.parts.unshift({ text: `${text}\n\n` })
+}
 
 /**
  * Throws a 400 that names a field not allowed on the operator's credentials; a target with the caller's own key may
@@ -174,10 +171,6 @@ function unpaidIn(part: Json, allowed: readonly string[]): string | undefined {
 
 const isImage = (name: unknown): boolean => textIn(name)?.toUpperCase() === 'IMAGE'
 
-/** Whether the turns can be sent unchanged: other roles have a form of their own. */
-const isPlain = (contents: unknown): boolean =>
-  listIn(contents).every(content => isObject(content) && content.role !== 'system')
-
 /**
  * The parts as they came, with this provider's signatures, and calls without ids where the surface has none. Joins
  * consecutive turns of one role; turns without a role are the user's.
@@ -189,7 +182,9 @@ function contentsOf(contents: unknown, target: Target, surface: Surface): Gemini
     const role = given === 'model' ? 'model' : 'user'
     for (const part of listIn(parts).filter(isObject)) {
       const plain = surface.callIds ? part : withoutIds(part)
-      const own = role === 'model' ? ownPart(plain, target) : plain
+      // The wire has no later instructions.
+      const said = given === 'system' && typeof plain.text === 'string' ? reminder(plain) : plain
+      const own = role === 'model' ? ownPart(plain, target) : said
       if (own) turnOf<GeminiTurn>(turns, role, () => ({ role, parts: [] })).parts.push(own)
     }
   }
@@ -197,11 +192,12 @@ function contentsOf(contents: unknown, target: Target, surface: Surface): Gemini
   return turns
 }
 
-/** A part of the model with its signature unsealed; undefined for a part of another provider. */
+/** A part of the model with its signature unsealed; undefined for a part of another provider's tools. */
 function ownPart(part: Json, target: Target): Part | undefined {
   const { thoughtSignature: sealed, provider, type, ...rest } = part
   const isNative = NATIVE_FIELDS.some(field => field in rest)
-  if (isNative && provider !== target.provider.id) return undefined
+  // One without a provider was written by the client.
+  if (isNative && provider !== undefined && provider !== target.provider.id) return undefined
   const signature = typeof sealed === 'string' ? unseal(target, sealed) : undefined
   if (signature === undefined && rest.thought === true) return undefined
   return signature === undefined ? rest : Object.assign(rest, { thoughtSignature: signature })
@@ -215,9 +211,8 @@ function withoutIds(part: Json): Json {
 }
 
 /** The generation config: the client's, within the limits of gateway and mapping. */
-function configOf(given: unknown, input: Readonly<ChatRequest>, bridged: unknown): Json {
+function configOf(given: unknown, input: Readonly<ChatRequest>, canonical: Readonly<Json>): Json {
   const config: Json = Object.assign({}, given)
-  const canonical = (isObject(bridged) ? bridged : {}) as Json
   for (const [name, field] of Object.entries(TUNING)) if (input[field as 'temperature'] == null) delete config[name]
   if (canonical.candidateCount === undefined && config.candidateCount !== 1) delete config.candidateCount
   const { maxOutputTokens: limit, thinkingConfig: thinking, responseModalities: modalities } = canonical

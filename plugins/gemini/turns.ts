@@ -113,7 +113,8 @@ function systemParts(message: Message, at: string, target: Target): Part[] {
   return parts
 }
 
-const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</system-reminder>` })
+/** A later instruction: moving it would change the cached prefix. */
+export const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</system-reminder>` })
 
 /** Assistant content before its calls. Images of the gateway's answers may come back in the field `images`. */
 function contentOf(message: Message & { images?: unknown }, at: string, target: Target): Part[] {

@@ -57,10 +57,10 @@ function includesOf({ logprobs }: Readonly<ChatRequest>, reasons: boolean): Json
   return include.length > 0 ? { include } : {}
 }
 
+/** The wire takes no empty input. */
 function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
   const items = itemsOf(request.messages, target, takesBreakpoints(request, target.mapping))
-  if (items.length > 0) return items
-  throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
+  return items.length > 0 ? items : [{ type: 'message', role: 'user', content: '.' }]
 }
 
 /** Sends nothing for a model without reasoning. Without a summary the reasoning is hidden. */

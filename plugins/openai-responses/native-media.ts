@@ -43,5 +43,6 @@ function audioOf(part: Readonly<Json>, media: MediaByAddress): Json | undefined 
   return holder === part ? held : { ...part, input_audio: held }
 }
 
-/** The body with files in the place of their addresses. Throws a 400 for one without a file. */
-export const withMedia = (body: Readonly<Json>, media: MediaByAddress): Json => inlined(body, media, places)
+/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
+  inlined(body, media, places, partial)

@@ -23,9 +23,9 @@ const ADDRESSES: ReadonlySet<string> = new Set(
 const DATA: ReadonlySet<string> = new Set(['file_data', 'input_audio'])
 const DATA_URL = /^data:/i
 
-/** The body with data alone. Throws a 400 that names an address for which there is no file. */
-export function withMedia(body: Readonly<Json>, media: MediaByAddress, places: MediaPlaces): Json {
-  const inlining = new Inlining(media, places)
+/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
+export function withMedia(body: Readonly<Json>, media: MediaByAddress, places: MediaPlaces, partial: boolean): Json {
+  const inlining = new Inlining(media, places, partial)
   const copy: Json = { ...body }
   for (const root of places.roots) if (copy[root] !== undefined) copy[root] = inlining.value(copy[root], root)
   return copy
@@ -35,11 +35,13 @@ export function withMedia(body: Readonly<Json>, media: MediaByAddress, places: M
 class Inlining {
   readonly #media: MediaByAddress
   readonly #places: MediaPlaces
+  readonly #partial: boolean
   readonly #path: (string | number)[] = []
 
-  constructor(media: MediaByAddress, places: MediaPlaces) {
+  constructor(media: MediaByAddress, places: MediaPlaces, partial: boolean) {
     this.#media = media
     this.#places = places
+    this.#partial = partial
   }
 
   value(value: unknown, step: string | number): unknown {
@@ -66,7 +68,7 @@ class Inlining {
     let copy: Json | undefined
     for (const field in part) {
       const inner = part[field]
-      if (this.#refers(field, part, inner)) throw this.#unfetched(field)
+      if (!this.#partial && this.#refers(field, part, inner)) throw this.#unfetched(field)
       if (this.#places.opaque.has(field)) continue
       const own = this.value(inner, field)
       if (own === inner) continue

@@ -15,6 +15,24 @@ export function compact(parts: ContentPart[]): NonNullable<Message['content']> {
   return first.type === 'text' && !second && !first.cache_control ? first.text : parts
 }
 
+/**
+ * Messages whose model turns hold their media in `images`, as answers do: hardly any wire takes those among the model's
+ * words, and the next turn must not fail for them.
+ */
+export const withMediaAside = (messages: Message[]): Message[] =>
+  messages.some(hasMedia) ? messages.map(message => (hasMedia(message) ? mediaAside(message) : message)) : messages
+
+const isMedia = ({ type }: ContentPart): boolean => type !== 'text' && type !== 'refusal'
+const hasMedia = ({ role, content }: Message): boolean =>
+  role === 'assistant' && Array.isArray(content) && content.some(isMedia)
+
+function mediaAside(message: Message & { images?: unknown }): Message {
+  const parts = message.content as ContentPart[]
+  const shown = Array.isArray(message.images) ? message.images : []
+  const images = [...parts.filter(isMedia), ...shown]
+  return Object.assign({}, message, { content: compact(parts.filter(part => !isMedia(part))), images })
+}
+
 /** Formats of audio, by the part of its media type behind `audio/`. */
 const FORMATS: Readonly<Record<string, AudioFormat>> = {
   wav: 'wav',

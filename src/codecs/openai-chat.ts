@@ -7,6 +7,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
+import { withMediaAside } from './chat-parts.ts'
 import { checkChat } from './chat-rules.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
@@ -77,6 +78,7 @@ export function canonical(body: ChatBody, passes = false): ChatRequest {
   if (limit != null) request.max_tokens = limit
   Object.assign(request, toolsOf(body), passes ? passedParameters(body) : undefined)
   checkChat(request as ChatRequest)
+  request.messages = withMediaAside((request as ChatRequest).messages)
   return request as ChatRequest
 }
 

@@ -136,10 +136,14 @@ interface NativeForm<O extends Op = Op> {
   /** Headers of clients, in lower case, whose tokens it passes on: those of a list of its own, and of the manifest's. */
   readonly headers?: readonly string[]
   /**
-   * For a provider that gets data alone: the body with files in the place of their addresses. Shares with it what does
-   * not change. Throws a 400 for an address that is not among `media`.
+   * For a provider, or a wire, that gets data alone: the body with files in the place of their addresses. Shares with it
+   * what does not change. Throws a 400 for an address that is not among `media`, unless `partial`.
    */
-  withMedia(body: Readonly<Record<string, unknown>>, media: MediaByAddress): Readonly<Record<string, unknown>>
+  withMedia(
+    body: Readonly<Record<string, unknown>>,
+    media: MediaByAddress,
+    partial: boolean,
+  ): Readonly<Record<string, unknown>>
   /** `input` is the canonical reading of the same body; `headers` are the client's. Mutates none of them. */
   encode(
     body: Readonly<Record<string, unknown>>,

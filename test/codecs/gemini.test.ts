@@ -137,6 +137,72 @@ t.test('responses find their calls by id, or by name and order', async t => {
   t.equal(messages.at(-1)?.content, 'so?', 'behind the results')
 })
 
+t.test('a tool or an option that no other wire has names itself', t => {
+  const only = (body: Json) => {
+    const ex = exchange(generateContent)
+    generateContent.decode(deepFreeze({ contents: hi, ...body }), ex)
+    return ex.native?.only
+  }
+  const f = { functionDeclarations: [{ name: 'f' }] }
+  const rows: [body: Json, only: string | undefined][] = [
+    [{ tools: [f, { codeExecution: {} }] }, 'tools[1].codeExecution'],
+    [{ tools: [{ ...f, url_context: {} }] }, 'tools[0].urlContext'],
+    [{ tools: { google_maps: {} } }, 'tools[0].googleMaps'],
+    [
+      { tools: [{ google_search: { time_range_filter: { start_time: 'a' } } }] },
+      'tools[0].googleSearch.timeRangeFilter',
+    ],
+    [
+      { tools: [f, { googleSearchRetrieval: { dynamicRetrievalConfig: { mode: 'MODE_DYNAMIC' } } }] },
+      'tools[1].googleSearchRetrieval.dynamicRetrievalConfig',
+    ],
+    [{ tools: [f], toolConfig: { retrievalConfig: { languageCode: 'en' } } }, 'toolConfig.retrievalConfig'],
+    [{ tools: [f, { googleSearch: { excludeDomains: ['a.example'], timeRangeFilter: null } }] }, undefined],
+    [{ tools: [f, { googleSearch: {} }], toolConfig: { includeServerSideToolInvocations: true } }, undefined],
+    [{ tools: [{ codeExecution: null }] }, undefined],
+  ]
+  for (const [body, path] of rows) t.equal(only(body), path, JSON.stringify(body))
+  const search = { type: 'web_search', blocked_domains: ['a.example'] }
+  const { tools } = decode({ contents: hi, tools: [f, { google_search: { exclude_domains: ['a.example'] } }] })
+  t.strictSame(tools, [{ type: 'function', function: { name: 'f' } }, search], 'other wires have this option')
+  t.end()
+})
+
+t.test('files at addresses are what their types say', t => {
+  const uri = 'https://a.example/b'
+  const rows: [mimeType: string | undefined, part: Json][] = [
+    ['audio/mpeg', { type: 'input_audio', input_audio: { data: uri, format: 'mp3' } }],
+    ['AUDIO/WAV', { type: 'input_audio', input_audio: { data: uri, format: 'wav' } }],
+    ['image/png', { type: 'image_url', image_url: { url: uri } }],
+    ['application/pdf', { type: 'file', file: { filename: 'document.pdf', file_data: uri } }],
+    ['video/mp4', { type: 'file', file: { filename: 'file', file_data: uri } }],
+    ['audio/x-new', { type: 'file', file: { filename: 'file', file_data: uri } }],
+    [undefined, { type: 'file', file: { filename: 'file', file_data: uri } }],
+  ]
+  for (const [mimeType, part] of rows) {
+    const { messages } = decode({ contents: [{ parts: [{ fileData: { mimeType, fileUri: uri } }] }] })
+    t.strictSame(messages[0]!.content, [part], mimeType ?? 'none')
+  }
+  t.end()
+})
+
+t.test('media of a model stand beside its words, and fail no wire', t => {
+  const png = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
+  const sound = { inlineData: { mimeType: 'audio/wav', data: 'UklGRg==' } }
+  const parts = [{ text: 'Here' }, png, sound, { fileData: { mimeType: 'video/mp4', fileUri: 'gs://a/b' } }]
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+  const audio = { type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } }
+  const film = { type: 'file', file: { file_id: 'gs://a/b' } }
+  for (const [said, content, images] of [
+    [parts, 'Here', [image, audio, film]],
+    [[png], '', [image]],
+  ] as const) {
+    const { messages } = decode({ contents: [...hi, { role: 'model', parts: said }, ...hi] })
+    t.strictSame(messages[1], { role: 'assistant', content, images })
+  }
+  t.end()
+})
+
 t.test('names are read in either form, and what callers name stays', async t => {
   const schema = { my_prop: { any_of: [] } }
   t.strictSame(normalized({ function_declarations: [{ parameters: schema }], a_b: 1, aB: 2 }), {

@@ -260,3 +260,29 @@ t.test('the catalogue has the form of this wire', async t => {
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))
+
+t.test('code that the provider ran comes back in its place, whole and streamed', async t => {
+  const parts = [
+    { text: 'I count.' },
+    { executableCode: { language: 'PYTHON', code: 'print(1)' } },
+    { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1' } },
+    { text: 'It is 1.' },
+  ]
+  const answer = { candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0 }] }
+  for (const id of ['gemini', 'vertexgemini']) {
+    for (const method of ['generateContent', 'streamGenerateContent']) {
+      await play(id, { status: 200, body: method === 'generateContent' ? answer : [answer] }, {})
+      const response = await gateway.post(at(method, id), body)
+      const told = (await response.json()) as Json | Json[]
+      t.equal(response.status, 200, JSON.stringify(told))
+      const turns = [told]
+        .flat()
+        .flatMap(({ candidates }) => (candidates as { content: Json }[]).map(({ content }) => content))
+      const next = { contents: [...body.contents, ...turns, ...body.contents] }
+      t.equal((await gateway.post(at('generateContent', id), next)).status, 200)
+      const { body: sent } = (await upstream.record(id)).at(-1)!
+      t.strictSame((sent as { contents: Json[] }).contents[1], { role: 'model', parts }, `${id}: ${method}`)
+      t.equal((await gateway.post(at('generateContent', 'chat'), next)).status, 200, 'and on another wire')
+    }
+  }
+})

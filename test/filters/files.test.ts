@@ -407,6 +407,28 @@ t.test('media at a private host that the operator lists are fetched here, whatev
     t.ok(outcomes.has(one), one)
 })
 
+t.test('AI Studio gets what a user shows as data, and what the model showed as it came', async t => {
+  const shown = { fileData: { mimeType: 'image/png', fileUri: 'https://b.example/shown.png' } }
+  const given = (name: string, mimeType: string) => ({ fileData: { mimeType, fileUri: `${AT}${name}` } })
+  const body = {
+    contents: [
+      { role: 'user', parts: [{ text: 'Draw' }] },
+      { role: 'model', parts: [shown] },
+      {
+        role: 'user',
+        parts: [given('a.png', 'image/png'), given('a.pdf', 'application/pdf'), given('a.mp3', 'audio/mpeg')],
+      },
+    ],
+  }
+  const sent = await sentBy(wireOf('gemini.generate'), gemini[0]!, body, false)
+  t.notOk(sent.includes(AT))
+  t.ok(sent.includes(shown.fileData.fileUri))
+  for (const kind of ['png', 'pdf', 'mp3']) t.ok(sent.includes(data64(kind)), kind)
+  for (const type of ['image/png', 'application/pdf', 'audio/mp3']) t.ok(sent.includes(type), type)
+  const vertex = await sentBy(wireOf('gemini.vertex'), gemini[0]!, body, false)
+  for (const name of ['a.png', 'a.pdf', 'a.mp3']) t.ok(vertex.includes(`${AT}${name}`), 'Vertex AI fetches it')
+})
+
 const data64 = (kind: string) => kinds[kind]!.toString('base64')
 const wireOf = (name: string) => [...new Registry().wires.values()].find(({ wire }) => wire === name)!
 /** What only the client's own form carries, at its wire: with these parts in it. */

@@ -155,3 +155,30 @@ t.test('OCR reads the pages that a PDF has, or that its size says', async t => {
   t.equal(held(of(pdf(pages(2), 'x'.repeat(200_000)))), 5, 'by its size')
   t.equal(held(of(pdf('x'))), 1)
 })
+
+t.test('media of a model turn count as those of a user, and what is no media counts nothing', t => {
+  const parts = [
+    { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
+    { type: 'input_audio', input_audio: { data: 'UklGRg==', format: 'wav' } },
+    { type: 'file', file: { file_id: 'https://youtu.be/x' } },
+    { type: 'file', file: { file_data: 'https://a.example/b.pdf' } },
+  ]
+  for (const part of parts) {
+    const said = mediaOf([{ role: 'user', content: [part] }] as never)
+    const shown = mediaOf([{ role: 'assistant', content: '', images: [part] }] as never)
+    t.strictSame(shown, said, JSON.stringify(part))
+  }
+  const none = [
+    null,
+    1,
+    'a',
+    {},
+    { type: 'image_url' },
+    { type: 'image_url', image_url: { url: 1 } },
+    { type: 'file', file: {} },
+  ]
+  for (const images of [none, 'a', { length: 1 }, null]) {
+    t.strictSame(mediaOf([{ role: 'assistant', content: '', images }] as never), mediaOf([]), JSON.stringify(images))
+  }
+  t.end()
+})

@@ -189,3 +189,50 @@ for (const wire of wires) {
     t.ok(encoded > tried / 6, `${encoded} of ${tried} are sent`)
   })
 }
+
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk'
+const place = (wire: Translator<'chat'>) =>
+  target({ translator: wire as Translator, mapping: { supports: new Set(['vision', 'tools', 'reasoning'] as const) } })
+const sentTo = (wire: Translator<'chat'>, messages: object[]): string => {
+  const asked = canonical({ model: 'acme-large', messages } as unknown as ChatRequest)
+  return JSON.stringify(wire.encode(deepFreeze(asked), place(wire), false).body)
+}
+
+for (const wire of wires) {
+  t.test(`${wire.wire}: a picture in a turn of the model fails no later turn`, async t => {
+    const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } }
+    const said = { type: 'text', text: 'Here' }
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const ask = { role: 'user', content: 'Draw' }
+    const rows: [says: string, answer: { content: object[]; [field: string]: unknown }, more: object[]][] = [
+      ['with words', { content: [said, picture] }, []],
+      ['alone', { content: [picture] }, []],
+      [
+        'before a call',
+        { content: [picture], tool_calls: [call] },
+        [{ role: 'tool', tool_call_id: 'c', content: 'a' }],
+      ],
+      ['beside images', { content: [picture, said], images: [picture] }, []],
+      ['at an address', { content: [{ ...picture, image_url: { url: 'https://a.example/b.png' } }] }, []],
+    ]
+    for (const [says, answer, more] of rows) {
+      const messages = [ask, { role: 'assistant', ...answer }, ...more, { role: 'user', content: 'Thanks' }]
+      const sent = sentTo(wire, messages)
+      t.match(sent, /Draw.*Thanks/, says)
+      if (answer.content.includes(said)) t.match(sent, /Here/, says)
+      // Only Google's models have pictures among their own words.
+      t.equal(
+        /"(?:image|input_image|image_url|inlineData)"/.test(sent),
+        wire.wire.startsWith('gemini') && says !== 'at an address',
+        says,
+      )
+    }
+  })
+
+  t.test(`${wire.wire}: a message without words is filled where the wire takes none`, async t => {
+    for (const content of ['', [{ type: 'text', text: '' }]]) {
+      const sent = sentTo(wire, [{ role: 'user', content }])
+      if (wire.wire !== 'openai.chat') t.match(sent, '"."', JSON.stringify(content))
+    }
+  })
+}

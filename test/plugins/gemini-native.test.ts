@@ -45,10 +45,6 @@ t.test('of a body only what must change is changed', t => {
       { tools: [f, { googleSearch: {} }] },
       {
         ...OFF,
-        tools: [
-          { functionDeclarations: [{ name: 'f', parametersJsonSchema: { type: ['object', 'null'] } }] },
-          { googleSearch: {} },
-        ],
         toolConfig: { functionCallingConfig: { mode: 'VALIDATED' }, includeServerSideToolInvocations: true },
       },
     ],
@@ -97,7 +93,7 @@ t.test('parts go as they came, in turns that alternate, with results behind thei
     { role: 'user', parts: [result('g'), result('f')] },
   ]
   const turns = [
-    { role: 'user', parts: [video, { text: 'a' }, { text: '' }] },
+    { role: 'user', parts: [video, { text: 'a' }] },
     {
       role: 'model',
       parts: [
@@ -142,9 +138,9 @@ t.test('what a provider needs back reaches that provider and no other', t => {
   const contents = [hi, model, { role: 'user', parts: [{ functionResponse: { id: 'c', name: 'f', response: {} } }] }]
   const partsAt = (at: Target) => (sent({ contents }, at).contents as { parts: Json[] }[])[1]!.parts
   t.strictSame(partsAt(to()), [
+    { executableCode: code.executableCode, thoughtSignature: 'code' },
     { text: 'Said', thoughtSignature: 'text' },
     { ...image, thoughtSignature: 'image' },
-    { executableCode: code.executableCode, thoughtSignature: 'code' },
     { text: 'Hm', thought: true, thoughtSignature: 'thought' },
     { functionCall: { id: 'c', name: 'f', args: {} }, thoughtSignature: 'call' },
   ])
@@ -169,19 +165,165 @@ t.test('what a provider needs back reaches that provider and no other', t => {
   t.end()
 })
 
-t.test('what the wire of the turn cannot say as it came is said as for any client', t => {
-  const rows: [body: Json, at?: Target][] = [
-    [{ contents: [hi], systemInstruction: 'Be brief' }, to({ externalId: 'gemma-3' })],
-    [{ contents: [hi], tools: [{ functionDeclarations: [{ name: 'a b' }] }] }],
-  ]
-  for (const [body, at = to()] of rows) {
-    const ex = exchange({ endpoint })
-    const request = generateContent.decode(body, ex)
-    t.strictSame(sent(body, at), studio.encode(request, at, false).body, JSON.stringify(body))
+t.test('what the wire of the turn cannot say as it came changes, and nothing beside it', t => {
+  const more = { tools: [{ codeExecution: {} }], generationConfig: { mediaResolution: 'MEDIA_RESOLUTION_LOW' } }
+  const gemma = to({ externalId: 'gemma-3' })
+  for (const systemInstruction of ['Be brief', { parts: [{ text: 'Be brief' }] }]) {
+    t.strictSame(sent({ contents: [hi], systemInstruction, ...more }, gemma), {
+      contents: [{ role: 'user', parts: [{ text: 'Be brief\n\n' }, ...hi.parts] }],
+      ...more,
+      ...OFF,
+    })
   }
+  const spelt = (name: string) => ({
+    contents: [
+      hi,
+      { role: 'model', parts: [{ functionCall: { id: 'c', name, args: { name: 'a b' } } }] },
+      { role: 'user', parts: [{ functionResponse: { id: 'c', name, response: { name: 'a b' } } }] },
+    ],
+    tools: [{ functionDeclarations: [{ name, description: 'a b', behavior: 'BLOCKING' }, { name: 'f' }] }],
+    toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: [name, 'f'] } },
+    ...OFF,
+  })
+  const plain = to({ supports: new Set() })
+  t.strictSame(sent(spelt('a b'), plain), spelt('a_u0020_b'))
   const picture = { fileData: { fileUri: 'https://x.example/a.png', mimeType: 'image/png' } }
-  const { contents } = sent({ contents: [{ parts: [picture] }, { role: 'system', parts: [{ text: 'x' }] }] })
-  t.match(contents, [{ role: 'user' }], 'files are fetched')
+  t.strictSame(sent({ contents: [{ parts: [picture] }, { role: 'system', parts: [{ text: 'x' }] }] }).contents, [
+    { role: 'user', parts: [picture, { text: '<system-reminder>x</system-reminder>' }] },
+  ])
+  t.end()
+})
+
+t.test("a provider's tools stand beside functions as they came, or are refused by name", t => {
+  const functions = { functionDeclarations: [{ name: 'f', parameters: { type: 'OBJECT' } }] }
+  const hosted: Json[] = [
+    { codeExecution: {} },
+    { urlContext: {} },
+    { googleSearch: { timeRangeFilter: { startTime: 'a', endTime: 'b' }, excludeDomains: ['a.example'] } },
+    { googleSearchRetrieval: { dynamicRetrievalConfig: { mode: 'MODE_DYNAMIC', dynamicThreshold: 0.3 } } },
+    { codeExecution: {}, urlContext: {}, googleSearch: {} },
+  ]
+  const config = { retrievalConfig: { languageCode: 'en' } }
+  for (const tool of hosted) {
+    for (const tools of [[functions, tool], [tool, functions], [{ ...functions, ...tool }]]) {
+      for (const [wire, announced] of [
+        [studio, { includeServerSideToolInvocations: true }],
+        [vertex, {}],
+      ] as const) {
+        for (const mode of [undefined, 'AUTO', 'auto', 'MODE_UNSPECIFIED', 'ANY', 'none', 'VALIDATED']) {
+          const calling = mode && { functionCallingConfig: { mode } }
+          const made = sent({ contents: [hi], tools, toolConfig: { ...config, ...calling } }, to(), wire)
+          t.strictSame(made.tools, tools, JSON.stringify(tools))
+          const own = mode === 'ANY' || mode === 'none' ? mode.toUpperCase() : 'VALIDATED'
+          t.strictSame(made.toolConfig, { ...config, functionCallingConfig: { mode: own }, ...announced }, `${mode}`)
+        }
+        const alone = sent({ contents: [hi], tools: [tool], toolConfig: config }, to(), wire)
+        t.match(alone, { tools: [tool], toolConfig: config }, 'alone')
+        const old = to({ externalId: 'gemini-2.5-flash', reasoningEfforts: [] })
+        t.strictSame(sent({ contents: [hi], tools: [tool] }, old, wire).tools, [tool], 'alone, on an older model')
+        const name = Object.keys(tool)[0]!
+        const at = tools[0] === tool || tools.length === 1 ? 0 : 1
+        t.match(
+          thrown(() => sent({ contents: [hi], tools }, old, wire)),
+          { status: 400, param: `tools[${at}].${name}`, message: /either functions or tools of its provider/ },
+          `${name} beside functions on an older model`,
+        )
+      }
+    }
+  }
+  t.end()
+})
+
+t.test('parts of tools keep their places among the words of the model', t => {
+  const code = (n: number) => ({ executableCode: { language: 'PYTHON', code: `print(${n})` } })
+  const result = (n: number) => ({ codeExecutionResult: { outcome: 'OUTCOME_OK', output: `${n}` } })
+  const search = { toolCall: { toolType: 'GOOGLE_SEARCH_WEB', args: { queries: ['q'] }, id: 't' } }
+  const found = { toolResponse: { toolType: 'GOOGLE_SEARCH_WEB', response: {}, id: 't' } }
+  const answers: Json[][] = [
+    [{ text: 'A' }, code(1), result(1), { text: 'B' }],
+    [code(1), result(1), { text: 'A' }, code(2), result(2), { text: 'B' }],
+    [code(1), result(1), code(1), result(1), { text: 'B' }],
+    [
+      { text: 'A' },
+      search,
+      found,
+      { text: 'B' },
+      { functionCall: { id: 'c', name: 'f', args: {} }, thoughtSignature: 's' },
+    ],
+    [{ text: 'Hm', thought: true, thoughtSignature: 't' }, search, found, { text: 'B' }, code(1), result(1)],
+    [{ text: 'A', thoughtSignature: 'a' }, { ...code(1), thoughtSignature: 'c' }, result(1), { text: 'B' }],
+  ]
+  for (const parts of answers) {
+    for (const mode of ['unary', 'stream'] as const) {
+      const frames = mode === 'unary' ? [parts] : parts.map(part => [part])
+      const chunks = frames.map((parts, at) =>
+        JSON.stringify({
+          candidates: [
+            { content: { role: 'model', parts }, ...(at === frames.length - 1 && { finishReason: 'STOP' }) },
+          ],
+        }),
+      )
+      const events = decodeAll(studio.native!.decoder!(mode, to()), chunks)
+      const ex = exchange({ endpoint })
+      generateContent.decode({ contents: [hi] }, ex)
+      ex.target = to()
+      ex.showsReasoning = true
+      const encoder = generateContent.encoder(ex)
+      encoder.write(events)
+      const { candidates } = JSON.parse(String(encoder.end()))
+      const contents = [hi, candidates[0].content, hi]
+      const says = `${mode}: ${JSON.stringify(parts)}`
+      const back = (contents: Json[], at = to()) => (sent({ contents }, at).contents as { parts: Json[] }[])[1]!.parts
+      t.strictSame(back(contents), parts, says)
+      const elsewhere = back(contents, to({}, { provider: { id: 'other' } }))
+      t.notMatch(JSON.stringify(elsewhere), /executableCode|codeExecutionResult|toolCall|toolResponse/, says)
+    }
+  }
+  const written = [{ text: 'A' }, code(1), result(1), search, found, { text: 'B' }]
+  const [, turn] = sent({ contents: [hi, { role: 'model', parts: written }, hi] }).contents as { parts: Json[] }[]
+  const plain = [{ text: 'A' }, code(1), result(1), { text: 'B' }]
+  t.strictSame(turn!.parts, plain, 'code that the client writes; what is of a provider alone needs its seal')
+  t.end()
+})
+
+t.test('a text without words is filled, and left out beside others', t => {
+  const empty = { text: '' }
+  const rows: [contents: Json[], becomes: Json[]][] = [
+    [[{ parts: [empty] }], [{ role: 'user', parts: [{ text: '.' }] }]],
+    [[{ role: 'user', parts: [empty, empty] }], [{ role: 'user', parts: [{ text: '.' }] }]],
+    [[{ parts: [empty, ...hi.parts] }], [hi]],
+    [
+      [hi, { role: 'model', parts: [{ text: 'a' }] }, { role: 'user', parts: [empty] }],
+      [hi, { role: 'model', parts: [{ text: 'a' }] }, { role: 'user', parts: [{ text: '.' }] }],
+    ],
+  ]
+  for (const [contents, becomes] of rows) {
+    for (const wire of [studio, vertex]) t.strictSame(sent({ contents }, to(), wire).contents, becomes)
+    const request = generateContent.decode(contents && { contents }, exchange({ endpoint }))
+    t.match(studio.encode(request, to(), false).body, { contents: becomes }, 'in its chat form')
+  }
+  t.end()
+})
+
+t.test('enums are read in any case', t => {
+  const body = (change: (word: string) => string) => ({
+    contents: [{ ...hi, role: change('user') }],
+    tools: [{ functionDeclarations: [{ name: 'f', behavior: change('BLOCKING') }] }],
+    toolConfig: { functionCallingConfig: { mode: change('ANY'), allowedFunctionNames: ['f'] } },
+    safetySettings: [{ category: change('HARM_CATEGORY_HARASSMENT'), threshold: change('BLOCK_NONE') }],
+    generationConfig: {
+      mediaResolution: change('MEDIA_RESOLUTION_LOW'),
+      responseModalities: [change('TEXT')],
+      thinkingConfig: { thinkingLevel: change('HIGH'), includeThoughts: true },
+    },
+  })
+  const lower = body(word => word.toLowerCase())
+  const expected = { ...body(word => word), contents: [hi] }
+  t.strictSame(sent(lower), expected)
+  t.strictSame(sent(body(word => `${word[0]}${word.slice(1).toLowerCase()}`)), expected)
+  const decoded = (given: Json) => generateContent.decode(deepFreeze(given), exchange({ endpoint }))
+  t.strictSame(decoded(lower), decoded(expected), 'also for other wires')
+  t.match(decoded(lower), { tool_choice: { type: 'function', function: { name: 'f' } }, reasoning_effort: 'high' })
   t.end()
 })
 
@@ -212,7 +354,7 @@ t.test('the operator pays for tokens and searches alone', t => {
   for (const [body, param] of rows) {
     const given = { contents: [hi], ...body }
     t.match(thrown(() => sent(given)) as GatewayError, { status: 400, code: 'own_key_required', param })
-    t.strictSame(sent(given, own), { ...given, ...OFF }, 'who pays the provider decides alone')
+    t.match(sent(given, own), { ...given, ...OFF }, 'who pays the provider decides alone')
   }
   t.match(sent(filmed({ videoMetadata: { fps: 0.5 } })), { contents: [{}] }, 'fewer images than are held for')
   const silent = instructed({ text: 'a', fileData: null })

@@ -22,8 +22,8 @@ interface AnswerPart {
 
 /** Limit of reasoning that waits for a part, in characters. */
 const MAX_WAITING = 4 * 1024 * 1024
-/** Native members of this wire; other native content is carried, and not shown. */
-const OWN = ['executableCode', 'codeExecutionResult']
+/** Native members of this wire, each with its seal; other native content is carried, and not shown. */
+const OWN = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
 
 const REASONS: Readonly<Record<FinishReason, string>> = {
   stop: 'STOP',
@@ -111,9 +111,10 @@ export class Candidate {
         break
       case 'native': {
         const own = OWN.find(name => isObject(event.block[name]))
-        if (own) this.#push({ [own]: event.block[own] })
         const block: Json = Object.assign({}, event.block, { provider: event.provider })
-        if (this.#keeps(JSON.stringify(block).length)) this.#native.push(block)
+        const isKept = this.#keeps(JSON.stringify(block).length)
+        if (isKept) this.#native.push(block)
+        if (own) this.#push({ [own]: event.block[own], ...(isKept && { thoughtSignature: this.#carry(undefined) }) })
         break
       }
       case 'finish':

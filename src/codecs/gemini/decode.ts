@@ -4,6 +4,7 @@ import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
 import type { Json } from '../../core/json.ts'
 import { Count } from '../../core/shape.ts'
+import { withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'
 import { historyOf, systemOf } from './history.ts'
@@ -47,6 +48,7 @@ export function decode(body: unknown, model: string, stream: boolean, values: nu
   else if (tier === 'standard') request.service_tier = 'default'
   if (stream) request.stream = true
   checkChat(request)
+  request.messages = withMediaAside(request.messages)
   return { request, showsThoughts: config.thinkingConfig?.includeThoughts === true, body: given }
 }
 
@@ -84,7 +86,7 @@ function formatOf(config: GenerationConfig): Partial<ChatRequest> {
     const at = 'generationConfig.responseMimeType'
     throw errors.unsupported(`${at}: must be "text/plain" or "application/json"`, at)
   }
-  const shape = jsonSchema ?? (schema ? jsonSchemaOf(schema as Json) : undefined)
+  const shape = jsonSchema ?? config._responseJsonSchema ?? (schema ? jsonSchemaOf(schema as Json) : undefined)
   if (shape && mime !== 'text/plain') {
     return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: shape } } }
   }

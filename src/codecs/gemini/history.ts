@@ -90,7 +90,8 @@ class History {
         if (said) own.push(said)
       }
     }
-    if (own.length > 0) this.#messages.push({ role, content: compact(own) })
+    // A text without words is a message all the same, as a chat client's is.
+    if (own.length > 0 || parts.some(isEmpty)) this.#messages.push({ role, content: compact(own) })
   }
 
   #begin(): Message {
@@ -137,6 +138,8 @@ class History {
     return message
   }
 }
+
+const isEmpty = (part: Part): boolean => part.text === '' && Object.keys(part).length === 1
 
 /** Joins adjacent texts: the pieces of a stream. */
 function say(parts: ContentPart[], part: ContentPart): void {

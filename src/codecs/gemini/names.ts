@@ -1,4 +1,4 @@
-/** Google's clients may write names in camelCase or snake_case, and a list of one without brackets. */
+/** Google's clients may write names in camelCase or snake_case, enums in any case, and a list of one without brackets. */
 import { isObject, type Json } from '../../core/json.ts'
 
 /** Names chosen by callers, or passed on unchanged. */
@@ -9,6 +9,7 @@ const OPAQUE: ReadonlySet<string> = new Set([
   'parametersJsonSchema',
   'responseSchema',
   'responseJsonSchema',
+  '_responseJsonSchema',
   'labels',
 ])
 const LISTS: ReadonlySet<string> = new Set([
@@ -21,19 +22,40 @@ const LISTS: ReadonlySet<string> = new Set([
   'requests',
 ])
 
+/** Members whose words Google's clients write in upper or lower case. */
+const ENUMS: ReadonlySet<string> = new Set([
+  ...['mode', 'threshold', 'category', 'mediaResolution', 'level', 'responseModalities', 'thinkingLevel'],
+  ...['language', 'outcome', 'behavior', 'scheduling', 'blockingConfidence', 'environment', 'modelSelectionPreference'],
+])
+const WORD = /^[a-z][a-z_]*$/i
+
 /** Characters and words of a name; what has more is no field of this wire. */
 const MAX_FIELD = 64
 const MAX_WORDS = 12
 
 const isSnakeCase = (name: string): boolean =>
-  name.length <= MAX_FIELD && name.includes('_') && name.split('_', MAX_WORDS + 1).length <= MAX_WORDS
+  name.length <= MAX_FIELD && name.includes('_', 1) && name.split('_', MAX_WORDS + 1).length <= MAX_WORDS
 
-const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+const camelCase = (name: string): string =>
+  name.replace(/(?<=.)_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
 /** The value with camelCase names. Shares unchanged parts; of a name in both forms the camelCase one counts. */
 export function normalized(value: unknown): unknown {
   if (Array.isArray(value)) return normalizedList(value)
   return isObject(value) ? normalizedObject(value) : value
+}
+
+function memberOf(field: string, value: unknown): unknown {
+  if (field === 'role' && typeof value === 'string') return value.toLowerCase()
+  return ENUMS.has(field) ? upper(value) : normalized(value)
+}
+
+/** The words of an enum, or of a list of them, in upper case; others are read as any value. */
+function upper(value: unknown): unknown {
+  if (typeof value === 'string') return WORD.test(value) ? value.toUpperCase() : value
+  if (!Array.isArray(value)) return normalized(value)
+  const words = value.map(upper)
+  return words.every((word, at) => word === value[at]) ? value : words
 }
 
 function normalizedList(list: readonly unknown[]): readonly unknown[] {
@@ -54,7 +76,7 @@ function normalizedObject(value: Json): Json {
     const member = value[name]
     const field = isSnakeCase(name) ? camelCase(name) : name
     const listed = LISTS.has(field) && isObject(member) ? [member] : member
-    const inner = OPAQUE.has(field) ? listed : normalized(listed)
+    const inner = OPAQUE.has(field) ? listed : memberOf(field, listed)
     if (field !== name || inner !== member) entries ??= written.slice(0, at).map(before => [before, value[before]])
     // Not where the camelCase form is there, too.
     if (field === name || !Object.hasOwn(value, field)) entries?.push([field, inner])

@@ -4,7 +4,7 @@ import { nativeSettings, sizeBeside } from '../native-size.ts'
 import type { GenerateRequest, Part } from './schema.ts'
 
 /** Of the model's parts, beside what it says: seals count elsewhere, and what is sealed alone is not sent. */
-const SEALED = ['thought', 'thoughtSignature', 'executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
+const SEALED = ['thought', 'thoughtSignature', 'toolCall', 'toolResponse']
 const reads = (name: keyof Part, more: readonly string[] = []): ReadonlySet<string> => new Set([name, ...more])
 const SAID = (['functionCall', 'inlineData', 'fileData', 'text'] as const).map(
   name => [name, reads(name, SEALED)] as const,

@@ -6,26 +6,17 @@ import { Count } from '../../core/shape.ts'
 import { textKey } from '../../core/text-key.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { type Carried, carried } from '../carried-reasoning.ts'
-import { SEARCHES } from './tools.ts'
+import { FUNCTIONS, ownTool } from './tools.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
 
 /** Name of the provider wire. */
 export const WIRE = 'gemini.generate'
 /** Reasoning of this wire; its providers cannot read other formats. */
 const FORMAT = 'google-gemini-v1'
-/** Parts of a provider's own turn: they come back sealed in a signature; plain ones are dropped. */
-const SEALED_ALONE = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
-const FUNCTIONS = 'functionDeclarations'
-
-/** Path of the first tool that only providers of this wire run; `body` has passed the endpoint's schema. */
-function hostedTool(body: Json): string | undefined {
-  for (const [i, tool] of listIn(body.tools).entries()) {
-    const names = isObject(tool) ? Object.keys(tool).filter(name => isObject(tool[name])) : []
-    const hosted = names.find(name => name !== FUNCTIONS && !SEARCHES.has(name))
-    if (hosted !== undefined) return `tools[${i}].${hosted}`
-  }
-  return undefined
-}
+/** Parts that a provider's tools make, each of which answers carry in its signature. */
+const HOSTED = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'] as const
+/** Those that a client may also write: code is words, and nothing of it is a secret of its provider. */
+const CODE: ReadonlySet<string> = new Set(['executableCode', 'codeExecutionResult'])
 
 /** `values`: number of values in the body. Drops values not sealed for the organization. */
 export function nativeOf(body: Json, seals: SealCheck | undefined, values: number, size: number): NativeRequest {
@@ -40,7 +31,7 @@ export function nativeOf(body: Json, seals: SealCheck | undefined, values: numbe
   return {
     wire: WIRE,
     body: Object.assign({}, body, { contents: turns.all() }),
-    only: hostedTool(body),
+    only: ownTool(body),
     pages: pagesIn(body),
     loops: loops(body),
     size,
@@ -74,6 +65,8 @@ class Turns {
   #calls = new UnansweredCalls()
   /** Places of the calls in the model's last turn, by id. */
   #places = new Map<string, number>()
+  /** Code of that turn that has no seal yet, in order. */
+  #unsealed: Json[] = []
   /** The last text and the last image of that turn. */
   #text: Json | undefined
   #image: Json | undefined
@@ -96,7 +89,10 @@ class Turns {
 
   all(): readonly NativeTurn[] {
     this.#order()
-    return this.#turns.filter(({ parts }) => parts.length > 0)
+    return this.#turns.flatMap(({ role, parts }) => {
+      const said = role === 'model' ? parts : filled(parts)
+      return said.length > 0 ? [{ role, parts: said }] : []
+    })
   }
 
   #turn(role: NativeTurn['role']): NativeTurn {
@@ -106,6 +102,7 @@ class Turns {
       this.#order()
       this.#calls = new UnansweredCalls()
       this.#places = new Map()
+      this.#unsealed = []
       this.#text = undefined
       this.#image = undefined
     }
@@ -116,26 +113,52 @@ class Turns {
 
   /** A part of the model with its provider's signatures, each on its original part. */
   #said(part: Json, made: string, parts: Json[]): void {
-    if (SEALED_ALONE.some(name => name in part)) return
     const { thoughtSignature: signature, ...plain } = part
     const kept = typeof signature === 'string' ? carried(signature, this.#count) : undefined
     const own = kept && thoughtsOf(kept, this.#open)
-    for (const block of kept?.native ?? []) {
-      const whole = this.#openBlock(block)
-      if (whole) parts.push(whole)
+    const hosted = HOSTED.find(name => isObject(part[name]))
+    const thoughts = own?.thoughts ?? []
+    if (hosted) {
+      for (const thought of thoughts) parts.push(thought)
+      for (const block of kept?.native ?? []) this.#hosted(block, parts)
+      if (!kept?.native?.length && CODE.has(hosted)) this.#write({ [hosted]: part[hosted] }, parts)
+    } else {
+      for (const block of kept?.native ?? []) this.#hosted(block, parts)
+      for (const thought of thoughts) parts.push(thought)
+      this.#written(plain, made, parts, kept, own?.text)
     }
-    for (const thought of own?.thoughts ?? []) parts.push(thought)
+    if (this.#text) sign(this.#text, own?.text)
+    if (this.#image) sign(this.#image, own?.image)
+  }
+
+  /** A part beside those of tools. `text`: the signature that it carries for a text. */
+  #written(plain: Json, made: string, parts: Json[], kept: Carried | undefined, text: string | undefined): void {
     if (isObject(plain.functionCall)) plain.functionCall = this.#called(plain.functionCall, made)
     // Providers accept thoughts only with their signature; an empty text only carries the signature of another part.
     if (plain.text === '' && !plain.thought) {
-      if (!this.#text && own?.text !== undefined) parts.push(signed(plain, own.text))
+      if (!this.#text && text !== undefined) parts.push(signed(plain, text))
     } else if (!plain.thought && (kept || !this.#continues(plain, parts))) {
       parts.push(signed(plain, kept?.signature === undefined ? undefined : this.#open(kept.signature)))
       if (typeof plain.text === 'string') this.#text = plain
       else if (isObject(plain.inlineData)) this.#image = plain
     }
-    if (this.#text) sign(this.#text, own?.text)
-    if (this.#image) sign(this.#image, own?.image)
+  }
+
+  /** Code as the client writes it. A later part may carry its seal. */
+  #write(code: Json, parts: Json[]): void {
+    parts.push(code)
+    this.#unsealed.push(code)
+  }
+
+  /** A sealed part, in the place of the same code without a seal. */
+  #hosted(block: Json, parts: Json[]): void {
+    const whole = this.#openBlock(block)
+    if (!whole) return
+    const [first] = this.#unsealed
+    const isSame =
+      first && Object.keys(first).every(name => JSON.stringify(first[name]) === JSON.stringify(whole[name]))
+    if (!isSame) parts.push(whole)
+    else Object.assign(this.#unsealed.shift()!, whole)
   }
 
   /** Appends a piece of a stream to the text before it: the signature covers the whole text. */
@@ -173,6 +196,15 @@ class Turns {
     parts!.sort((a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) - placeOf(b)))
   }
 }
+
+/** A turn without empty texts, which the wire refuses; one of nothing else is filled. */
+function filled(parts: Json[]): Json[] {
+  if (!parts.some(isEmpty)) return parts
+  const said = parts.filter(part => !isEmpty(part))
+  return said.length > 0 ? said : [{ text: '.' }]
+}
+
+const isEmpty = (part: Json): boolean => part.text === '' && Object.keys(part).length === 1
 
 /** Whether a part is only text. */
 const isPiece = (part: Json): boolean => typeof part.text === 'string' && Object.keys(part).length === 1

@@ -54,5 +54,7 @@ function filePart({ mimeType, fileUri }: File, at: string): ContentPart {
   assertImageUrl(fileUri, `${at}.fileUri`)
   const mime = mimeType?.toLowerCase() ?? ''
   if (mime.startsWith('image/')) return { type: 'image_url', image_url: { url: fileUri } }
+  const format = audioFormatOf(mime)
+  if (format) return { type: 'input_audio', input_audio: { data: fileUri, format } }
   return { type: 'file', file: { filename: nameOf(mime), file_data: fileUri } }
 }

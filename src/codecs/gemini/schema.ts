@@ -53,6 +53,8 @@ const generationConfig = s.open({
   responseMimeType: maybe(s.string()),
   responseSchema: maybe(object),
   responseJsonSchema: maybe(object),
+  /** The same, of older clients. */
+  _responseJsonSchema: maybe(object),
   responseModalities: maybe(s.array(s.string())),
   thinkingConfig: maybe(
     s.open({

@@ -2,31 +2,61 @@
 
 import type { ChatRequest, Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
-import { isObject, type Json } from '../../core/json.ts'
+import { isObject, type Json, listIn } from '../../core/json.ts'
 import { textKey } from '../../core/text-key.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { GenerateRequest } from './schema.ts'
 
 type GivenTool = NonNullable<GenerateRequest['tools']>[number]
+type WebSearch = Extract<Tool, { type: 'web_search' }>
 type Declaration = NonNullable<GivenTool['functionDeclarations']>[number]
 
+/** The member with functions of the client. */
+export const FUNCTIONS = 'functionDeclarations'
 /** Names of the provider's search tool. */
-export const SEARCHES: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval'])
+const SEARCHES: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval'])
+
+/** Options of a search that other wires have, too. */
+const EXCLUDED = 'excludeDomains'
+
+/**
+ * Path of the first tool that only providers of this wire run, or of an option of a search that no other wire has.
+ * `body` has passed the endpoint's schema.
+ */
+export function ownTool({ tools, toolConfig }: Readonly<Json>): string | undefined {
+  for (const [i, tool] of listIn(tools).entries()) {
+    for (const [name, options] of Object.entries(isObject(tool) ? tool : {})) {
+      if (name === FUNCTIONS || !isObject(options)) continue
+      const at = `tools[${i}].${name}`
+      if (!SEARCHES.has(name)) return at
+      const option = Object.keys(options).find(option => option !== EXCLUDED && options[option] != null)
+      if (option !== undefined) return `${at}.${option}`
+    }
+  }
+  return isObject(toolConfig) && toolConfig.retrievalConfig != null ? 'toolConfig.retrievalConfig' : undefined
+}
 
 /** Without tools that only providers of this wire run. */
 export function toolsOf({ tools: given, toolConfig }: GenerateRequest): Pick<ChatRequest, 'tools' | 'tool_choice'> {
   const tools: Tool[] = []
-  let searches = false
+  let search: WebSearch | undefined
   for (const tool of given ?? []) {
-    if (Object.keys(tool).some(name => SEARCHES.has(name) && isObject((tool as Json)[name]))) searches = true
+    for (const [name, options] of Object.entries(tool as Json)) {
+      if (SEARCHES.has(name) && isObject(options)) search = searchOf(options)
+    }
     for (const declaration of tool.functionDeclarations ?? []) tools.push(toolOf(declaration))
   }
   const chosen = choiceOf(tools, toolConfig?.functionCallingConfig)
-  if (searches) chosen.tools.push({ type: 'web_search' })
+  if (search) chosen.tools.push(search)
   if (chosen.tools.length === 0) return {}
   return chosen.choice === undefined || tools.length === 0
     ? { tools: chosen.tools }
     : { tools: chosen.tools, tool_choice: chosen.choice }
+}
+
+function searchOf({ [EXCLUDED]: excluded }: Json): WebSearch {
+  const domains = listIn(excluded).filter(domain => typeof domain === 'string')
+  return domains.length > 0 ? { type: 'web_search', blocked_domains: domains } : { type: 'web_search' }
 }
 
 function toolOf({ name, description, parameters, parametersJsonSchema: schema }: Declaration): Tool {

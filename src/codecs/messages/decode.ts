@@ -2,7 +2,7 @@
 
 import type { ChatRequest, Message, Tool } from '../../core/chat-request.ts'
 import { errors } from '../../core/error.ts'
-import { compact } from '../chat-parts.ts'
+import { compact, withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { checkRequest } from './check.ts'
 import { historyOf } from './history.ts'
@@ -42,6 +42,7 @@ export function decode(body: unknown): ChatRequest {
   const canonical = tier === 'standard_only' ? 'default' : tier
   if (isTier(canonical)) request.service_tier = canonical
   checkChat(request)
+  request.messages = withMediaAside(request.messages)
   return request
 }
 

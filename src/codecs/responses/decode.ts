@@ -5,6 +5,7 @@ import { errors } from '../../core/error.ts'
 import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { Count } from '../../core/shape.ts'
 import { textKey } from '../../core/text-key.ts'
+import { withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { passedParameters } from '../passed-parameters.ts'
 import { validator } from '../validate.ts'
@@ -40,6 +41,7 @@ export function decode(body: unknown, values: number): Decoded {
   const only = input.only ?? names.only
   Object.assign(request, toolsOf(given, names, only !== undefined), textOf(given), settingsOf(given))
   checkChat(request)
+  request.messages = withMediaAside(request.messages)
   return { request, names, only }
 }
 

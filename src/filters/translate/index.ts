@@ -194,7 +194,7 @@ class Encoding implements RequestEncoding {
     const inlines = hosts.inlines(ex, this.#target)
     const [loadedFiles, loadedImages] = [files.loaded(ex), images.loaded(ex)]
     if (!inlines && (!this.#target.translator.inlineMedia || loadedFiles.size + loadedImages.size === 0)) return body
-    this.#body ??= form.withMedia(body, new Map([...loadedFiles, ...loadedImages]))
+    this.#body ??= form.withMedia(body, new Map([...loadedFiles, ...loadedImages]), !inlines)
     return this.#body
   }
 }

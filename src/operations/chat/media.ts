@@ -1,6 +1,7 @@
 /** What the files, audio and images of a chat request come to, by what they say and by their sizes. */
 import { MOST_AUDIO_TOKENS } from '../../core/audio-tokens.ts'
-import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
+import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
+import { isObject } from '../../core/json.ts'
 import type { Media } from '../../core/media.ts'
 import { dataHeadOf, parseDataUrl, withoutSpace } from '../../core/wire.ts'
 import { isAddress } from '../../lib/url.ts'
@@ -67,11 +68,28 @@ async function measureParts(parts: readonly ContentPart[], messages: ChatRequest
 
 function mediaParts(messages: ChatRequest['messages']): ContentPart[] {
   const parts: ContentPart[] = []
-  for (const { content } of messages) {
+  for (const message of messages) {
+    const { content, images } = message as Message & { images?: unknown }
+    for (const image of Array.isArray(images) ? images : []) if (isMedia(image)) parts.push(image)
     if (!Array.isArray(content)) continue
     for (const part of content) if (part.type !== 'text' && part.type !== 'refusal') parts.push(part)
   }
   return parts
+}
+
+/** The members of each kind of media, one of which says where its data is. */
+const SOURCES: Readonly<Record<string, readonly string[]>> = {
+  image_url: ['url'],
+  input_audio: ['data'],
+  file: ['file_data', 'file_id'],
+}
+
+/** Whether an entry of a model turn's `images`, which no schema reads, is media. */
+function isMedia(entry: unknown): entry is ContentPart {
+  if (!isObject(entry) || typeof entry.type !== 'string' || !Object.hasOwn(SOURCES, entry.type)) return false
+  const held = entry[entry.type]
+  if (!isObject(held) || !SOURCES[entry.type]!.some(name => held[name] !== undefined)) return false
+  return Object.values(held).every(value => typeof value === 'string')
 }
 
 function mediaIn(messages: ChatRequest['messages']): Media {
