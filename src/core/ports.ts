@@ -1,6 +1,5 @@
 /** What outlives a reload. Filters see these ports, never a database. */
 export type * from './ports/accounts.ts'
-export type * from './ports/in-process-provider.ts'
 export type * from './ports/job-services.ts'
 export type * from './ports/jobs.ts'
 export type * from './ports/keys.ts'

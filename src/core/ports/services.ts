@@ -191,6 +191,33 @@ export interface ProviderSockets {
   open(ex: Exchange, limit: number): Promise<ProviderSocket>
 }
 
+/** A request as it would go over the wire. */
+export interface InProcessRequest {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly contentType: string
+  readonly body: Buffer
+}
+
+export interface InProcessAnswer {
+  readonly status: number
+  readonly contentType: string
+  /** Taken one by one, as fast as the reader takes them. */
+  readonly chunks: Iterable<Buffer>
+}
+
+/** Answers requests to one origin within this process, without a socket. */
+export interface InProcessProvider {
+  /** Never throws: what cannot be answered has a status of 400 or more. */
+  answer(request: InProcessRequest): InProcessAnswer
+  /** Opens a session; undefined for a path that has none. */
+  connect(path: string): MessageSocket | undefined
+}
+
+/** The providers of a process by origin, such as `http://demo.localhost`. */
+export type InProcessProviders = ReadonlyMap<string, InProcessProvider>
+
 /** Whether a store works. Rejects, with the reason as message, when it does not. */
 export interface Probe {
   ping(): Promise<void>
