@@ -257,6 +257,11 @@ t.test('every link of a page leads to a file of the project', async t => {
   t.strictSame(broken, [])
 })
 
+t.test('the page about money has 500 words at most', async t => {
+  const words = textOf('docs/money.md').match(/\S*\w\S*/g) ?? []
+  t.ok(words.length <= 500, `${words.length} words`)
+})
+
 /** The name of a test, with the quote that begins it. */
 const testName = /\bt\.test\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
 

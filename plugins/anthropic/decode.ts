@@ -258,7 +258,7 @@ export class MessagesDecoder implements Decoder {
     append(events, this.#cited.end())
     append(events, this.#text.release())
     const explanation = said.stop_details?.explanation
-    // A refusal before any output is free (docs/contract.md#cost).
+    // A refusal before any output is free (docs/money.md#cost).
     const free = stopReason === 'refusal' && !this.#emitted
     if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
       events.push({ type: 'refusal', choice: 0, text: explanation, wire: 'anthropic.messages' })

@@ -65,7 +65,7 @@ const speakerOf = (speaker: unknown): string | undefined =>
 
 /**
  * What an answer used. Where the price is by the hour, the length is the provider's, else that of the file's head, else
- * the end of the last word, else an estimate by the file's size (docs/contract.md#length-of-audio).
+ * the end of the last word, else an estimate by the file's size (docs/money.md#length-of-audio).
  */
 function usageEvent(
   transcript: Transcript,

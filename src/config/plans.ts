@@ -25,7 +25,7 @@ const plan = s.object({
 })
 type PlanEntry = Infer<typeof plan>
 
-/** docs/contract.md#cost: credits of three times the monthly price, and 10, 12 and 15 percent of them per week. */
+/** docs/money.md#cost: credits of three times the monthly price, and 10, 12 and 15 percent of them per week. */
 const usual = {
   lite: { monthly: '87', weekly_premium: '8.7' },
   pro: { monthly: '237', weekly_premium: '28.44' },

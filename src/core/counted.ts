@@ -2,7 +2,7 @@
 import type { Price, Rates, RatesBySize, Terms } from './money.ts'
 import type { Usage } from './usage.ts'
 
-/** Tokens of an image of unknown size (docs/contract.md#cost). */
+/** Tokens of an image of unknown size (docs/money.md#cost). */
 const IMAGE_TOKENS = 1120n
 /** Milliseconds of an hour. */
 export const HOUR_MS = 3_600_000n

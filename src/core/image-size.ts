@@ -1,4 +1,4 @@
-/** Sizes of images as requests name them: `1024x1536`, or a class such as `2K` (docs/contract.md#media-prices). */
+/** Sizes of images as requests name them: `1024x1536`, or a class such as `2K` (docs/money.md#media-prices). */
 
 /** In pixels. */
 interface ImageSize {

@@ -103,7 +103,7 @@ const times = (count: bigint, rate: bigint | undefined, scale: bigint): bigint =
 const FINE = MILLION * MILLION * HOUR_MS
 
 /**
- * What `usage` costs at `price`, or null when a rate that it needs is unknown. Formula: docs/contract.md#cost, with
+ * What `usage` costs at `price`, or null when a rate that it needs is unknown. Formula: docs/money.md#cost, with
  * audio and images of an answer at token rates counted as tokens. Every part is exact; the one rounding is that of the
  * running sum, so parts always sum to the total.
  */

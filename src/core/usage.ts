@@ -61,7 +61,7 @@ export function mergeUsage(into: Usage, usage: Partial<Usage>): void {
 
 /** Tokens of one answer, where nothing is known of its model. */
 export const MOST_OUTPUT = 1_000_000
-/** The tokenizer of models whose prompt is counted and charged in code points (docs/contract.md#media-prices). */
+/** The tokenizer of models whose prompt is counted and charged in code points (docs/money.md#media-prices). */
 export const CHARACTERS = 'characters'
 /** Bytes that a token has on average. */
 export const TOKEN_BYTES = 4

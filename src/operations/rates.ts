@@ -1,4 +1,4 @@
-/** Whether a price list suffices to bill an operation (docs/contract.md#media-prices). */
+/** Whether a price list suffices to bill an operation (docs/money.md#media-prices). */
 import type { Price } from '../core/money.ts'
 
 /**

@@ -3,7 +3,7 @@ import { type ImageTokens, imageTokensOf } from '../core/image-tokens.ts'
 import { isObject, type Json, listIn } from '../core/json.ts'
 import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
 
-/** docs/contract.md#media-prices. */
+/** docs/money.md#media-prices. */
 const INPUT_TOKENS_PER_SECOND = 10
 /** Plain PCM of 24 kHz, and telephone codecs. */
 const PCM_BYTES_PER_SECOND = 48_000

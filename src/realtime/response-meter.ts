@@ -6,7 +6,7 @@ import { estimateTokens, mergeUsage, textSize, type Usage } from '../core/usage.
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
 export const HELD_OUTPUT = 4096
-/** docs/contract.md#media-prices. */
+/** docs/money.md#media-prices. */
 const OUTPUT_TOKENS_PER_SECOND = 21
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4

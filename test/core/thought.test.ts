@@ -1,4 +1,4 @@
-/** What is thought out of sight, and what a provider counts before its report (docs/contract.md#holds). */
+/** What is thought out of sight, and what a provider counts before its report (docs/money.md#holds). */
 import fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'

@@ -1,4 +1,4 @@
-/** Money bounds spending at any concurrency, for any body, whenever clients leave (docs/contract.md#holds). */
+/** Money bounds spending at any concurrency, for any body, whenever clients leave (docs/money.md#holds). */
 import { request as httpRequest } from 'node:http'
 import Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'

@@ -37,7 +37,7 @@ export interface Estimate {
   readonly limitable: boolean
 }
 
-/** Of the best image that any model makes (docs/contract.md#media-prices). */
+/** Of the best image that any model makes (docs/money.md#media-prices). */
 const MOST_IMAGE_TOKENS = 25_000
 
 /** Null when the request uses something without a known price. */

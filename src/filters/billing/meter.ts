@@ -1,5 +1,5 @@
 /**
- * Extends the holds of running streams before they are used up, or ends the answer in order (docs/contract.md#holds).
+ * Extends the holds of running streams before they are used up, or ends the answer in order (docs/money.md#holds).
  * Records their cost from time to time, so that a crash loses the charge of their last moments only.
  */
 import { asError, type GatewayError } from '../../core/error.ts'

@@ -1,4 +1,4 @@
-/** Tokens that images may have, and all of an answer with them (docs/contract.md#media-prices). */
+/** Tokens that images may have, and all of an answer with them (docs/money.md#media-prices). */
 import type { Mapping } from '../../core/catalog.ts'
 import { LARGE_IMAGE_TOKENS } from '../../core/media.ts'
 import { takes } from '../../core/operation.ts'

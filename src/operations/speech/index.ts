@@ -7,7 +7,7 @@ import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
 import { speechOutput } from './spoken-tokens.ts'
 
-/** Of audio whose provider counts none (docs/contract.md#media-prices). */
+/** Of audio whose provider counts none (docs/money.md#media-prices). */
 const TOKENS_PER_SECOND = 21
 
 const wireOf = ({ wires }: Mapping) => wires.get('speech')

@@ -1,4 +1,4 @@
-/** What a text comes to when it is spoken, in tokens of audio, of which a second has 21 (docs/contract.md#media-prices). */
+/** What a text comes to when it is spoken, in tokens of audio, of which a second has 21 (docs/money.md#media-prices). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { SentOutput } from '../../core/translator.ts'
 import type { SpeechRequest } from './request.ts'

@@ -9,7 +9,7 @@ import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, un
 
 type Name = 'transcriptions' | 'translations'
 
-/** What a second of audio may come to, in tokens (docs/contract.md#media-prices). */
+/** What a second of audio may come to, in tokens (docs/money.md#media-prices). */
 const HELD_PER_SECOND = { audio: 10, text: 4 }
 const HOUR_SECONDS = 3600
 

@@ -104,7 +104,7 @@ export const needsTimes = ({ response_format }: Pick<TranscriptionRequest, 'resp
 export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_format' | 'diarize'>): boolean =>
   request.diarize || request.response_format === 'diarized_json'
 
-/** Of a file that does not say it (docs/contract.md#length-of-audio). */
+/** Of a file that does not say it (docs/money.md#length-of-audio). */
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600

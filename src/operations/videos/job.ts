@@ -20,7 +20,7 @@ export function videoTerms({ size = '1280x720', audio }: Pick<VideoParams, 'size
   return { sizes: [...(audio ? [] : [`${size}/silent`, `${class_}/silent`]), size, class_] }
 }
 
-/** What a second may come to where tokens are what is priced (docs/contract.md#media-prices). */
+/** What a second may come to where tokens are what is priced (docs/money.md#media-prices). */
 const TOKENS_PER_SECOND = 25_000
 
 /** Of one reference video: it stands at an address, and is not read. */

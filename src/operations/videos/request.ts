@@ -95,7 +95,7 @@ export const secondsFor = (
 ): number =>
   seconds ?? (videoSeconds && !videoSeconds.includes(USUAL_SECONDS) ? Math.min(...videoSeconds) : USUAL_SECONDS)
 
-/** By which providers price and name sizes: from the shorter side (docs/contract.md#media-prices). */
+/** By which providers price and name sizes: from the shorter side (docs/money.md#media-prices). */
 export function videoClassOf(size: VideoSize): string {
   if (size === '1792x1024' || size === '1024x1792') return 'hd'
   const side = Math.min(...size.split('x').map(Number))

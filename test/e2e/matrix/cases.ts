@@ -208,7 +208,7 @@ export const cases: readonly Case[] = [
   {
     name: 'refusal',
     modes: both,
-    // Whether it costs anything is the provider's own matter (docs/contract.md#cost).
+    // Whether it costs anything is the provider's own matter (docs/money.md#cost).
     play: oneTurn({ text: '', finish: 'content_filter' }, { messages: hi }, turn => ({ ...seen(turn), usage: null })),
     expected: { ...plain, finish: 'content_filter', usage: null },
   },
