@@ -19,8 +19,9 @@ export function readAnthropicMessages(body: string, isStream: boolean): Answer {
   const usage: Raw = {}
   let ending: Raw = {}
   for (const { data } of eventsIn(body)) {
+    if (data === '[DONE]') break
     const event: Raw = JSON.parse(data)
-    if (event.type === 'message_start') count(event.message.usage, usage)
+    if (event.type === 'message_start') count(event.message.usage ?? {}, usage)
     else if (event.type === 'content_block_start') blocks[event.index] = { ...event.content_block, json: '' }
     else if (event.type === 'content_block_delta') grow(blocks[event.index], event.delta)
     else if (event.type === 'message_delta') {
@@ -48,7 +49,7 @@ function end(blocks: Raw[], { stop_reason: reason, stop_details: details }: Raw,
     draft.part(block.type)
     if (block.type === 'text') draft.text += block.text
     else if (block.type === 'thinking') draft.reasoning += block.thinking
-    else if (block.type === 'tool_use') draft.call(block.id, block.name, block.json || block.input)
+    else if (block.type === 'tool_use') draft.call(block.id, block.name, block.json || (block.input ?? {}))
     for (const { url } of block.citations ?? []) if (url) draft.urls.add(url)
     if (Array.isArray(block.content)) for (const { url } of block.content) if (url) draft.found.add(url)
   }

@@ -13,6 +13,7 @@ export function readOpenAiResponses(body: string, isStream: boolean): Answer {
   const items: Raw[] = []
   const partial: { text: string; reasoning: string }[] = []
   for (const { data } of eventsIn(body)) {
+    if (data === '[DONE]') break
     const event: Raw = JSON.parse(data)
     const { output_index: at = 0 } = event
     partial[at] ??= { text: '', reasoning: '' }
