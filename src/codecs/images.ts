@@ -55,7 +55,7 @@ function canonical(body: ImageBody | Omit<ImageEditBody, 'images'>, { principal 
     output_compression: body.output_compression ?? undefined,
     stream: body.stream ?? false,
     partial_images: body.partial_images ?? undefined,
-    user: body.user ?? principal?.orgId,
+    user: principal?.orgId,
   }
 }
 

@@ -18,18 +18,14 @@ export const openAiEmbeddings = {
   prepare: validate.prepare,
 } satisfies Codec<'embeddings'>
 
-/** Known fields only. A request that names no user is its organization's. */
-function canonical(
-  { model, input, encoding_format, dimensions, user }: EmbeddingRequest,
-  { principal }: Exchange,
-): EmbeddingRequest {
+/** Known fields only. Providers get the organization as the user, not the caller's value. */
+function canonical({ model, input, encoding_format, dimensions }: EmbeddingRequest, ex: Exchange): EmbeddingRequest {
   checkInputs(input)
-  const named = user ?? principal?.orgId
   return {
     model,
     input,
     ...(encoding_format != null && { encoding_format }),
     ...(dimensions != null && { dimensions }),
-    ...(named !== undefined && { user: named }),
+    ...(ex.principal && { user: ex.principal.orgId }),
   }
 }

@@ -58,7 +58,7 @@ t.test('an edit is one request, whether it comes as a form or as JSON', async t 
     ['mask', file(square)],
   ]
   const edit = imageEdits.decode(formOf(parts), ex)
-  t.match(edit, { ...common, stream: true, output_compression: 80, user: 'someone', aspect_ratio: undefined })
+  t.match(edit, { ...common, stream: true, output_compression: 80, user: 'org-1', aspect_ratio: undefined })
   t.match(edit.images, [{ type: 'image/png', file: Upload }, { url: 'https://a.example/a.png' }])
   t.match(edit.mask, { type: 'image/png' })
   const json = imageEdits.decode(

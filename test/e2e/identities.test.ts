@@ -251,15 +251,6 @@ const callers = await callersOf(rest, Object.keys(OFFERS))
 
 /** What is asked of each, and the field that its provider gets. */
 const REQUESTS: readonly [says: string, path: string, body: Tree, field: string][] = [
-  ['embeddings', '/v1/embeddings', { model: 'vectors', input: 'a', user: WRITTEN }, 'user'],
-  ['images', '/v1/images/generations', { model: 'pictures', prompt: 'a cat', user: WRITTEN }, 'user'],
-  ['images by chat', '/v1/images/generations', { model: 'painter', prompt: 'a cat', user: WRITTEN }, 'user'],
-  [
-    "images by Google's chat",
-    '/v1/images/generations',
-    { model: 'artist', prompt: 'a cat', user: WRITTEN },
-    'labels.user',
-  ],
   ['a field with a new name', '/v1/chat/completions', { model: 'renamed', messages, user: WRITTEN }, 'end_user'],
 ]
 for (const [says, path, body, field] of REQUESTS) {
@@ -287,7 +278,7 @@ t.test('the forms of edits, and what an operator writes, are no exceptions', asy
     form.append('image', picture, 'a.png')
     await (await fetch(`${rest.url}/v1/images/edits`, { method: 'POST', headers: as(caller), body: form })).text()
     const [, value] = /name="user"\r\n(?:[^\r]+\r\n)*\r\n(.*)\r\n/.exec(media.last().body.toString('latin1')) ?? []
-    t.match(value, caller === callers.own ? WRITTEN : MADE)
+    t.equal(value, caller.organization)
   }
   await (await rest.post('/v1/chat/completions', { model: 'renamed', messages }, as(callers.one))).text()
   t.match(media.last().json, { prompt_cache_key: 'operator' })
@@ -297,19 +288,20 @@ t.test('the forms of edits, and what an operator writes, are no exceptions', asy
   t.notMatch(media.last().body.toString(), WRITTEN)
 })
 
-t.test("embeddings and images without a user are their project's", async t => {
-  const values = new Set<unknown>()
-  for (const [model, path, ask] of [
-    ['vectors', '/v1/embeddings', { input: 'a' }],
-    ['pictures', '/v1/images/generations', { prompt: 'a cat' }],
+t.test('embeddings and images name the organization alone, whatever the caller writes', async t => {
+  for (const [path, body, field] of [
+    ['/v1/embeddings', { model: 'vectors', input: 'a' }, 'user'],
+    ['/v1/images/generations', { model: 'pictures', prompt: 'a cat' }, 'user'],
+    ['/v1/images/generations', { model: 'painter', prompt: 'a cat' }, 'user'],
+    ['/v1/images/generations', { model: 'artist', prompt: 'a cat' }, 'labels.user'],
   ] as const) {
-    for (const caller of [callers.one, callers.same, callers.other]) {
-      await (await rest.post(path, { model, ...ask }, as(caller))).text()
-      t.match(at(media.last().json, 'user'), MADE)
-      values.add(at(media.last().json, 'user'))
+    for (const caller of Object.values(callers)) {
+      for (const user of [undefined, WRITTEN]) {
+        await (await rest.post(path, { ...body, user }, as(caller))).text()
+        t.equal(at(media.last().json, field), caller.organization, `${body.model} ${caller.key}`)
+      }
     }
   }
-  t.equal(values.size, 3)
 })
 
 t.test('realtime sessions take identities with own keys alone', async t => {

@@ -4,6 +4,7 @@ import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Ops } from '../../src/core/ops.ts'
 import type { MediaFetcher } from '../../src/core/ports.ts'
 import type { Target } from '../../src/core/translator.ts'
+import { transcriptions } from '../../src/endpoints/transcriptions.ts'
 import { Audio } from '../../src/filters/translate/audio.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { exchange, thrown } from '../core/kit.ts'
@@ -20,7 +21,7 @@ interface Fetching {
 
 function fetching({ memory = budgetOf(1024 * 1024), audio }: Fetching) {
   const services = { memory, media: { audio, image: () => Promise.reject(new Error('no image is asked for')) } }
-  const ex = exchange({})
+  const ex = exchange({ endpoint: transcriptions[0]! })
   ex.request = request('https://a.example/b.MP3?c=d.wav')
   return { ex, memory, filter: new Audio(services) }
 }

@@ -40,11 +40,11 @@ export class Identities {
     }
   }
 
-  /** The same for as long as the oldest master key is kept. */
+  /** Stays the same while the oldest master key is kept. The organization's id, which some codecs write, is opaque. */
   #identity(value: unknown, { principal }: Exchange): unknown {
-    if (value === '') return value
-    this.#key ??= this.#services.signingKeys(PURPOSE).at(-1)!
     const { orgId, projectId, session = null } = ownerOf(principal!)
+    if (value === '' || value === orgId) return value
+    this.#key ??= this.#services.signingKeys(PURPOSE).at(-1)!
     const named = JSON.stringify([orgId, projectId, session, value])
     return createHmac('sha256', this.#key).update(named).digest('hex').slice(0, LENGTH)
   }
