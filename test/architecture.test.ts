@@ -298,3 +298,45 @@ t.test('nothing between client and provider wire names a vendor', async t => {
     })
   t.strictSame(named, [])
 })
+
+/** Lines that a folder may have. A commit that raises a number says why. */
+const lineBudgets: Readonly<Record<string, number>> = {
+  admin: 1900,
+  app: 2300,
+  cli: 3300,
+  codecs: 11_200,
+  config: 4300,
+  core: 10_200,
+  demo: 200,
+  egress: 1000,
+  endpoints: 2100,
+  filters: 4800,
+  http: 2600,
+  jobs: 1800,
+  lib: 800,
+  limits: 600,
+  mcp: 1600,
+  media: 700,
+  oauth: 1100,
+  operations: 4300,
+  realtime: 2600,
+  routing: 2400,
+  secrets: 400,
+  stores: 11_500,
+  telemetry: 900,
+  upstream: 4900,
+  validation: 300,
+  workers: 600,
+  plugins: 15_300,
+}
+
+t.test('no folder has more lines than its budget', async t => {
+  const lines = new Map<string, number>()
+  for (const file of sourceFiles) {
+    const folder = folderOf(file)
+    if (/^src\/[^/]+$/.test(file)) continue
+    lines.set(folder, (lines.get(folder) ?? 0) + textOf(file).split('\n').length - 1)
+  }
+  t.strictSame([...lines.keys()].sort(), Object.keys(lineBudgets).sort(), 'every folder has a budget')
+  for (const [folder, count] of lines) t.ok(count <= lineBudgets[folder]!, `${folder} has ${count} lines`)
+})
