@@ -10,7 +10,7 @@ const MAX_VALUE = 1024
 /** A table of samples in MP4: an hour has 700 kB. */
 const MAX_TABLE = 1024 * 1024
 /** Work for a read, for a byte of such a table, and for a byte of anything else. */
-const WORK = { read: 20, tableByte: 1 / 3, byte: 1.5 }
+const WORK = { read: 28, tableByte: 1 / 3, byte: 1.5 }
 
 /** A container, as the library names its readers. */
 export type Container = 'audio/wav' | 'audio/flac' | 'audio/aiff' | 'audio/mp4' | 'audio/mpeg' | 'video/webm'

@@ -56,7 +56,9 @@ export function mediaOf(messages: ChatRequest['messages']): Media {
 
 /** Looks into the media of a request, once for each part and within one budget. Undefined where there is nothing to look at. */
 export function measureMedia(messages: ChatRequest['messages']): Promise<void> | undefined {
-  const parts = mediaParts(messages).filter(part => !measured.has(part))
+  const all = mediaParts(messages)
+  if (all.length === 0) return undefined
+  const parts = all.filter(part => !measured.has(part))
   return parts.length === 0 ? undefined : measureParts(parts, messages)
 }
 
@@ -66,15 +68,28 @@ async function measureParts(parts: readonly ContentPart[], messages: ChatRequest
   sums.delete(messages)
 }
 
-function mediaParts(messages: ChatRequest['messages']): ContentPart[] {
-  const parts: ContentPart[] = []
+const NO_PARTS: readonly ContentPart[] = []
+
+/** Makes no list for a request without media, as most are. */
+function mediaParts(messages: ChatRequest['messages']): readonly ContentPart[] {
+  let parts: ContentPart[] | undefined
   for (const message of messages) {
     const { content, images } = message as Message & { images?: unknown }
-    for (const image of Array.isArray(images) ? images : []) if (isMedia(image)) parts.push(image)
+    if (Array.isArray(images)) {
+      for (const image of images) {
+        if (!isMedia(image)) continue
+        parts ??= []
+        parts.push(image)
+      }
+    }
     if (!Array.isArray(content)) continue
-    for (const part of content) if (part.type !== 'text' && part.type !== 'refusal') parts.push(part)
+    for (const part of content) {
+      if (part.type === 'text' || part.type === 'refusal') continue
+      parts ??= []
+      parts.push(part)
+    }
   }
-  return parts
+  return parts ?? NO_PARTS
 }
 
 /** The members of each kind of media, one of which says where its data is. */
