@@ -1,5 +1,43 @@
 /** The façade: the only module that plugins import. */
 export { definitionIn, isReference, type PlacedTool, toolsAdded, toolsIn } from './codecs/messages/tools-in.ts'
+export type { Mapping, Provider } from './core/catalog.ts'
+export type {
+  ChatRequest,
+  ContentPart,
+  FunctionCall,
+  Message,
+  ReasoningEffort,
+  Tool,
+  ToolCall,
+} from './core/chat-request.ts'
+export { budgetOf, effortOf, mayReason, turnsReasoningOff } from './core/effort.ts'
+export type {
+  Event,
+  FinishReason,
+  ImageDescription,
+  Phase,
+  ReasoningEvent,
+  ToolEvent,
+  WireFields,
+} from './core/event.ts'
+export type { Filter, FilterFactory, Reply } from './core/filter.ts'
+export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
+export type { RealtimeForm } from './core/realtime.ts'
+export { s } from './core/schema.ts'
+export type {
+  CacheMark,
+  CountForm,
+  Decoder,
+  FilePart,
+  Frame,
+  LoadedMedia,
+  MediaByAddress,
+  Plugin,
+  Target,
+  Translator,
+  WireRequest,
+} from './core/translator.ts'
+export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'
 export {
   ANSWER_BOUNDS,
   billed,
@@ -17,87 +55,17 @@ export {
   tooLongCalls,
   tooManyBlocks,
   tooManyCalls,
-} from './core/answer-bounds.ts'
-export type { Mapping, Provider } from './core/catalog.ts'
-export type {
-  ChatRequest,
-  ContentPart,
-  FunctionCall,
-  Message,
-  ReasoningEffort,
-  Tool,
-  ToolCall,
-} from './core/chat-request.ts'
-export { Citations, type Place, placeIn } from './core/citations.ts'
-export { budgetOf, effortOf, mayReason, turnsReasoningOff } from './core/effort.ts'
-export { errors, GatewayError } from './core/error.ts'
-export type {
-  Event,
-  FinishReason,
-  ImageDescription,
-  Phase,
-  ReasoningEvent,
-  ToolEvent,
-  WireFields,
-} from './core/event.ts'
-export type { Filter, FilterFactory, Reply } from './core/filter.ts'
-export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image-size.ts'
-export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
-export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
-export { weigh } from './core/json-size.ts'
-export { parseCalls } from './core/lossless-json.ts'
-export { looseIn, withOpaque } from './core/opaque.ts'
-export type { RealtimeForm } from './core/realtime.ts'
-export { MAX_PARSED_RESULTS, resultText, resultWithErrorText, SHOWN_NEXT, shownFor } from './core/results.ts'
-export { s } from './core/schema.ts'
-export { seal, unseal } from './core/seal.ts'
-export { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
-export { textKey, valueKey } from './core/text-key.ts'
-export type {
-  CacheMark,
-  CountForm,
-  Decoder,
-  FilePart,
-  Frame,
-  LoadedMedia,
-  MediaByAddress,
-  Plugin,
-  Target,
-  Translator,
-  WireRequest,
-} from './core/translator.ts'
-export {
-  errorReader,
-  guessStatus,
-  type ProviderError,
-  parseErrorBody,
-  readProviderError,
-  upstreamError,
-  upstreamErrorFrom,
-} from './core/upstream-error.ts'
-export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'
-export {
-  append,
-  dataHeadOf,
-  endsInAnswer,
-  functionCalls,
-  isBase64,
-  newCallId,
-  objectArguments,
-  PendingToolCalls,
-  parseDataUrl,
-  parseFile,
-  pathSegment,
-  schemaInstruction,
-  sniffImage,
-  textOf,
-  toolArguments,
-  turnOf,
-  typeOfBase64,
-  withoutSpace,
-} from './core/wire.ts'
+} from './json/answer-bounds.ts'
+export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './json/json.ts'
+export { parseCalls } from './json/lossless.ts'
+export { looseIn, withOpaque } from './json/opaque.ts'
+export { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './json/shape.ts'
+export { weigh } from './json/size.ts'
+export { textKey, valueKey } from './json/text-key.ts'
+export { errors, GatewayError } from './lib/error.ts'
 export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
+export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './media/image-size.ts'
 export { isText, typeOfName } from './media/type.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
@@ -141,3 +109,35 @@ export {
   type Word,
 } from './operations/transcriptions/request.ts'
 export { secondsFor, type VideoRequest, videoClassOf, videoRatioOf } from './operations/videos/request.ts'
+export { Citations, type Place, placeIn } from './wire/citations.ts'
+export { MAX_PARSED_RESULTS, resultText, resultWithErrorText, SHOWN_NEXT, shownFor } from './wire/results.ts'
+export { seal, unseal } from './wire/seal.ts'
+export {
+  errorReader,
+  guessStatus,
+  type ProviderError,
+  parseErrorBody,
+  readProviderError,
+  upstreamError,
+  upstreamErrorFrom,
+} from './wire/upstream-error.ts'
+export {
+  append,
+  dataHeadOf,
+  endsInAnswer,
+  functionCalls,
+  isBase64,
+  newCallId,
+  objectArguments,
+  PendingToolCalls,
+  parseDataUrl,
+  parseFile,
+  pathSegment,
+  schemaInstruction,
+  sniffImage,
+  textOf,
+  toolArguments,
+  turnOf,
+  typeOfBase64,
+  withoutSpace,
+} from './wire/wire.ts'

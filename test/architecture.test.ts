@@ -5,32 +5,38 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
-/** Folders of `src` that each folder may import besides itself and those that stand below all: `lib`, `media`, `limits` and `secrets`. `app` and `cli` put everything together. */
+/** Folders that all others may import; they know nothing of a request. */
+const below = ['lib', 'json', 'media', 'limits', 'secrets']
+
+/** Folders of `src` that each folder may import besides itself and those below. `app` and `cli` put everything together. */
 const rules: Record<string, readonly string[]> = {
   lib: [],
+  json: ['lib'],
   media: ['lib'],
   limits: ['lib'],
-  secrets: [],
+  secrets: ['lib', 'json'],
   core: [],
+  wire: ['core'],
+  policy: ['core'],
   validation: ['core'],
-  codecs: ['core', 'operations', 'validation'],
-  stores: ['core'],
-  operations: ['core'],
+  codecs: ['core', 'operations', 'validation', 'wire'],
+  stores: ['core', 'policy'],
+  operations: ['core', 'wire'],
   egress: ['core'],
-  upstream: ['core', 'egress'],
-  routing: ['core'],
+  upstream: ['core', 'egress', 'wire'],
+  routing: ['core', 'policy', 'wire'],
   config: ['core', 'validation'],
   http: ['core'],
   admin: ['core', 'validation'],
   telemetry: ['core'],
   demo: ['core'],
   workers: ['core', 'stores'],
-  filters: ['core', 'routing'],
-  jobs: ['core'],
+  filters: ['core', 'policy', 'routing', 'wire'],
+  jobs: ['core', 'wire'],
   mcp: ['core', 'codecs'],
   oauth: ['core', 'codecs', 'mcp'],
-  realtime: ['core', 'operations'],
-  endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp', 'oauth', 'realtime'],
+  realtime: ['core', 'operations', 'policy', 'wire'],
+  endpoints: ['core', 'codecs', 'operations', 'policy', 'routing', 'mcp', 'oauth', 'realtime'],
 }
 
 const folderOf = (file: string): string => {
@@ -77,7 +83,6 @@ t.test('files import only what their folder may import', async t => {
   const isForbidden = (specifier: string, file: string) => {
     const path = pathOf(specifier, file)
     const folder = folderOf(file)
-    const below = ['lib', 'media', 'limits', 'secrets']
     const allowed = [folder, ...(below.includes(folder) ? [] : below), ...rules[folder]!]
     return !path.startsWith('src/') || !allowed.includes(folderOf(path))
   }
@@ -189,12 +194,12 @@ t.test('SQL stands in stores alone', async t => {
 })
 
 t.test(
-  'lib, limits, secrets, core and plugins import one package, which reads addresses, and of node buffers and hashes',
+  'lib, json, limits, secrets, core and plugins import one package, which reads addresses, and of node buffers and hashes',
   async t => {
     const allowed = ['node:buffer', 'node:crypto', 'ipaddr.js']
     t.strictSame(
       violations(
-        folder => ['lib', 'limits', 'secrets', 'core', 'plugins'].includes(folder),
+        folder => ['lib', 'json', 'limits', 'secrets', 'core', 'plugins'].includes(folder),
         specifier => !isLocal(specifier) && !allowed.includes(specifier),
       ),
       [],
@@ -274,9 +279,12 @@ t.test('nothing between client and provider wire names a vendor', async t => {
     .filter(name => name !== 'demo')
   const folders = [
     'lib',
+    'json',
     'limits',
     'secrets',
     'core',
+    'policy',
+    'wire',
     'filters',
     'routing',
     'egress',
@@ -306,26 +314,29 @@ const lineBudgets: Readonly<Record<string, number>> = {
   cli: 3300,
   codecs: 11_200,
   config: 4300,
-  core: 10_200,
+  core: 7000,
   demo: 200,
   egress: 1000,
   endpoints: 2100,
   filters: 4800,
   http: 2600,
   jobs: 1800,
-  lib: 800,
+  json: 1000,
+  lib: 1300,
   limits: 600,
-  mcp: 1600,
+  mcp: 1700,
   media: 700,
   oauth: 1100,
   operations: 4300,
+  policy: 450,
   realtime: 2600,
   routing: 2400,
-  secrets: 400,
+  secrets: 500,
   stores: 11_500,
   telemetry: 900,
   upstream: 4900,
   validation: 300,
+  wire: 900,
   workers: 600,
   plugins: 15_300,
 }

@@ -151,8 +151,8 @@ t.test('there is one type Json, and one Call', async t => {
     sourceFiles.filter(file =>
       [...textOf(file).matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm)].some(([, found]) => found === name),
     )
-  t.strictSame(declaring('Json'), ['src/core/json.ts'])
-  t.strictSame(declaring('Call'), ['src/core/call.ts'])
+  t.strictSame(declaring('Json'), ['src/json/json.ts'])
+  t.strictSame(declaring('Call'), ['src/mcp/call.ts'])
 })
 
 t.test('members of an exchange that were renamed or moved do not come back', async t => {

@@ -1,8 +1,9 @@
 /** Schemas and conversions for arguments of several commands. */
-import { errors } from '../core/error.ts'
+
 import { formatMoney, type Money, parseMoney } from '../core/money.ts'
 import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.ts'
 import { s } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
 
 /** A new name; the store checks that it is free. */

@@ -1,7 +1,8 @@
 /** Commands of `gatewayctl`: named functions of validated arguments, served at `POST /commands/<name>`. */
-import { errors, type GatewayError } from '../core/error.ts'
+
 import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import type { AdminContext } from './context.ts'
 

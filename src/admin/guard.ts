@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 
 const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::\d{1,5})?$/i
 

@@ -1,5 +1,5 @@
 /** Routes of the admin listener besides commands. */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import { readiness } from './commands/status.ts'
 import type { AdminContext } from './context.ts'
 

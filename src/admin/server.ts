@@ -1,8 +1,8 @@
 /** The admin listener: probes, metrics, and the commands of `gatewayctl`. Never on the public port. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { asError, errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Log } from '../core/ports.ts'
+import { asError, errorBody, errors, type GatewayError } from '../lib/error.ts'
 import { runCommand } from './command.ts'
 import { commands } from './commands/index.ts'
 import type { AdminContext } from './context.ts'

@@ -6,13 +6,13 @@ import { type CustomOptions, linkCustom, readManifest } from '../config/custom.t
 import { ConfigError } from '../config/error.ts'
 import { fingerprint } from '../config/file.ts'
 import type { Catalog, Credential } from '../core/catalog.ts'
-import { errors } from '../core/error.ts'
 import { namesOf, refsOf } from '../core/offer.ts'
 import type { Access, Caller, Policies, Policy, PolicyFacts, Rule, SealedKey } from '../core/policy.ts'
 import type { Log, PolicyAdmin, PolicyStores } from '../core/ports.ts'
-import { accessOf } from '../core/rules.ts'
 import { Seals } from '../core/seals.ts'
+import { errors } from '../lib/error.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { accessOf } from '../policy/rules.ts'
 import { type Keyring, placeOf } from '../stores/keyring.ts'
 
 /** What policies are assembled from. */

@@ -1,8 +1,8 @@
 /** Run by the build: pages of docs/reference, from the schemas, the errors, the metrics and the commands. */
 import type { Command } from 'commander'
 import { buildProgram } from '../cli/program.ts'
-import { errors, GatewayError } from '../core/error.ts'
 import type { JsonSchema } from '../core/schema.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { reportHealth } from './health-metrics.ts'

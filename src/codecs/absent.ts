@@ -1,6 +1,7 @@
 /** Treats `null` as absent in a request, as its schema allows, since many clients write all members of a form. */
-import { isObject } from '../core/json.ts'
+
 import type { JsonSchema } from '../core/schema.ts'
+import { isObject } from '../json/json.ts'
 
 /**
  * Removes members of `value` IN PLACE that are null, that the schema declares, and that may be absent but not null.

@@ -1,6 +1,6 @@
 /** Where an address stands in a client's own body: errors of a fetch name its place in the canonical request. */
 import type { Exchange } from '../core/exchange.ts'
-import { isObject, type Json } from '../core/json.ts'
+import { isObject, type Json } from '../json/json.ts'
 import { isAddress } from '../lib/url.ts'
 
 /** Members with words, and with what is meant for tools: nothing is fetched from there. */

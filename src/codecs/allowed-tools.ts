@@ -1,8 +1,8 @@
 /** A choice among some tools: `tool_choice` of type `allowed_tools`. */
 
 import type { ChatBody, ChatRequest, Tool } from '../core/chat-request.ts'
-import { errors } from '../core/error.ts'
-import { textKey } from '../core/text-key.ts'
+import { textKey } from '../json/text-key.ts'
+import { errors } from '../lib/error.ts'
 
 type Choice = NonNullable<ChatBody['tool_choice']>
 type AllowedTools = Extract<Choice, { type: 'allowed_tools' }>

@@ -4,9 +4,9 @@
  */
 
 import type { Message } from '../core/chat-request.ts'
-import type { ReasoningDetail } from '../core/fold.ts'
-import { isObject, type Json, listIn } from '../core/json.ts'
-import { type Count, Shape } from '../core/shape.ts'
+import { isObject, type Json, listIn } from '../json/json.ts'
+import { type Count, Shape } from '../json/shape.ts'
+import type { ReasoningDetail } from '../wire/fold.ts'
 
 const START = '{"mgw":1'
 const ENCODED_START = Buffer.from(START).toString('base64').slice(0, 10)

@@ -1,7 +1,8 @@
 /** Bounds of what every attempt of a chat request writes anew for its provider, in one step. */
-import { MAX_CALLS } from '../core/answer-bounds.ts'
+
 import type { ChatRequest, Message } from '../core/chat-request.ts'
-import { errors } from '../core/error.ts'
+import { MAX_CALLS } from '../json/answer-bounds.ts'
+import { errors } from '../lib/error.ts'
 
 const MAX_MESSAGES = 20_000
 /** Of all answers in it. */

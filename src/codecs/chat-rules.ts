@@ -1,7 +1,7 @@
 /** Rules between fields of a chat request, for every client wire. */
 
 import type { ChatRequest, ContentPart, Message } from '../core/chat-request.ts'
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import { isAddress } from '../lib/url.ts'
 import { assertOneSource } from './one-source.ts'
 import { assertFile, assertImageUrl } from './url.ts'

@@ -1,8 +1,8 @@
 /** Writes text completions: only the text of each choice. */
 import type { Encoder } from '../core/codec.ts'
-import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event, FinishReason } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody, type GatewayError } from '../lib/error.ts'
 import { answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 

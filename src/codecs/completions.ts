@@ -1,9 +1,10 @@
 /** Client wire of `POST /v1/completions`: prompts as chats of one message each. */
-import { MAX_TEXT_CHARACTERS } from '../core/answer-bounds.ts'
+
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import { type Infer, type Schema, s } from '../core/schema.ts'
+import { MAX_TEXT_CHARACTERS } from '../json/answer-bounds.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import { StreamEncoder, WholeEncoder } from './completions-encoder.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { passedParameters } from './passed-parameters.ts'

@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/messages/count_tokens`: a Messages body whose prompt is counted. */
 import type { Codec } from '../core/codec.ts'
-import { isObject } from '../core/json.ts'
 import type { TokenCount } from '../core/translator.ts'
+import { isObject } from '../json/json.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
 import { WholeEncoder } from './whole.ts'
 

@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/systemone` (docs/contract.md#typed-decisions). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import {
   type DecisionRequest,
   type DecisionResult,

@@ -1,7 +1,7 @@
 /**
  * Rules for the inputs of an embeddings request (docs/contract.md#embeddings): the first determines the kind of all.
  */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 
 /** Inputs of one request (docs/contract.md#embeddings). */

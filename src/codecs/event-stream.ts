@@ -1,6 +1,6 @@
 /** Server-sent events. Typed streams name each event and have no `[DONE]` (docs/contract.md#media-answers). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody, type GatewayError } from '../core/error.ts'
+import { errorBody, type GatewayError } from '../lib/error.ts'
 
 /** The content type of server-sent events. */
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'

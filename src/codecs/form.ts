@@ -1,9 +1,10 @@
 /** Converts a form's parts to the equivalent JSON body, by the schema of that body (docs/contract.md#forms). */
-import type { Form, Upload } from '../core/body.ts'
-import { errors } from '../core/error.ts'
+
 import type { ExchangeInput } from '../core/exchange-input.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
-import { CALL_BOUNDS, Count } from '../core/shape.ts'
+import { CALL_BOUNDS, Count } from '../json/shape.ts'
+import type { Form, Upload } from '../lib/body.ts'
+import { errors } from '../lib/error.ts'
 import { measure } from './inner-json.ts'
 
 /** Of the texts of a form that are JSON objects, all together: to look at more takes too long. */

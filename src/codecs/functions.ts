@@ -2,9 +2,9 @@
 
 import type { ChatBody, ChatRequest, Message, Tool } from '../core/chat-request.ts'
 import type { ToolEvent } from '../core/event.ts'
-import type { Choice } from '../core/fold.ts'
-import { isObject } from '../core/json.ts'
-import { textKey } from '../core/text-key.ts'
+import { isObject } from '../json/json.ts'
+import { textKey } from '../json/text-key.ts'
+import type { Choice } from '../wire/fold.ts'
 
 type Called = NonNullable<Message['function_call']>
 

@@ -1,9 +1,9 @@
 /** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (docs/contributing/wire-sources.md#gemini). */
 import type { Codec, Encoder } from '../core/codec.ts'
-import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 import { metadataOf } from './accounting.ts'
 import { givenVectors, type Vector } from './embedding-vectors.ts'

@@ -1,10 +1,11 @@
 /** The images of an edit, in a JSON body or in a form, as official clients send them (docs/contract.md#images). */
-import { Form, type Upload } from '../core/body.ts'
-import { errors } from '../core/error.ts'
+
 import type { Exchange } from '../core/exchange.ts'
-import { withoutSpace } from '../core/wire.ts'
+import { Form, type Upload } from '../lib/body.ts'
+import { errors } from '../lib/error.ts'
 import { IMAGE_HEAD, imageType } from '../media/type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
+import { withoutSpace } from '../wire/wire.ts'
 import { formBody } from './form.ts'
 import { assertImageUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'

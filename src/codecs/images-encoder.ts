@@ -1,9 +1,9 @@
 /** Writes images answers: whole, and as typed events (docs/contract.md#images). */
 import type { Encoder } from '../core/codec.ts'
-import type { GatewayError } from '../core/error.ts'
 import type { Event, ImageDescription } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { IMAGE_HEAD, imageType } from '../media/type.ts'
 import type { Base64Slice, GeneratedImage, GeneratedImages } from '../operations/images/request.ts'
 import { costDetails } from './accounting.ts'

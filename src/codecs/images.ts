@@ -1,7 +1,7 @@
 /** Client wires of `POST /v1/images/generations` and `/v1/images/edits` (docs/contract.md#images). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody } from '../lib/error.ts'
 import {
   type ImageBody,
   type ImageEditBody,

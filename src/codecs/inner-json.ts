@@ -1,10 +1,11 @@
 /** Bounds of texts in a request that are JSON themselves and that many wires parse: arguments and results of tools. */
-import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
+
 import type { ChatRequest, Message } from '../core/chat-request.ts'
-import { errors } from '../core/error.ts'
 import type { ExchangeInput } from '../core/exchange-input.ts'
-import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
-import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME, MAX_VALUES, Shape } from '../core/shape.ts'
+import { MAX_CALL_CHARACTERS } from '../json/answer-bounds.ts'
+import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME, MAX_VALUES, Shape } from '../json/shape.ts'
+import { errors } from '../lib/error.ts'
+import { MAX_PARSED_RESULTS, resultText } from '../wire/results.ts'
 
 /** Depth of such a text in a body. */
 const CALL_LEVEL = 6

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Message } from '../core/chat-request.ts'
-import { isWellFormed } from '../core/json.ts'
-import { textKey } from '../core/text-key.ts'
+import { isWellFormed } from '../json/json.ts'
+import { textKey } from '../json/text-key.ts'
 
 /** The turn as it was answered: the phase is the last one, and no list repeats an entry. */
 export function asAnswered(message: Message): Message {

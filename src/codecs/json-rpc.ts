@@ -1,8 +1,8 @@
 /** Client wire of the MCP endpoint: a JSON value, a text of another type, or a stream of events; errors are JSON-RPC. */
 import type { Codec, Encoded, Encoder } from '../core/codec.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
-import { stringifyLossless } from '../core/lossless-json.ts'
+import { stringifyLossless } from '../json/lossless.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 
 const PARSE = -32_700
 const INVALID_REQUEST = -32_600

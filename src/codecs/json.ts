@@ -1,7 +1,7 @@
 /** Client wire of local endpoints: no request body, one JSON value as answer, whole or in pieces of which each is a batch. */
 import type { Codec, Encoder } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
+import { errorBody, errors } from '../lib/error.ts'
 
 /** An answer of JSON bytes passes unchanged. */
 export const json: Codec<never> = {

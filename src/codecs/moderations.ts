@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/moderations` (docs/contract.md#moderations). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import {
   categories,
   isParts,

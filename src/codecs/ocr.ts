@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/ocr`, in Mistral's form (docs/contract.md#ocr). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import { addressOf, type OcrRequest, type OcrResult, ocrBody, pageCount } from '../operations/ocr/request.ts'
 import { answerModelOf } from './accounting.ts'
 import { assertDocumentUrl } from './url.ts'

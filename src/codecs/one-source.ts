@@ -1,5 +1,5 @@
 /** A part of a message holds one file, or says where it is, in one of several fields. */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 
 /**
  * Throws a 400 where more than one of `fields` says something: each is sent to providers of the client's wire, and the

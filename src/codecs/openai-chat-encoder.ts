@@ -1,9 +1,9 @@
 /** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
 import type { Encoder } from '../core/codec.ts'
-import { errorBody, type GatewayError } from '../core/error.ts'
 import type { ChoiceEvent, Event, FinishReason, LogprobsEvent, ReasoningEvent, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Choice, Fold } from '../core/fold.ts'
+import { errorBody, type GatewayError } from '../lib/error.ts'
+import { type Choice, Fold } from '../wire/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
 import { EVENT_STREAM } from './event-stream.ts'

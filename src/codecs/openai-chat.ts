@@ -2,8 +2,8 @@
 
 import { type ChatBody, type ChatRequest, chatRequest } from '../core/chat-request.ts'
 import type { Codec } from '../core/codec.ts'
-import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody } from '../lib/error.ts'
 import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'

@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/embeddings` (docs/contract.md#embeddings). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { errorBody } from '../lib/error.ts'
 import { type EmbeddingRequest, embeddingRequest } from '../operations/embeddings/request.ts'
 import { checkInputs } from './embedding-rules.ts'
 import { EmbeddingsEncoder } from './openai-embeddings-encoder.ts'

@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/responses` (docs/responses.md). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody } from '../core/error.ts'
-import type { Json } from '../core/json.ts'
+import type { Json } from '../json/json.ts'
+import { errorBody } from '../lib/error.ts'
 import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'

@@ -1,7 +1,7 @@
 /** Chat parameters that the interface does not list, for projects that pass them to wires that support them. */
 
 import type { ChatBody, PassedParameters } from '../core/chat-request.ts'
-import { isObject } from '../core/json.ts'
+import { isObject } from '../json/json.ts'
 
 /** OpenAI's limit. */
 const MAX_TOP_LOGPROBS = 20

@@ -1,7 +1,7 @@
 /** Client wire of realtime sessions: what opens one, and what client secrets are made of (docs/realtime.md). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import type { Exchange, Headers } from '../core/exchange.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import {
   clientSecretBody,
   modelOf,

@@ -1,8 +1,8 @@
 /** Client wire of `POST /v1/rerank`, for clients of Cohere, Jina and Voyage (docs/contract.md#rerank). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import { type RerankBody, type RerankRequest, type RerankResult, rerankBody } from '../operations/rerank/request.ts'
 import { answerModelOf } from './accounting.ts'
 import { validator } from './validate.ts'

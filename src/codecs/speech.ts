@@ -1,14 +1,14 @@
 /** Client wire of `POST /v1/audio/speech` (docs/contract.md#speech): bytes as they come, or typed events. */
 
 import type { Codec, Encoder } from '../core/codec.ts'
-import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
-import { isPathSegment } from '../core/wire.ts'
 import { codePoints } from '../lib/code-points.ts'
+import { errorBody, errors, type GatewayError } from '../lib/error.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
+import { isPathSegment } from '../wire/wire.ts'
 import { BytesEncoder } from './bytes-encoder.ts'
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { validator } from './validate.ts'

@@ -1,6 +1,6 @@
 /** One choice of a streamed chat answer: its emitted content, and content held until its end. */
 import type { ChoiceEvent, ReasoningEvent, SourceEvent } from '../core/event.ts'
-import { type PhasedItem, type ReasoningDetail, toDetail } from '../core/fold.ts'
+import { type PhasedItem, type ReasoningDetail, toDetail } from '../wire/fold.ts'
 
 /**
  * Lists are emitted whole, once, at the end of their choice: clients that add up deltas keep the last list, or reject a

@@ -2,10 +2,10 @@
  * Arguments and results of tools that a body holds as JSON and a chat request as text. They are written in one step, so
  * what all of them have together is bounded.
  */
-import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
-import { errors } from '../core/error.ts'
-import { weigh } from '../core/json-size.ts'
-import { stringifyLossless } from '../core/lossless-json.ts'
+import { MAX_CALL_CHARACTERS } from '../json/answer-bounds.ts'
+import { stringifyLossless } from '../json/lossless.ts'
+import { weigh } from '../json/size.ts'
+import { errors } from '../lib/error.ts'
 
 /** Of results; as text they may have as many as the body. */
 const MAX_RESULT_CHARACTERS = 8 * 1024 * 1024

@@ -1,10 +1,11 @@
 /** Client wires of `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
-import { Form, type Upload } from '../core/body.ts'
+
 import type { Codec, Encoder } from '../core/codec.ts'
-import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
+import { Form, type Upload } from '../lib/body.ts'
+import { errorBody, errors, type GatewayError } from '../lib/error.ts'
 import { AUDIO_HEAD, fileTypeOf } from '../media/audio-type.ts'
 import {
   likelySeconds,

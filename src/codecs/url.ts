@@ -1,8 +1,8 @@
 /** Addresses that clients may pass to a provider, which would fetch them on the gateway's behalf. */
 import { isPublicHost } from '../core/address.ts'
-import { errors } from '../core/error.ts'
-import { isBase64, MAX_DATA_HEAD } from '../core/wire.ts'
+import { errors } from '../lib/error.ts'
 import { isAddress, urlOf } from '../lib/url.ts'
+import { isBase64, MAX_DATA_HEAD } from '../wire/wire.ts'
 
 const MAX_URL = 8192
 /** Only the beginning of the data is checked: the provider reads the rest. */

@@ -1,6 +1,7 @@
 /** Compiles a request schema once, and explains issues in a body for clients. */
-import { errors } from '../core/error.ts'
+
 import type { Schema } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 import { dropNulls } from './absent.ts'
 

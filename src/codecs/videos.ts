@@ -1,7 +1,8 @@
 /** Client wire of `POST /v1/videos`, as JSON and as a form. */
-import { Form } from '../core/body.ts'
+
 import type { Codec } from '../core/codec.ts'
-import { errorBody, errors } from '../core/error.ts'
+import { Form } from '../lib/body.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import type { ImageInput } from '../operations/images/request.ts'
 import { type VideoBody, type VideoRequest, videoBody } from '../operations/videos/request.ts'
 import { formBody } from './form.ts'

@@ -2,8 +2,8 @@
 import type { Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { stringifyLossless } from '../core/lossless-json.ts'
 import { formatMoney } from '../core/money.ts'
+import { stringifyLossless } from '../json/lossless.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
 
 /** Alternating names and values; omits values unknown when the head is sent. */

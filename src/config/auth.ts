@@ -1,6 +1,6 @@
 /** `auth` of a provider's file → the auth scheme of its requests, and its credentials. */
 import type { Auth, Credential } from '../core/catalog.ts'
-import { awsKeys, type Parsed, serviceAccount } from '../core/secret.ts'
+import { awsKeys, type Parsed, serviceAccount } from '../secrets/credential.ts'
 import { type ConfigFile, fingerprint } from './file.ts'
 import type { AuthEntry, ProviderFile } from './schemas/provider.ts'
 

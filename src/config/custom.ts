@@ -1,7 +1,7 @@
 /** Providers that an organization declares for itself: manifests as in `providers.d`, but untrusted. */
 import { isPublicHost } from '../core/address.ts'
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
-import { isObject } from '../core/json.ts'
+import { isObject } from '../json/json.ts'
 import { urlOf } from '../lib/url.ts'
 import { capped, cappedKeys, refuseBeyond } from './custom-caps.ts'
 import { ConfigError } from './error.ts'

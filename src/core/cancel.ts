@@ -1,5 +1,5 @@
 /** Signals that an exchange is over. An AbortSignal costs a tenth of a small request; this nothing. */
-import type { GatewayError } from './error.ts'
+import type { GatewayError } from '../lib/error.ts'
 
 /** The state of one exchange: alive, or over for a reason. It holds one listener and one who waits at a time. */
 export class Cancellation {

@@ -1,6 +1,7 @@
 /** Folds a list of filters and a terminal into one function, once per snapshot. */
+
+import { asError } from '../lib/error.ts'
 import type { Endpoint } from './endpoint.ts'
-import { asError } from './error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Facet, Filter, FilterFactory, Reply } from './filter.ts'
 

@@ -1,8 +1,9 @@
 /** The client side of the gateway: decodes requests and encodes events of one client wire. */
-import type { GatewayError } from './error.ts'
+
+import type { Place } from '../json/lossless.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Event } from './event.ts'
 import type { Exchange, Headers } from './exchange.ts'
-import type { Place } from './lossless-json.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
 import type { StoredForm } from './stored-responses.ts'

@@ -1,7 +1,7 @@
 /** An endpoint is a row: its method and path, its codec, and what serves it. */
-import type { BodyType } from './body.ts'
+import type { BodyType } from '../lib/body.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Codec } from './codec.ts'
-import type { GatewayError } from './error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Reply } from './filter.ts'
 import type { Operation } from './operation.ts'

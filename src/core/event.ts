@@ -1,5 +1,5 @@
 /** What can be answered. A reply is a stream of events; a whole reply is the same stream read to its end. */
-import type { GatewayError } from './error.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Requests } from './money.ts'
 import type { Usage } from './usage.ts'
 

@@ -1,6 +1,6 @@
 /** The input of an exchange: its body, read once, and how much that holds. */
-import type { Body, RawStrings } from './raw-strings.ts'
-import type { Count } from './shape.ts'
+import type { Body, RawStrings } from '../json/raw-strings.ts'
+import type { Count } from '../json/shape.ts'
 
 /** JSON values, and bytes, of a request from which each step of the work on it is scheduled. */
 const LARGE_VALUES = 2000

@@ -1,5 +1,6 @@
 /** One request's life, pinned to one snapshot. */
 
+import { CLIENT_CLOSED, type GatewayError } from '../lib/error.ts'
 import { requestId, shortId } from '../lib/id.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
@@ -10,7 +11,6 @@ import type { Catalog } from './catalog.ts'
 import type { ChatRequest } from './chat-request.ts'
 import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
-import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent, type UsageReport } from './event.ts'
 import { ExchangeInput, type InputSource } from './exchange-input.ts'
 import type { Upgrade } from './message-socket.ts'

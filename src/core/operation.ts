@@ -1,8 +1,9 @@
 /** What the kernel must know of each operation, so that no part of it tests which one it is. Rows: `src/operations`. */
+
+import type { Json } from '../json/json.ts'
+import type { Unaffordable } from '../lib/error.ts'
 import type { Mapping, Model } from './catalog.ts'
-import type { Unaffordable } from './error.ts'
 import type { JobOperation } from './job.ts'
-import type { Json } from './json.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'

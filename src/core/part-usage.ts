@@ -1,6 +1,7 @@
 /** What one of the requests that stand for an exchange may have cost, where its provider has not reported it. */
+
+import { errors } from '../lib/error.ts'
 import { Cancellation } from './cancel.ts'
-import { errors } from './error.ts'
 import type { Event, UsageReport } from './event.ts'
 import { Exchange } from './exchange.ts'
 import type { RequestPart } from './translator.ts'

@@ -1,6 +1,7 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
+
+import { asError, CLIENT_CLOSED, type GatewayError } from '../lib/error.ts'
 import type { Encoder } from './codec.ts'
-import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'

@@ -1,8 +1,8 @@
 /** Realtime sessions: what configuration and wires say of them, and how each of their responses is paid for. */
 
+import type { Json } from '../json/json.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Mapping } from './catalog.ts'
-import type { GatewayError } from './error.ts'
-import type { Json } from './json.ts'
 import type { Money } from './money.ts'
 import type { Usage } from './usage.ts'
 

@@ -3,11 +3,11 @@
  * provider and value. Values of other organizations and forged ones never reach a provider.
  */
 import { createHmac, type Hmac, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { WorkBudget, writeCanonical } from './canonical-json.ts'
+import { WorkBudget, writeCanonical } from '../json/canonical.ts'
+import type { Json } from '../json/json.ts'
+import { withOpaque } from '../json/opaque.ts'
+import { textKey } from '../json/text-key.ts'
 import type { Event } from './event.ts'
-import type { Json } from './json.ts'
-import { withOpaque } from './opaque.ts'
-import { textKey } from './text-key.ts'
 
 /** `version` identifies a key and reveals nothing of it. */
 interface SealKey {

@@ -1,5 +1,5 @@
 /** How client wires store responses and continue stored ones; the filter `responses` does both. */
-import { endOfString } from './lossless-json.ts'
+import { endOfString } from '../json/lossless.ts'
 
 /** For client wires whose requests may continue stored responses. */
 export interface StoredForm {

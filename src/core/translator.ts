@@ -1,6 +1,7 @@
 /** The provider side of one wire. Translators do no I/O and have no state beyond a decoder's. */
+
+import type { GatewayError } from '../lib/error.ts'
 import type { Credential, Mapping, Provider } from './catalog.ts'
-import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { JobForm } from './job.ts'
 import type { Price } from './money.ts'

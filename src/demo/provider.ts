@@ -1,5 +1,5 @@
 /** The demo provider: a simulated upstream within this process, so that a demo request takes the whole real path. */
-import { isObject } from '../core/json.ts'
+
 import type { MessageSocket } from '../core/message-socket.ts'
 import {
   type Operation,
@@ -10,6 +10,7 @@ import {
 } from '../core/operation.ts'
 import type { InProcessAnswer, InProcessProvider, InProcessRequest } from '../core/ports.ts'
 import { Router } from '../core/router.ts'
+import { isObject } from '../json/json.ts'
 import { SimulatedSocket } from './socket.ts'
 
 const BASE = '/v1'

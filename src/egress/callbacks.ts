@@ -1,7 +1,7 @@
 /** Posts to addresses that clients gave: public ones, over https, each resolved once and connected to as it was checked. */
 import { isPublicHost } from '../core/address.ts'
-import { errors } from '../core/error.ts'
 import type { CallbackPoster } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
 import { Fetcher } from './fetcher.ts'

@@ -1,7 +1,7 @@
 /** Reads small JSON documents at addresses of strangers: public ones, by https, without redirects. */
 import { LRUCache } from 'lru-cache'
-import { errors, GatewayError } from '../core/error.ts'
 import type { DocumentSource } from '../core/ports.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { FairShare } from '../limits/share.ts'
 import { Fetcher } from './fetcher.ts'
 import type { Resolve } from './guard.ts'

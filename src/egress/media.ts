@@ -1,6 +1,7 @@
 /** Fetches images and audio at addresses of clients, for wires that take none (docs/contract.md#fetched-addresses). */
-import { errors, GatewayError } from '../core/error.ts'
+
 import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { Deadline } from '../lib/timer.ts'
 import { FairShare } from '../limits/share.ts'
 import { imageType } from '../media/type.ts'

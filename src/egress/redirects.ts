@@ -1,5 +1,5 @@
 /** Redirects of addresses that others gave. */
-import { errors, GatewayError } from '../core/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { urlOf } from '../lib/url.ts'
 
 /** The address is not tried: it has neither https on its own port, nor an allowed origin. */

@@ -3,7 +3,7 @@ import { batchEmbedContents, embedContent } from '../codecs/gemini-embeddings.ts
 import { countTokens, generateContent, streamGenerateContent } from '../codecs/gemini-generate.ts'
 import { geminiModels } from '../codecs/model-forms.ts'
 import type { Endpoint, Method } from '../core/endpoint.ts'
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import { chat } from '../operations/chat/index.ts'
 import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
 import { modelReply } from './model.ts'

@@ -1,8 +1,8 @@
 /** `GET /`: whether the configured stores answer (docs/contract.md#health). */
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
-import { errors } from '../core/error.ts'
 import type { Probe } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 
 const TIMEOUT_MS = 900
 const checks = ['redis', 'database'] as const

@@ -1,10 +1,10 @@
 /** A large answer of a local endpoint, in pieces that follow each other as the client takes them. */
 import { written } from '../core/endpoint.ts'
-import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Services } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 
 type Batch = IteratorResult<readonly Event[]>

@@ -1,5 +1,5 @@
 /** What the query of a list may say: how many, in which order, behind which one. */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 
 const LIMIT = { usual: 20, most: 100 }
 

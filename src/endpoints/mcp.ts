@@ -1,11 +1,11 @@
 /** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
 import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
 import { type Endpoint, type ErrorAnswer, type Method, value } from '../core/endpoint.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import { baseOf, isOwnOrigin } from '../core/site.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { infoOf, LEGACY, VERSIONS } from '../mcp/eras.ts'
 import { openStream, streamOf } from '../mcp/event-stream.ts'
 import { codes, rpcError } from '../mcp/message.ts'

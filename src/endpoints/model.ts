@@ -1,10 +1,10 @@
 /** `GET /v1/models/{id}`: one entry of the catalogue, by any name that requests may use. */
 import { entryIn, modelForms } from '../codecs/model-forms.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
-import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import { offerOf } from '../core/offer.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { type ModelReference, resolve } from '../routing/resolve.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { shownMappings, today, viewOf, wantedOf } from './model-view.ts'

@@ -1,10 +1,10 @@
 /** The authorization server of the MCP endpoint: metadata, registration, consent, tokens. */
 import { oauthCodec } from '../codecs/oauth.ts'
 import { type Endpoint, type ErrorAnswer, value } from '../core/endpoint.ts'
-import type { GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Services } from '../core/ports.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { authorize } from '../oauth/authorize.ts'
 import { consent } from '../oauth/consent.ts'
 import { contextOf, type OAuthContext, siteOf } from '../oauth/context.ts'

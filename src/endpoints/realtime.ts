@@ -1,12 +1,12 @@
 /** `GET /v1/realtime`, a WebSocket to a model, and the client secrets by which browsers open one (docs/realtime.md). */
 import { clientSecrets, realtime as codec, secretsOf } from '../codecs/realtime.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
-import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
+import { errors } from '../lib/error.ts'
 import { realtime as operation } from '../operations/realtime/index.ts'
 import type { RealtimeRequest, SessionSettings } from '../operations/realtime/request.ts'
 import { openSession } from '../realtime/open.ts'

@@ -2,9 +2,9 @@
 import { json } from '../codecs/json.ts'
 import { validator } from '../codecs/validate.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
-import { errors } from '../core/error.ts'
 import { formatMoney, parseMoney } from '../core/money.ts'
 import { s } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
 
 const DEFAULT_SECONDS = 900
 const MAX_SECONDS = 86_400

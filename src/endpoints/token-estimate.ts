@@ -1,7 +1,7 @@
 /** The gateway's own estimate of a prompt's tokens, where no provider counts them. */
 import { type Endpoint, value } from '../core/endpoint.ts'
-import { PAYMENT_REQUIRED } from '../core/gateway-error.ts'
 import type { TokenCount } from '../core/translator.ts'
+import { PAYMENT_REQUIRED } from '../lib/gateway-error.ts'
 
 /** Replaces provider failures; invalid or forbidden requests are still refused. */
 export const estimated: NonNullable<Endpoint['instead']> = (ex, error) => {

@@ -1,13 +1,13 @@
 /** Limits requests of an organization, per minute at one endpoint and in flight (docs/contract.md#rate-limits). */
 import { LRUCache } from 'lru-cache'
 import { addressKey } from '../core/address.ts'
-import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseMoney } from '../core/money.ts'
 import { planNames } from '../core/plan.ts'
 import type { Ledger, Principal, Quota } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
 
 const WINDOW_MS = 60_000
 const WINDOW_SECONDS = WINDOW_MS / 1000

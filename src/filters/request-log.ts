@@ -1,10 +1,10 @@
 /** The log line of a finished request: identifiers and figures, no content and none of a provider's words. */
 import { LRUCache } from 'lru-cache'
 import type { Attempt } from '../core/attempt.ts'
-import { RETRY_BUDGET_SPENT } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import type { Services } from '../core/ports.ts'
+import { RETRY_BUDGET_SPENT } from '../lib/error.ts'
 
 /** Refusals that a client can cause without limit: wrong keys, exceeded rates, shed load. */
 const SAMPLED_STATUSES = new Set([401, 429, 529])

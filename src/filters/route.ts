@@ -1,11 +1,11 @@
 /** Chooses the targets of a request and tries them in turn: the whole of failover. */
 import { LRUCache } from 'lru-cache'
 import type { Attempt } from '../core/attempt.ts'
-import { asError, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
+import { asError, type GatewayError } from '../lib/error.ts'
 import { TokenBucket } from '../limits/rate.ts'
 import type { Candidate, CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'

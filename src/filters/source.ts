@@ -1,7 +1,8 @@
 /** The app that a request comes from, by its own header or by others (docs/contract.md#request-source). */
-import { errors } from '../core/error.ts'
+
 import type { Exchange } from '../core/exchange.ts'
 import aliases from '../lib/app-aliases.json' with { type: 'json' }
+import { errors } from '../lib/error.ts'
 import { urlOf } from '../lib/url.ts'
 
 const CLAUDE_CODE = 'claude.com/claude-code'

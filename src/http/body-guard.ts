@@ -1,5 +1,5 @@
 /** One request's body on its way in: the memory that it takes, and how fast it comes. */
-import { errors, type GatewayError } from '../core/error.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 import { RateWindow } from '../limits/rate.ts'
 

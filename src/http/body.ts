@@ -1,9 +1,9 @@
 /** Reads a request's body as its endpoint takes it. */
 import type { ServerResponse } from 'node:http'
-import type { BodyType } from '../core/body.ts'
 import type { Endpoint } from '../core/endpoint.ts'
-import { errors, type GatewayError } from '../core/error.ts'
-import type { Body } from '../core/raw-strings.ts'
+import type { Body } from '../json/raw-strings.ts'
+import type { BodyType } from '../lib/body.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { codingOf } from './content-coding.ts'
 import { readForm } from './form.ts'

@@ -1,6 +1,6 @@
 /** Answers what the HTTP parser could not read, in the interface's shape, and closes the connection. */
 import type { Socket } from 'node:net'
-import { errorBody, errors, type GatewayError } from '../core/error.ts'
+import { errorBody, errors, type GatewayError } from '../lib/error.ts'
 import { requestId } from '../lib/id.ts'
 import { stopListening } from './closing.ts'
 import type { Connection } from './connection.ts'

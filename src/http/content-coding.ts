@@ -1,6 +1,6 @@
 /** Unpacks compressed request bodies (docs/contract.md#compressed-bodies). */
 import zlib from 'node:zlib'
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 

@@ -1,6 +1,6 @@
 /** Refuses what `node:http` lets through although two servers could read it in two ways. */
 import type { IncomingMessage } from 'node:http'
-import { errors, GatewayError } from '../core/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 
 const MAX_HEADERS = 100
 const MAX_TARGET = 8192

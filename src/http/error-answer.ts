@@ -1,8 +1,8 @@
 /** An answer outside every chain: the request never became an exchange. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Codec } from '../core/codec.ts'
-import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { errorBody, type GatewayError } from '../lib/error.ts'
 import { requestId } from '../lib/id.ts'
 import { endLast } from './closing.ts'
 import type { IncomingRequest } from './incoming-request.ts'

@@ -1,8 +1,8 @@
 /** Reads a `multipart/form-data` body as it comes; files stay in the pieces of the socket (docs/contract.md#forms). */
 import type { Readable } from 'node:stream'
 import busboy, { type Busboy, type FieldInfo, type FileInfo } from 'busboy'
-import { Form, Upload } from '../core/body.ts'
-import { asError, errors } from '../core/error.ts'
+import { Form, Upload } from '../lib/body.ts'
+import { asError, errors } from '../lib/error.ts'
 import { guarded } from '../lib/guarded.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { IncomingRequest } from './incoming-request.ts'

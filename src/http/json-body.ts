@@ -1,9 +1,9 @@
 /** Reads a JSON request body: bounded, valid UTF-8, bounded in shape, free of prototype keys. */
 import { isUtf8 } from 'node:buffer'
 import secureJson from 'secure-json-parse'
-import { errors } from '../core/error.ts'
-import { type Place, parseBody } from '../core/lossless-json.ts'
-import type { Body } from '../core/raw-strings.ts'
+import { type Place, parseBody } from '../json/lossless.ts'
+import type { Body } from '../json/raw-strings.ts'
+import { errors } from '../lib/error.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { IncomingRequest } from './incoming-request.ts'

@@ -1,6 +1,6 @@
 /** Parses a body whose long strings are kept as they were written. */
 import { randomBytes } from 'node:crypto'
-import { type Body, RawStrings } from '../core/raw-strings.ts'
+import { type Body, RawStrings } from '../json/raw-strings.ts'
 
 /**
  * Stands in JSON text for a long string while the rest is parsed. Random, so that no text contains it; letters only, so

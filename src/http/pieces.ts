@@ -1,5 +1,5 @@
 /** Reads the bytes of a request body, up to a limit. */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { unpack } from './content-coding.ts'
 import { type IncomingRequest, MAX_BODY_CHUNKS, MIN_CHUNK_BYTES } from './incoming-request.ts'

@@ -2,9 +2,10 @@
  * Bounds the shape of a JSON body before it is parsed, since `JSON.parse` limits neither depth nor values. Also records
  * long strings, and possible keys that reach a prototype, so that the parsed value need not be searched for them.
  */
-import { errors } from '../core/error.ts'
-import { MAX_LEVELS, MAX_NAME, MAX_NAMES, MAX_VALUES } from '../core/shape.ts'
-import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from '../core/structure.ts'
+
+import { MAX_LEVELS, MAX_NAME, MAX_NAMES, MAX_VALUES } from '../json/shape.ts'
+import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from '../json/structure.ts'
+import { errors } from '../lib/error.ts'
 
 /** Bytes from which a string counts as long. */
 const LONG = 4096

@@ -1,8 +1,8 @@
 /** Requests with an Upgrade header (RFC 9110 section 7.8): WebSockets at endpoints that take them, else plain HTTP. */
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { errors } from '../core/error.ts'
 import type { Upgrade } from '../core/message-socket.ts'
+import { errors } from '../lib/error.ts'
 import { endSocket } from './closing.ts'
 import { rawAnswer } from './raw-answer.ts'
 import type { ServedSink } from './sink.ts'

@@ -1,7 +1,8 @@
 /** Results as clients read them: kept ones from here, others from their provider, with the client's ranges. */
-import { asError, errors } from '../core/error.ts'
+
 import type { ContentAnswer, ContentRequest, Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
+import { asError, errors } from '../lib/error.ts'
 import type { JobsContext } from './context.ts'
 import { pollMs, within } from './lease.ts'
 import type { JobProvider } from './provider.ts'

@@ -1,7 +1,7 @@
 /** Moves jobs on: claims what is due, polls it, delivers ends, and removes results. One for each process. */
 import { Cancellation } from '../core/cancel.ts'
-import { errors } from '../core/error.ts'
 import type { Job, Lease } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 import { shortId } from '../lib/id.ts'
 import { Callbacks } from './callbacks.ts'
 import type { JobsContext } from './context.ts'

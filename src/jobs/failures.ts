@@ -1,6 +1,7 @@
 /** What follows a poll that failed: a rule of values. */
-import type { GatewayError } from '../core/error.ts'
+
 import type { Job, JobError } from '../core/ports.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { redactText } from '../secrets/redact.ts'
 import { failureGap, pollGap } from './back-off.ts'
 import type { JobOptions } from './context.ts'

@@ -1,7 +1,7 @@
 /** How long work on a claimed job may take: within its lease, or with a lease that is renewed while it goes on. */
 import { Cancellation } from '../core/cancel.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import type { Job } from '../core/ports.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { timerMs } from '../lib/timer.ts'
 import type { JobsContext } from './context.ts'
 

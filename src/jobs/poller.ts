@@ -1,10 +1,10 @@
 /** Polls claimed jobs, and moves each by the answer or the failure. */
 import type { Cancellation } from '../core/cancel.ts'
-import { asError, errors, type GatewayError } from '../core/error.ts'
 import { isFinal, type JobReport } from '../core/job.ts'
 import type { FinalState, Job, JobError, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import { guessStatus, redactMessage, upstreamError } from '../core/upstream-error.ts'
+import { asError, errors, type GatewayError } from '../lib/error.ts'
+import { guessStatus, redactMessage, upstreamError } from '../wire/upstream-error.ts'
 import { failureGap, pollGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { type Ending, endJob } from './ending.ts'

@@ -1,13 +1,14 @@
 /** Requests to the providers of jobs: polls, cancels and results. */
-import { checkAnswer, STATE_BOUNDS } from '../core/answer-bounds.ts'
+
 import type { Cancellation } from '../core/cancel.ts'
-import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
 import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { blamesCredential, MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
+import { checkAnswer, STATE_BOUNDS } from '../json/answer-bounds.ts'
 import { ByteBuffer } from '../lib/byte-buffer.ts'
+import { asAnswerError, asError, errors, type GatewayError } from '../lib/error.ts'
 import { scheduler } from '../limits/scheduler.ts'
+import { blamesCredential, MAX_ERROR_BYTES, upstreamErrorOf } from '../wire/upstream-error.ts'
 import type { JobsContext } from './context.ts'
 import { pollMs, renewing, within } from './lease.ts'
 import { ResultKeeper } from './results.ts'

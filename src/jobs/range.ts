@@ -1,5 +1,5 @@
 /** The part of a file that a client requests (RFC 9110 sections 13.1.5 and 14.2): one range, or everything. */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 
 interface Span {
   readonly start: number

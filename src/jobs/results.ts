@@ -1,6 +1,7 @@
 /** Keeps what jobs made: copies results to files while they arrive, and checks what they are. */
-import { errors } from '../core/error.ts'
+
 import type { Job, JobResult } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 import type { JobsContext } from './context.ts'
 import { Copies, type Copy } from './copies.ts'
 import { InlineField } from './inline-field.ts'

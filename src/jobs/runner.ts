@@ -1,8 +1,8 @@
 /** What endpoints and filters see of the engine: see `JobRunner`. */
 import { Cancellation } from '../core/cancel.ts'
-import { errors } from '../core/error.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 import { aloneOf, FairShare } from '../limits/share.ts'
 import { contentOf } from './content.ts'
 import type { JobsContext } from './context.ts'

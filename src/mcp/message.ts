@@ -1,5 +1,5 @@
 /** Messages of JSON-RPC 2.0 as MCP uses them, and the check of their envelope. */
-import { GatewayError } from '../core/error.ts'
+import { GatewayError } from '../lib/error.ts'
 
 /** The id of a request; a message without one is a notification. */
 export type Id = string | number

@@ -1,7 +1,7 @@
 /** Answers a POST to `/mcp`: versions, methods, tools. */
 import { validator } from '../codecs/validate.ts'
-import { asError, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { asError, GatewayError } from '../lib/error.ts'
 import { discovery, infoOf, isModern, isModernMethod, modernAnswer } from './eras.ts'
 import {
   codes,

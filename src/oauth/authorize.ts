@@ -1,6 +1,7 @@
 /** `GET /oauth/authorize` (RFC 6749 4.1.1, RFC 7636, RFC 8707, RFC 9207): checks the request and shows the consent page. */
-import type { GatewayError } from '../core/error.ts'
+
 import type { Reply } from '../core/filter.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Page } from '../lib/html.ts'
 import { findClient, type KnownClient } from './clients.ts'
 import type { OAuthContext } from './context.ts'

@@ -1,8 +1,8 @@
 /** Clients whose id is the address of a document that describes them (draft-ietf-oauth-client-id-metadata-document). */
 
 import { addressKey } from '../core/address.ts'
-import { GatewayError } from '../core/error.ts'
-import { isObject } from '../core/json.ts'
+import { isObject } from '../json/json.ts'
+import { GatewayError } from '../lib/error.ts'
 import { urlOf } from '../lib/url.ts'
 import { scopes } from '../mcp/tool.ts'
 import type { KnownClient } from './clients.ts'

@@ -1,5 +1,5 @@
 /** Refusals of the authorization server (RFC 6749 5.2, 4.1.2.1; RFC 7591 3.2.2; RFC 8707). */
-import { GatewayError } from '../core/error.ts'
+import { GatewayError } from '../lib/error.ts'
 
 /** The error codes of the RFCs. */
 export type OAuthCode =

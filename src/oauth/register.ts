@@ -1,8 +1,8 @@
 /** Dynamic client registration (RFC 7591). No address in the metadata is fetched, and names stay unverified. */
 import { validator } from '../codecs/validate.ts'
-import { errors } from '../core/error.ts'
 import type { ClientAuthentication, GrantType, NewClient } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
 import { opaque } from '../lib/opaque.ts'
 import { type Scope, scopes } from '../mcp/tool.ts'
 import { countAttempt, type OAuthContext } from './context.ts'

@@ -1,8 +1,8 @@
 /** Events of clients: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/catalog.ts'
-import { isObject, type Json, listIn } from '../core/json.ts'
-import { CALL_BOUNDS, MAX_LEVELS } from '../core/shape.ts'
 import { MOST_OUTPUT } from '../core/usage.ts'
+import { isObject, type Json, listIn } from '../json/json.ts'
+import { CALL_BOUNDS, MAX_LEVELS } from '../json/shape.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { InputBuffer } from './input-buffer.ts'

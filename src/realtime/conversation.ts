@@ -1,7 +1,7 @@
 /** Tokens of a conversation so far: as its provider last reported them, and our estimate of what came since. */
 import { type ImageTokens, imageTokensOf } from '../core/image-tokens.ts'
-import { isObject, type Json, listIn } from '../core/json.ts'
 import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
+import { isObject, type Json, listIn } from '../json/json.ts'
 
 /** docs/money.md#media-prices. */
 const INPUT_TOKENS_PER_SECOND = 10

@@ -1,6 +1,6 @@
 /** Events of sessions: reading them within bounds, and the errors that clients get. */
-import { isObject, type Json } from '../core/json.ts'
-import { CALL_BOUNDS, Shape } from '../core/shape.ts'
+import { isObject, type Json } from '../json/json.ts'
+import { CALL_BOUNDS, Shape } from '../json/shape.ts'
 import { shortId } from '../lib/id.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { Mask } from '../secrets/mask.ts'

@@ -1,5 +1,5 @@
 /** Images of a conversation: data alone, since nothing is fetched for a session, and a provider within the network might. */
-import { isObject, listIn } from '../core/json.ts'
+import { isObject, listIn } from '../json/json.ts'
 import { EventError } from './events.ts'
 
 const DATA = /^data:/i

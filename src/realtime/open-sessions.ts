@@ -1,7 +1,8 @@
 /** The sessions of one process: their number, and one timer for all of them. */
-import { errors, GatewayError } from '../core/error.ts'
+
 import type { Exchange } from '../core/exchange.ts'
 import type { Services } from '../core/ports.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import type { Session } from './session.ts'
 
 const TICK_MS = 1000

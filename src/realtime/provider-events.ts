@@ -1,8 +1,9 @@
 /** Events of providers: most are passed on, some change the session, and some are charged for. */
-import { asError, type GatewayError } from '../core/error.ts'
-import { isObject, type Json } from '../core/json.ts'
+
 import type { Message } from '../core/message-socket.ts'
-import { keyWithin } from '../core/text-key.ts'
+import { isObject, type Json } from '../json/json.ts'
+import { keyWithin } from '../json/text-key.ts'
+import { asError, type GatewayError } from '../lib/error.ts'
 import { type Mask, PiecewiseMasks } from '../secrets/mask.ts'
 import type { ClientEvents } from './client-events.ts'
 import { newEventId, type ReadEvent, type RealtimeEvent, readEvent } from './events.ts'

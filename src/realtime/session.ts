@@ -1,9 +1,10 @@
 /** One session: passes events between its client and its provider within rules and money, and ends both sides. */
-import { asError, errors, type GatewayError } from '../core/error.ts'
-import { isObject, type Json } from '../core/json.ts'
+
 import type { Message, MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket } from '../core/ports.ts'
 import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
+import { isObject, type Json } from '../json/json.ts'
+import { asError, errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 import { Channel } from './channel.ts'
 import { ClientEvents, limited } from './client-events.ts'

@@ -1,7 +1,8 @@
 /** Events of a provider as clients get them: with names of here, and settings as they have chosen them. */
-import { isObject, type Json } from '../core/json.ts'
+
 import type { Target } from '../core/translator.ts'
-import { guessStatus, readProviderError, upstreamError } from '../core/upstream-error.ts'
+import { isObject, type Json } from '../json/json.ts'
+import { guessStatus, readProviderError, upstreamError } from '../wire/upstream-error.ts'
 import type { RealtimeEvent } from './events.ts'
 import type { Settings, SettingsContext } from './settings.ts'
 

@@ -1,11 +1,11 @@
 /** What `route` would choose for a request, and what of each candidate says so. Changes nothing that is remembered. */
 import type { Mapping } from '../core/catalog.ts'
-import { errors } from '../core/error.ts'
 import { isLive, isOver, offerOf, serves } from '../core/offer.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { errors } from '../lib/error.ts'
 import { candidateTargetOf } from './candidate.ts'
 import { type NamedModel, namedModels } from './named-models.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'

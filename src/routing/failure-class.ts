@@ -1,6 +1,6 @@
 /** What a failed attempt counts against (docs/contract.md#circuits-and-retries). */
-import type { GatewayError } from '../core/error.ts'
-import { blamesCredential } from '../core/upstream-error.ts'
+import type { GatewayError } from '../lib/error.ts'
+import { blamesCredential } from '../wire/upstream-error.ts'
 
 /**
  * - `provider`: broken, slow or overloaded (connection, deadline, 408, 409, 5xx, invalid answers)

@@ -1,10 +1,10 @@
 /** Records what attempts show of providers and of credentials, separately. */
 import { firstEventMs } from '../core/catalog.ts'
-import type { GatewayError } from '../core/error.ts'
 import type { Outcome } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
 import type { Timings } from '../core/timings.ts'
 import type { Usage } from '../core/usage.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { CandidateTarget } from './candidate.ts'
 import { classifyFailure, type FailureClass } from './failure-class.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'

@@ -1,5 +1,5 @@
 /** The models that one request names, each as a query of its own: what `plan` and the selector take. */
-import { errors, GatewayError } from '../core/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { type PlanOptions, plan, type Requested, type RoutePlan, requestedBy } from './plan.ts'
 import { checkProviders, orderOf, withoutSuffix } from './preferences.ts'
 import { RequestQuery, type RoutedRequest, type RoutingQuery } from './query.ts'

@@ -1,7 +1,7 @@
 /** The error of a request that no target answered (docs/contract.md#failed-requests). */
 
 import type { Attempt } from '../core/attempt.ts'
-import { errors, type GatewayError } from '../core/error.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 
 /** How an attempt is shown in `metadata.routing`. */
 export function errorType(error: GatewayError): Attempt['errorType'] {

@@ -1,8 +1,8 @@
 /** What an organization's policy leaves of a plan: the offers that the caller may use, and with whose credentials. */
 import type { Credential, Mapping, Provider } from '../core/catalog.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import type { AccessIssue } from '../core/policy.ts'
 import type { Target } from '../core/translator.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf } from '../lib/nearest.ts'
 import type { RoutingQuery } from './query.ts'
 

@@ -1,7 +1,8 @@
 /** What polls of jobs report of an offer, apart from its creates: good polls do not hide creates that fail. */
-import type { GatewayError } from '../core/error.ts'
+
 import type { CircuitPolicy, Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { pollKeyOf } from './candidate.ts'
 import { classifyFailure } from './failure-class.ts'
 import { recordSuccess } from './health.ts'

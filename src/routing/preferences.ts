@@ -1,9 +1,9 @@
 /** What a request says of its providers and prices, as routing takes it (docs/routing.md#routing-by-request). */
 import type { Catalog, Mapping } from '../core/catalog.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import type { ProviderPreferences } from '../core/provider-preferences.ts'
-import { priceExcess } from '../core/rules.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
+import { priceExcess } from '../policy/rules.ts'
 import type { RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 

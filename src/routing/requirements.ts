@@ -1,9 +1,9 @@
 /** Which mappings can serve a request, by the requirements of its operation. */
 import type { Mapping } from '../core/catalog.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import type { Operation, Requirement } from '../core/operation.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { estimateTokens } from '../core/usage.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 
 interface Circumstances {
   promptTokens?(): number

@@ -1,7 +1,7 @@
 /** What a model string means: `auto`, a canonical id or alias, or `<provider>/<model>`. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
-import { errors, type GatewayError } from '../core/error.ts'
 import { offerOf } from '../core/offer.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 
 /** Names that one refusal suggests. */

@@ -1,6 +1,7 @@
 /** Seals values under the master keys, for every store. */
-import { errors } from '../core/error.ts'
+
 import type { Sealed } from '../core/policy.ts'
+import { errors } from '../lib/error.ts'
 import { type Keyring, KeyringError } from './keyring.ts'
 
 /** Turns a KeyringError, which the operator must correct, into a 400. */

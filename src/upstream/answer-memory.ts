@@ -1,8 +1,8 @@
 /** Memory for answers that are held: where there is none for more of one, it waits unread, since its provider charges for it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
 import type { Cancellation } from '../core/cancel.ts'
-import { errors } from '../core/error.ts'
+import { MAX_ANSWER_BYTES, tooManyBytes } from '../json/answer-bounds.ts'
+import { errors } from '../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 
 /** What is kept of a held answer: its bytes, and its events. */

@@ -1,9 +1,10 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { billed, MAX_ANSWER_BYTES, tooManyBytes } from '../core/answer-bounds.ts'
-import { asAnswerError, asError, errors, type GatewayError } from '../core/error.ts'
+
 import { type Event, isContent } from '../core/event.ts'
 import type { AnswerSeals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
+import { billed, MAX_ANSWER_BYTES, tooManyBytes } from '../json/answer-bounds.ts'
+import { asAnswerError, asError, errors, type GatewayError } from '../lib/error.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { Mask } from '../secrets/mask.ts'
 import type { AnswerLease } from './answer-memory.ts'

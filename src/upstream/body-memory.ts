@@ -1,5 +1,5 @@
 /** Memory of the bodies of several requests that stand for one: each is a copy of the client's own. */
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 
 /** As many bodies are there at the same time as memory has room for. */

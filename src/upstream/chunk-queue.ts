@@ -1,5 +1,5 @@
 /** The chunks of one answer between its socket and its reader. */
-import type { GatewayError } from '../core/error.ts'
+import type { GatewayError } from '../lib/error.ts'
 
 /** How much a reader took at a time. */
 export interface Taken {

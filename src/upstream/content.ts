@@ -1,8 +1,8 @@
 /** The body of a request to a provider, in the form in which it is sent. */
 import { randomUUID } from 'node:crypto'
-import { stringifyLossless } from '../core/lossless-json.ts'
-import type { RawStrings } from '../core/raw-strings.ts'
 import type { FilePart, WireRequest } from '../core/translator.ts'
+import { stringifyLossless } from '../json/lossless.ts'
+import type { RawStrings } from '../json/raw-strings.ts'
 
 /** A body with its content type; undefined where the request's own headers say it, and for none. */
 export interface Content {

@@ -1,11 +1,11 @@
 /** Reads the lists of models of providers now and then: engines of the operator's own come and go. */
 import { Agent } from 'undici'
-import { parseAnswer } from '../core/answer-bounds.ts'
 import type { Catalog, FoundModel, ModelLists, Provider } from '../core/catalog.ts'
-import { isObject, listIn } from '../core/json.ts'
 import type { Log } from '../core/ports.ts'
 import { sharedLookup } from '../egress/names.ts'
 import { plainConnector } from '../egress/paused-answers.ts'
+import { parseAnswer } from '../json/answer-bounds.ts'
+import { isObject, listIn } from '../json/json.ts'
 import { authorized } from './sign.ts'
 
 const EVERY_MS = 30_000

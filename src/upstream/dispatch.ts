@@ -1,7 +1,6 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
-import { undelivered } from '../core/answer-bounds.ts'
+
 import { Cancellation } from '../core/cancel.ts'
-import { asError, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
@@ -9,6 +8,8 @@ import { partUsage } from '../core/part-usage.ts'
 import { mayCallTools } from '../core/requests.ts'
 import type { RequestPart } from '../core/translator.ts'
 import { Fetcher } from '../egress/fetcher.ts'
+import { undelivered } from '../json/answer-bounds.ts'
+import { asError, errors } from '../lib/error.ts'
 import type { MemoryBudget } from '../limits/memory.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { Answer } from './answer.ts'

@@ -1,6 +1,6 @@
 /** Undoes a content coding that a provider applied in spite of `identity` (docs/contributing/edge-cases.md#framing S21). */
 import { constants, createGunzip, createInflate } from 'node:zlib'
-import { errors } from '../core/error.ts'
+import { errors } from '../lib/error.ts'
 
 /** Where chunks come from: all that are there, or undefined at the end. */
 export interface Source {

@@ -1,9 +1,9 @@
 /** Several requests to one target in the place of one; joins their answers (docs/contract.md#polled-answers). */
 import { Cancellation } from '../core/cancel.ts'
-import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import type { Event, UsageReport } from '../core/event.ts'
 import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
 import { type Axis, applyReport, type Usage } from '../core/usage.ts'
+import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 
 /** What is noted of one part. */
 export interface PartReceipt {

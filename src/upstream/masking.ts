@@ -1,7 +1,8 @@
 /** Keeps the credential of a request out of its answer, whatever part of it the provider repeats it in. */
-import type { GatewayError } from '../core/error.ts'
+
 import type { Event } from '../core/event.ts'
-import { isObject, textIn } from '../core/json.ts'
+import { isObject, textIn } from '../json/json.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { mapText } from '../secrets/map-text.ts'
 import { type Mask, PiecewiseMasks } from '../secrets/mask.ts'
 

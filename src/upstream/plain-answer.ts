@@ -1,6 +1,7 @@
 /** Answers about jobs without a content coding. */
-import { errors } from '../core/error.ts'
+
 import type { JobAnswer } from '../core/ports.ts'
+import { errors } from '../lib/error.ts'
 import { decoded, isCoded, type PlainSource } from './encoding.ts'
 
 /** Headers that count packed bytes. */

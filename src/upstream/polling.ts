@@ -1,6 +1,6 @@
 /** What ends the polls of a job: not its client that leaves, since a job cannot be cancelled. */
 import { Cancellation } from '../core/cancel.ts'
-import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
+import { CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 
 /** From `begin` to `end` it listens to the signal of an exchange, in the place of what is read for it. */

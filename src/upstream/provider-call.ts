@@ -1,11 +1,11 @@
 /** One call of a provider: signs a request of an exchange, sends it, and reads the refusal of one. */
 import type { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
-import type { GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isUnmeasured } from '../core/requests.ts'
 import type { RequestPart, Target } from '../core/translator.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
 import type { AnswerLease } from './answer-memory.ts'
 import type { AnsweredRequest } from './answer-reading.ts'

@@ -1,8 +1,9 @@
 /** What a provider says in place of an answer. */
-import type { GatewayError } from '../core/error.ts'
+
 import type { Target } from '../core/translator.ts'
-import { MAX_ERROR_BYTES, upstreamErrorOf } from '../core/upstream-error.ts'
+import type { GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
+import { MAX_ERROR_BYTES, upstreamErrorOf } from '../wire/upstream-error.ts'
 import type { PlainSource } from './encoding.ts'
 import { maskedError } from './masking.ts'
 import { retryAfterMs } from './retry-after.ts'

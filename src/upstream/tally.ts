@@ -1,4 +1,6 @@
 /** Counts what an answer holds, whatever its wire, against the bounds that hold for all. */
+
+import type { Event, ToolEvent } from '../core/event.ts'
 import {
   checkBlocks,
   excessiveArguments,
@@ -12,10 +14,9 @@ import {
   tooLongText,
   tooManyBlocks,
   tooManyCalls,
-} from '../core/answer-bounds.ts'
-import type { Event, ToolEvent } from '../core/event.ts'
-import { weigh } from '../core/json-size.ts'
-import { CALL_BOUNDS, Count, Shape } from '../core/shape.ts'
+} from '../json/answer-bounds.ts'
+import { CALL_BOUNDS, Count, Shape } from '../json/shape.ts'
+import { weigh } from '../json/size.ts'
 
 /** More blocks than a choice may have; makes one number of a choice and a block. */
 const STEP = 1e6

@@ -1,8 +1,9 @@
 /** Calls to providers: so many at a time for each, over sockets that are kept. */
-import { errors } from '../core/error.ts'
+
 import type { InProcessProviders } from '../core/ports.ts'
 import type { Resolve } from '../egress/guard.ts'
 import type { Sending } from '../egress/socket.ts'
+import { errors } from '../lib/error.ts'
 import { PiecewiseBody } from './content.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { callInProcess } from './in-process-call.ts'

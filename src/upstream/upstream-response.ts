@@ -1,9 +1,9 @@
 /** One answer of a provider as it comes in. */
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
-import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import { MAX_INTERIM } from '../egress/single-client.ts'
 import type { UpstreamSocket } from '../egress/socket.ts'
+import { CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'

@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import type { MessageSocket } from '../core/message-socket.ts'
-import { MAX_ERROR_BYTES } from '../core/upstream-error.ts'
 import { guarded } from '../lib/guarded.ts'
 import { socketBounds, TextSocket } from '../lib/text-socket.ts'
+import { MAX_ERROR_BYTES } from '../wire/upstream-error.ts'
 
 /** The answer of a server that refuses a WebSocket. */
 export interface RefusedUpgrade {

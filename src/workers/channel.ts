@@ -1,5 +1,5 @@
 /** Calls between the primary process and a worker, over Node's IPC channel. */
-import { type ErrorInit, GatewayError } from '../core/error.ts'
+import { type ErrorInit, GatewayError } from '../lib/error.ts'
 
 /** Calls that one side serves, by name. Arguments and results must be JSON values. */
 export type Calls = Readonly<Record<string, (argument: never) => unknown>>

@@ -3,7 +3,6 @@ import type { AdminContext } from '../../src/admin/context.ts'
 import type { Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import { compile, type Link } from '../../src/core/chain.ts'
 import type { Codec } from '../../src/core/codec.ts'
-import { errors } from '../../src/core/error.ts'
 import type { FilterFactory } from '../../src/core/filter.ts'
 import type {
   AuditStore,
@@ -25,6 +24,7 @@ import type {
 import { s } from '../../src/core/schema.ts'
 import type { Route, Snapshot } from '../../src/core/snapshot.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { errors } from '../../src/lib/error.ts'
 import { providerHealth } from '../../src/routing/provider-health.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { silent } from '../plugins/wire-kit.ts'

@@ -2,8 +2,8 @@
 import t from 'tap'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { chatRequest } from '../../src/core/chat-request.ts'
-import type { GatewayError } from '../../src/core/error.ts'
 import type { JsonSchema } from '../../src/core/schema.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
 import { thrown } from '../core/kit.ts'
 import { type Json, rows, valid } from './bodies.ts'
 

@@ -1,5 +1,5 @@
 /** Calls of the AI SDK's protocol, and what the chat requests hold that become of them. */
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 
 export const text = (text: string) => ({ type: 'text', text })
 export const user = (...content: object[]) => ({ role: 'user', content })

@@ -1,7 +1,7 @@
 /** Refused chat bodies, each beside its nearest neighbour that passes (docs/contract.md#chat-requests). */
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 
-export type { Json } from '../../src/core/json.ts'
+export type { Json } from '../../src/json/json.ts'
 
 /** What is wrong, the field that is named, and what would have been right. */
 type Row = readonly [wrong: Json, param: string | null, right: Json, code?: string]

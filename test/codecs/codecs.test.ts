@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
-import { GatewayError } from '../../src/core/error.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { exchange, principal, thrown } from '../core/kit.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'

@@ -1,8 +1,8 @@
 /** Text completions: what `echo` repeats of the prompts, and how often. */
 import t from 'tap'
 import { completions } from '../../src/codecs/completions.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { exchange, thrown } from '../core/kit.ts'
 
 const decode = (body: object) => completions.decode({ model: 'm', echo: true, ...body }, exchange())

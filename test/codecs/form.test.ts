@@ -1,8 +1,8 @@
 /** Forms as the bodies that they stand for: lists, objects, numbers, and what cannot be told. */
 import t from 'tap'
 import { formBody } from '../../src/codecs/form.ts'
-import { Form, Upload } from '../../src/core/body.ts'
 import { s } from '../../src/core/schema.ts'
+import { Form, Upload } from '../../src/lib/body.ts'
 import { thrown } from '../core/kit.ts'
 
 const schema = s.open({

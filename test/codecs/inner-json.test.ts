@@ -2,9 +2,9 @@
 import t from 'tap'
 import { checkResults, checkTexts, measure } from '../../src/codecs/inner-json.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
-import { errors } from '../../src/core/error.ts'
-import { Count } from '../../src/core/shape.ts'
-import { structureOf } from '../../src/core/structure.ts'
+import { Count } from '../../src/json/shape.ts'
+import { structureOf } from '../../src/json/structure.ts'
+import { errors } from '../../src/lib/error.ts'
 import { exchange } from '../core/kit.ts'
 
 const call = (text: string) => ({ id: 'c', type: 'function' as const, function: { name: 'f', arguments: text } })

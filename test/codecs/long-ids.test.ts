@@ -5,7 +5,7 @@ import { generateContent } from '../../src/codecs/gemini-generate.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { openAiResponses } from '../../src/codecs/openai-responses.ts'
 import type { Codec } from '../../src/core/codec.ts'
-import { GatewayError } from '../../src/core/error.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { exchange } from '../core/kit.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
 

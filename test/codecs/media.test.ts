@@ -8,10 +8,10 @@ import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { openAiResponses } from '../../src/codecs/openai-responses.ts'
 import { speech } from '../../src/codecs/speech.ts'
 import { transcriptions, translations } from '../../src/codecs/transcriptions.ts'
-import { Form, Upload } from '../../src/core/body.ts'
-import type { GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import { aiSdkEndpoints } from '../../src/endpoints/ai-sdk.ts'
+import { Form, Upload } from '../../src/lib/body.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
 import { exchange, thrown } from '../core/kit.ts'
 
 /** A call of the AI SDK's protocol. */

@@ -1,7 +1,7 @@
 /** The list of models as Messages clients read it: what an entry says, and which page comes. */
 import t from 'tap'
 import { modelPage } from '../../src/codecs/messages/model-list.ts'
-import { GatewayError } from '../../src/core/error.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { thrown } from '../core/kit.ts'
 import type { Json } from './bodies.ts'
 

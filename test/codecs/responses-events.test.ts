@@ -2,11 +2,11 @@
 import t, { type Test } from 'tap'
 import { openAiResponses } from '../../src/codecs/openai-responses.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
-import { errors, type GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { responses } from '../../src/endpoints/responses.ts'
+import { errors, type GatewayError } from '../../src/lib/error.ts'
 
 type Json = Record<string, unknown>
 interface Sent extends Json {

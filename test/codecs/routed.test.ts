@@ -1,6 +1,6 @@
 /** What any client wire may say of the routing of a chat request: what is read, and what is refused. */
 import t from 'tap'
-import type { GatewayError } from '../../src/core/error.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
 import { routed } from '../../src/operations/chat/routed.ts'
 import { thrown } from '../core/kit.ts'
 

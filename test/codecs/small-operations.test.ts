@@ -6,8 +6,8 @@ import { ocr } from '../../src/codecs/ocr.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { transcriptions } from '../../src/codecs/transcriptions.ts'
 import { videos } from '../../src/codecs/videos.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 
 t.test('a long text, a document or many questions cost little beside parsing them', t => {

@@ -5,8 +5,8 @@ import { historyOf as geminiHistory } from '../../src/codecs/gemini/history.ts'
 import { historyOf } from '../../src/codecs/messages/history.ts'
 import { InputReader } from '../../src/codecs/responses/input.ts'
 import { ToolNames } from '../../src/codecs/responses/tool-names.ts'
-import type { GatewayError } from '../../src/core/error.ts'
-import { Count } from '../../src/core/shape.ts'
+import { Count } from '../../src/json/shape.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
 import { thrown } from '../core/kit.ts'
 
 const MI = 1024 * 1024

@@ -4,9 +4,9 @@ import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { Credential } from '../../src/core/catalog.ts'
-import type { GatewayError } from '../../src/core/error.ts'
-import { upstreamErrorOf } from '../../src/core/upstream-error.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
 import { classifyFailure } from '../../src/routing/failure-class.ts'
+import { upstreamErrorOf } from '../../src/wire/upstream-error.ts'
 
 const files = await loadFiles('config/gateway.yaml', { env: { GATEWAY_DEMO_URL: 'http://127.0.0.1:9' } })
 const turnedOn = {

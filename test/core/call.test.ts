@@ -1,14 +1,14 @@
 /** A call of another endpoint within the process. */
 import t from 'tap'
-import { type Called, call } from '../../src/core/call.ts'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { compile } from '../../src/core/chain.ts'
-import { errors } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Filter } from '../../src/core/filter.ts'
 import type { Access } from '../../src/core/policy.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { chat } from '../../src/endpoints/chat.ts'
+import { errors } from '../../src/lib/error.ts'
+import { type Called, call } from '../../src/mcp/call.ts'
 import { eventsOf, exchange, principal, text } from './kit.ts'
 
 const path = '/v1/chat/completions'

@@ -1,8 +1,8 @@
 /** JSON in one form for seals: the bytes stay as they were, and the work is bounded. */
 import fc from 'fast-check'
 import t from 'tap'
-import { WorkBudget, writeCanonical } from '../../src/core/canonical-json.ts'
-import { isObject, type Json } from '../../src/core/json.ts'
+import { WorkBudget, writeCanonical } from '../../src/json/canonical.ts'
+import { isObject, type Json } from '../../src/json/json.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 

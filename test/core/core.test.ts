@@ -3,20 +3,20 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { budgetOf, effortOf } from '../../src/core/effort.ts'
-import { asError, errors, GatewayError } from '../../src/core/error.ts'
 import { type Event, isContent } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
-import { seal, unseal } from '../../src/core/seal.ts'
+import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { asError, errors, GatewayError } from '../../src/lib/error.ts'
+import { shortId } from '../../src/lib/id.ts'
+import { seal, unseal } from '../../src/wire/seal.ts'
 import {
   guessStatus,
   readProviderError,
   redactMessage,
   upstreamError,
   upstreamErrorFrom,
-} from '../../src/core/upstream-error.ts'
-import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
-import { parseDataUrl, pathSegment, textOf, toolArguments, withoutSpace } from '../../src/core/wire.ts'
-import { shortId } from '../../src/lib/id.ts'
+} from '../../src/wire/upstream-error.ts'
+import { parseDataUrl, pathSegment, textOf, toolArguments, withoutSpace } from '../../src/wire/wire.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'

@@ -1,8 +1,8 @@
 /** Estimates of answers that no provider has counted: at most the limit that was sent, or the model's own. */
 import t from 'tap'
-import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Outbound } from '../../src/core/outbound.ts'
+import { errors } from '../../src/lib/error.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { exchange, text } from './kit.ts'
 

@@ -1,7 +1,7 @@
 /** Long strings go out as they came in, and mean what they would mean written anew. */
 import fc from 'fast-check'
 import t from 'tap'
-import { RawStrings } from '../../src/core/raw-strings.ts'
+import { RawStrings } from '../../src/json/raw-strings.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261122 })

@@ -2,8 +2,8 @@
 import { createSecretKey } from 'node:crypto'
 import t from 'tap'
 import type { Event } from '../../src/core/event.ts'
-import type { Json } from '../../src/core/json.ts'
 import { type AnswerSeals, Seals } from '../../src/core/seals.ts'
+import type { Json } from '../../src/json/json.ts'
 
 const KEY = { version: '01234567', key: createSecretKey(Buffer.alloc(32)) }
 const seals = new Seals({ newest: KEY, find: () => KEY }, 'org')

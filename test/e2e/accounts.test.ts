@@ -1,7 +1,7 @@
 /** The same tokens cost the same, streamed and whole, to the last unit, on every wire and in both client forms. */
 
 import t from 'tap'
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { chat } from '../helpers/chat.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'

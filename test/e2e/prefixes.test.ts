@@ -1,7 +1,7 @@
 /** Providers cache what requests begin with, so that nothing of it may ever change: not between two, not as they grow. */
 
 import t from 'tap'
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { chat, type Message } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { checkInvariants } from '../helpers/invariants.ts'

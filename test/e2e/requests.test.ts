@@ -1,7 +1,7 @@
 /** Requests that no provider takes as they are, on every wire (docs/contributing/edge-cases.md#requests R1 to R20). */
 
 import t from 'tap'
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { chat } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { checkInvariants } from '../helpers/invariants.ts'

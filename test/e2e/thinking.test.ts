@@ -1,7 +1,7 @@
 /** What clients ask of a model's thinking, over every chat wire, whole and streamed. */
 
 import t from 'tap'
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { chat, type Mode } from '../helpers/chat.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'

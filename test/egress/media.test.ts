@@ -7,12 +7,12 @@ import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Client } from 'undici'
-import { errors, GatewayError } from '../../src/core/error.ts'
 import { guardedConnector, isPublicAddress, type Resolve } from '../../src/egress/guard.ts'
 import { ClientFetcher, type FetchBounds } from '../../src/egress/media.ts'
 import { plainConnector } from '../../src/egress/paused-answers.ts'
 import { SingleClient } from '../../src/egress/single-client.ts'
 import type { socketConnector } from '../../src/egress/socket.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { insideHosts } from '../upstream/addresses.ts'
 
 const png = Buffer.from(

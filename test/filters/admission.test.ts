@@ -1,12 +1,12 @@
 /** Who gets a place, who waits for one, and who is sent away. */
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { FairLimiter, type FairLimits, type Permit } from '../../src/filters/admission/fair-limiter.ts'
 import { admission } from '../../src/filters/admission/index.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { Hysteresis } from '../../src/lib/hysteresis.ts'
 import { eventsOf, exchange, principal } from '../core/kit.ts'
 

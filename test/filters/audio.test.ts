@@ -1,11 +1,11 @@
 /** What is kept of audio that is fetched for a request, and what becomes of a fetch that fails. */
 import t from 'tap'
-import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Ops } from '../../src/core/ops.ts'
 import type { MediaFetcher } from '../../src/core/ports.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { transcriptions } from '../../src/endpoints/transcriptions.ts'
 import { Audio } from '../../src/filters/translate/audio.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'

@@ -1,11 +1,11 @@
 /** Malformed JSON of callers who ask for its repair. */
 import t from 'tap'
-import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { heal } from '../../src/filters/healing/heal.ts'
 import { type HealLimits, HealThreads } from '../../src/filters/healing/heal-threads.ts'
 import { type HealingServices, healed, healing } from '../../src/filters/healing/index.ts'
+import { errors } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 

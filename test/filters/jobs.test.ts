@@ -1,9 +1,9 @@
 /** The admission of jobs: what of a request is made once, and in how many turns of the event loop. */
 import t from 'tap'
-import { errors } from '../../src/core/error.ts'
 import type { HoldRequest, NewJob, Services } from '../../src/core/ports.ts'
 import { videos } from '../../src/endpoints/videos.ts'
 import { JobAdmission } from '../../src/filters/billing/jobs.ts'
+import { errors } from '../../src/lib/error.ts'
 import { exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
 import { target } from '../plugins/wire-kit.ts'

@@ -1,9 +1,9 @@
 /** Whose turns get kept reasoning back, and which turns do. */
 import t from 'tap'
 import type { Message } from '../../src/core/chat-request.ts'
-import type { Json } from '../../src/core/json.ts'
 import type { CachedReply, Principal, Services } from '../../src/core/ports.ts'
 import { reasoning } from '../../src/filters/reasoning/index.ts'
+import type { Json } from '../../src/json/json.ts'
 import { eventsOf, exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
 import { target } from '../plugins/wire-kit.ts'

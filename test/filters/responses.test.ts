@@ -1,11 +1,11 @@
 /** Stored responses: what a request continues is bounded, and an answer is stored before its end or not at all. */
 import t, { type Test } from 'tap'
-import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { ResponseRecord, ResponseShare, Services } from '../../src/core/ports.ts'
 import { responses as endpoint } from '../../src/endpoints/responses.ts'
 import { responses } from '../../src/filters/responses/index.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { eventsOf, exchange, text } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'

@@ -1,8 +1,8 @@
 /** Reads of stored responses: what they take of memory counts, until their reader has it. */
 import t from 'tap'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { storedResponses } from '../../src/endpoints/stored-responses.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'

@@ -1,10 +1,10 @@
 /** What is measured of a request when it is over. */
 import t from 'tap'
 import type { Attempt } from '../../src/core/attempt.ts'
-import { errors, type GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Log, Metrics, Services } from '../../src/core/ports.ts'
 import { telemetry } from '../../src/filters/telemetry.ts'
+import { errors, type GatewayError } from '../../src/lib/error.ts'
 import { type ExchangeFacts, exchange, principal } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
 import { target } from '../plugins/wire-kit.ts'

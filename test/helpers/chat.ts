@@ -1,5 +1,5 @@
 /** One chat turn over HTTP, whole or streamed, in one form: the final state of a client. */
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import type { Gateway } from './gateway.ts'
 import { type ChatChunk, readEvents } from './sse.ts'
 

@@ -4,11 +4,11 @@ import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
-import { type Form, Upload } from '../../src/core/body.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import type { IncomingRequest } from '../../src/http/incoming-request.ts'
+import { type Form, Upload } from '../../src/lib/body.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 
 fc.configureGlobal({ seed: 20261120 })

@@ -1,7 +1,7 @@
 /** Providers of jobs that lie, hang, or send what was not asked for: each job ends, once, and costs what was agreed. */
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import { errors } from '../../src/core/error.ts'
+import { errors } from '../../src/lib/error.ts'
 import { type Asked, engineKit, FILM, type Said, SENT } from './kit.ts'
 
 const MINUTE = 60_000

@@ -1,8 +1,8 @@
 /** Who reads videos: those of a project are its own, and an id that is not known opens none. */
 import t from 'tap'
-import { asError } from '../../src/core/error.ts'
 import type { Principal, Services } from '../../src/core/ports.ts'
 import { videos } from '../../src/endpoints/videos.ts'
+import { asError } from '../../src/lib/error.ts'
 import { exchange } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
 

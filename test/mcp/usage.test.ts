@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import { errors } from '../../src/core/error.ts'
+import { errors } from '../../src/lib/error.ts'
 import type { ToolContext, ToolResult } from '../../src/mcp/tool.ts'
 import { reporting } from '../../src/mcp/tools/analytics.ts'
 import { getUsage, getUsageBreakdown } from '../../src/mcp/tools/usage.ts'

@@ -1,7 +1,7 @@
 /** The rules of the simulated Converse API: checks that rely on a refusal which does not happen prove nothing. */
 
 import t from 'tap'
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 
 type Rules = { check(headers: Json, body: unknown, keys: string[], url: URL): void }
 const { check }: Rules = await import(new URL('../helpers/upstream/bedrock-rules.mjs', import.meta.url).href)

@@ -3,10 +3,10 @@ import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { Json } from '../../src/core/json.ts'
 import type { Frame } from '../../src/core/translator.ts'
+import type { Json } from '../../src/json/json.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { target } from './wire-kit.ts'
 
 const [messages, vertex] = anthropic.wires

@@ -10,8 +10,8 @@ import { plugin as responses } from '../../plugins/openai-responses.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Media } from '../../src/core/media.ts'
 import type { Translator } from '../../src/core/translator.ts'
-import { parseFile } from '../../src/core/wire.ts'
 import { measureMedia, mediaOf } from '../../src/operations/chat/media.ts'
+import { parseFile } from '../../src/wire/wire.ts'
 import { encodeWith, type Json, offer } from './golden-kit.ts'
 
 const PAGES = 1000

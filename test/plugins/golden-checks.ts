@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Target, Translator, WireRequest } from '../../src/core/translator.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { runs } from '../helpers/runs.ts'
 import type { Step } from '../helpers/upstream.ts'
 import {

@@ -3,17 +3,17 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
-import type { GatewayError } from '../../src/core/error.ts'
 import type { Event, ReasoningEvent, SourceEvent } from '../../src/core/event.ts'
-import { Fold } from '../../src/core/fold.ts'
-import type { Json } from '../../src/core/json.ts'
 import type { Decoder, Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { applyReport, type Usage } from '../../src/core/usage.ts'
+import type { Json } from '../../src/json/json.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { Fold } from '../../src/wire/fold.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
 
-export type { Json } from '../../src/core/json.ts'
+export type { Json } from '../../src/json/json.ts'
 
 export type Mode = 'stream' | 'unary'
 /** A row of `requests`: what becomes of a request. */

@@ -5,7 +5,7 @@ import { ResponsesDecoder } from '../../plugins/openai-responses/decode.ts'
 import { ChatDecoder } from '../../plugins/shared/chat-completions/decoder.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { Json } from '../../src/core/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { exchange, principal, thrown } from '../core/kit.ts'
 import { target } from './wire-kit.ts'
 

@@ -7,10 +7,10 @@ import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/openai-responses.ts'
 import type { Event } from '../../src/core/event.ts'
-import { Fold } from '../../src/core/fold.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { Fold } from '../../src/wire/fold.ts'
 import { checkParameters, checkRefusals } from './golden-checks.ts'
 import {
   type AnswerRow,

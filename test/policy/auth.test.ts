@@ -1,10 +1,10 @@
 /** How a policy comes to a request: with the principal, and before anything is read. */
 import t from 'tap'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import type { Policies, RuleType } from '../../src/core/policy.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { auth } from '../../src/filters/auth.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { errors } from '../../src/plugin.ts'
 import { eventsOf, exchange, principal } from '../core/kit.ts'
 import { policyOf, rule } from './kit.ts'

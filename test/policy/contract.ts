@@ -1,8 +1,8 @@
 /** What every store of policies must do. Runs on whatever `make` makes. */
 import type { Test } from 'tap'
-import { noDemands } from '../../src/core/compliance.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Hold, Principal } from '../../src/core/ports.ts'
+import { GatewayError } from '../../src/lib/error.ts'
+import { noDemands } from '../../src/policy/compliance.ts'
 import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from '../stores/subject.ts'
 
 const BY = 'tester'

@@ -3,8 +3,8 @@ import { createSecretKey } from 'node:crypto'
 import type { Catalog, DataPolicy, Mapping, Model } from '../../src/core/catalog.ts'
 import { type Price, parseDecimal } from '../../src/core/money.ts'
 import type { Access, Compliance, Policies, Policy, Rule, RuleType, RuleValue } from '../../src/core/policy.ts'
-import { accessOf } from '../../src/core/rules.ts'
 import { Seals } from '../../src/core/seals.ts'
+import { accessOf } from '../../src/policy/rules.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 
 let made = 0

@@ -1,8 +1,8 @@
 /** What rules leave of operations that only those of providers, compliance and a session's scope apply to. */
 import t from 'tap'
-import { noDemands } from '../../src/core/compliance.ts'
 import type { RuleType, RuleValue } from '../../src/core/policy.ts'
-import { accessOf } from '../../src/core/rules.ts'
+import { noDemands } from '../../src/policy/compliance.ts'
+import { accessOf } from '../../src/policy/rules.ts'
 import { access, offer, rule } from './kit.ts'
 
 const priced = () => offer({ provider: 'acme', model: 'large', price: ['5', '5'] })

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { GatewayError } from '../../src/core/error.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { Keyring, keyFile, placeOf } from '../../src/stores/keyring.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
-import { errors, type GatewayError } from '../../src/core/error.ts'
+import { errors, type GatewayError } from '../../src/lib/error.ts'
 import { done, type End, limits, type Opening, opened, settle } from './kit.ts'
 
 const create = { type: 'response.create' }

@@ -1,8 +1,8 @@
 /** What polls of jobs change about where the next job is created. */
 import t from 'tap'
 import { plugin as openai } from '../../plugins/openai.ts'
-import { errors } from '../../src/core/error.ts'
 import type { Target } from '../../src/core/translator.ts'
+import { errors } from '../../src/lib/error.ts'
 import { type CandidateTarget, candidateTargetOf } from '../../src/routing/candidate.ts'
 import { outlierDetectorOf } from '../../src/routing/outlier-detector.ts'
 import { PollHealth } from '../../src/routing/poll-health.ts'

@@ -1,9 +1,9 @@
 /** Which provider may serve a request: what a model name means, what a request needs, the order, and who failed. */
 import t from 'tap'
 import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
-import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { chat } from '../../src/endpoints/chat.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { chat as operation } from '../../src/operations/chat/index.ts'
 import { explainRoute } from '../../src/routing/explain.ts'
 import { errorType, exhausted } from '../../src/routing/outcome.ts'

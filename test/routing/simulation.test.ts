@@ -4,9 +4,9 @@
  */
 import t from 'tap'
 import type { Catalog } from '../../src/core/catalog.ts'
-import { upstreamError } from '../../src/core/upstream-error.ts'
 import { route } from '../../src/filters/route.ts'
 import { type Facts, scoresOf, weightsFor } from '../../src/routing/score.ts'
+import { upstreamError } from '../../src/wire/upstream-error.ts'
 import { asking, catalogOf, Memory, priced, provider, settingsOf } from './kit.ts'
 
 const REQUESTS = 10_000

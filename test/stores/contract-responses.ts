@@ -1,8 +1,8 @@
 /** What a store of responses must do: keep them for their owners alone, within a share and a time. */
 import type { Test } from 'tap'
-import { noDemands } from '../../src/core/compliance.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Principal, ResponseOwner, ResponseRecord } from '../../src/core/ports.ts'
+import { GatewayError } from '../../src/lib/error.ts'
+import { noDemands } from '../../src/policy/compliance.ts'
 import { HOUR, type MakeSubject, NOON, type Subject } from './subject.ts'
 
 const BY = 'tester'

@@ -1,8 +1,8 @@
 /** What every implementation of a port must do. Each suite takes a factory and runs on whatever that makes. */
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Hold, Principal, RequestRow, UsageGroup } from '../../src/core/ports.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
 
 export { countersContract, replyCacheContract } from './contract-memory.ts'

@@ -1,7 +1,7 @@
 /** Answers wait for memory that others hold (docs/reliability.md). */
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import { errors, type GatewayError } from '../../src/core/error.ts'
+import { errors, type GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { AnswerMemory } from '../../src/upstream/answer-memory.ts'
 

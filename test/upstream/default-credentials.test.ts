@@ -1,7 +1,7 @@
 /** Credentials that nobody wrote into a manifest: where they are looked for, in which order, and what is said of none. */
 import t from 'tap'
 import type { Auth } from '../../src/core/catalog.ts'
-import { GatewayError } from '../../src/core/error.ts'
+import { GatewayError } from '../../src/lib/error.ts'
 import { findAwsKeys } from '../../src/upstream/auth/aws-default.ts'
 import { type CredentialSources, foundBy } from '../../src/upstream/auth/credential-sources.ts'
 import type { EndpointAnswer, EndpointRequest } from '../../src/upstream/auth/endpoint.ts'

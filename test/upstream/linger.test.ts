@@ -1,9 +1,9 @@
 /** Answers that are read on after their client has left: how many at a time, and jobs. */
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fetcher } from '../../src/egress/fetcher.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { FollowUps } from '../../src/upstream/follow-ups.ts'
 import { Lingering } from '../../src/upstream/linger.ts'

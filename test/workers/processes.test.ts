@@ -1,7 +1,7 @@
 /** What passes between the processes of a gateway: calls, and metrics that are added up. */
 import t from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
-import { errors, GatewayError } from '../../src/core/error.ts'
+import { errors, GatewayError } from '../../src/lib/error.ts'
 import { Lag } from '../../src/telemetry/lag.ts'
 import { countersOf, exposition, type MetricFamily, merge } from '../../src/telemetry/merge.ts'
 import { PrometheusMetrics } from '../../src/telemetry/metrics.ts'

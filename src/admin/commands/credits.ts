@@ -1,8 +1,9 @@
 /** Credits: payments, refunds, discounts. */
-import { errors } from '../../core/error.ts'
+
 import { formatDecimal, formatMoney, parseDecimal } from '../../core/money.ts'
 import type { DiscountRecord, LedgerEntry } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
 import { amount, organization, paid, partArguments, partOf } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 

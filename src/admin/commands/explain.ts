@@ -1,8 +1,8 @@
 /** The compiled chain of an endpoint. */
 import type { Link } from '../../core/chain.ts'
-import { errors } from '../../core/error.ts'
 import { s } from '../../core/schema.ts'
 import type { Route } from '../../core/snapshot.ts'
+import { errors } from '../../lib/error.ts'
 import { type CommandTable, command } from '../command.ts'
 
 const endpoint = s.string({ minLength: 1, description: 'the name or the path of an endpoint' })

@@ -1,8 +1,9 @@
 /** Jobs: running and ended ones, and the delivery of their callbacks. */
-import { errors } from '../../core/error.ts'
+
 import { formatMoney } from '../../core/money.ts'
 import type { Job, JobStore } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
 import { organization, project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 

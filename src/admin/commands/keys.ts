@@ -1,8 +1,9 @@
 /** Create, list, change, revoke and roll API keys. */
-import { errors } from '../../core/error.ts'
+
 import { formatMoney } from '../../core/money.ts'
 import type { KeyRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
 import {
   amount,
   amountOrNone,

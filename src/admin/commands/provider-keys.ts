@@ -1,7 +1,8 @@
 /** Keys of organizations for providers. No command returns a secret. */
-import { errors } from '../../core/error.ts'
+
 import type { ProviderKeyRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
 import {
   amount,
   amountOrNone,

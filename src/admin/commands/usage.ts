@@ -1,8 +1,9 @@
 /** Usage, and the consistency of its records. */
-import { errors } from '../../core/error.ts'
+
 import { formatMoney } from '../../core/money.ts'
 import { type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
 import { keyId, organization, partArguments, partOf, project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'

@@ -1,7 +1,7 @@
 /** What a request asks of its answer beside the chat request that it becomes. */
 import type { Message } from '../../core/chat-request.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
 import { type Version, versionOf } from './version.ts'
 
 /** A search tool of a provider, which the gateway's own search stands for. */

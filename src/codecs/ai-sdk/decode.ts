@@ -1,11 +1,11 @@
 /** Call options of the protocol as a chat request. */
 
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import { resultText } from '../../core/results.ts'
-import { Count } from '../../core/shape.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { Count } from '../../json/shape.ts'
+import { errors } from '../../lib/error.ts'
+import { resultText } from '../../wire/results.ts'
 import { hasAddress } from '../chat-rules.ts'
 import { openAiChat } from '../openai-chat.ts'
 import { noteCall, type ProtocolCall, type SearchTool } from './call.ts'

@@ -1,9 +1,9 @@
 /** Answers of the protocol: a stream of parts, or one object of the same parts put together. */
 import type { Encoder } from '../../core/codec.ts'
-import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
+import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, answerModelOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
 import { StreamEncoder as ChatStream } from '../openai-chat-encoder.ts'

@@ -1,6 +1,7 @@
 /** Errors as the AI SDK reads them: `error.type` chooses the class, the status whether to retry. */
-import { errors, type GatewayError } from '../../core/error.ts'
+
 import type { Headers } from '../../core/exchange.ts'
+import { errors, type GatewayError } from '../../lib/error.ts'
 
 /** The header in which the protocol names the model. */
 export const MODEL_HEADER = 'ai-language-model-id'

@@ -1,9 +1,9 @@
 /** Files of a prompt and of results of tools, in the encodings of all versions. */
 
 import type { ContentPart } from '../../core/chat-request.ts'
-import { isObject, type Json, textIn } from '../../core/json.ts'
-import { isBase64, parseDataUrl } from '../../core/wire.ts'
+import { isObject, type Json, textIn } from '../../json/json.ts'
 import { audioType } from '../../media/audio-type.ts'
+import { isBase64, parseDataUrl } from '../../wire/wire.ts'
 import { audioFormatOf, textPart } from '../chat-parts.ts'
 import { cacheControlOf, optionsIn } from './options.ts'
 

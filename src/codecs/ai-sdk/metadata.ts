@@ -1,7 +1,7 @@
 /** What an answer says of its cost and its route, in the gateway's namespace. */
 import type { Exchange } from '../../core/exchange.ts'
-import type { Json } from '../../core/json.ts'
 import { formatMoney } from '../../core/money.ts'
+import type { Json } from '../../json/json.ts'
 import { answererOf, answerIdOf, answerModelOf, replacedLimitOf, usageInfo } from '../accounting.ts'
 import { generationIdOf } from './error.ts'
 

@@ -1,5 +1,5 @@
 /** `providerOptions` of a call, a message, a part or a tool. */
-import { isObject, type Json } from '../../core/json.ts'
+import { isObject, type Json } from '../../json/json.ts'
 
 type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }
 

@@ -1,8 +1,8 @@
 /** Events of an answer as the parts of a stream, in the order that the SDK checks. */
 import type { Event, FinishReason, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json } from '../../core/json.ts'
-import { textKey } from '../../core/text-key.ts'
+import { isObject, type Json } from '../../json/json.ts'
+import { textKey } from '../../json/text-key.ts'
 import { answerIdOf } from '../accounting.ts'
 import { carry } from '../carried-reasoning.ts'
 import { callOf, type ProtocolCall } from './call.ts'

@@ -1,9 +1,9 @@
 /** The prompt as chat messages. */
 
 import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { Count } from '../../core/shape.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import type { Count } from '../../json/shape.ts'
+import { errors } from '../../lib/error.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact, textPart } from '../chat-parts.ts'
 import { ToolJson } from '../tool-json.ts'

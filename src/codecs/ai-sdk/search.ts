@@ -1,5 +1,5 @@
 /** Search tools of providers: the gateway's own search stands for them. */
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import type { SearchTool } from './call.ts'
 
 /** Ids of tools that search the web, by what they begin with. */

@@ -1,8 +1,8 @@
 /** What the three versions of the protocol write in different forms. */
 import type { Exchange } from '../../core/exchange.ts'
-import { excerptOf, type Json } from '../../core/json.ts'
-import { weigh } from '../../core/json-size.ts'
 import type { Usage } from '../../core/usage.ts'
+import { excerptOf, type Json } from '../../json/json.ts'
+import { weigh } from '../../json/size.ts'
 import { usageOf } from '../accounting.ts'
 
 /** Reasons of `finish` in all versions of the protocol. */

@@ -1,9 +1,9 @@
 /** A generateContent body as a chat request. */
 
 import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import type { Json } from '../../core/json.ts'
-import { Count } from '../../core/shape.ts'
+import type { Json } from '../../json/json.ts'
+import { Count } from '../../json/shape.ts'
+import { errors } from '../../lib/error.ts'
 import { withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'

@@ -1,10 +1,11 @@
 /** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (docs/contributing/wire-sources.md#gemini). */
-import { MAX_TEXT_CHARACTERS } from '../../core/answer-bounds.ts'
+
 import type { Encoder } from '../../core/codec.ts'
-import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { stringifyLossless } from '../../core/lossless-json.ts'
+import { MAX_TEXT_CHARACTERS } from '../../json/answer-bounds.ts'
+import { stringifyLossless } from '../../json/lossless.ts'
+import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
 import { Candidate } from './candidate.ts'

@@ -1,5 +1,5 @@
 /** Errors in Google's form: `google.rpc.Status` (docs/contributing/wire-sources.md#gemini). */
-import type { GatewayError } from '../../core/error.ts'
+import type { GatewayError } from '../../lib/error.ts'
 
 const STATUSES: Readonly<Record<number, string>> = {
   401: 'UNAUTHENTICATED',

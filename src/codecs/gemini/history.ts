@@ -1,9 +1,9 @@
 /** The contents of a generateContent body as chat messages. */
 
 import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { isLongNumber } from '../../core/lossless-json.ts'
-import type { Count } from '../../core/shape.ts'
+import { isLongNumber } from '../../json/lossless.ts'
+import type { Count } from '../../json/shape.ts'
+import { errors } from '../../lib/error.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { compact } from '../chat-parts.ts'
 import { ToolJson } from '../tool-json.ts'

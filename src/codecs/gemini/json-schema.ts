@@ -1,6 +1,6 @@
 /** Converts Google's schema form to JSON Schema (docs/contributing/wire-sources.md#gemini). */
-import { isObject, type Json, listIn } from '../../core/json.ts'
-import { MAX_NAME } from '../../core/shape.ts'
+import { isObject, type Json, listIn } from '../../json/json.ts'
+import { MAX_NAME } from '../../json/shape.ts'
 
 /** Formats of number storage, and of enumerated strings. */
 const STORED: ReadonlySet<unknown> = new Set(['enum', 'int32', 'int64', 'float', 'double'])

@@ -1,5 +1,5 @@
 /** The catalogue in the form of Google's API. */
-import { errors } from '../../core/error.ts'
+import { errors } from '../../lib/error.ts'
 import type { CatalogEntry } from '../model-forms.ts'
 
 const DEFAULT_SIZE = 50

@@ -1,5 +1,5 @@
 /** Google's clients may write names in camelCase or snake_case, enums in any case, and a list of one without brackets. */
-import { isObject, type Json } from '../../core/json.ts'
+import { isObject, type Json } from '../../json/json.ts'
 
 /** Names chosen by callers, or passed on unchanged. */
 const OPAQUE: ReadonlySet<string> = new Set([

@@ -1,10 +1,11 @@
 /** A generateContent body for providers of the same wire. */
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+
 import { pagesOf } from '../../core/media.ts'
 import type { SealCheck } from '../../core/seals.ts'
-import { Count } from '../../core/shape.ts'
-import { textKey } from '../../core/text-key.ts'
 import type { NativeRequest } from '../../core/translator.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { Count } from '../../json/shape.ts'
+import { textKey } from '../../json/text-key.ts'
 import { type Carried, carried } from '../carried-reasoning.ts'
 import { FUNCTIONS, ownTool } from './tools.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'

@@ -1,8 +1,8 @@
 /** Converts parts of a generateContent body to chat content parts. */
 
 import type { ContentPart } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { plainBase64 } from '../../core/wire.ts'
+import { errors } from '../../lib/error.ts'
+import { plainBase64 } from '../../wire/wire.ts'
 import { audioFormatOf, audioSubtypes } from '../chat-parts.ts'
 import { assertOneSource } from '../one-source.ts'
 import { assertImageUrl } from '../url.ts'

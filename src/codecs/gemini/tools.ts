@@ -1,9 +1,9 @@
 /** Tools of a generateContent body, and which of them the model may or must use. */
 
 import type { ChatRequest, Tool } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { isObject, type Json, listIn } from '../../core/json.ts'
-import { textKey } from '../../core/text-key.ts'
+import { isObject, type Json, listIn } from '../../json/json.ts'
+import { textKey } from '../../json/text-key.ts'
+import { errors } from '../../lib/error.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { GenerateRequest } from './schema.ts'
 

@@ -1,5 +1,5 @@
 /** Calls of one turn that await results: clients of this wire match them by id, or by name and order. */
-import { textKey } from '../../core/text-key.ts'
+import { textKey } from '../../json/text-key.ts'
 
 interface AwaitedCall {
   readonly id: string

@@ -1,6 +1,6 @@
 /** An assistant turn of a Messages body as a chat message. */
 import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
-import { textKey } from '../../core/text-key.ts'
+import { textKey } from '../../json/text-key.ts'
 import { compact } from '../chat-parts.ts'
 import type { ToolJson } from '../tool-json.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'

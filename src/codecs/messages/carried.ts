@@ -2,7 +2,7 @@
  * Sealed reasoning of other formats inside thinking blocks. Clients return a thinking block's opaque signature
  * unchanged, so it carries values without a field of their own: base64 of `mgw|<what>|<format>|<place>|<seal>`.
  */
-import { wellFormed } from '../../core/json.ts'
+import { wellFormed } from '../../json/json.ts'
 
 /** The format whose signatures are used directly in a thinking block. */
 export const NATIVE_FORMAT = 'anthropic-claude-v1'

@@ -1,8 +1,8 @@
 /** Validates a Messages body piece by piece, so that one error names several issues. */
 
-import { errors } from '../../core/error.ts'
-import type { Json } from '../../core/json.ts'
 import { type Schema, s } from '../../core/schema.ts'
+import type { Json } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 import { type Validator, validator } from '../validate.ts'
 import { anyBlock, blockSchemas, customTool, fields, type MessagesRequest, message, setting, tool } from './schema.ts'
 import { toolsIn } from './tools-in.ts'

@@ -1,7 +1,7 @@
 /** A Messages body as a chat request (docs/contract.md#messages). */
 
 import type { ChatRequest, Message, Tool } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
+import { errors } from '../../lib/error.ts'
 import { compact, withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { checkRequest } from './check.ts'

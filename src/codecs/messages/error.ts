@@ -1,5 +1,5 @@
 /** The error object of the Messages endpoint, and its error types (docs/contract.md#messages). */
-import type { GatewayError } from '../../core/error.ts'
+import type { GatewayError } from '../../lib/error.ts'
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',

@@ -1,6 +1,7 @@
 /** The catalogue in the form of the Messages wire: newest first, paged. */
-import { errors } from '../../core/error.ts'
+
 import type { Headers } from '../../core/exchange.ts'
+import { errors } from '../../lib/error.ts'
 import type { CatalogEntry } from '../model-forms.ts'
 
 const DEFAULT_LIMIT = 20

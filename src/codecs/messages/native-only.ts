@@ -2,7 +2,7 @@
  * Fields of a Messages request that only providers of this wire support: without them another wire would answer another
  * question.
  */
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { blockSchemas } from './schema.ts'
 import type { PlacedTool } from './tools-in.ts'
 

@@ -1,7 +1,7 @@
 /** Bytes of a Messages body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { valueSize } from '../../core/usage.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { nativeSettings } from '../native-size.ts'
 
 /** `body` has passed the endpoint's schema, and `request` is its chat form. */

@@ -1,8 +1,8 @@
 /** A Messages request for providers of the same wire. */
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import { pagesOf } from '../../core/media.ts'
 import type { NativeRequest } from '../../core/translator.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'
 import { type PlacedTool, toolsIn } from './tools-in.ts'

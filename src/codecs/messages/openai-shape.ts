@@ -1,6 +1,7 @@
 /** Recognizes bodies of the chat completions format at this endpoint (docs/contract.md#messages). */
-import { errors } from '../../core/error.ts'
-import { isObject, type Json } from '../../core/json.ts'
+
+import { isObject, type Json } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 
 /** Top-level fields of that format that this one lacks. */
 const FIELDS = [

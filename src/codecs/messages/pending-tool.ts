@@ -1,6 +1,6 @@
 /** A growing tool call of an answer. */
 import type { ToolEvent, WireFields } from '../../core/event.ts'
-import { Shape } from '../../core/shape.ts'
+import { Shape } from '../../json/shape.ts'
 import { type OpenBlock, WIRE } from './sink.ts'
 
 /** Collects the pieces of a call. An id that the provider sends replaces the given one. */

@@ -1,8 +1,8 @@
 /** Writes a streamed answer in the Messages form, by template. */
 import type { Encoder } from '../../core/codec.ts'
-import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'

@@ -1,6 +1,7 @@
 /** Threads: conversations stored at the provider of this wire, which a gateway cannot route. */
-import { errors } from '../../core/error.ts'
-import { isObject } from '../../core/json.ts'
+
+import { isObject } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 
 /**
  * Throws a 400 for a body with a thread before any other check: a continued thread has no history in its `messages`.

@@ -1,5 +1,5 @@
 /** All tools of a Messages body: those that it declares, and those that blocks of its turns define (docs/contract.md#messages). */
-import { isObject, type Json, listIn } from '../../core/json.ts'
+import { isObject, type Json, listIn } from '../../json/json.ts'
 
 /** A tool, or what stands in the place of one; `at` is its path in the body. */
 export interface PlacedTool {

@@ -1,7 +1,8 @@
 /** A Messages body for providers of its wire: only values sealed by this gateway for the organization are sent. */
-import type { Json } from '../../core/json.ts'
-import { loose, withOpaque } from '../../core/opaque.ts'
+
 import { looksSealed, type SealCheck } from '../../core/seals.ts'
+import type { Json } from '../../json/json.ts'
+import { loose, withOpaque } from '../../json/opaque.ts'
 import { UNSEALED } from '../unsealed.ts'
 
 /** Content of the assistant itself; every other block comes from the provider. */

@@ -1,6 +1,6 @@
 /** Cited sources of providers that do not show their search in blocks of this wire (docs/contract.md#messages). */
 import type { Event } from '../../core/event.ts'
-import { textKey, valueKey } from '../../core/text-key.ts'
+import { textKey, valueKey } from '../../json/text-key.ts'
 
 type Block = Record<string, unknown>
 type Native = Extract<Event, { type: 'native' }>

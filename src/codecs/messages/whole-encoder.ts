@@ -2,7 +2,7 @@
 import type { Encoder } from '../../core/codec.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { parseLossless, stringifyLossless } from '../../core/lossless-json.ts'
+import { parseLossless, stringifyLossless } from '../../json/lossless.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'

@@ -1,8 +1,9 @@
 /** The response object around the items. */
-import type { GatewayError } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
-import type { Json } from '../../core/json.ts'
 import { toNumber } from '../../core/money.ts'
+import type { Json } from '../../json/json.ts'
+import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo } from '../accounting.ts'
 import { responseId } from './ids.ts'
 

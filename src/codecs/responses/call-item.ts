@@ -1,7 +1,7 @@
 /** A call of a function or custom tool, under the client's name of the tool. */
 import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
-import { isObject, type Json } from '../../core/json.ts'
-import { Shape } from '../../core/shape.ts'
+import { isObject, type Json } from '../../json/json.ts'
+import { Shape } from '../../json/shape.ts'
 import type { OpenItem, Place, Status } from './open-item.ts'
 import type { Known, ToolNames } from './tool-names.ts'
 

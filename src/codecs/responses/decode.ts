@@ -1,10 +1,10 @@
 /** A Responses body as a chat request (docs/responses.md). */
 
 import type { ChatRequest, Tool } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import { Count } from '../../core/shape.ts'
-import { textKey } from '../../core/text-key.ts'
+import { excerptOf, isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { Count } from '../../json/shape.ts'
+import { textKey } from '../../json/text-key.ts'
+import { errors } from '../../lib/error.ts'
 import { withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { passedParameters } from '../passed-parameters.ts'

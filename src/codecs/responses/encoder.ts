@@ -1,10 +1,10 @@
 /** Writes answers as Responses, whole or as typed events with their numbers (docs/responses.md#the-stream). */
 
 import type { Encoder } from '../../core/codec.ts'
-import { CLIENT_CLOSED, type GatewayError } from '../../core/error.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { StoredResponses } from '../../core/stored-responses.ts'
+import { CLIENT_CLOSED, type GatewayError } from '../../lib/error.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
 import { type Ending, idOf, ResponseObject } from './answer.ts'
 import { responseId } from './ids.ts'

@@ -4,10 +4,10 @@
  */
 
 import type { ContentPart, FunctionCall, Message } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { excerptOf, isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import type { Count } from '../../core/shape.ts'
-import { textKey } from '../../core/text-key.ts'
+import { excerptOf, isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import type { Count } from '../../json/shape.ts'
+import { textKey } from '../../json/text-key.ts'
+import { errors } from '../../lib/error.ts'
 import { carried, restore } from '../carried-reasoning.ts'
 import { ToolJson } from '../tool-json.ts'
 import { partsOf } from './parts.ts'

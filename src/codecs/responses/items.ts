@@ -1,6 +1,6 @@
 /** Output items, one open at a time: events of other items wait until an open call ends. */
 import type { ChoiceEvent, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
-import { isObject, type Json, textIn } from '../../core/json.ts'
+import { isObject, type Json, textIn } from '../../json/json.ts'
 import { CallItem } from './call-item.ts'
 import { itemId } from './ids.ts'
 import { MessageItem } from './message-item.ts'

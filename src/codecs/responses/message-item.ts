@@ -1,6 +1,6 @@
 /** The text of an answer, with its citations. */
 import type { ChoiceEvent, LogprobsEvent, SourceEvent } from '../../core/event.ts'
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
 import type { OpenItem, Place, Status } from './open-item.ts'
 
 /** The item of one message: its text, refusal and citations. */

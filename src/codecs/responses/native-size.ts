@@ -1,6 +1,6 @@
 /** Bytes of a Responses body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { isObject, type Json, listIn } from '../../core/json.ts'
+import { isObject, type Json, listIn } from '../../json/json.ts'
 import { nativeSettings } from '../native-size.ts'
 
 /** Items whose contents a chat request holds. */

@@ -1,8 +1,9 @@
 /** A Responses body for providers of the same wire. */
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+
 import type { SealCheck } from '../../core/seals.ts'
-import { Count } from '../../core/shape.ts'
 import type { NativeRequest } from '../../core/translator.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { Count } from '../../json/shape.ts'
 import { carried } from '../carried-reasoning.ts'
 
 /** Name of the provider wire. */

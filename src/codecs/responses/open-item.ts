@@ -1,6 +1,6 @@
 /** An output item while it is being written. */
 import type { ChoiceEvent } from '../../core/event.ts'
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
 
 /** Writes an event of the stream, at once; `type` is without its `response.`. */
 export type Emit = (type: string, fields: Json) => void

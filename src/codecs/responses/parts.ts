@@ -1,8 +1,8 @@
 /** Parts of messages and of outputs. */
 
 import type { ContentPart } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { isObject, type Json, textIn } from '../../core/json.ts'
+import { isObject, type Json, textIn } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 import { assertOneSource } from '../one-source.ts'
 import { assertAudioUrl, assertFile, assertImageUrl } from '../url.ts'
 

@@ -1,7 +1,7 @@
 /** Reasoning: a readable summary, and encrypted content for its provider. */
 import type { ChoiceEvent, ReasoningEvent } from '../../core/event.ts'
-import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
+import { addDetail, type ReasoningDetail } from '../../wire/fold.ts'
 import { carry } from '../carried-reasoning.ts'
 import type { OpenItem, Place, Status } from './open-item.ts'
 

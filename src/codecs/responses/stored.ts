@@ -1,6 +1,5 @@
 /** Stored responses: which of them a body names, the input that results from them, and their items as lists. */
-import { errors } from '../../core/error.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+
 import type {
   ContinuedBody,
   FoundTurns,
@@ -8,6 +7,8 @@ import type {
   StoredReferences,
   StoredTurn,
 } from '../../core/stored-responses.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 import { inputItemId, responseOf } from './ids.ts'
 
 /** How requests of this wire name stored responses, and continue them. */

@@ -5,10 +5,10 @@
  */
 
 import type { Tool } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
-import { textKey } from '../../core/text-key.ts'
+import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { textKey } from '../../json/text-key.ts'
+import { errors } from '../../lib/error.ts'
 
 /** A tool's name and namespace in the client's request. */
 export interface Known {

@@ -1,6 +1,6 @@
 /** Output formats of transcripts (docs/contract.md#transcript-formats). */
 
-import { textKey } from '../../core/text-key.ts'
+import { textKey } from '../../json/text-key.ts'
 import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
 import { clock, rounded, segmentsOf } from './times.ts'
 

@@ -1,6 +1,7 @@
 /** What the engine of jobs needs of the outside: calls to providers, callbacks, blobs, and the health of polls. */
+
+import type { GatewayError } from '../../lib/error.ts'
 import type { Cancellation } from '../cancel.ts'
-import type { GatewayError } from '../error.ts'
 import type { Target, WireRequest } from '../translator.ts'
 
 /** An answer whose body is read as it comes. */

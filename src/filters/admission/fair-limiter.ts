@@ -1,7 +1,7 @@
 /** Places for requests: so many at work, so many waiting for a short time, shared out among organizations. */
 import type { Cancellation } from '../../core/cancel.ts'
-import { errors } from '../../core/error.ts'
 import type { Metrics } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import { FairShare } from '../../limits/share.ts'
 
 /** What bounds a `FairLimiter`; `waitMs` is in milliseconds. */

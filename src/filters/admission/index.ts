@@ -2,11 +2,12 @@
  * Refuses work that the process has no room for, before a byte of body is read. Below `auth` it shares the places out
  * among organizations; above it, all callers count as one.
  */
-import { errors } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { Load, Services } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
 import { Hysteresis } from '../../lib/hysteresis.ts'
 import { FairLimiter, type FairLimits, type Permit } from './fair-limiter.ts'
 

@@ -1,7 +1,6 @@
 /** Decides which funds pay for an attempt, checks that they may, and how much to hold. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { errors, type GatewayError, type Unaffordable } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { formatMoney, type Money, type Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
@@ -9,6 +8,7 @@ import { isPremium, type Plan } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
+import { errors, type GatewayError, type Unaffordable } from '../../lib/error.ts'
 import { namedModels, namesOne } from '../../routing/named-models.ts'
 import { isByok } from '../../routing/policy.ts'
 import type { RoutedRequest } from '../../routing/query.ts'

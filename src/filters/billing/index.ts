@@ -4,7 +4,7 @@
  * memory, and for parts of its request that were answered before either ended it; a stream that is cut short is charged for what was
  * delivered, and an answer whose client has left for what its provider has done.
  */
-import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../core/error.ts'
+
 import type { Exchange, Outcome } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
@@ -13,6 +13,7 @@ import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts
 import { isUnmeasured } from '../../core/requests.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { comesInPieces } from '../../core/unseen.ts'
+import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../lib/error.ts'
 import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'

@@ -1,18 +1,19 @@
 /** Admits work that outlives its request: a row and a hold before the provider is called, its id there after that. */
-import { Upload } from '../../core/body.ts'
-import { asError, errors, type GatewayError } from '../../core/error.ts'
+
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
 import { credentialName, type JobOperation } from '../../core/job.ts'
-import { jsonHash } from '../../core/lossless-json.ts'
 import type { Op, Ops } from '../../core/ops.ts'
-import { endUserOf } from '../../core/owner.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/ports.ts'
 import { writtenPrice } from '../../core/written-price.ts'
+import { jsonHash } from '../../json/lossless.ts'
+import { Upload } from '../../lib/body.ts'
+import { asError, errors, type GatewayError } from '../../lib/error.ts'
 import { base62, shortId } from '../../lib/id.ts'
 import { persistently } from '../../lib/persistently.ts'
 import { scheduler } from '../../limits/scheduler.ts'
+import { endUserOf } from '../../policy/owner.ts'
 import { sourceOf } from '../source.ts'
 import { exhaustedError } from './funding.ts'
 

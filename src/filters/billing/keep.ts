@@ -1,6 +1,7 @@
 /** Makes the end of a hold durable, or what stands for it while the ledger cannot be written. */
-import { asError, type GatewayError } from '../../core/error.ts'
+
 import type { Hold, RequestRow, Services } from '../../core/ports.ts'
+import { asError, type GatewayError } from '../../lib/error.ts'
 
 /**
  * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail, and what

@@ -2,10 +2,11 @@
  * Extends the holds of running streams before they are used up, or ends the answer in order (docs/money.md#holds).
  * Records their cost from time to time, so that a crash loses the charge of their last moments only.
  */
-import { asError, type GatewayError } from '../../core/error.ts'
+
 import type { Exchange, StoppedBy } from '../../core/exchange.ts'
 import type { Cost, Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
+import { asError, type GatewayError } from '../../lib/error.ts'
 import { costWith, type Estimate, tokensWithin } from './estimate.ts'
 
 const EVERY_MS = 2_000

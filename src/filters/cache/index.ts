@@ -1,14 +1,15 @@
 /** Replays earlier complete answers to the same request of the same owner, where the project enables it. */
-import { Upload } from '../../core/body.ts'
+
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
-import { exceeds } from '../../core/json-size.ts'
-import { jsonHash } from '../../core/lossless-json.ts'
-import { ownerOf } from '../../core/owner.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { jsonHash } from '../../json/lossless.ts'
+import { exceeds } from '../../json/size.ts'
+import { Upload } from '../../lib/body.ts'
 import { scheduler } from '../../limits/scheduler.ts'
+import { ownerOf } from '../../policy/owner.ts'
 import { isHealed } from '../healing/index.ts'
 import { replay } from './replay.ts'
 

@@ -1,10 +1,11 @@
 /** A cached answer as its client gets it: within memory, and a piece of a stream at a time. */
-import { errors } from '../../core/error.ts'
+
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
-import { weigh } from '../../core/json-size.ts'
 import type { CachedReply } from '../../core/ports.ts'
+import { weigh } from '../../json/size.ts'
+import { errors } from '../../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 const BYTES_OF_CHARACTER = 2

@@ -3,18 +3,18 @@
  * comes back without it gets it again.
  */
 import { createHash } from 'node:crypto'
-import { WorkBudget, writeCanonical } from '../../core/canonical-json.ts'
 import type { Message, ToolCall } from '../../core/chat-request.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
-import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
-import { isObject, type Json } from '../../core/json.ts'
-import { ownerOf } from '../../core/owner.ts'
 import type { TurnStore } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
-import { withoutSpace } from '../../core/wire.ts'
+import { WorkBudget, writeCanonical } from '../../json/canonical.ts'
+import { isObject, type Json } from '../../json/json.ts'
+import { ownerOf } from '../../policy/owner.ts'
+import { addDetail, type ReasoningDetail } from '../../wire/fold.ts'
+import { withoutSpace } from '../../wire/wire.ts'
 import { KeptReasoning } from './kept-reasoning.ts'
 
 const options = s.object({

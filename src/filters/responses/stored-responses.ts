@@ -1,10 +1,7 @@
 /** The stored responses of one request: those that it continues, and its own. */
-import { errors } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
-import { weigh } from '../../core/json-size.ts'
-import { ownerOf } from '../../core/owner.ts'
 import type { ResponseOwner, ResponseShare, Services } from '../../core/ports.ts'
-import { Count, MAX_VALUES, Shape } from '../../core/shape.ts'
 import {
   type ResponseTexts,
   type StoredForm,
@@ -12,9 +9,13 @@ import {
   type StoredTurn,
   turnText,
 } from '../../core/stored-responses.ts'
-import { structureOf } from '../../core/structure.ts'
+import { Count, MAX_VALUES, Shape } from '../../json/shape.ts'
+import { weigh } from '../../json/size.ts'
+import { structureOf } from '../../json/structure.ts'
+import { errors } from '../../lib/error.ts'
 import type { MemoryLease } from '../../limits/memory.ts'
 import { scheduler } from '../../limits/scheduler.ts'
+import { ownerOf } from '../../policy/owner.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
 export interface StoredBounds {

@@ -1,10 +1,11 @@
 /** Fetches a request's audio for targets that take files only (docs/contract.md#fetched-addresses). */
-import { Upload } from '../../core/body.ts'
-import { errors } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
 import type { Ops } from '../../core/ops.ts'
 import type { Services } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
+import { Upload } from '../../lib/body.ts'
+import { errors } from '../../lib/error.ts'
 import { AUDIO_HEAD, fileTypeOf } from '../../media/audio-type.ts'
 import { isPublicUrl } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'

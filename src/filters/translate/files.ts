@@ -1,11 +1,11 @@
 /** Files and audio of a chat request, and documents to read, that stand at addresses (docs/contract.md#fetched-addresses). */
 
 import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { FetchedFile, MediaFetcher, Services } from '../../core/ports.ts'
 import { type LoadedMedia, type MediaByAddress, nativeFormOf, type Target } from '../../core/translator.ts'
+import { errors } from '../../lib/error.ts'
 import { isAddress } from '../../lib/url.ts'
 import { AUDIO_HEAD, audioType } from '../../media/audio-type.ts'
 import { IMAGE_HEAD, imageType } from '../../media/type.ts'

@@ -1,10 +1,10 @@
 /** Makes the values by which providers know end users and cached prompts, wherever the operator's account is used. */
 import { createHmac } from 'node:crypto'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json } from '../../core/json.ts'
-import { ownerOf } from '../../core/owner.ts'
 import type { Services } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
+import { isObject, type Json } from '../../json/json.ts'
+import { ownerOf } from '../../policy/owner.ts'
 import { isByok } from '../../routing/policy.ts'
 
 /** Names that these fields have on most wires; `Translator.identities` adds others. */

@@ -1,12 +1,12 @@
 /** Images of a request that stand at addresses, for targets that take them as data only. */
 
 import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject } from '../../core/json.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
 import type { LoadedMedia, MediaByAddress } from '../../core/translator.ts'
+import { isObject } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 import { isAddress } from '../../lib/url.ts'
 import { type Addressed, addPlace, addressesOf } from './addresses.ts'
 import { MediaLease } from './media-lease.ts'

@@ -1,8 +1,7 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
-import { errors, GatewayError } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
-import { weigh } from '../../core/json-size.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { RequestEncoding } from '../../core/outbound.ts'
 import { s } from '../../core/schema.ts'
@@ -15,6 +14,8 @@ import {
   type Translator,
   type WireRequest,
 } from '../../core/translator.ts'
+import { weigh } from '../../json/size.ts'
+import { errors, GatewayError } from '../../lib/error.ts'
 import { Audio } from './audio.ts'
 import { Files } from './files.ts'
 import { Identities } from './identities.ts'

@@ -1,7 +1,7 @@
 /** What the files that are fetched for one request take, and until when they are fetched. */
 import { setMaxListeners } from 'node:events'
-import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import { errors } from '../../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 /** At the same time for one request; each fetch listens to the signal. */

@@ -1,7 +1,7 @@
 /** Applies a provider's quirks (drop, rename, default, clamp) to an encoded body. */
 import type { Provider, Quirks } from '../../core/catalog.ts'
-import { errors, type GatewayError } from '../../core/error.ts'
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
+import { errors, type GatewayError } from '../../lib/error.ts'
 
 /** What all quirks of a provider may do to one request: characters that they add, and objects that they look at. */
 const MAX_ADDED = 1024 * 1024

@@ -1,7 +1,8 @@
 /** What could not be fetched for a request, for its later attempts. */
-import { GatewayError } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
 import type { Target } from '../../core/translator.ts'
+import { GatewayError } from '../../lib/error.ts'
 
 /**
  * `thrown` as an attempt's end. Where the provider gets data alone by its manifest, another target may take the address

@@ -1,7 +1,8 @@
 /** Shared by the generating tools: calls an endpoint as the caller, and makes its failure a tool error. */
-import { type Call, call } from '../../core/call.ts'
-import type { GatewayError } from '../../core/error.ts'
+
 import type { Exchange } from '../../core/exchange.ts'
+import type { GatewayError } from '../../lib/error.ts'
+import { type Call, call } from '../call.ts'
 import { type ToolContext, type ToolResult, toolError } from '../tool.ts'
 
 /** The answer, or the tool error of a failed call. */

@@ -1,8 +1,8 @@
 /** Options that a request addresses to one provider by name. */
 import type { Capability } from '../../core/catalog.ts'
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { isObject, type Json } from '../../core/json.ts'
 import type { Target } from '../../core/translator.ts'
+import { isObject, type Json } from '../../json/json.ts'
 
 type Field = keyof ChatRequest
 

@@ -1,8 +1,8 @@
 /** Files that a provider stores for the account that uploaded them: any request of that account can read them by id. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
 import type { Target } from '../../core/translator.ts'
+import { errors } from '../../lib/error.ts'
 
 /** Name in a manifest's `native_fields` that allows it. */
 const FIELD = 'file_id'

@@ -1,8 +1,8 @@
 /** The size of a chat prompt, in bytes of UTF-8, from all texts that a wire may send. */
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
-import { isWellFormed } from '../../core/json.ts'
-import { weigh } from '../../core/json-size.ts'
 import { textSize, valueSize } from '../../core/usage.ts'
+import { isWellFormed } from '../../json/json.ts'
+import { weigh } from '../../json/size.ts'
 
 /** Of what tells a message, or a call, from the next one: who speaks, and where it ends. */
 const ENVELOPE = 16

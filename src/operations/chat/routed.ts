@@ -1,10 +1,10 @@
 /** Routing fields of a request's body on every client wire: `models`, `provider` and `routing`. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
-import { isObject, type Json } from '../../core/json.ts'
 import type { RoutedBody } from '../../core/operation.ts'
 import type { ProviderPreferences } from '../../core/provider-preferences.ts'
+import { isObject, type Json } from '../../json/json.ts'
+import { errors } from '../../lib/error.ts'
 
 /** Each is planned and attempted separately. */
 const MAX_MODELS = 10

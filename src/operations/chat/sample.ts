@@ -1,5 +1,5 @@
 /** Generates a value that fits a JSON Schema, from its simplest keywords; bounded in depth and size. */
-import type { Json } from '../../core/json.ts'
+import type { Json } from '../../json/json.ts'
 
 const MAX_DEPTH = 8
 const MAX_PROPERTIES = 100

@@ -1,12 +1,12 @@
 /** Images from chat wires, and chat from images wires (docs/contract.md#bridges). */
 
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
-import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
 import { applyReport, textSize, type Usage } from '../../core/usage.ts'
-import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
+import { errors } from '../../lib/error.ts'
+import { parseDataUrl, sniffImage, textOf } from '../../wire/wire.ts'
 import { commonTier, type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
 import { imageOutput } from './tokens.ts'

@@ -1,11 +1,12 @@
 /** Reads images: of an answer, of a job that has ended, and from addresses (docs/contract.md#polled-answers). */
-import { billed } from '../../core/answer-bounds.ts'
-import { errors, GatewayError } from '../../core/error.ts'
+
 import type { Event } from '../../core/event.ts'
 import { IMAGE_TOKENS } from '../../core/media.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
 import { estimateTokens, type Usage } from '../../core/usage.ts'
-import { sniffImage } from '../../core/wire.ts'
+import { billed } from '../../json/answer-bounds.ts'
+import { errors, GatewayError } from '../../lib/error.ts'
+import { sniffImage } from '../../wire/wire.ts'
 import { Base64Slice, type GeneratedImage, type GeneratedImages, type ImageRequest } from './request.ts'
 
 /** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */

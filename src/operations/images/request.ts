@@ -1,7 +1,8 @@
 /** Canonical requests and answers of `POST /v1/images/generations` and `/v1/images/edits` (docs/contract.md#images). */
-import type { Upload } from '../../core/body.ts'
+
 import type { ImageDescription } from '../../core/event.ts'
 import { type Infer, type Schema, s } from '../../core/schema.ts'
+import type { Upload } from '../../lib/body.ts'
 import type { ImageType } from '../../media/type.ts'
 
 /** Images of one edit request. */

@@ -1,9 +1,9 @@
 /** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
 import type { Operation } from '../../core/operation.ts'
-import { withoutSpace } from '../../core/wire.ts'
 import { pdfPages } from '../../media/pages.ts'
 import { Base64File, MEDIA_BUDGET } from '../../media/source.ts'
 import { holdsPdf, MEDIA_HEAD } from '../../media/type.ts'
+import { withoutSpace } from '../../wire/wire.ts'
 import { demo } from './demo.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'
 

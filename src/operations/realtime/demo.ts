@@ -1,6 +1,7 @@
 /** The simulated provider's sessions, which repeat their input in text and as a tone. */
-import { isObject, type Json, listIn } from '../../core/json.ts'
+
 import type { SimulatedSession } from '../../core/operation.ts'
+import { isObject, type Json, listIn } from '../../json/json.ts'
 
 /** 24 kHz, 16 bits. */
 const BYTES_PER_SECOND = 48_000

@@ -1,6 +1,7 @@
 /** The canonical request and answer of transcriptions and translations (docs/contract.md#transcriptions). */
-import type { Upload } from '../../core/body.ts'
+
 import { type Infer, s } from '../../core/schema.ts'
+import type { Upload } from '../../lib/body.ts'
 
 /** The values of `response_format`. */
 export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const

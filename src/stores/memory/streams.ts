@@ -1,8 +1,8 @@
 /** Message streams to clients, within this process. */
 import { randomBytes } from 'node:crypto'
-import { errors, GatewayError } from '../../core/error.ts'
 import type { StreamLimits } from '../../core/mcp.ts'
 import type { MessageStream, MessageStreams, StreamOwner } from '../../core/ports.ts'
+import { errors, GatewayError } from '../../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 const LIFE_MS = 3_600_000

@@ -1,7 +1,8 @@
 /** Rules for changes of organizations, projects, members and keys, and the contents of their records. */
-import { errors } from '../../core/error.ts'
+
 import type { Compliance } from '../../core/policy.ts'
 import type { KeyKind, KeyRecord, ProjectChanges, Role } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 
 /** docs/contract.md#access-rules. */
 const SESSION_MS = 900_000

@@ -1,7 +1,8 @@
 /** Ranges of amounts that can be stored and booked. */
-import { errors } from '../../core/error.ts'
+
 import { formatMoney, type Money } from '../../core/money.ts'
 import type { LedgerEntry } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 
 /** Half of the 64-bit range: the rest is for sums. */
 export const MOST = 2n ** 62n

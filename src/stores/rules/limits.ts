@@ -1,6 +1,7 @@
 /** Rules for setting a limit, and for counting earlier spending against it. */
-import { errors } from '../../core/error.ts'
+
 import type { Budget, BudgetState, LimitInput, LimitRecord } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import { stampOf } from '../../lib/id.ts'
 import { isZone, spanOf } from '../../lib/period.ts'
 import { hourOf } from './hours.ts'

@@ -1,5 +1,5 @@
 /** Resolves the id or name that an operator gives. */
-import { errors } from '../../core/error.ts'
+import { errors } from '../../lib/error.ts'
 
 /** What an id or a name may stand for. */
 export interface Named {

@@ -1,6 +1,7 @@
 /** When codes, tokens, grants and clients are in force, and how many there may be. */
-import { errors } from '../../core/error.ts'
+
 import type { ClientRecord, GrantRecord, OAuthClient, Principal } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 
 const DAY_MS = 86_400_000
 /** What has ended is kept so long, so that its late reuse is still seen. */

@@ -1,8 +1,9 @@
 /** Use and holds of a coding plan's allowance, and the start of its months and weeks. */
-import { errors } from '../../core/error.ts'
+
 import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Funds, PlanState, PlanStore } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import { cycleOf } from '../../lib/period.ts'
 import { roomIn } from './budgets.ts'
 

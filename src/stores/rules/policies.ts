@@ -1,6 +1,7 @@
 /** Limits of an organization's policy, and the scope of its rules. */
-import { errors } from '../../core/error.ts'
+
 import type { RuleScope } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 
 const MAX_RULES = 200
 const MAX_PROVIDER_KEYS = 100

@@ -1,7 +1,7 @@
 /** Operators' changes: each in one transaction with its line in the audit log. */
 import type { Statement } from 'better-sqlite3'
-import { errors, GatewayError } from '../../core/error.ts'
 import type { AuditEntry, AuditStore } from '../../core/ports.ts'
+import { errors, GatewayError } from '../../lib/error.ts'
 import { auditText, auditValue, type Note } from '../rules/audit.ts'
 import { NameResolver } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'

@@ -1,8 +1,8 @@
 /** Finds the principal of a key: from memory, until the database changes. */
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
-import { errors } from '../../core/error.ts'
 import type { KeyStatus, KeyStore, Principal, Role } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { isAdmitted, isLiveKey, tokenPrincipal } from '../rules/oauth.ts'

@@ -2,9 +2,9 @@
  * The ledger: holds, charges and request rows. Every change is conditional in SQL, so that processes cannot conflict.
  */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import { JOBS_OWNER, type LedgerTransaction } from '../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'

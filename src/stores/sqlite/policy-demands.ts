@@ -1,8 +1,8 @@
 /** Operators' changes of compliance policies and custom providers. */
 import type { Statement } from 'better-sqlite3'
-import { noDemands } from '../../core/compliance.ts'
 import type { Compliance } from '../../core/policy.ts'
 import type { Actor, ComplianceStore, ManifestRecord, ManifestStore } from '../../core/ports.ts'
+import { noDemands } from '../../policy/compliance.ts'
 import { checkManifests, noManifest } from '../rules/policies.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'

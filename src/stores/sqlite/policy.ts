@@ -1,8 +1,8 @@
 /** Facts of an organization's policy: cached until they change. */
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
-import { errors } from '../../core/error.ts'
 import type { Compliance, PolicyFacts, Rule, RuleType, RuleValue, SealedKey } from '../../core/policy.ts'
+import { errors } from '../../lib/error.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { BudgetReader } from './budgets.ts'
 import { ChangeDetector } from './change-detector.ts'

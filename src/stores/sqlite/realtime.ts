@@ -1,7 +1,7 @@
 /** Client secrets of realtime sessions. They are no changes of an operator's: no line of the audit log is theirs. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Principal, RealtimeSecretStore } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import type { Keyring } from '../keyring.ts'
 import { MAX_SECRETS, newClientSecret, placeOfSession, SECRETS_FORGOTTEN, secretPrincipal } from '../rules/realtime.ts'
 import { openText, sealText } from '../sealing.ts'

@@ -1,8 +1,8 @@
 /** Stored responses. Their texts are sealed; the columns that find and count them are not. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Sealed } from '../../core/policy.ts'
 import type { ResponseOwner, ResponseRecord, ResponseShare, ResponseStore, ResponseTurn } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import type { Keyring } from '../keyring.ts'
 import { PRUNED_RESPONSES, responseBytes, responsePlace } from '../rules/responses.ts'
 import type { Sqlite } from './open.ts'

@@ -1,7 +1,7 @@
 /** End-user sessions, which keys begin. They are no operator changes, and not part of the audit log. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { SessionInput, SessionStore } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 import { shortId } from '../../lib/id.ts'
 import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'

@@ -1,5 +1,5 @@
 /** A token with an expiry: cached, fetched once for concurrent requests, renewed before it expires. */
-import { asError, type GatewayError } from '../../core/error.ts'
+import { asError, type GatewayError } from '../../lib/error.ts'
 import type { Clock } from './strategy.ts'
 
 /** What a token endpoint gives. */

@@ -1,8 +1,8 @@
 /** Signature Version 4 (docs/contributing/wire-sources.md#bedrock): the request itself is signed, and the key never travels. */
 import { createHash, createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { awsKeys } from '../../core/secret.ts'
-import { upstreamError } from '../../core/upstream-error.ts'
+import { awsKeys } from '../../secrets/credential.ts'
+import { upstreamError } from '../../wire/upstream-error.ts'
 import { type SignedRequest, type Strategy, setHeader } from './strategy.ts'
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'

@@ -1,10 +1,10 @@
 /** Fetches credentials: tokens of an OAuth server, keys from instance metadata. */
 import { Agent } from 'undici'
-import { ERROR_BOUNDS, parseAnswer } from '../../core/answer-bounds.ts'
-import { errors, type GatewayError } from '../../core/error.ts'
-import { redactMessage, upstreamError } from '../../core/upstream-error.ts'
 import { plainConnector } from '../../egress/paused-answers.ts'
+import { ERROR_BOUNDS, parseAnswer } from '../../json/answer-bounds.ts'
+import { errors, type GatewayError } from '../../lib/error.ts'
 import { Deadline } from '../../lib/timer.ts'
+import { redactMessage, upstreamError } from '../../wire/upstream-error.ts'
 import type { Grant } from './access-token.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024

@@ -3,7 +3,7 @@
  * application-default login` has left, or the account of the machine.
  */
 import { join } from 'node:path'
-import { serviceAccount } from '../../core/secret.ts'
+import { serviceAccount } from '../../secrets/credential.ts'
 import type { Grant } from './access-token.ts'
 import { type CredentialSources, missing } from './credential-sources.ts'
 import { fieldsOf, formRequest, grantIn } from './endpoint.ts'

@@ -1,8 +1,8 @@
 /** OAuth for a service account: its key is traded for tokens that last an hour, one for all requests of a credential. */
 import { LRUCache } from 'lru-cache'
 import type { Credential } from '../../core/catalog.ts'
-import { serviceAccount } from '../../core/secret.ts'
-import { upstreamError } from '../../core/upstream-error.ts'
+import { serviceAccount } from '../../secrets/credential.ts'
+import { upstreamError } from '../../wire/upstream-error.ts'
 import { AccessToken } from './access-token.ts'
 import { requestToken } from './service-account.ts'
 import { type Strategy, setBearer } from './strategy.ts'

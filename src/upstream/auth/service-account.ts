@@ -1,7 +1,7 @@
 /** Gets a service account's access token from a token endpoint (RFC 7523, docs/contributing/wire-sources.md#gemini). */
 import { sign } from 'node:crypto'
 import { promisify } from 'node:util'
-import type { ServiceAccount } from '../../core/secret.ts'
+import type { ServiceAccount } from '../../secrets/credential.ts'
 import type { Grant } from './access-token.ts'
 import { callEndpoint, formRequest, grantIn } from './endpoint.ts'
 

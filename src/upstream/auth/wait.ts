@@ -1,6 +1,6 @@
 /** Waiting for what several requests share: one of them may be over before it comes. */
 import type { Cancellation } from '../../core/cancel.ts'
-import { errors, type GatewayError } from '../../core/error.ts'
+import { errors, type GatewayError } from '../../lib/error.ts'
 import { timerMs } from '../../lib/timer.ts'
 
 /** What `promise` gives; rejects when the exchange ends before, or when `ms`, what remains of its time, are over. */

@@ -1,8 +1,8 @@
 /** The event stream `application/vnd.amazon.eventstream`: one frame per message (docs/contributing/wire-sources.md#bedrock). */
 import { crc32 } from 'node:zlib'
-import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'
 import { ByteBuffer } from '../../lib/byte-buffer.ts'
+import { errors } from '../../lib/error.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024

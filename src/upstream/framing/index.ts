@@ -1,5 +1,5 @@
 /** Chooses a framing by what the provider says that it sends. */
-import { errors } from '../../core/error.ts'
+import { errors } from '../../lib/error.ts'
 import { EventStreamFraming } from './eventstream.ts'
 import type { Framing } from './framing.ts'
 import { JsonFraming } from './json.ts'

@@ -1,8 +1,8 @@
 /** Server-sent events: chunks in, one frame per event out. */
 import { StringDecoder } from 'node:string_decoder'
 import { createParser, type EventSourceParser } from 'eventsource-parser'
-import { tooManyBytes } from '../../core/answer-bounds.ts'
 import type { Frame } from '../../core/translator.ts'
+import { tooManyBytes } from '../../json/answer-bounds.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024

@@ -1,5 +1,5 @@
 /** What is asked of every wire, and what its client must see; the wires that differ stand in `support.ts`. */
-import type { Json } from '../../../src/core/json.ts'
+import type { Json } from '../../../src/json/json.ts'
 import type { Message, Mode, Turn } from '../../helpers/chat.ts'
 import type { Entry, Step } from '../../helpers/upstream.ts'
 import { type ChatWire, pricing, returns } from './wires.ts'

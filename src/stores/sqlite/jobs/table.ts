@@ -1,7 +1,7 @@
 /** The rows of jobs, one by one. All that writes runs within a transaction. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../../core/error.ts'
 import type { Job } from '../../../core/ports.ts'
+import { errors } from '../../../lib/error.ts'
 import type { Keyring } from '../../keyring.ts'
 import { sealText } from '../../sealing.ts'
 import type { Sqlite } from '../open.ts'

@@ -1,5 +1,5 @@
 /** Whose stored responses, videos, kept reasoning, cached answers and idempotency keys a caller reads and writes. */
-import type { Principal, ResponseOwner } from './ports.ts'
+import type { Principal, ResponseOwner } from '../core/ports.ts'
 
 /**
  * The end user that a principal acts for: the session that a key began, or a session key of the operator. Undefined for one

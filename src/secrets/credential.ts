@@ -1,7 +1,7 @@
 /** Secrets of several parts: how they are written. Nothing that is said here shows anything of a secret. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { textIn } from '../json/json.ts'
 import { urlOf } from '../lib/url.ts'
-import { textIn } from './json.ts'
 
 /** What a secret holds, or in an operator's words why it cannot be used. */
 export type Parsed<T> = { readonly value: T } | { readonly issue: string }

@@ -2,7 +2,7 @@
  * Long strings of a request as its client wrote them. To write such a string as JSON takes V8 2 ns for each character,
  * more than all else that is done with a large request; its bytes are there, and mean the same.
  */
-import { stringifyLossless } from './lossless-json.ts'
+import { stringifyLossless } from './lossless.ts'
 
 /** Shorter ones are not looked for. In characters. */
 export const LONG = 1024

@@ -1,5 +1,5 @@
 /** Results of tools, for wires that have no form for all that a result may hold. */
-import type { ContentPart, Message } from './chat-request.ts'
+import type { ContentPart, Message } from '../core/chat-request.ts'
 
 type Content = Message['content']
 type TextPart = Extract<ContentPart, { type: 'text' }>

@@ -1,5 +1,5 @@
 /** About how long a value is as JSON, without writing it. */
-import { Upload } from './body.ts'
+import { Upload } from '../lib/body.ts'
 
 /** Characters of a value beside its strings, about. */
 const VALUE_CHARACTERS = 8

@@ -1,5 +1,5 @@
 /** Folds the events of a chat answer into its choices: a whole answer is the stream read to its end. */
-import type { Event, FinishReason, Phase, ReasoningEvent, SourceEvent } from './event.ts'
+import type { Event, FinishReason, Phase, ReasoningEvent, SourceEvent } from '../core/event.ts'
 
 /** An entry of `reasoning_details`, whole. */
 export interface ReasoningDetail {

@@ -1,7 +1,7 @@
 /** Checks a rule as an operator writes it. */
-import { parseRange } from './address.ts'
-import { errors, type GatewayError } from './error.ts'
-import type { RuleType, RuleValue } from './policy.ts'
+import { parseRange } from '../core/address.ts'
+import type { RuleType, RuleValue } from '../core/policy.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 
 type Field = keyof RuleValue
 

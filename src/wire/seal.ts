@@ -2,7 +2,7 @@
  * Binds a provider's opaque value (a thinking signature, an encrypted block) to the provider that made it. What leaves
  * the gateway is sealed with an HMAC beside, and comes here only if that holds (`seals.ts`).
  */
-import type { Target } from './translator.ts'
+import type { Target } from '../core/translator.ts'
 
 /** `value` as a client may hold it: `<provider id>:<value>`. */
 export const seal = (target: Target, value: string): string => `${target.provider.id}:${value}`

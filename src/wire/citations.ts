@@ -1,5 +1,5 @@
 /** Collects what an answer cites: every place of every address once. */
-import type { Event, SourceEvent } from './event.ts'
+import type { Event, SourceEvent } from '../core/event.ts'
 
 /** A part of a choice's text, in UTF-16 units; `end` is exclusive. */
 export interface Place {

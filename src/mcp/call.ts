@@ -1,10 +1,10 @@
 /** Calls another endpoint in process, as the caller of an exchange: the same chain decides, serves and charges. */
 
+import { Exchange, type Headers } from '../core/exchange.ts'
+import { pump, type Sink } from '../core/pump.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 import { scheduler } from '../limits/scheduler.ts'
-import { errors, type GatewayError } from './error.ts'
-import { Exchange, type Headers } from './exchange.ts'
-import { pump, type Sink } from './pump.ts'
 
 /** Of the caller's headers, those that say which program asks, and how. Never a credential. */
 const PASSED = [

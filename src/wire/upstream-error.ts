@@ -1,12 +1,12 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
+import type { Provider } from '../core/catalog.ts'
+import type { Target } from '../core/translator.ts'
+import { ERROR_BOUNDS, parseAnswer } from '../json/answer-bounds.ts'
+import { isObject, type Json } from '../json/json.ts'
+import { asAnswerError, GatewayError } from '../lib/error.ts'
 import { namedWaitMs } from '../lib/named-wait.ts'
 import { redactAccount, redactText } from '../secrets/redact.ts'
-import { ERROR_BOUNDS, parseAnswer } from './answer-bounds.ts'
-import type { Provider } from './catalog.ts'
-import { asAnswerError, GatewayError } from './error.ts'
-import { isObject, type Json } from './json.ts'
-import type { Target } from './translator.ts'
 
 /** What a provider's error says, whatever its form. */
 export interface ProviderError {

@@ -2,7 +2,7 @@
  * What the answer of a provider may hold. One that holds more is charged, and ends its request: the caller has had it made
  * so large, and another provider would make the same. What no caller can bring about is a failure of its provider.
  */
-import { errors, type GatewayError } from './error.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
 
 const MAX_ANSWER_VALUES = 500_000

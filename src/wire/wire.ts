@@ -1,12 +1,12 @@
 /** Small pieces that several wires share. */
 
+import type { FunctionCall, Message } from '../core/chat-request.ts'
+import { parseAnswer } from '../json/answer-bounds.ts'
+import { isObject, type Json } from '../json/json.ts'
+import { parseLossless } from '../json/lossless.ts'
+import { textKey } from '../json/text-key.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { IMAGE_HEAD, type ImageType, imageType, MEDIA_HEAD, mediaTypeOf } from '../media/type.ts'
-import { parseAnswer } from './answer-bounds.ts'
-import type { FunctionCall, Message } from './chat-request.ts'
-import { errors, type GatewayError } from './error.ts'
-import { isObject, type Json } from './json.ts'
-import { parseLossless } from './lossless-json.ts'
-import { textKey } from './text-key.ts'
 
 /** Of base64: four characters hold three bytes. */
 const HEAD_LENGTH = (IMAGE_HEAD / 3) * 4

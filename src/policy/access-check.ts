@@ -1,7 +1,8 @@
 /** Judges a caller again whose request has been let in: rules may change while its answer runs. */
-import { asError, errors, type GatewayError } from './error.ts'
-import type { Exchange } from './exchange.ts'
-import type { Policies } from './policy.ts'
+
+import type { Exchange } from '../core/exchange.ts'
+import type { Policies } from '../core/policy.ts'
+import { asError, errors, type GatewayError } from '../lib/error.ts'
 
 /**
  * Resolves with the refusal where the policy of the caller's organization has changed since it was last judged: rules of

@@ -1,5 +1,5 @@
 /** JSON of any shape: reading what providers leave out, set to null or give another type, and cleaning what goes out. */
-import { errors } from './error.ts'
+import { errors } from '../lib/error.ts'
 
 /** A JSON object of unknown members. */
 export type Json = Record<string, unknown>
