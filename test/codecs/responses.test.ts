@@ -5,7 +5,7 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
-import { responses } from '../../src/endpoints/responses.ts'
+import { responses } from '../../src/endpoints/inference.ts'
 import { thrown } from '../core/kit.ts'
 
 type Json = Record<string, unknown>

@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { type ImageTokens, imageTokensOf } from '../../src/core/image-tokens.ts'
-import { chat } from '../../src/endpoints/chat.ts'
+import { chat } from '../../src/endpoints/inference.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { imageDimensions } from '../../src/media/image.ts'
 import { Base64File, MEDIA_BUDGET } from '../../src/media/source.ts'

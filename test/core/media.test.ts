@@ -7,14 +7,16 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Price } from '../../src/core/money.ts'
 import type { NativeRequest, Target, Translator } from '../../src/core/translator.ts'
-import { chat } from '../../src/endpoints/chat.ts'
-import { embeddings } from '../../src/endpoints/embeddings.ts'
-import { images } from '../../src/endpoints/images.ts'
-import { moderations } from '../../src/endpoints/moderations.ts'
-import { ocr } from '../../src/endpoints/ocr.ts'
-import { rerank } from '../../src/endpoints/rerank.ts'
-import { speech } from '../../src/endpoints/speech.ts'
-import { transcriptions } from '../../src/endpoints/transcriptions.ts'
+import {
+  chat,
+  embeddings,
+  images,
+  moderations,
+  ocr,
+  rerank,
+  speech,
+  transcriptions,
+} from '../../src/endpoints/inference.ts'
 import { videos } from '../../src/endpoints/videos.ts'
 import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { errors } from '../../src/lib/error.ts'

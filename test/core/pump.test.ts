@@ -8,7 +8,7 @@ import type { Facet, Filter, FilterFactory, Reply } from '../../src/core/filter.
 import { pump } from '../../src/core/pump.ts'
 import { s } from '../../src/core/schema.ts'
 import type { Route } from '../../src/core/snapshot.ts'
-import { chat } from '../../src/endpoints/chat.ts'
+import { chat } from '../../src/endpoints/inference.ts'
 import { errors } from '../../src/lib/error.ts'
 import { eventsOf, exchange, recorder, text } from './kit.ts'
 

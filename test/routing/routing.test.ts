@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
-import { chat } from '../../src/endpoints/chat.ts'
+import { chat } from '../../src/endpoints/inference.ts'
 import { errors, GatewayError } from '../../src/lib/error.ts'
 import { chat as operation } from '../../src/operations/chat/index.ts'
 import { explainRoute } from '../../src/routing/explain.ts'

@@ -1,0 +1,151 @@
+/** Endpoints that run a model and are one row each; others have a file of their own. */
+import { anthropicMessages } from '../codecs/anthropic-messages.ts'
+import { completions as completionsCodec } from '../codecs/completions.ts'
+import { countTokens as countTokensCodec } from '../codecs/count-tokens.ts'
+import { decisions as decisionsCodec } from '../codecs/decisions.ts'
+import { imageEdits as imageEditsCodec, images as imagesCodec } from '../codecs/images.ts'
+import { moderations as moderationsCodec } from '../codecs/moderations.ts'
+import { ocr as ocrCodec } from '../codecs/ocr.ts'
+import { openAiChat } from '../codecs/openai-chat.ts'
+import { openAiEmbeddings } from '../codecs/openai-embeddings.ts'
+import { openAiResponses } from '../codecs/openai-responses.ts'
+import { rerank as rerankCodec } from '../codecs/rerank.ts'
+import { speech as speechCodec } from '../codecs/speech.ts'
+import { transcriptions as transcriptionsCodec, translations as translationsCodec } from '../codecs/transcriptions.ts'
+import type { Endpoint } from '../core/endpoint.ts'
+import { chat as chatOperation } from '../operations/chat/index.ts'
+import { decisions } from '../operations/decisions/index.ts'
+import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
+import { imageEdits, images as imagesOperation } from '../operations/images/index.ts'
+import { moderations as moderationsOperation } from '../operations/moderations/index.ts'
+import { ocr as ocrOperation } from '../operations/ocr/index.ts'
+import { rerank as rerankOperation } from '../operations/rerank/index.ts'
+import { speech as speechOperation } from '../operations/speech/index.ts'
+import { transcriptions as transcriptionsOperation, translations } from '../operations/transcriptions/index.ts'
+import { estimated } from './token-estimate.ts'
+
+const MIB = 1024 * 1024
+const row = { method: 'POST', chain: 'inference', serve: 'upstream' } as const
+const chatRow = { ...row, operation: chatOperation, bodyLimit: 32 * MIB } as const
+
+/** OpenAI's chat completions, streamed or whole. */
+export const chat: Endpoint = { ...chatRow, name: 'chat', path: '/v1/chat/completions', codec: openAiChat }
+
+/** OpenAI's legacy completions, served as chat. */
+export const completions: Endpoint = {
+  ...chatRow,
+  name: 'completions',
+  path: '/v1/completions',
+  codec: completionsCodec,
+}
+
+/** Anthropic's messages, streamed or whole. */
+export const messages: Endpoint = { ...chatRow, name: 'messages', path: '/v1/messages', codec: anthropicMessages }
+
+/** Anthropic's token count. Costs nothing; the gateway's estimate replaces a provider's failure. */
+export const countTokens: Endpoint = {
+  ...chatRow,
+  name: 'count_tokens',
+  path: '/v1/messages/count_tokens',
+  codec: countTokensCodec,
+  counts: true,
+  instead: estimated,
+}
+
+/** OpenAI's responses, streamed or whole. What the project stores, `storedResponses` reads. */
+export const responses: Endpoint = { ...chatRow, name: 'responses', path: '/v1/responses', codec: openAiResponses }
+
+/** OpenAI's embeddings. */
+export const embeddings: Endpoint = {
+  ...row,
+  name: 'embeddings',
+  path: '/v1/embeddings',
+  operation: embeddingsOperation,
+  codec: openAiEmbeddings,
+  bodyLimit: 32 * MIB,
+  // 300,000 token ids, OpenAI's limit per request, in up to 2,048 inputs, and the other fields.
+  maxValues: 310_000,
+}
+
+/** OpenAI's moderations. */
+export const moderations: Endpoint = {
+  ...row,
+  name: 'moderations',
+  path: '/v1/moderations',
+  operation: moderationsOperation,
+  codec: moderationsCodec,
+  bodyLimit: 32 * MIB,
+}
+
+/** Mistral's OCR of documents. */
+export const ocr: Endpoint = {
+  ...row,
+  name: 'ocr',
+  path: '/v1/ocr',
+  operation: ocrOperation,
+  codec: ocrCodec,
+  bodyLimit: 64 * MIB,
+}
+
+const rerankRow = {
+  ...row,
+  name: 'rerank',
+  operation: rerankOperation,
+  codec: rerankCodec,
+  bodyLimit: 32 * MIB,
+} as const
+
+/** Rerank, and the same for Cohere's own client. */
+export const rerank: readonly Endpoint[] = [
+  { ...rerankRow, path: '/v1/rerank' },
+  { ...rerankRow, path: '/v2/rerank' },
+]
+
+/** Typed decisions: up to 100 questions about one state; each answer has the type of its question. */
+export const systemone: Endpoint = {
+  ...row,
+  name: 'systemone',
+  path: '/v1/systemone',
+  operation: decisions,
+  codec: decisionsCodec,
+  bodyLimit: 4 * MIB,
+}
+
+/** OpenAI's text to speech; answers audio bytes or a stream of events. */
+export const speech: Endpoint = {
+  ...row,
+  name: 'speech',
+  path: '/v1/audio/speech',
+  operation: speechOperation,
+  codec: speechCodec,
+  bodyLimit: 4 * MIB,
+}
+
+const audioRow = { ...row, name: 'transcriptions', body: ['multipart', 'json'], bodyLimit: 64 * MIB } as const
+
+/** OpenAI's transcriptions and translations of audio: forms, or JSON with an address in place of a file. */
+export const transcriptions: readonly Endpoint[] = [
+  { ...audioRow, path: '/v1/audio/transcriptions', operation: transcriptionsOperation, codec: transcriptionsCodec },
+  { ...audioRow, path: '/v1/audio/translations', operation: translations, codec: translationsCodec },
+]
+
+/** OpenAI's image generation and edits; edits are JSON or a form. */
+export const images: readonly Endpoint[] = [
+  {
+    ...row,
+    name: 'images',
+    path: '/v1/images/generations',
+    operation: imagesOperation,
+    codec: imagesCodec,
+    bodyLimit: 32 * MIB,
+  },
+  {
+    ...row,
+    name: 'images',
+    path: '/v1/images/edits',
+    operation: imageEdits,
+    codec: imageEditsCodec,
+    body: ['json', 'multipart'],
+    bodyLimit: 64 * MIB,
+  },
+]
