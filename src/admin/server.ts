@@ -1,9 +1,11 @@
 /** The admin listener: probes, metrics, and the commands of `gatewayctl`. Never on the public port. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Log } from '../core/ports.ts'
+import type { Actor, Log } from '../core/ports.ts'
+import type { Schema } from '../core/schema.ts'
 import { asError, errorBody, errors, type GatewayError } from '../lib/error.ts'
-import { runCommand } from './command.ts'
+import { compile, type Failure } from '../validation/compile.ts'
+import type { Command } from './command.ts'
 import { commands } from './commands/index.ts'
 import type { AdminContext } from './context.ts'
 import { checkSender, tokenCheck } from './guard.ts'
@@ -78,6 +80,48 @@ async function answer(
   }
   if (method !== 'POST') throw errors.methodNotAllowed(method, ['POST'])
   return json(await runCommand(name, command, await readJson(request), context, actorOf(request)))
+}
+
+/**
+ * Runs a command on unvalidated arguments; throws a GatewayError that names an invalid one. `actor` is the caller, for
+ * the audit log.
+ */
+function runCommand(
+  name: string,
+  { args: schema, run }: Command,
+  args: unknown,
+  context: AdminContext,
+  actor: Actor,
+): unknown {
+  const validate = compile(schema.json)
+  if (!validate(args)) throw argumentError(name, schema, validate.errors![0]!)
+  return run(args as never, context, actor)
+}
+
+function argumentError(name: string, schema: Schema<unknown>, error: Failure): GatewayError {
+  const known = Object.keys((schema.json.properties as object | undefined) ?? {})
+  const takes = `${name} takes ${known.length > 0 ? known.join(', ') : 'no arguments'}`
+  const argument = error.instancePath.slice(1)
+  switch (error.keyword) {
+    case 'additionalProperties': {
+      const unknown = String(error.params.additionalProperty)
+      return errors.invalidParameters(`Unknown argument "${unknown}"; ${takes}.`, unknown)
+    }
+    case 'required': {
+      const missing = String(error.params.missingProperty)
+      return errors.invalidParameters(`Argument "${missing}" is missing; ${takes}.`, missing)
+    }
+    case 'enum':
+      return errors.invalidParameters(
+        `Argument "${argument}" must be one of ${error.params.allowedValues.join(', ')}.`,
+        argument,
+      )
+    default: {
+      if (!argument) return errors.invalidParameters(`The arguments must be a JSON object; ${takes}.`)
+      const hint: unknown = error.parentSchema?.description
+      return errors.invalidParameters(`Argument "${argument}" ${hint ? `must be ${hint}` : error.message}.`, argument)
+    }
+  }
 }
 
 const ACTOR = /^[\x20-\x7e]{1,100}$/

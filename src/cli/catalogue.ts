@@ -7,6 +7,8 @@ import type { ListedProvider } from '../admin/commands/providers.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
 import type { CircuitHealth, ProviderHealth } from '../core/ports.ts'
+import { adder } from './adder.ts'
+import { addCustomModels } from './custom-models.ts'
 import { CheckFailed } from './io.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
@@ -15,14 +17,10 @@ import { table } from './table.ts'
 const showProviders = (providers: readonly ListedProvider[]): string =>
   table(
     ['id', 'name', 'status', 'models', 'credentials', 'variables'],
-    providers.map(({ id, name, status, variables, models, credentials }) => [
-      id,
-      name,
-      status,
-      models,
-      credentials.map(({ fingerprint }) => fingerprint).join(', '),
-      variables.join(', '),
-    ]),
+    providers.map(({ id, name, status, variables, models, credentials }) => {
+      const fingerprints = credentials.map(({ fingerprint }) => fingerprint)
+      return [id, name, status, models, fingerprints.join(', '), variables.join(', ')]
+    }),
   )
 
 const showCircuit = ({ circuit, openMs }: CircuitHealth): string =>
@@ -60,13 +58,9 @@ const showModels = (models: readonly ListedModel[]): string =>
   )
 
 function showChain({ endpoint, method, path, compat, chain, filters, end }: ExplainedChain): string {
-  const rows = filters.map(({ name, runs, needs, gives, options }) => [
-    name,
-    runs,
-    needs.join(', '),
-    gives.join(', '),
-    options === undefined ? null : JSON.stringify(options),
-  ])
+  const rows = filters.map(({ name, runs, needs, gives, options }) => {
+    return [name, runs, needs.join(', '), gives.join(', '), JSON.stringify(options)]
+  })
   const last = end === 'provider' ? 'the call to the provider' : 'answered by the gateway itself'
   const choices = compat === undefined ? '' : `compat ${JSON.stringify(compat)}\n`
   return `${endpoint}: ${method} ${path}, chain "${chain}", from top to bottom\n${choices}\n${table(
@@ -94,36 +88,16 @@ function showCheck({ models, providers, offers, warnings }: ModelsCheck): string
   return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
 }
 
-/** Adds `providers list`, `models list`, `models check` and `explain`. */
+/** Adds `providers health`, `list`, `models list`, `check`, `custom`, and `explain`. */
 export function addCatalogue(program: Command, open: Open): void {
-  const providers = program.command('providers').description('model providers')
-
-  providers
-    .command('health')
-    .description('show the state of each provider, its credentials, and its offers whose circuits are not closed')
-    .action(async (_, command) => {
-      const { admin, print } = open(command)
-      print(await admin.command<ProviderHealth[]>('providers.health'), showHealth)
-    })
-
-  providers
-    .command('list')
-    .description('list providers: live, failing, or without a credential')
-    .action(async (_, command) => {
-      const { admin, print } = open(command)
-      print(await admin.command<ListedProvider[]>('providers.list'), showProviders)
-    })
+  const add = adder(program.command('providers').description('model providers'), 'providers', open)
+  const health = 'show the state of each provider, its credentials, and its offers whose circuits are not closed'
+  add('health', health, {}, showHealth)
+  add('list', 'list providers: live, failing, or without a credential', {}, showProviders)
 
   const models = program.command('models').description('models')
-
-  models
-    .command('list')
-    .description('list models, their providers and prices')
-    .argument('[query]', 'part of a name, alias, family or provider')
-    .action(async (query, _, command) => {
-      const { admin, print } = open(command)
-      print(await admin.command<ListedModel[]>('models.list', { query }), showModels)
-    })
+  const query = '[query]: part of a name, alias, family or provider'
+  adder(models, 'models', open)('list', 'list models, their providers and prices', { query }, showModels)
 
   models
     .command('check')
@@ -144,12 +118,12 @@ export function addCatalogue(program: Command, open: Open): void {
       if (options.strict && checked.warnings.length > 0) throw new CheckFailed()
     })
 
-  program
-    .command('explain')
-    .description('show the compiled filter chain of an endpoint: what runs once per request, what once per attempt')
-    .argument('<endpoint>', 'name or path: chat, /v1/chat/completions')
-    .action(async (endpoint, _, command) => {
-      const { admin, print } = open(command)
-      print(await admin.command<ExplainedChain>('explain', { endpoint }), showChain)
-    })
+  addCustomModels(models, open)
+
+  adder(program, '', open)(
+    'explain',
+    'show the compiled filter chain of an endpoint: what runs once per request, what once per attempt',
+    { endpoint: '<endpoint>: name or path: chat, /v1/chat/completions' },
+    showChain,
+  )
 }

@@ -4,8 +4,8 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { ShownManifest } from '../admin/commands/custom-models.ts'
 import type { DeclaredProvider } from '../core/ports.ts'
+import { adder } from './adder.ts'
 import { errorCode, Failure, type Io } from './io.ts'
-import { everyPart } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -22,7 +22,7 @@ async function readManifest(path: string | undefined, io: Io): Promise<string> {
   }
 }
 
-const showList = (manifests: readonly ShownManifest[]): string =>
+const showManifests = (manifests: readonly ShownManifest[]): string =>
   manifests.length === 0
     ? 'no custom providers; add one with `gatewayctl models custom create --org O manifest.yaml`\n'
     : table(
@@ -33,49 +33,34 @@ const showList = (manifests: readonly ShownManifest[]): string =>
         }),
       )
 
-/** Adds the subcommand to `models`, which must exist. */
-export function addCustomModels(program: Command, open: Open): void {
-  const models = program.commands.find(command => command.name() === 'models')!
+/** Adds the subcommand to `models`. */
+export function addCustomModels(models: Command, open: Open): void {
   const custom = models.command('custom').description('custom providers and models of an organization')
-
-  custom
-    .command('create')
-    .alias('add')
-    .description('declare a provider with a manifest as in providers.d, without its secret')
-    .argument('[file]', 'the manifest, YAML or JSON (default: standard input)')
-    .requiredOption('--org <organization>', 'id or name of the organization')
-    .action(async (file, { org }, command) => {
-      const { admin, print, io } = open(command)
-      const args = { organization: org, manifest: await readManifest(file, io) }
-      print(
-        await admin.command<DeclaredProvider>('models.custom.add', args),
-        ({ organization, provider, models }) => `${organization} has ${provider} now: ${models.join(', ')}\n`,
-      )
-    })
-
-  custom
-    .command('list')
-    .description('list declared providers')
-    .option('--org <organization>', 'only that of this organization')
-    .action(async ({ org }, command) => {
-      const { admin, print } = open(command)
-      const all = await everyPart(part =>
-        admin.command<ShownManifest[]>('models.custom.list', { organization: org, ...part }),
-      )
-      print(all, showList)
-    })
-
-  custom
-    .command('remove')
-    .description('withdraw a provider')
-    .argument('<provider>', 'id of the provider')
-    .requiredOption('--org <organization>', 'id or name of the organization')
-    .action(async (provider, { org }, command) => {
-      const { admin, print } = open(command)
-      const removed = await admin.command<{ organization: string; provider: string }>('models.custom.remove', {
-        organization: org,
-        provider,
-      })
-      print(removed, ({ organization }) => `${organization} no longer has a custom provider ${provider}\n`)
-    })
+  const add = adder(custom, 'models.custom', open)
+  const organization = '--org <organization>: id or name of the organization'
+  add<DeclaredProvider>(
+    'create',
+    'declare a provider with a manifest as in providers.d, without its secret',
+    { manifest: '[file]: the manifest, YAML or JSON (default: standard input)', organization },
+    ({ organization, provider, models }) => `${organization} has ${provider} now: ${models.join(', ')}\n`,
+    {
+      async call({ admin, io }, { manifest, organization }) {
+        const text = await readManifest(manifest as string | undefined, io)
+        return admin.command('models.custom.add', { organization, manifest: text })
+      },
+    },
+  )
+  add(
+    'list',
+    'list declared providers',
+    { organization: '--org <organization>: only that of this organization' },
+    showManifests,
+  )
+  add(
+    'remove',
+    'withdraw a provider',
+    { provider: '<provider>: id of the provider', organization },
+    ({ organization, provider }: { organization: string; provider: string }) =>
+      `${organization} no longer has a custom provider ${provider}\n`,
+  )
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
 import { locateConfig } from '../config/locate.ts'
+import { adder } from './adder.ts'
 import { parseExposition } from './exposition.ts'
 import { CheckFailed } from './io.ts'
 import type { Open } from './session.ts'
@@ -63,13 +64,7 @@ interface Reloaded {
 
 /** `check` reads files only; all others call the admin listener. */
 export function addOperation(program: Command, open: Open): void {
-  program
-    .command('status')
-    .description('show the status of the gateway')
-    .action(async (_, command) => {
-      const { admin, print } = open(command)
-      print(await admin.command<Status>('status'), showStatus)
-    })
+  adder(program, '', open)('status', 'show the status of the gateway', {}, showStatus)
 
   program
     .command('reload')

@@ -1,30 +1,30 @@
 /** `gatewayctl`: the operator's command line. */
 import { Command, CommanderError } from 'commander'
 import { version } from '../app/version.ts'
-import { addAudit } from './audit.ts'
+import { addCompliance, addIam, addProviderKeys } from './access.ts'
+import { addKeys, addMembers, addOrganizations, addProjects } from './accounts.ts'
 import { addCatalogue } from './catalogue.ts'
 import { addChat } from './chat.ts'
-import { addCompliance } from './compliance.ts'
 import { addCredits, addPlans } from './credits.ts'
-import { addCustomModels } from './custom-models.ts'
-import { addIam } from './iam.ts'
 import { addImage } from './image.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
-import { addJobs } from './jobs.ts'
-import { addKeys } from './keys.ts'
 import { addLaunch } from './launch.ts'
-import { addMembers } from './members.ts'
 import { addOAuth } from './oauth.ts'
 import { addOperation } from './operation.ts'
-import { addOrganizations, addProjects } from './organizations.ts'
-import { addProviderKeys } from './provider-keys.ts'
+import { addAudit, addJobs, addUsage } from './records.ts'
 import { addRoute } from './route.ts'
 import { refuseKeys, refuseSecret } from './secrets.ts'
-import { openSession } from './session.ts'
+import { type Open, openSession } from './session.ts'
 import { addSpeak } from './speak.ts'
 import { addTranscribe } from './transcribe.ts'
-import { addUsage } from './usage.ts'
 import { addVideo } from './video.ts'
+
+/** In the order of the help. */
+const families: readonly ((program: Command, open: Open) => void)[] = [
+  ...[addOrganizations, addProjects, addMembers, addKeys, addOAuth, addCredits, addPlans, addOperation, addCatalogue],
+  ...[addProviderKeys, addIam, addCompliance, addRoute, addJobs, addUsage, addAudit],
+  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo],
+]
 
 /** All commands, on this terminal. */
 export function buildProgram(io: Io): Command {
@@ -49,29 +49,7 @@ export function buildProgram(io: Io): Command {
     .exitOverride()
   refuseSecret(program, '--token', 'set GATEWAY_ADMIN_TOKEN, or name its file with --token-file')
   const open = openSession(io)
-  addOrganizations(program, open)
-  addProjects(program, open)
-  addMembers(program, open)
-  addKeys(program, open)
-  addOAuth(program, open)
-  addCredits(program, open)
-  addPlans(program, open)
-  addOperation(program, open)
-  addCatalogue(program, open)
-  addProviderKeys(program, open)
-  addIam(program, open)
-  addCompliance(program, open)
-  addCustomModels(program, open)
-  addRoute(program, open)
-  addJobs(program, open)
-  addUsage(program, open)
-  addAudit(program, open)
-  addChat(program, open)
-  addLaunch(program, open)
-  addImage(program, open)
-  addSpeak(program, open)
-  addTranscribe(program, open)
-  addVideo(program, open)
+  for (const add of families) add(program, open)
   return program
 }
 

@@ -40,8 +40,3 @@ export const openSession =
       print: (value, human) => io.out(json ? `${JSON.stringify(value, null, 2)}\n` : human(value)),
     }
   }
-
-/** Warns about accepted names that do not exist: they may be created later, or be misspelt. */
-export function warnUnknown({ unknown }: { readonly unknown: readonly string[] }, { io, json }: Session): void {
-  if (unknown.length > 0 && !json) io.err(`warning: there is no ${unknown.join(', ')} yet\n`)
-}
