@@ -11,7 +11,7 @@ const responses: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.responses',
   customTools: true,
-  identities: { metadata: ['user_id'] },
+  identities: { metadata: ['user_id'], client_metadata: undefined },
   takesStop: () => false,
   encode,
   native: {

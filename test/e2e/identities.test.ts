@@ -51,6 +51,15 @@ const clients: Readonly<Record<string, Client>> = {
       'openai.responses': ['user', 'safety_identifier', 'prompt_cache_key', 'metadata.user_id'],
     },
   },
+  'client metadata of responses': {
+    path: () => '/v1/responses',
+    body: model => ({
+      ...{ model, input: 'Hi', max_output_tokens: 99 },
+      client_metadata: { installation_id: WRITTEN, turn: { id: WRITTEN } },
+    }),
+    lacks: ['user', 'prompt_cache_key', 'metadata.user_id', 'labels.user', 'requestMetadata.user'],
+    native: { 'openai.responses': ['client_metadata.installation_id', 'client_metadata.turn'] },
+  },
   messages: {
     path: () => '/v1/messages',
     body: model => ({ model, messages, metadata, max_tokens: 99 }),
@@ -145,7 +154,7 @@ function check(t: Test, says: string, fields: readonly string[], bodies: readonl
     for (const value of made) t.match(value, MADE, `${says}: ${path} is made`)
     t.equal(new Set(made).size, 3, `${says}: ${path} of another project is another one`)
     t.equal(at(again, path), made[0], `${says}: ${path} of a project is the same again`)
-    t.match(at(own, path), WRITTEN, `${says}: ${path} of an own key is as it was written`)
+    t.match(JSON.stringify(at(own, path)), WRITTEN, `${says}: ${path} of an own key is as it was written`)
   }
   for (const body of [one, again, same, other]) t.notMatch(JSON.stringify(body), WRITTEN, `${says}: nothing as written`)
 }
@@ -195,6 +204,26 @@ t.test('sessions of a project have values of their own, though they write the sa
     users.add(at((await upstream.record('chat')).at(-1)!.body, 'user'))
   }
   t.equal(users.size, 5)
+})
+
+t.test('what is hashed of a request is bounded', async t => {
+  const { gateway } = chat
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 'v']))
+  const generate = '/v1beta/models/vertexgemini:generateContent'
+  const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }]
+  const long = 'x'.repeat(64 * 1024)
+  for (const [path, body, param] of [
+    [generate, { contents, labels: many(65) }, 'labels'],
+    ['/v1/responses', { model: 'responses', input: 'Hi', client_metadata: many(65) }, 'client_metadata'],
+    ['/v1/responses', { model: 'responses', input: 'Hi', client_metadata: { a: { b: long } } }, 'client_metadata.a'],
+    ['/v1/chat/completions', { model: 'chat', messages, user: long }, 'user'],
+  ] as const) {
+    const refused = await gateway.post(path, body, as(chatCallers.one))
+    t.equal(refused.status, 400, param)
+    t.match(await refused.text(), `${param}: it may have 6`)
+    t.equal((await gateway.post(path, body, as(chatCallers.own))).status, 200, `${param} of an own key`)
+  }
+  t.equal((await gateway.post(generate, { contents, labels: many(64) }, as(chatCallers.one))).status, 200)
 })
 
 t.test('an empty value is sent as it is', async t => {
