@@ -16,6 +16,8 @@ export const project = s.string({ minLength: 1, description: 'the id or the name
 export const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
 /** Of an API key of any status. */
 export const keyId = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
+/** Not checked against the catalogue here. */
+export const provider = s.string({ minLength: 1, maxLength: 64, description: 'the id of a provider' })
 /** The period of a recurring limit. */
 const period = s.enum(...periods)
 /** Where the periods of a limit begin. */

@@ -1,8 +1,12 @@
 /** `gatewayctl provider-keys`, `iam` and `compliance`. */
 import { type Command, Option } from 'commander'
-import type { SetCompliance, ShownCompliance } from '../admin/commands/compliance.ts'
-import type { AddedRule } from '../admin/commands/iam.ts'
-import type { ChangedProviderKey, ShownProviderKey } from '../admin/commands/provider-keys.ts'
+import type {
+  AddedRule,
+  ChangedProviderKey,
+  SetCompliance,
+  ShownCompliance,
+  ShownProviderKey,
+} from '../admin/commands/access.ts'
 import type { Reencryption, RuleRecord, SealedKind } from '../core/ports.ts'
 import { adder } from './adder.ts'
 import { limitTexts, showLimits } from './limits.ts'

@@ -1,7 +1,6 @@
 /** `gatewayctl orgs`, `projects`, `members` and `keys`. */
 import type { Command } from 'commander'
-import type { ShownKey } from '../admin/commands/keys.ts'
-import type { ShownMember } from '../admin/commands/members.ts'
+import type { ShownKey, ShownMember } from '../admin/commands/accounts.ts'
 import type { LoginCodeRecord, OrganizationRecord, ProjectRecord } from '../core/ports.ts'
 import { adder } from './adder.ts'
 import { limitTexts, showLimits } from './limits.ts'

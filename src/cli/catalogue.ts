@@ -1,9 +1,7 @@
 /** `gatewayctl providers`, `models` and `explain`: the contents of the configuration. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ExplainedChain } from '../admin/commands/explain.ts'
-import type { ListedModel } from '../admin/commands/models.ts'
-import type { ListedProvider } from '../admin/commands/providers.ts'
+import type { ExplainedChain, ListedModel, ListedProvider } from '../admin/commands/catalogue.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
 import type { CircuitHealth, ProviderHealth } from '../core/ports.ts'

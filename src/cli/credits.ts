@@ -1,7 +1,6 @@
 /** `gatewayctl credits` and `plans`. */
 import type { Command } from 'commander'
-import type { GivenDiscount, ShownDiscount, ShownEntry } from '../admin/commands/credits.ts'
-import type { DeclaredPlan, ShownPlan } from '../admin/commands/plans.ts'
+import type { DeclaredPlan, GivenDiscount, ShownDiscount, ShownEntry, ShownPlan } from '../admin/commands/billing.ts'
 import { adder } from './adder.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { ShownManifest } from '../admin/commands/custom-models.ts'
+import type { ShownManifest } from '../admin/commands/catalogue.ts'
 import type { DeclaredProvider } from '../core/ports.ts'
 import { adder } from './adder.ts'
 import { errorCode, Failure, type Io } from './io.ts'

@@ -1,6 +1,6 @@
 /** `gatewayctl videos`, `jobs`, `usage` and `audit`: records of what happened. */
 import type { Command } from 'commander'
-import type { ShownJob } from '../admin/commands/jobs.ts'
+import type { ShownJob } from '../admin/commands/records.ts'
 import type { AuditEntry, UsageTotals } from '../core/ports.ts'
 import { adder, joinParts, PART } from './adder.ts'
 import type { Open } from './session.ts'
