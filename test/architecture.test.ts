@@ -17,25 +17,26 @@ const rules: Record<string, readonly string[]> = {
   secrets: ['lib', 'json'],
   core: [],
   wire: ['core'],
+  metering: ['core'],
   policy: ['core'],
   validation: ['core'],
   codecs: ['core', 'operations', 'validation', 'wire'],
   stores: ['core', 'policy'],
-  operations: ['core', 'wire'],
+  operations: ['core', 'metering', 'wire'],
   egress: ['core'],
-  upstream: ['core', 'egress', 'wire'],
+  upstream: ['core', 'egress', 'metering', 'wire'],
   routing: ['core', 'policy', 'wire'],
   config: ['core', 'validation'],
-  http: ['core'],
+  http: ['core', 'metering'],
   admin: ['core', 'validation'],
   telemetry: ['core'],
   demo: ['core'],
   workers: ['core', 'stores'],
-  filters: ['core', 'policy', 'routing', 'wire'],
+  filters: ['core', 'metering', 'policy', 'routing', 'wire'],
   jobs: ['core', 'wire'],
-  mcp: ['core', 'codecs'],
+  mcp: ['core', 'codecs', 'metering'],
   oauth: ['core', 'codecs', 'mcp'],
-  realtime: ['core', 'operations', 'policy', 'wire'],
+  realtime: ['core', 'metering', 'operations', 'policy', 'wire'],
   endpoints: ['core', 'codecs', 'operations', 'policy', 'routing', 'mcp', 'oauth', 'realtime'],
 }
 
@@ -284,6 +285,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
     'secrets',
     'core',
     'policy',
+    'metering',
     'wire',
     'filters',
     'routing',
@@ -314,7 +316,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   cli: 3300,
   codecs: 11_200,
   config: 4300,
-  core: 7000,
+  core: 6200,
   demo: 200,
   egress: 1000,
   endpoints: 2100,
@@ -326,6 +328,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   limits: 600,
   mcp: 1700,
   media: 700,
+  metering: 900,
   oauth: 1100,
   operations: 4300,
   policy: 450,
@@ -350,4 +353,8 @@ t.test('no folder has more lines than its budget', async t => {
   }
   t.strictSame([...lines.keys()].sort(), Object.keys(lineBudgets).sort(), 'every folder has a budget')
   for (const [folder, count] of lines) t.ok(count <= lineBudgets[folder]!, `${folder} has ${count} lines`)
+})
+
+t.test('the kernel has at most 60 files', async t => {
+  t.ok(sourceFiles.filter(file => folderOf(file) === 'core').length <= 60)
 })

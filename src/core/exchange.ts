@@ -4,7 +4,6 @@ import { CLIENT_CLOSED, type GatewayError } from '../lib/error.ts'
 import { requestId, shortId } from '../lib/id.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
-import { AnswerUsage } from './answer-usage.ts'
 import type { Attempt } from './attempt.ts'
 import type { Cancellation } from './cancel.ts'
 import type { Catalog } from './catalog.ts'
@@ -14,13 +13,13 @@ import type { Endpoint } from './endpoint.ts'
 import { type Event, isContent, type UsageReport } from './event.ts'
 import { ExchangeInput, type InputSource } from './exchange-input.ts'
 import type { Upgrade } from './message-socket.ts'
+import type { AnswerMeter, Meters, PromptMeter } from './meter.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
 import type { Op, Ops } from './ops.ts'
 import { Outbound } from './outbound.ts'
 import type { Access, Policy } from './policy.ts'
 import type { HealingSkipped, Principal, Replayed } from './ports.ts'
-import { PromptEstimate } from './prompt-estimate.ts'
 import type { SessionCharges } from './realtime.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -42,6 +41,7 @@ export type Outcome = 'ok' | 'error' | 'aborted'
 interface ExchangeInit extends InputSource {
   snapshot: Snapshot
   endpoint: Endpoint
+  meters: Meters
   /** Request method; GET by default. */
   method?: string
   headers: Headers
@@ -148,8 +148,8 @@ export class Exchange {
   /** The body. */
   readonly input: ExchangeInput
   #request: Promise<Ops[Op]> | undefined
-  readonly #prompt = new PromptEstimate(this)
-  readonly #answer = new AnswerUsage(this)
+  readonly #prompt: PromptMeter
+  readonly #answer: AnswerMeter
   /** `count` gets the answer. */
   #isCounted = false
 
@@ -167,6 +167,8 @@ export class Exchange {
     this.port = init.port ?? 0
     this.upgrade = init.upgrade
     this.input = new ExchangeInput(init)
+    this.#prompt = init.meters.prompt(this)
+    this.#answer = init.meters.answer(this)
     const start = performance.now()
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
   }

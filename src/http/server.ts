@@ -9,6 +9,7 @@ import type { Route, Snapshot } from '../core/snapshot.ts'
 import { asError, errors, type GatewayError } from '../lib/error.ts'
 import { guarded } from '../lib/guarded.ts'
 import type { MemoryBudget } from '../limits/memory.ts'
+import { meters } from '../metering/meters.ts'
 import { dropBody, readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
@@ -277,6 +278,7 @@ export class Listener {
     const { value: route, params } = match
     const { endpoint } = route
     const ex = new Exchange({
+      meters,
       snapshot,
       endpoint,
       method: req.method ?? '',
@@ -343,6 +345,7 @@ export class Listener {
     const fixed = [...this.#cors.headers(path, req)]
     const sink = new UpgradeSink(request, fixed)
     const ex = new Exchange({
+      meters,
       snapshot,
       endpoint: route.endpoint,
       method: req.method ?? '',

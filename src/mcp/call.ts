@@ -5,6 +5,7 @@ import { pump, type Sink } from '../core/pump.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 import { scheduler } from '../limits/scheduler.ts'
+import { meters } from '../metering/meters.ts'
 
 /** Of the caller's headers, those that say which program asks, and how. Never a credential. */
 const PASSED = [
@@ -42,6 +43,7 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
   if (!match || 'allow' in match) return { failure: errors.notFound(`There is no endpoint ${path}.`) }
   const { value: route, params } = match
   const ex = new Exchange({
+    meters,
     snapshot: parent.snapshot,
     endpoint: route.endpoint,
     headers: { ...headersOf(parent), 'content-type': 'application/json' },

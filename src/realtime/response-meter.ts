@@ -1,8 +1,8 @@
 /** Counts what a running response comes to, and extends its hold before that is used up (docs/realtime.md#money). */
 import { type PartHold, withOutput } from '../core/realtime.ts'
-import { Thought } from '../core/thought.ts'
-import { usuallyWritten } from '../core/unseen.ts'
 import { estimateTokens, mergeUsage, textSize, type Usage } from '../core/usage.ts'
+import { Thought } from '../metering/thought.ts'
+import { usuallyWritten } from '../metering/unseen.ts'
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
 export const HELD_OUTPUT = 4096

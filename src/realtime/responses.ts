@@ -1,11 +1,11 @@
 /** The responses of a session: each is held for before its provider has it, and is settled before its end is shown. */
 import type { Mapping } from '../core/catalog.ts'
 import type { Money } from '../core/money.ts'
-import { plausible } from '../core/plausible-usage.ts'
 import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Json } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
+import { plausible } from '../metering/plausible-usage.ts'
 import { speechUsage } from './conversation.ts'
 import { ResponseMeter } from './response-meter.ts'
 

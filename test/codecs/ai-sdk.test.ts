@@ -16,6 +16,7 @@ import type { Snapshot } from '../../src/core/snapshot.ts'
 import { aiSdkEndpoints } from '../../src/endpoints/ai-sdk.ts'
 import type { Json } from '../../src/json/json.ts'
 import { asError, errors, GatewayError } from '../../src/lib/error.ts'
+import { meters } from '../../src/metering/meters.ts'
 import { thrown } from '../core/kit.ts'
 import { principalOf } from '../core/principal.ts'
 import { cpuMs } from '../helpers/cpu.ts'
@@ -32,6 +33,7 @@ function exchange(prefix = '/v4/ai', headers: Record<string, string> = {}): Exch
   const given = { 'ai-language-model-id': 'acme/m', ...headers }
   const body = () => Promise.reject(new Error('is not read here'))
   return new Exchange({
+    meters,
     snapshot: {} as Snapshot,
     endpoint,
     headers: given,

@@ -17,6 +17,7 @@ import type { Snapshot } from '../../src/core/snapshot.ts'
 import { gemini } from '../../src/endpoints/gemini.ts'
 import { parseBody } from '../../src/json/lossless.ts'
 import { errors, type GatewayError } from '../../src/lib/error.ts'
+import { meters } from '../../src/metering/meters.ts'
 import { thrown } from '../core/kit.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
@@ -30,7 +31,7 @@ function exchange(codec: Codec<'chat'>, query = ''): Exchange {
   const snapshot = {} as Snapshot
   const body = () => Promise.reject(new Error('is not read here'))
   const params = { model: 'm' }
-  return new Exchange({ snapshot, endpoint, headers: {}, query, params, signal: new Cancellation(), body })
+  return new Exchange({ meters, snapshot, endpoint, headers: {}, query, params, signal: new Cancellation(), body })
 }
 const decode = (body: unknown): ChatRequest => generateContent.decode(deepFreeze(body), exchange(generateContent))
 const hi = [{ parts: [{ text: 'Hi' }] }]

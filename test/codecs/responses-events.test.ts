@@ -7,6 +7,7 @@ import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { responses } from '../../src/endpoints/inference.ts'
 import { errors, type GatewayError } from '../../src/lib/error.ts'
+import { meters } from '../../src/metering/meters.ts'
 
 type Json = Record<string, unknown>
 interface Sent extends Json {
@@ -21,7 +22,7 @@ const tools = [{ type: 'function', name: 'f', parameters: {} }, { type: 'custom'
 function stream(t: Test, events: readonly Event[], error?: GatewayError): Sent[] {
   const body = () => Promise.reject(new Error('is not read here'))
   const facts = { snapshot: {} as Snapshot, endpoint: responses, headers: {}, query: '', params: {}, body }
-  const ex = new Exchange({ ...facts, signal: new Cancellation() })
+  const ex = new Exchange({ meters, ...facts, signal: new Cancellation() })
   ex.request = openAiResponses.decode({ model: 'm', input: 'Hi', stream: true, tools }, ex)
   Object.assign(ex.usage, { prompt: 9, completion: 4, input_cache_read: 3, input_cache_write: 2 })
   const encoder = openAiResponses.encoder(ex)

@@ -12,6 +12,7 @@ import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { responses } from '../../src/endpoints/inference.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
+import { meters } from '../../src/metering/meters.ts'
 import { thrown } from '../core/kit.ts'
 import { textOf } from '../helpers/sources.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
@@ -25,7 +26,7 @@ function exchange(): Exchange {
   const snapshot = {} as Snapshot
   const body = () => Promise.reject(new Error('is not read here'))
   const signal = new Cancellation()
-  return new Exchange({ snapshot, endpoint: responses, headers: {}, query: '', params: {}, signal, body })
+  return new Exchange({ meters, snapshot, endpoint: responses, headers: {}, query: '', params: {}, signal, body })
 }
 const decode = (body: unknown) => openAiResponses.decode(deepFreeze(body), exchange())
 

@@ -6,6 +6,7 @@ import type { Event } from '../../src/core/event.ts'
 import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { responses } from '../../src/endpoints/inference.ts'
+import { meters } from '../../src/metering/meters.ts'
 import { thrown } from '../core/kit.ts'
 
 type Json = Record<string, unknown>
@@ -15,7 +16,7 @@ function exchange(): Exchange {
   const snapshot = {} as Snapshot
   const body = () => Promise.reject(new Error('is not read here'))
   const signal = new Cancellation()
-  return new Exchange({ snapshot, endpoint: responses, headers: {}, query: '', params: {}, signal, body })
+  return new Exchange({ meters, snapshot, endpoint: responses, headers: {}, query: '', params: {}, signal, body })
 }
 const decode = (given: Json) => openAiResponses.decode({ ...asked, ...given }, exchange())
 

@@ -11,6 +11,7 @@ import type { Target } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/inference.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
+import { meters } from '../../src/metering/meters.ts'
 import { principalOf } from './principal.ts'
 
 export interface ExchangeFacts {
@@ -29,6 +30,7 @@ export interface ExchangeFacts {
 /** An exchange at the chat endpoint; `request` is its canonical request, as if it had been read already. */
 export function exchange(facts: ExchangeFacts = {}): Exchange {
   const ex = new Exchange({
+    meters,
     snapshot: (facts.snapshot ?? {}) as Snapshot,
     endpoint: facts.endpoint ?? chat,
     headers: facts.headers ?? {},

@@ -12,10 +12,10 @@ import {
   tierFactorOf,
 } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
-import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../core/requests.ts'
 import type { SentOutput } from '../../core/translator.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
-import { addCacheWrite, wholePrompt } from '../../core/whole-prompt.ts'
+import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../metering/requests.ts'
+import { addCacheWrite, wholePrompt } from '../../metering/whole-prompt.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
 export interface Estimate {

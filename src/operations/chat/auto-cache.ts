@@ -3,7 +3,7 @@ import type { Mapping } from '../../core/catalog.ts'
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-request.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
 import { estimateTokens, textSize } from '../../core/usage.ts'
-import { LEAST_CACHEABLE } from '../../core/whole-prompt.ts'
+import { LEAST_CACHEABLE } from '../../metering/whole-prompt.ts'
 import { jsonSize } from './prompt-size.ts'
 
 const MARK = { type: 'ephemeral' } as const

@@ -1,10 +1,10 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
 
-import { audioTokensOf } from '../../core/audio-tokens.ts'
 import type { ChatRequest } from '../../core/chat-request.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
+import { audioTokensOf } from '../../metering/audio-tokens.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { imageTerms } from '../images/index.ts'
 import { imageUsage } from '../images/tokens.ts'

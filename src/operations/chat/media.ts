@@ -1,5 +1,5 @@
 /** What the files, audio and images of a chat request come to, by what they say and by their sizes. */
-import { MOST_AUDIO_TOKENS } from '../../core/audio-tokens.ts'
+
 import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
 import type { Media } from '../../core/media.ts'
 import { isObject } from '../../json/json.ts'
@@ -9,6 +9,7 @@ import { mediaSeconds } from '../../media/length.ts'
 import { Base64File, MEDIA_BUDGET, type MediaBudget, type MediaFile } from '../../media/source.ts'
 import { FILE_TOKENS, tokensByContent, tokensBySize, VIDEO_TOKENS } from '../../media/tokens.ts'
 import { MEDIA_HEAD, mediaTypeOf } from '../../media/type.ts'
+import { MOST_AUDIO_TOKENS } from '../../metering/audio-tokens.ts'
 import { dataHeadOf, parseDataUrl, withoutSpace } from '../../wire/wire.ts'
 
 /** What one part comes to. */

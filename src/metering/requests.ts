@@ -1,8 +1,8 @@
 /** The requests to its target that stand for an exchange: how many there are, and what they cause beside their prompt. */
-import type { ChatRequest } from './chat-request.ts'
-import type { Exchange } from './exchange.ts'
-import type { FanOut } from './translator.ts'
-import type { Axis, Usage } from './usage.ts'
+import type { ChatRequest } from '../core/chat-request.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { FanOut } from '../core/translator.ts'
+import type { Axis, Usage } from '../core/usage.ts'
 
 /** What several requests to its target stand for an exchange by; undefined where it is one. */
 function fanOutOf({ request, target, operation }: Exchange): FanOut | undefined {

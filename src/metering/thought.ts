@@ -1,5 +1,5 @@
 /** What a model has thought of an answer since the last report: what it shows of that, and how long it took. */
-import { estimateTokens } from './usage.ts'
+import { estimateTokens } from '../core/usage.ts'
 
 /**
  * A model may think out of sight as long as nothing but reasoning and native blocks comes of it: from the moment that it

@@ -1,10 +1,10 @@
 /** A prompt at its most: with what tools of its provider may read, and as far as it may be written to a cache. */
 
+import type { Exchange } from '../core/exchange.ts'
+import { ratesFor } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
 import { FILE_TOKENS } from '../media/tokens.ts'
-import type { Exchange } from './exchange.ts'
-import { ratesFor } from './money.ts'
 import { repeatsOf, requestsOf } from './requests.ts'
-import type { Usage } from './usage.ts'
 
 /** Tokens of the shortest prefix that is cached, where a mapping names none (docs/contributing/wire-sources.md#anthropic). */
 export const LEAST_CACHEABLE = 1024

@@ -1,10 +1,11 @@
 /** What the prompt of an exchange comes to before its provider reports it, as its target counts. */
+
+import type { Exchange } from '../core/exchange.ts'
+import { imageTokensOf, morePageTokens } from '../core/image-tokens.ts'
+import { nativeFormOf, type Target } from '../core/translator.ts'
+import { estimateTokens, type Usage } from '../core/usage.ts'
 import { audioTokensOf } from './audio-tokens.ts'
-import type { Exchange } from './exchange.ts'
-import { imageTokensOf, morePageTokens } from './image-tokens.ts'
 import { repeatsOf } from './requests.ts'
-import { nativeFormOf, type Target } from './translator.ts'
-import { estimateTokens, type Usage } from './usage.ts'
 import { addCacheWrite } from './whole-prompt.ts'
 
 /** Texts are measured once; what they come to may change with the target. */

@@ -1,5 +1,5 @@
 /** Which reports of usage an answer can have caused: any other is a mistake, or a fraud that its payer would pay. */
-import { type Axis, axes, type Usage } from './usage.ts'
+import { type Axis, axes, type Usage } from '../core/usage.ts'
 
 /** What a report is compared with: of the request, not of what the provider says. */
 export interface Expected {

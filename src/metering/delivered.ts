@@ -1,9 +1,9 @@
 /** What has come of an answer since its last report. */
-import type { Event } from './event.ts'
-import { tokensOfImage } from './media.ts'
-import type { Price } from './money.ts'
+import type { Event } from '../core/event.ts'
+import { tokensOfImage } from '../core/media.ts'
+import type { Price } from '../core/money.ts'
+import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
 import { Thought } from './thought.ts'
-import { estimateTokens, textSize, type Usage } from './usage.ts'
 
 /** A report names all that came before it; the first of them, before any content, names nothing. */
 export class Delivered {

@@ -1,8 +1,8 @@
 /** What the usage of an exchange can come to, with which reports are compared. */
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { MOST_OUTPUT, mergeUsage } from '../core/usage.ts'
 import type { Expected } from './plausible-usage.ts'
 import { extrasOf } from './requests.ts'
-import { MOST_OUTPUT, mergeUsage } from './usage.ts'
 import { wholePrompt } from './whole-prompt.ts'
 
 /** Made once for each target: a stream may report with each of its events. */

@@ -1,9 +1,10 @@
 /** Tokens of an answer that a provider may have written since its last report, and that were not seen. */
+
+import { mayReason } from '../core/effort.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { PARTS_AT_ONCE } from '../core/translator.ts'
+import { MOST_OUTPUT } from '../core/usage.ts'
 import type { Delivered } from './delivered.ts'
-import { mayReason } from './effort.ts'
-import type { Exchange } from './exchange.ts'
-import { PARTS_AT_ONCE } from './translator.ts'
-import { MOST_OUTPUT } from './usage.ts'
 
 /** Tokens per second, at most: an answer sent in one burst measures far more. */
 const MAX_SPEED = 2000

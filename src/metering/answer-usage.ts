@@ -1,17 +1,17 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
+import { isPaidByTokens } from '../core/counted.ts'
+import { type Event, isContent, type UsageReport } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { type Cost, costOf, noCost, type Requests } from '../core/money.ts'
+import type { AnswerMeasure } from '../core/operation.ts'
+import { type Axis, applyReport, estimateTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import { type Assumed, assume } from './assumed.ts'
-import { isPaidByTokens } from './counted.ts'
 import { Delivered } from './delivered.ts'
-import { type Event, isContent, type UsageReport } from './event.ts'
-import type { Exchange } from './exchange.ts'
 import { ExpectedUsage } from './expected-usage.ts'
-import { type Cost, costOf, noCost, type Requests } from './money.ts'
-import type { AnswerMeasure } from './operation.ts'
 import { plausible } from './plausible-usage.ts'
 import { extrasOf, requestsOf } from './requests.ts'
 import { comesInPieces, mostTokens, unseenTokens } from './unseen.ts'
-import { type Axis, applyReport, estimateTokens, mergeUsage, type Usage } from './usage.ts'
 
 /** Of what a provider does, apart from reading tokens: a report above 0 says that it has been done. */
 const done = ['output_images', 'request', 'web_search', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const

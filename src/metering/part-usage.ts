@@ -1,10 +1,11 @@
 /** What one of the requests that stand for an exchange may have cost, where its provider has not reported it. */
 
+import { Cancellation } from '../core/cancel.ts'
+import type { Event, UsageReport } from '../core/event.ts'
+import { Exchange } from '../core/exchange.ts'
+import type { RequestPart } from '../core/translator.ts'
 import { errors } from '../lib/error.ts'
-import { Cancellation } from './cancel.ts'
-import type { Event, UsageReport } from './event.ts'
-import { Exchange } from './exchange.ts'
-import type { RequestPart } from './translator.ts'
+import { meters } from './meters.ts'
 
 const NO_BODY = (): never => {
   throw new Error('the body of a part is not read')
@@ -18,7 +19,7 @@ const NO_BODY = (): never => {
 export function partUsage(ex: Exchange, part: RequestPart, sent: number, events: readonly Event[]): UsageReport {
   const { snapshot, endpoint, headers, query, target, native, usualSpeed } = ex
   const signal = new Cancellation()
-  const own = new Exchange({ snapshot, endpoint, headers, query, signal, body: NO_BODY })
+  const own = new Exchange({ meters, snapshot, endpoint, headers, query, signal, body: NO_BODY })
   own.request = part.input
   own.target = target
   own.native = native

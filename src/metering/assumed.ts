@@ -1,8 +1,8 @@
 /** What an answer that its client left may have cost besides text, though it was not seen. */
-import type { Exchange } from './exchange.ts'
-import { IMAGE_TOKENS } from './media.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { IMAGE_TOKENS } from '../core/media.ts'
+import { mergeUsage, type Usage } from '../core/usage.ts'
 import { extrasOf } from './requests.ts'
-import { mergeUsage, type Usage } from './usage.ts'
 
 /** How much of what the answer has cost is assumed. */
 export type Assumed = 'nothing' | 'some' | 'all'

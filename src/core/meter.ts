@@ -1,0 +1,36 @@
+/** What measures an exchange: its prompt before it is sent, and its answer as it comes. */
+import type { Event } from './event.ts'
+import type { Exchange } from './exchange.ts'
+import type { Cost, Requests } from './money.ts'
+import type { Usage } from './usage.ts'
+
+/** Estimates a prompt; what it comes to may change with the target. */
+export interface PromptMeter {
+  /** Of the texts; 0 until the body is read. */
+  readonly tokens: number
+  /** With the media, and what of all may be written to the target's cache. */
+  readonly usage: Usage
+}
+
+/** Measures an answer; merges reports into the `usage` of its exchange. */
+export interface AnswerMeter {
+  /** Something has come that a client can see. */
+  readonly hasContent: boolean
+  /** Tokens of all choices so far: reported, delivered, and hidden reasoning. */
+  readonly tokens: number
+  /** The requests that the usage is the sum of; undefined for one. */
+  readonly requests: Requests | undefined
+  /** Cost of the usage so far at the target's price; null while the price is unknown. */
+  readonly cost: Cost | null
+  /** Usage and cost if the answer were cut short now. */
+  readonly soFar: { readonly usage: Usage; readonly cost: Cost | null }
+  count(batch: readonly Event[]): void
+  /** See `Exchange.completeUsage`. */
+  complete(cut: boolean): void
+}
+
+/** Makes the meters of an exchange, which may not be complete yet. */
+export interface Meters {
+  prompt(ex: Exchange): PromptMeter
+  answer(ex: Exchange): AnswerMeter
+}
