@@ -221,9 +221,9 @@ t.test('what only one wire can carry is not sent by another', async t => {
       encode: (_body, _input, _to, _stream, headers) => ({ path: '/native', body: { ...headers } }),
     },
   }
-  const ask = async (speaks: Translator, only: string | undefined) => {
+  const ask = async (speaks: Translator, only: string | undefined, body: Json = {}) => {
     const ex = exchange({ request, target: { ...target(), translator: speaks } })
-    ex.native = { wire: 'w', body: {}, headers: { beta: 'x' }, only }
+    ex.native = { wire: 'w', body, headers: { beta: 'x' }, only }
     const got = await run(translate, {}, {}, ex)
     return got instanceof GatewayError ? got : ex.outbound.request
   }
@@ -238,6 +238,12 @@ t.test('what only one wire can carry is not sent by another', async t => {
       '"container" can only be sent to providers that speak w, and "acme-large" at acme is called by other: ' +
       'leave it out, or choose another model.',
   })
+  const body = { input: [{}, { type: 'agent_message' }], messages: [{ content: [{ type: 'x'.repeat(200) }] }] }
+  const told = async (only: string) => ((await ask(foreign, only, body)) as GatewayError).message
+  t.match(await told('input[1].type'), '"input[1].type" is "agent_message", which can only be sent to')
+  t.match(await told('messages[0].content[0].type'), /is "x{100}", which/)
+  t.match(await told('input[0].type'), '"input[0].type" can only be sent to', 'a type that is not there')
+  t.match(await told('tools[3].type'), '"tools[3].type" can only be sent to', 'a place that is not there')
 })
 
 t.test('what is sent with other bounds, or with marks for a cache, is said until the next attempt', async t => {

@@ -14,6 +14,7 @@ import {
   type Translator,
   type WireRequest,
 } from '../../core/translator.ts'
+import { excerptOf, isObject, type Json, textIn } from '../../json/json.ts'
 import { weigh } from '../../json/size.ts'
 import { errors, GatewayError } from '../../lib/error.ts'
 import { Audio } from './audio.ts'
@@ -98,11 +99,23 @@ async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Tar
 function refuseForeign({ native }: Exchange, target: Target): void {
   const { translator, mapping, provider } = target
   if (native?.only === undefined || nativeFormOf(translator, native)) return
-  const only = `"${native.only}" can only be sent to providers that speak ${native.wire}`
+  const type = typeAt(native.only, native.body)
+  const named = type === undefined ? `"${native.only}"` : `"${native.only}" is "${excerptOf(type)}", which`
+  const only = `${named} can only be sent to providers that speak ${native.wire}`
   const chosen = `"${mapping.model.id}" at ${provider.id} is called by ${translator.wire}`
   throw errors
     .unsupported(`${only}, and ${chosen}: leave it out, or choose another model.`, native.only)
     .with({ failover: true })
+}
+
+/** What stands in `body` at a path to a `type`; undefined for any other path. */
+function typeAt(path: string, body: Readonly<Json>): string | undefined {
+  if (!path.endsWith('.type')) return undefined
+  let value: unknown = body
+  for (const name of path.split(/[.[\]]+/)) {
+    value = isObject(value) || Array.isArray(value) ? Reflect.get(value, name) : undefined
+  }
+  return textIn(value)
 }
 
 /** Films and sounds to go by are not fetched: a target that takes data alone gets none. */
