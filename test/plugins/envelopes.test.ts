@@ -120,7 +120,9 @@ t.test('an envelope of one member is opened where its content fits the schema an
 })
 
 t.test('an envelope whose content does not fit the schema is an error', async t => {
-  for (const json of ['{"parameters":{"note":"a"}}', '{"input":{"steps":"a"}}', '{"x":{}}', '{"input":"steps"}']) {
+  const plain = ['["a"]', '7', '-1', 'true', 'null'].map(value => `{"parameters":${value}}`)
+  const wrapped = ['{"parameters":{"note":"a"}}', '{"input":{"steps":"a"}}', '{"x":{}}', '{"input":"steps"}']
+  for (const json of [...wrapped, ...plain]) {
     for (const [form, told] of answersOf(json, steps)) t.equal(told, 'upstream_invalid_response', `${form}: ${json}`)
   }
 })

@@ -11,9 +11,8 @@ const MAX_STEPS = 100_000
 export function mayBeEnvelope(head: string, schema: Json): boolean | undefined {
   const [, name, first] = HEAD.exec(head) ?? []
   if (name === undefined) return /^\s*(?:\{|$)/.test(head) && head.length < MAX_HEAD ? undefined : false
-  if (first !== '{' && first !== '"') return false
   const { properties } = resolved(schema, schema)
-  if (!isObject(properties)) return hasMore(schema)
+  if (!isObject(properties)) return (first === '{' || first === '"') && hasMore(schema)
   const own = memberOf(properties, nameIn(name))
   return own === undefined || (first === '{' && isObject(own) && typeof own.type === 'string' && own.type !== 'object')
 }
