@@ -44,13 +44,15 @@ const unrestricted = {}
 /** With a key: what the key could call now. Without one, or with `include_restricted`: the public catalogue. */
 export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
   const { access, policy, principal, catalog, snapshot } = ex
-  if (all || !access || !policy || !principal) {
-    return { catalog: snapshot.catalog, audience: unrestricted, name: 'public', tenant: '', shows: () => true }
-  }
-  const { mode } = principal
   const limited = [...catalog.providers.values()].flatMap(one =>
     one.organizations && admits(one, principal) ? one.id : [],
   )
+  if (all || !access || !policy || !principal) {
+    const shows = ({ provider }: Mapping) => admits(provider, principal)
+    const name = ['public', ...limited].join(' ')
+    return { catalog: snapshot.catalog, audience: unrestricted, name, tenant: '', shows }
+  }
+  const { mode } = principal
   const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog
   return {
     catalog,

@@ -25,7 +25,7 @@ export function modelReply(ex: Exchange, name: string): Reply {
   const wanted = wantedOf(new URLSearchParams(ex.query))
   const view = viewOf(ex, wanted)
   const day = today(ex.at)
-  const meant = meantBy(name, view.catalog)
+  const meant = meantBy(name, view.catalog, ex)
   const mappings = shownMappings(meant.model, view, wanted, day)
   const { provider, model } = meant
   const offer = provider && mappings.find(mapping => mapping.provider === provider)
@@ -39,9 +39,13 @@ export function modelReply(ex: Exchange, name: string): Reply {
   return reply
 }
 
-function meantBy(name: string, catalog: Exchange['catalog']): Extract<ModelReference, { kind: 'model' }> {
+function meantBy(
+  name: string,
+  catalog: Exchange['catalog'],
+  { principal }: Exchange,
+): Extract<ModelReference, { kind: 'model' }> {
   try {
-    const meant = resolve(catalog, name)
+    const meant = resolve(catalog, name, principal)
     if (meant.kind === 'model') return meant
   } catch (thrown) {
     // A name that needs its provider is reported as unknown, with that hint.

@@ -43,10 +43,10 @@ export function namedModels(query: RoutingQuery): readonly NamedModel[] {
   })
 }
 
-function meaningOf({ catalog, request }: RoutingQuery, written: string) {
+function meaningOf({ catalog, principal, request }: RoutingQuery, written: string) {
   const { name, strategy } = withoutSuffix(written)
   try {
-    const requested = requestedBy({ catalog, request: { model: name } })
+    const requested = requestedBy({ catalog, principal, request: { model: name } })
     const requestedModel = requested.requestedModel + written.slice(name.length)
     return { name, strategy, requested: Object.assign({}, requested, { requestedModel }) }
   } catch (thrown) {

@@ -42,13 +42,13 @@ export interface RoutePlan extends Requested {
   readonly targets: readonly Target[]
 }
 
-interface Named extends Pick<RoutingQuery, 'catalog'> {
+interface Named extends Pick<RoutingQuery, 'catalog' | 'principal'> {
   readonly request: Pick<RoutedRequest, 'model'>
 }
 
 /** Throws as `resolve` does. */
-export function requestedBy({ catalog, request }: Named): Requested {
-  const reference = resolve(catalog, request.model)
+export function requestedBy({ catalog, principal, request }: Named): Requested {
+  const reference = resolve(catalog, request.model, principal)
   const isModel = reference.kind === 'model'
   return {
     reference,

@@ -3,6 +3,7 @@ import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/cata
 import { offerOf } from '../core/offer.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
+import { admits, type Payer } from './policy.ts'
 
 /** Names that one refusal suggests. */
 const MAX_NEAR = 3
@@ -18,8 +19,13 @@ export type ModelReference =
       readonly name: string
     }
 
-/** Throws 404 for what is unknown, and 400 for a provider's own name without its prefix, naming the right form. */
-export function resolve(catalog: Catalog, name: string): ModelReference {
+type Caller = Payer['principal']
+
+/**
+ * Throws 404 for what is unknown, and 400 for a provider's own name without its prefix, naming the right form. Names no
+ * model of providers that do not serve the caller.
+ */
+export function resolve(catalog: Catalog, name: string, caller?: Caller): ModelReference {
   if (name === 'auto') return { kind: 'auto' }
   const model = find(catalog, name)
   if (model) return { kind: 'model', model, provider: undefined, name }
@@ -50,28 +56,36 @@ export function resolve(catalog: Catalog, name: string): ModelReference {
     }
   }
 
-  const known = externals(catalog).get(name) ?? foundAs(catalog, name)
+  const known = (externals(catalog).get(name) ?? foundAs(catalog, name)).filter(one => admits(one.provider, caller))
   if (known.length > 0) {
     const forms = known.map(mapping => `"${offerOf(mapping)}"`).join(' or ')
     throw errors.unsupported(`"${name}" is a provider's own name; request it as ${forms}.`, 'model', 'model_not_found')
   }
-  throw unknown(catalog, name)
+  throw unknown(catalog, name, caller)
 }
 
 const find = (catalog: Catalog, id: string): Model | undefined => catalog.models.get(id) ?? catalog.aliases.get(id)
 
 /** The 404 for an unknown model, with similar names and the file to add a model to. */
-function unknown(catalog: Catalog, name: string): GatewayError {
+function unknown(catalog: Catalog, name: string, caller: Caller): GatewayError {
   const slash = name.indexOf('/')
   const provider = slash > 0 ? catalog.providers.get(name.slice(0, slash)) : undefined
   const rest = name.slice(slash + 1)
   const near = provider
-    ? similar(rest, namesAt(catalog, provider)).map(one => `${provider.id}/${one}`)
+    ? similar(rest, admits(provider, caller) ? namesAt(catalog, provider) : []).map(one => `${provider.id}/${one}`)
     : // Others write a model's maker before its name.
-      [...(slash > 0 && find(catalog, rest) ? [rest] : []), ...similar(name, namesIn(catalog))].slice(0, MAX_NEAR)
+      [...(slash > 0 && find(catalog, rest) ? [rest] : []), ...similar(name, namesIn(catalog))]
+        .filter(one => isSeen(catalog, one, caller))
+        .slice(0, MAX_NEAR)
   const hint = near.length > 0 ? ` Did you mean ${anyOf(near.map(one => `"${one}"`))}?` : ''
   const file = provider && provider.owner === undefined ? `providers.d/${provider.id}.yaml` : 'config/models.d'
   return errors.modelNotFound(name, hint, file)
+}
+
+function isSeen(catalog: Catalog, name: string, caller: Caller): boolean {
+  const providers = find(catalog, name)?.mappings.map(({ provider }) => provider)
+  const pinned = catalog.pinned?.get(name)?.split('/', 1)[0] ?? ''
+  return (providers ?? [catalog.providers.get(pinned)]).some(one => !one || admits(one, caller))
 }
 
 const names = new WeakMap<Catalog, readonly string[]>()

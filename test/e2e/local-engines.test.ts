@@ -154,7 +154,15 @@ t.test('an engine serves the default organization alone, unless its file names o
     ])
     const statuses = await Promise.all(all.map(async answer => [answer.status, await answer.text()] as const))
     for (const [status, body] of statuses) if (status !== 200) t.match(body, /does not exist/)
-    return [new Set(statuses.map(([status]) => status)), (await listed(as)).map(({ id }) => id)]
+    const ids = (await listed(as)).map(({ id }) => id)
+    const hints = await Promise.all([
+      gateway.get('/v1/models?include_restricted=true', as),
+      ...['tiny:1', 'fast1'].map(name => gateway.post('/v1/chat/completions', { model: name, messages }, as)),
+    ])
+    const told = (await Promise.all(hints.map(answer => answer.text()))).join()
+    if (ids.length === 0) t.notMatch(told, /engine|vendor|Did you mean/, 'nothing names its models')
+    else t.match(told, /vendor.large.*request it as \S*engine.*Did you mean \S*fast/s)
+    return [new Set(statuses.map(([status]) => status)), ids]
   }
   const everything = [new Set([200]), ['engine/tiny:1', 'engine/vendor/large']]
   const nothing = [new Set([404]), []]
