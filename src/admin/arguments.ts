@@ -113,3 +113,7 @@ export const shownLimit = ({ limit, spent, ...rest }: LimitRecord) => ({
   limit: formatMoney(limit),
   spent: formatMoney(spent),
 })
+
+/** Undefined, which changes nothing, stays undefined. */
+export const isOn = (value: string | undefined): boolean | undefined =>
+  value === undefined ? undefined : value !== 'off'

@@ -39,6 +39,7 @@ export const adder =
     if (name === 'create') command.alias('add')
     const readers: [argument: string, read: () => unknown][] = []
     for (const [argument, text] of Object.entries(texts)) {
+      if (!properties[argument]) throw new Error(`${called} takes no ${argument}`)
       const end = text.indexOf(': ')
       const [flags, about] = [text.slice(0, end), text.slice(end + 2)]
       if (flags.startsWith('--')) {

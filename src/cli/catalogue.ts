@@ -1,13 +1,13 @@
 /** `gatewayctl providers`, `models` and `explain`: the contents of the configuration. */
+import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ExplainedChain, ListedModel, ListedProvider } from '../admin/commands/catalogue.ts'
+import type { ExplainedChain, ListedModel, ListedProvider, ShownManifest } from '../admin/commands/catalogue.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
-import type { CircuitHealth, ProviderHealth } from '../core/ports.ts'
+import type { CircuitHealth, DeclaredProvider, ProviderHealth } from '../core/ports.ts'
 import { adder } from './adder.ts'
-import { addCustomModels } from './custom-models.ts'
-import { CheckFailed } from './io.ts'
+import { CheckFailed, errorCode, Failure, type Io } from './io.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -84,6 +84,62 @@ function showCheck({ models, providers, offers, warnings }: ModelsCheck): string
   if (warnings.length === 0) return `no warnings: ${counts}\n`
   const rows = warnings.map(({ model, provider, warning, since }) => [model, provider, warning, since])
   return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
+}
+
+async function readManifest(path: string | undefined, io: Io): Promise<string> {
+  if (path === undefined || path === '-') {
+    const text = await io.in?.()
+    if (text?.trim()) return text
+    throw new Failure('no manifest on standard input; name a file, or redirect one: `< manifest.yaml`')
+  }
+  try {
+    return await readFile(resolve(io.cwd, path), 'utf8')
+  } catch (thrown) {
+    throw new Failure(`cannot read ${path} (${errorCode(thrown)})`)
+  }
+}
+
+const showManifests = (manifests: readonly ShownManifest[]): string =>
+  manifests.length === 0
+    ? 'no custom providers; add one with `gatewayctl models custom create --org O manifest.yaml`\n'
+    : table(
+        ['organization', 'provider', 'address', 'models', 'created'],
+        manifests.map(({ organization, provider, manifest, createdAt }) => {
+          const { base_url, models } = manifest as { base_url: string; models: readonly { model: string }[] }
+          return [organization, provider, base_url, models.map(({ model }) => model).join(', '), createdAt.slice(0, 10)]
+        }),
+      )
+
+/** Adds the subcommand to `models`. */
+function addCustomModels(models: Command, open: Open): void {
+  const custom = models.command('custom').description('custom providers and models of an organization')
+  const add = adder(custom, 'models.custom', open)
+  const organization = '--org <organization>: id or name of the organization'
+  add<DeclaredProvider>(
+    'create',
+    'declare a provider with a manifest as in providers.d, without its secret',
+    { manifest: '[file]: the manifest, YAML or JSON (default: standard input)', organization },
+    ({ organization, provider, models }) => `${organization} has ${provider} now: ${models.join(', ')}\n`,
+    {
+      async call({ admin, io }, { manifest, organization }) {
+        const text = await readManifest(manifest as string | undefined, io)
+        return admin.command('models.custom.add', { organization, manifest: text })
+      },
+    },
+  )
+  add(
+    'list',
+    'list declared providers',
+    { organization: '--org <organization>: only that of this organization' },
+    showManifests,
+  )
+  add(
+    'remove',
+    'withdraw a provider',
+    { provider: '<provider>: id of the provider', organization },
+    ({ organization, provider }: { organization: string; provider: string }) =>
+      `${organization} no longer has a custom provider ${provider}\n`,
+  )
 }
 
 /** Adds `providers health`, `list`, `models list`, `check`, `custom`, and `explain`. */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Command } from 'commander'
 import { readText } from './http.ts'
 import { errorCode, Failure, type Io } from './io.ts'
-import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import { addPublicOptions, type PublicOptions, parseAnswer, post } from './public.ts'
 import type { Open } from './session.ts'
 
 /** The printed parts of a completion or of a stream's chunk. */
@@ -45,20 +45,12 @@ export function addChat(program: Command, open: Open): void {
       const response = await post('chat', '/v1/chat/completions', { body }, options, session)
       if (stream) showRemark(await showStream(response, session.io), session.io)
       else {
-        const answer = parseAnswer(await readText(response))
+        const answer = parseAnswer<Answer>(await readText(response))
         session.print(answer, whole => `${whole.choices?.[0]?.message?.content ?? ''}\n`)
         if (!session.json) showRemark(answer, session.io)
       }
     })
   addPublicOptions(chat)
-}
-
-function parseAnswer(text: string): Answer {
-  try {
-    return JSON.parse(text) as Answer
-  } catch {
-    throw new Failure("the answer is not JSON; pass the gateway's public listener as --url")
-  }
 }
 
 /** Prints the text while it arrives; resolves with usage and routing of the last chunks. */
@@ -72,7 +64,7 @@ async function showStream(response: IncomingMessage, io: Io): Promise<Answer> {
         done = true
         return
       }
-      const chunk = parseAnswer(data)
+      const chunk = parseAnswer<Answer>(data)
       if (chunk.error) throw new Failure(chunk.error.message, chunk.error)
       io.out(chunk.choices?.[0]?.delta?.content ?? '')
       last = {

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { imageType } from '../media/type.ts'
 import { readText } from './http.ts'
 import { errorCode, Failure, printable } from './io.ts'
-import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import { addPublicOptions, type PublicOptions, parseAnswer, post } from './public.ts'
 import { remarkWhile, servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
 
@@ -41,7 +41,7 @@ export function addImage(program: Command, open: Open): void {
         const response = await post('image', PATH, { body: { model, prompt, size, quality } }, options, session)
         return { text: await readText(response), served: servedOf(response.headers) }
       })
-      const answer = parsed(text)
+      const answer = parseAnswer<Answer>(text)
       const [first] = answer.data ?? []
       if (first?.b64_json === undefined) throw new Failure('the answer contains no image')
       if (!json || options.out !== undefined) {
@@ -54,14 +54,6 @@ export function addImage(program: Command, open: Open): void {
       else showServed(served, io, 'price unknown')
     })
   addPublicOptions(image)
-}
-
-function parsed(text: string): Answer {
-  try {
-    return JSON.parse(text) as Answer
-  } catch {
-    throw new Failure("the answer is not JSON; pass the gateway's public listener as --url")
-  }
 }
 
 async function write(path: string, name: string, bytes: Buffer, isNew: boolean): Promise<void> {

@@ -6,7 +6,7 @@ import { locateConfig } from '../config/locate.ts'
 import { adder } from './adder.ts'
 import { parseExposition } from './exposition.ts'
 import { CheckFailed } from './io.ts'
-import type { Open } from './session.ts'
+import type { Open, Session } from './session.ts'
 import { facts } from './table.ts'
 
 /** 93_784_000 → `1d 2h`; the two largest units. */
@@ -62,25 +62,27 @@ interface Reloaded {
   warnings: string[]
 }
 
+const showReload = ({ changed, version, restartNeeded, warnings }: Reloaded): string =>
+  [
+    `${changed ? 'now running' : 'unchanged:'} version ${version}\n`,
+    ...restartNeeded.map(file => `restart needed: ${file} has changed since it was loaded\n`),
+    ...warnings.map(warning => `warning: ${warning}\n`),
+  ].join('')
+
 /** `check` reads files only; all others call the admin listener. */
 export function addOperation(program: Command, open: Open): void {
   adder(program, '', open)('status', 'show the status of the gateway', {}, showStatus)
 
-  program
-    .command('reload')
-    .description('reload the configuration; an invalid one is rejected and the old one stays')
-    .action(async (_, command) => {
-      const { admin, print } = open(command)
-      const result = await admin.json<Reloaded>('POST', '/reload')
-      print(result, ({ changed, version, restartNeeded, warnings }) => {
-        const lines = [
-          `${changed ? 'now running' : 'unchanged:'} version ${version}`,
-          ...restartNeeded.map(file => `restart needed: ${file} has changed since it was loaded`),
-          ...warnings.map(warning => `warning: ${warning}`),
-        ]
-        return `${lines.join('\n')}\n`
-      })
-    })
+  const add = (name: string, description: string, run: (session: Session) => Promise<void>) =>
+    program
+      .command(name)
+      .description(description)
+      .action((_, command) => run(open(command)))
+
+  const reload = 'reload the configuration; an invalid one is rejected and the old one stays'
+  add('reload', reload, async ({ admin, print }) => {
+    print(await admin.json<Reloaded>('POST', '/reload'), showReload)
+  })
 
   program
     .command('check')
@@ -103,31 +105,17 @@ export function addOperation(program: Command, open: Open): void {
       if (options.strict && summary.warnings.length > 0) throw new CheckFailed()
     })
 
-  program
-    .command('config')
-    .description('show the configuration in force, secrets as ***')
-    .action(async (_, command) => {
-      const { admin, print } = open(command)
-      const { stringify } = await import('./yaml.ts')
-      print(await admin.json<unknown>('GET', '/config'), config => stringify(config))
-    })
-
-  program
-    .command('drain')
-    .description('refuse new requests, finish those in flight, then stop')
-    .action(async (_, command) => {
-      const { admin, print } = open(command)
-      const result = await admin.json<{ draining: true; inFlight: number }>('POST', '/drain')
-      print(result, ({ inFlight }) => `draining; ${inFlight} in flight\n`)
-    })
-
-  program
-    .command('metrics')
-    .description('show the metrics in the Prometheus text format')
-    .action(async (_, command) => {
-      const { io, admin, json, print } = open(command)
-      const text = await admin.text('GET', '/metrics')
-      if (json) print(parseExposition(text), String)
-      else io.out(text)
-    })
+  add('config', 'show the configuration in force, secrets as ***', async ({ admin, print }) => {
+    const { stringify } = await import('./yaml.ts')
+    print(await admin.json<unknown>('GET', '/config'), config => stringify(config))
+  })
+  add('drain', 'refuse new requests, finish those in flight, then stop', async ({ admin, print }) => {
+    const result = await admin.json<{ draining: true; inFlight: number }>('POST', '/drain')
+    print(result, ({ inFlight }) => `draining; ${inFlight} in flight\n`)
+  })
+  add('metrics', 'show the metrics in the Prometheus text format', async ({ io, admin, json, print }) => {
+    const text = await admin.text('GET', '/metrics')
+    if (json) print(parseExposition(text), String)
+    else io.out(text)
+  })
 }

@@ -81,6 +81,15 @@ async function send(
   }
 }
 
+/** A JSON answer of the public listener; throws a Failure for any other text. */
+export function parseAnswer<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T
+  } catch {
+    throw new Failure("the answer is not JSON; pass the gateway's public listener as --url")
+  }
+}
+
 /** The address of the public listener, without `/v1` and without a trailing slash. */
 export async function publicBase(given: string | undefined, session: Session): Promise<string> {
   const base = await publicUrl(given, session)

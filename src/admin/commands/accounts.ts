@@ -8,6 +8,7 @@ import {
   amountOrNone,
   cacheTtl,
   durationOf,
+  isOn,
   keyId,
   lifetime,
   limitArguments,
@@ -65,10 +66,8 @@ export const organizationCommands: CommandTable = {
   /** Omitted fields stay unchanged → the record. */
   'orgs.update': command(
     s.object({ organization, name: s.optional(name), account: s.optional(account), retain: s.optional(onOff) }),
-    ({ organization, name, account, retain }, { organizations }, actor) => {
-      const retains = retain === undefined ? undefined : retain === 'on'
-      return organizations.update(organization, { name, account, retains }, actor)
-    },
+    ({ organization, name, account, retain }, { organizations }, actor) =>
+      organizations.update(organization, { name, account, retains: isOn(retain) }, actor),
   ),
 
   'projects.create': command(
@@ -88,10 +87,9 @@ export const organizationCommands: CommandTable = {
   'projects.update': command(
     s.object({ project, name: s.optional(name), ...projectArguments }),
     ({ project, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
-      const passesParameters = passParameters === undefined ? undefined : passParameters === 'on'
-      const cachesPrompts = promptCache === undefined ? undefined : promptCache === 'auto'
-      const settings = { cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts, responsesMs: storedOf(responses) }
-      return projects.update(project, { name, mode, ...settings }, actor)
+      const times = { cacheTtlMs: ttlOf(cache), responsesMs: storedOf(responses) }
+      const passes = { passesParameters: isOn(passParameters), cachesPrompts: isOn(promptCache) }
+      return projects.update(project, { name, mode, ...times, ...passes }, actor)
     },
   ),
   /** Requests with its keys get 410 from then on. */

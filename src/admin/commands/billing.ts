@@ -4,7 +4,7 @@ import { planNames } from '../../core/plan.ts'
 import type { DiscountRecord, LedgerEntry, PlanState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
-import { amount, organization, paid, partArguments, partOf } from '../arguments.ts'
+import { amount, isOn, organization, paid, partArguments, partOf } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 
@@ -127,10 +127,7 @@ export const planCommands: CommandTable = {
       overflow: s.optional(s.enum('on', 'off')),
     }),
     async ({ organization, plan, overflow }, context, actor) => {
-      const changes = {
-        plan: plan === 'none' ? null : plan,
-        overflow: overflow === undefined ? undefined : overflow === 'on',
-      }
+      const changes = { plan: plan === 'none' ? null : plan, overflow: isOn(overflow) }
       return shownPlan(await context.plans.set(organization, changes, actor), context)
     },
   ),
