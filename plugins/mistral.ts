@@ -2,15 +2,29 @@
  * Mistral's wires: its dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`, and
  * `mistral.moderations`, `mistral.ocr` and `mistral.transcriptions` (docs/contributing/wire-sources.md#mistral).
  */
-import type { Plugin, Translator } from '../src/plugin.ts'
+import type { EmbeddingRequest, Plugin, Target, Translator, WireRequest } from '../src/plugin.ts'
 import { MistralDecoder } from './mistral/decode.ts'
-import { encode as encodeEmbeddings } from './mistral/embeddings.ts'
 import { encode } from './mistral/encode.ts'
 import { error } from './mistral/error.ts'
 import { moderations } from './mistral/moderations.ts'
 import { ocr } from './mistral/ocr.ts'
 import { transcriptions } from './mistral/transcriptions.ts'
+import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+
+/** `dimensions` is `output_dimension` here. */
+function encodeEmbeddings(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
+  const { encoding_format, dimensions } = request
+  return {
+    path: '/embeddings',
+    body: {
+      model: mapping.externalId,
+      input: textsOf(request),
+      ...(encoding_format != null && { encoding_format }),
+      ...(dimensions != null && { output_dimension: dimensions }),
+    },
+  }
+}
 
 const chat: Translator<'chat'> = {
   op: 'chat',

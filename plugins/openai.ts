@@ -3,11 +3,18 @@
  * `openai.images`, `openai.image-edits`, `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`,
  * `openai.realtime`.
  */
-import type { Plugin, Translator } from '../src/plugin.ts'
-import { encode as encodeEmbeddings } from './openai/embeddings.ts'
+import type {
+  EmbeddingRequest,
+  Json,
+  ModerationRequest,
+  ModerationResult,
+  Plugin,
+  Target,
+  Translator,
+  WireRequest,
+} from '../src/plugin.ts'
 import { encode, MAX_STOPS } from './openai/encode.ts'
 import { imageEdits, images } from './openai/images.ts'
-import { moderations } from './openai/moderations.ts'
 import { realtime } from './openai/realtime.ts'
 import { speech } from './openai/speech.ts'
 import { transcriptions, translations } from './openai/transcriptions.ts'
@@ -15,7 +22,46 @@ import { videos } from './openai/videos.ts'
 import { ChatDecoder } from './shared/chat-completions/decoder.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 import { plainError } from './shared/error.ts'
+import { isFlag, isScore, isTypes, membersOf, moderationWire } from './shared/moderations.ts'
 import { first } from './shared/stops.ts'
+
+const encodeModeration = ({ input }: Readonly<ModerationRequest>, { mapping }: Target): WireRequest => ({
+  path: '/moderations',
+  body: { model: mapping.externalId, input },
+})
+
+function readModeration({
+  flagged,
+  categories,
+  category_scores,
+  category_applied_input_types,
+}: Json): ModerationResult {
+  const found = membersOf(categories, isFlag)
+  return {
+    flagged: typeof flagged === 'boolean' ? flagged : Object.values(found).includes(true),
+    categories: found,
+    category_scores: membersOf(category_scores, isScore),
+    category_applied_input_types: membersOf(category_applied_input_types, isTypes),
+  }
+}
+
+/** OpenAI's "Create moderation" API, `POST /moderations`. */
+const moderations = moderationWire('openai.moderations', encodeModeration, readModeration, plainError)
+
+/** Inputs are sent unchanged, including token ids. */
+function encodeEmbeddings(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
+  const { input, encoding_format, dimensions, user } = request
+  return {
+    path: '/embeddings',
+    body: {
+      model: mapping.externalId,
+      input,
+      ...(encoding_format != null && { encoding_format }),
+      ...(dimensions != null && { dimensions }),
+      ...(user != null && { user }),
+    },
+  }
+}
 
 const chat: Translator<'chat'> = {
   op: 'chat',

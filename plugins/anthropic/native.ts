@@ -2,14 +2,28 @@
  * A client's own Messages body, for a provider of the same wire: only necessary changes, so that no field is lost
  * (docs/contract.md#messages).
  */
-import { type ChatRequest, errors, type Json, type Target, toolsIn, type WireRequest } from '../../src/plugin.ts'
+import {
+  type ChatRequest,
+  errors,
+  isObject,
+  isText,
+  type Json,
+  type LoadedMedia,
+  listIn,
+  type MediaByAddress,
+  type Target,
+  textIn,
+  toolsIn,
+  typeOfBase64,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
 import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { paysItself } from '../shared/operator-pays.ts'
 import { toWireName } from '../shared/tool-name.ts'
-import { markPrefix } from './auto-cache.ts'
 import { betasOf } from './betas.ts'
 import { breakpointsIn, checkBreakpoints } from './breakpoints.ts'
 import { unsourced } from './citations.ts'
@@ -18,6 +32,29 @@ import { type NativeTurn, nativeTurns } from './native-turns.ts'
 import { checkTools, checkTurns, onOperator } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { isResult, isThought } from './turns.ts'
+
+const places: MediaPlaces = {
+  // A server that the body names is an address, too.
+  roots: ['messages', 'system', 'mcp_servers'],
+  opaque: new Set(['input', 'input_schema', 'tool', 'tools']),
+  inlined(part, media) {
+    const { type, source } = part
+    if ((type !== 'image' && type !== 'document') || !isObject(source) || source.type !== 'url') return undefined
+    const file = media.get(textIn(source.url) ?? '')
+    return file && { ...part, source: sourceOf(file, type) }
+  },
+  isAddress: (field, { type }, at) => field === 'url' && (type === 'url' || at === 'source'),
+}
+
+function sourceOf({ type, base64, name }: LoadedMedia, part: 'image' | 'document'): Json {
+  const isDocument = part === 'document' && isText(typeOfBase64(base64, type, name))
+  if (!isDocument) return { type: 'base64', media_type: type, data: base64 }
+  return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
+}
+
+/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
+  inlined(body, media, places, partial)
 
 /** Chat request fields that the Messages endpoint tolerates and the provider would reject. */
 const NOT_OF_MESSAGES = [
@@ -114,3 +151,40 @@ function spelt<T extends Json | Block>(named: T): T {
 
 /** The wire defines the names of tools with a type. */
 const toolOf = (tool: Json): Json => (tool.type == null || tool.type === 'custom' ? spelt(tool) : tool)
+
+const MARK = { type: 'ephemeral' }
+/** Blocks that may carry a mark. */
+const MARKABLE = new Set(['text', 'image', 'document', 'tool_result'])
+/** Marked turns; with the marks of tools and system this is the limit of the wire. */
+const MAX_TURNS = 2
+
+/**
+ * Marks the last tool, the end of the system, and the end of the last two user turns. Changes `body`, not the objects
+ * it shares.
+ */
+function markPrefix(body: Json): void {
+  const tools = listIn(body.tools)
+  const last = tools.at(-1)
+  if (isObject(last)) body.tools = [...tools.slice(0, -1), marked(last)]
+  if (body.system !== undefined) body.system = markedEnd(body.system)
+  const turns = [...listIn(body.messages)]
+  let left = MAX_TURNS
+  for (let at = turns.length - 1; at >= 0 && left > 0; at--) {
+    const turn = turns[at]
+    if (!isObject(turn) || turn.role !== 'user') continue
+    turns[at] = Object.assign({}, turn, { content: markedEnd(turn.content) })
+    left -= 1
+  }
+  body.messages = turns
+}
+
+const marked = (block: Json): Json => Object.assign({}, block, { cache_control: MARK })
+
+/** Content with a mark on its last block, if that may carry one. */
+function markedEnd(content: unknown): unknown {
+  if (typeof content === 'string') return content === '' ? content : [marked({ type: 'text', text: content })]
+  const blocks = listIn(content)
+  const end = blocks.at(-1)
+  const isMarkable = isObject(end) && MARKABLE.has(textIn(end.type) ?? '') && end.text !== ''
+  return isMarkable ? [...blocks.slice(0, -1), marked(end)] : content
+}

@@ -11,7 +11,6 @@ import {
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { type Block, textBlock } from './block.ts'
 import { cachePoint, markOf } from './cache-point.ts'
-import { documentName } from './document-name.ts'
 import { audioBlock, fileBlock, imageBlock } from './media.ts'
 
 /** Converts the contents of one request's messages. */
@@ -86,4 +85,22 @@ function image(url: string, at: string): Block {
     throw errors.unsupported(`${at} is an address; this provider takes images as data URLs only.`, at)
   }
   throw errors.invalidParameters(`${at} must be a data URL such as "data:image/png;base64,…".`, at)
+}
+
+/** Names of documents in the wire's alphabet: letters, digits, single spaces, hyphens, () and []. */
+
+const MAX_NAME = 200
+/** Characters that are read of a name: more than it has, since marks and spaces in a row are left out. */
+const READ_LIMIT = 4 * MAX_NAME
+
+/** A name without its extension; for `UniqueNames`. */
+function documentName(filename: string, count: number): string {
+  const dot = filename.lastIndexOf('.')
+  const plain = filename
+    .slice(0, dot < 0 ? READ_LIMIT : Math.min(dot, READ_LIMIT))
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+  const words = plain.replace(/[^a-zA-Z0-9\-()[\]]+/g, ' ').trim()
+  const suffix = count === 1 ? '' : ` (${count})`
+  return (words || 'document').slice(0, MAX_NAME - suffix.length).trimEnd() + suffix
 }

@@ -22,15 +22,12 @@ import { CitedText } from '../shared/claude/cited-text.ts'
 import type { OpenBlock } from '../shared/claude/open-block.ts'
 import { malformed } from '../shared/malformed.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
-import { BlockAccumulator } from './block-accumulator.ts'
-import { endingOf } from './ending.ts'
+import { BlockAccumulator, openTool, piecesOf } from './answer-blocks.ts'
+import { endingOf, tierOf, usageReports } from './ending.ts'
 import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
-import { openTool } from './open-tool.ts'
 import { formatOf, isClaude } from './replay.ts'
 import { takesCalls } from './tools.ts'
-import { tierOf, usageReports } from './usage.ts'
-import { piecesOf } from './whole.ts'
 
 /** The field with the arguments of a call. */
 const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undefined)

@@ -1,6 +1,15 @@
-/** How an answer ended. */
-import type { ChatRequest, FinishReason, WireFields } from '../../src/plugin.ts'
+/** What the end of an answer reports: the reason for it, token counts as usage axes, and the served tier. */
+import {
+  type ChatRequest,
+  countIn,
+  type FinishReason,
+  isObject,
+  type Json,
+  listIn,
+  type WireFields,
+} from '../../src/plugin.ts'
 import { stopEnding } from '../shared/stops.ts'
+import { UsageReports, usageBesideCache, writtenTokens } from '../shared/usage-reports.ts'
 
 interface Ending {
   readonly reason: FinishReason
@@ -30,4 +39,35 @@ function finishReasonOf(stopReason: string | undefined, calls: number): FinishRe
     default:
       return calls > 0 ? 'tool_calls' : 'stop'
   }
+}
+
+/** The reports of one answer. */
+export const usageReports = () => new UsageReports(countsOf, usageBesideCache)
+
+function countsOf(report: Json) {
+  const total = countIn(report.cacheWriteInputTokens ?? report.cacheWriteInputTokenCount)
+  const written1h = writtenFor(report.cacheDetails, '1h')
+  return {
+    input: countIn(report.inputTokens),
+    output: countIn(report.outputTokens),
+    read: countIn(report.cacheReadInputTokens ?? report.cacheReadInputTokenCount),
+    written: writtenTokens(total, writtenFor(report.cacheDetails, '5m'), written1h),
+    written1h,
+  }
+}
+
+/** Tokens written to the cache for `ttl`; undefined when the report has no such entry. */
+function writtenFor(details: unknown, ttl: string): number | undefined {
+  let sum: number | undefined
+  for (const detail of listIn(details)) {
+    const tokens = isObject(detail) && detail.ttl === ttl ? countIn(detail.inputTokens) : undefined
+    if (tokens !== undefined) sum = (sum ?? 0) + tokens
+  }
+  return sum
+}
+
+/** The served tier in the API's terms; undefined for tiers without an equivalent. */
+export function tierOf(report: unknown): string | undefined {
+  const type = isObject(report) ? report.type : undefined
+  return type === 'default' || type === 'flex' || type === 'priority' ? type : undefined
 }

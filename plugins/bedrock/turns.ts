@@ -1,4 +1,6 @@
 /** A chat history for the Converse wire: alternating turns, each tool call answered in the next turn. */
+
+import { createHash } from 'node:crypto'
 import {
   append,
   errors,
@@ -16,8 +18,23 @@ import { cachePoint, markOf } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { type Family, familyOf } from './family.ts'
 import { replayReasoning } from './replay.ts'
-import { plainId, shortId } from './tool-id.ts'
 import { toWireName } from './tool-name.ts'
+
+const MAX_LENGTH = 64
+const SHORT = /^[a-zA-Z0-9]{9}$/
+
+/** At most 64 letters, digits, `_` and `-`; `count`: which call of this foreign id it is, from 1 on. */
+function plainId(foreign: string, count: number): string {
+  const base = foreign.slice(0, MAX_LENGTH).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  const suffix = count === 1 ? '' : `_${count}`
+  return base.slice(0, MAX_LENGTH - suffix.length) + suffix
+}
+
+/** Models of Mistral accept exactly nine letters and digits. */
+function shortId(foreign: string, count: number): string {
+  if (count === 1 && SHORT.test(foreign)) return foreign
+  return createHash('sha256').update(`${foreign}#${count}`).digest('hex').slice(0, 9)
+}
 
 interface History {
   readonly system: Block[]

@@ -16,6 +16,7 @@ import {
   readProviderError,
   type Target,
   textIn,
+  type Usage,
   upstreamError,
 } from '../../src/plugin.ts'
 import { Choice } from '../shared/chat-completions/choice.ts'
@@ -23,7 +24,6 @@ import { Thinking } from '../shared/chat-completions/thinking.ts'
 import { idSuffix } from '../shared/id-suffix.ts'
 import { stopEnding } from '../shared/stops.ts'
 import { named } from '../shared/tool-name.ts'
-import { usageOf } from './usage.ts'
 
 /** Marks reasoning details that only this wire can read. */
 const FORMAT = 'cohere-thinking-v1'
@@ -233,4 +233,33 @@ export class CohereDecoder implements Decoder {
     this.done = true
     out.push({ type: 'error', error })
   }
+}
+
+/**
+ * `usage.tokens` counts tokens read and written, for reports; `billed_units` exclude the provider's own instructions
+ * and are charged. The cache covers the beginning, which contains those instructions: only cached tokens beyond them
+ * are billed ones.
+ */
+function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Partial<Usage> } | undefined {
+  if (!isObject(report)) return undefined
+  const billed = countsOf(report.billed_units)
+  const counts = countsOf(report.tokens) ?? billed
+  if (!counts) return undefined
+  const cached = countIn(report.cached_tokens) ?? 0
+  const usage: Partial<Usage> = { ...counts }
+  // C37: more cached than read tokens means that the cache is counted separately.
+  if (usage.prompt !== undefined && cached > usage.prompt) usage.prompt += cached
+  if (cached > 0) usage.input_cache_read = cached
+  if (!billed || billed === counts) return { usage }
+  const unbilled = (usage.prompt ?? 0) - (billed.prompt ?? 0)
+  return { usage, billed: { ...billed, input_cache_read: Math.max(0, cached - unbilled) } }
+}
+
+/** Undefined without a count; an unreported side is estimated (C4). */
+function countsOf(units: unknown): Partial<Usage> | undefined {
+  if (!isObject(units)) return undefined
+  const prompt = countIn(units.input_tokens)
+  const completion = countIn(units.output_tokens)
+  if (!prompt && !completion) return undefined
+  return { ...(prompt !== undefined && { prompt }), ...(completion !== undefined && { completion }) }
 }

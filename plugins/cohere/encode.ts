@@ -1,7 +1,15 @@
 /** A chat request on Cohere's wire (docs/contributing/wire-sources.md#cohere). */
-import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
+import {
+  budgetOf,
+  type ChatRequest,
+  effortOf,
+  errors,
+  type Json,
+  type Mapping,
+  type Target,
+  type WireRequest,
+} from '../../src/plugin.ts'
 import { historyOf } from './history.ts'
-import { thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
 
 /** Stop sequences of one request. */
@@ -54,4 +62,15 @@ function formatOf(format: ChatRequest['response_format']): Json | undefined {
     throw errors.unsupported('The schema of an answer must be of type "object".', 'response_format.json_schema.schema')
   }
   return { type: 'json_object', json_schema: { type, ...schema } }
+}
+
+/** The wire's `thinking`; undefined leaves the model's default, which is to think if it can. */
+function thinkingOf(
+  request: Readonly<ChatRequest>,
+  mapping: Mapping,
+): { type: 'enabled' | 'disabled'; token_budget?: number } | undefined {
+  if (!mapping.supports.has('reasoning')) return undefined
+  const budget = budgetOf(request)
+  if (budget !== undefined) return { type: 'enabled', token_budget: budget }
+  return effortOf(request, mapping) === 'none' ? { type: 'disabled' } : undefined
 }

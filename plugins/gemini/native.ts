@@ -8,13 +8,16 @@ import {
   isObject,
   type Json,
   listIn,
+  type MediaByAddress,
   type Target,
   textIn,
   turnOf,
+  typeOfBase64,
   unseal,
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
+import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
 import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { SAFETY_OFF, settingsOf } from './encode.ts'
 import { combineTools, spell } from './native-tools.ts'
@@ -22,6 +25,31 @@ import type { Part } from './parts.ts'
 import { markUnsigned, NATIVE_FIELDS } from './signatures.ts'
 import type { Surface } from './surface.ts'
 import { type GeminiTurn, isGemma, reminder } from './turns.ts'
+
+/** Files that the provider holds, and those of its maker's own sites. */
+const HELD = /^(?:gs:\/\/|files\/|https:\/\/(?:generativelanguage\.googleapis\.com|(?:www\.)?youtube\.com|youtu\.be)\/)/
+
+const UNKNOWN = 'application/octet-stream'
+
+const places: MediaPlaces = {
+  roots: ['contents', 'systemInstruction'],
+  opaque: new Set(['args', 'response']),
+  inlined(part, media) {
+    const { fileData: named, ...rest } = part
+    if (!isObject(named)) return undefined
+    const file = media.get(textIn(named.fileUri) ?? '')
+    if (!file) return undefined
+    const { fileUri: _, ...kept } = named
+    // Servers may not know the type that the client does.
+    const declared = file.type === UNKNOWN ? (textIn(named.mimeType) ?? UNKNOWN) : file.type
+    return { ...rest, inlineData: { ...kept, mimeType: typeOfBase64(file.base64, declared), data: file.base64 } }
+  },
+  isHeld: address => HELD.test(address),
+}
+
+/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
+export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
+  inlined(body, media, places, partial)
 
 /** Fields allowed on the operator's credentials: they cost tokens at most. */
 const FIELDS: ReadonlySet<string> = new Set([

@@ -2,6 +2,8 @@
  * A chat history for Mistral: system messages first, tool results directly after their calls, the assistant after
  * results, and at the end a user message, a result or the beginning of an answer.
  */
+
+import { createHash } from 'node:crypto'
 import {
   endsInAnswer,
   type Json,
@@ -14,8 +16,27 @@ import {
 import { contentOf, joined, plainText } from '../shared/chat-completions/parts.ts'
 import { replayThinking } from '../shared/chat-completions/thinking.ts'
 import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../shared/chat-completions/tool-results.ts'
-import { wireId } from './tool-id.ts'
 import { wireName } from './tools.ts'
+
+const LENGTH = 9
+const OWN = /^[a-zA-Z0-9]{9}$/
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/**
+ * An id in the wire's form: a valid one unchanged, others as their hash, so that calls and results match in every
+ * request. `copy` distinguishes calls of one message with the same id; 0 for the first.
+ */
+export function wireId(id: string, copy: number): string {
+  if (copy === 0 && OWN.test(id)) return id
+  const hash = createHash('sha256').update(copy === 0 ? id : `${id}\n${copy}`)
+  let rest = hash.digest().readBigUInt64BE()
+  let out = ''
+  while (out.length < LENGTH) {
+    out += DIGITS[Number(rest % 62n)]
+    rest /= 62n
+  }
+  return out
+}
 
 /** Assistant text inserted between a tool result and the next speaker. */
 const BRIDGE = 'OK'

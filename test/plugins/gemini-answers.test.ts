@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { unitsOf } from '../../plugins/gemini/byte-offsets.ts'
+import { unitsOf } from '../../plugins/gemini/grounding.ts'
 import { plugin } from '../../plugins/gemini.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'

@@ -3,7 +3,7 @@
  * frames with what they show, one event a line. Ids: docs/contributing/edge-cases.md.
  */
 import t from 'tap'
-import { wireId } from '../../plugins/mistral/tool-id.ts'
+import { wireId } from '../../plugins/mistral/turns.ts'
 import { plugin } from '../../plugins/mistral.ts'
 import { Registry } from '../../src/app/registry.ts'
 import { startUpstream } from '../helpers/upstream.ts'
