@@ -57,3 +57,11 @@ class RpcEncoder implements Encoder {
     return ''
   }
 }
+
+/** Client wire of the authorization server. `errorBody` says errors; answers are values, or bytes of their own type. */
+export const oauthCodec = (errorBody: (error: GatewayError) => object, prepare: () => void): Codec<never> => ({
+  ...jsonRpc,
+  wire: 'oauth',
+  error: errorBody,
+  prepare,
+})

@@ -1,7 +1,6 @@
 /** Endpoints that run a model and are one row each; others have a file of their own. */
-import { anthropicMessages } from '../codecs/anthropic-messages.ts'
+import { anthropicMessages, countTokens as countTokensCodec } from '../codecs/anthropic-messages.ts'
 import { completions as completionsCodec } from '../codecs/completions.ts'
-import { countTokens as countTokensCodec } from '../codecs/count-tokens.ts'
 import { decisions as decisionsCodec } from '../codecs/decisions.ts'
 import { imageEdits as imageEditsCodec, images as imagesCodec } from '../codecs/images.ts'
 import { moderations as moderationsCodec } from '../codecs/moderations.ts'

@@ -1,5 +1,5 @@
 /** The authorization server of the MCP endpoint: metadata, registration, consent, tokens. */
-import { oauthCodec } from '../codecs/oauth.ts'
+import { oauthCodec } from '../codecs/json-rpc.ts'
 import { type Endpoint, type ErrorAnswer, value } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'

@@ -1,12 +1,13 @@
 /** Events of an answer as the parts of a stream, in the order that the SDK checks. */
 import type { Event, FinishReason, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import { formatMoney } from '../../core/money.ts'
 import { isObject, type Json } from '../../json/json.ts'
 import { textKey } from '../../json/text-key.ts'
-import { answerIdOf } from '../accounting.ts'
+import { answererOf, answerIdOf, answerModelOf, replacedLimitOf, usageInfo } from '../accounting.ts'
 import { carry } from '../carried-reasoning.ts'
 import { callOf, type ProtocolCall } from './call.ts'
-import { metadataOf } from './metadata.ts'
+import { generationIdOf } from './error.ts'
 import { OWN } from './options.ts'
 import { type Found, searchInput, searchResult } from './search.ts'
 import type { Reason } from './version.ts'
@@ -244,4 +245,27 @@ export class PartWriter {
 function rawOf(fields: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const raw = fields?.stop_reason ?? fields?.finishReason
   return typeof raw === 'string' ? raw : undefined
+}
+
+/** Undefined members are left out of the JSON; `cost` is USD as a decimal string. */
+function metadataOf(ex: Exchange): Json {
+  const finalProvider = answererOf(ex)
+  return {
+    cost: ex.cost ? formatMoney(ex.cost.total) : undefined,
+    generationId: generationIdOf(answerIdOf(ex)),
+    usedModel: answerModelOf(ex),
+    usedProvider: finalProvider,
+    requestId: ex.id,
+    cached: ex.cached ? true : undefined,
+    stoppedBy: ex.stoppedBy,
+    maxTokens: replacedLimitOf(ex),
+    usageInfo: usageInfo(ex),
+    routing: {
+      originalModelId: ex.requestedModel,
+      resolvedProvider: finalProvider,
+      canonicalSlug: answerModelOf(ex),
+      finalProvider,
+      totalProviderAttemptCount: ex.attempts.length,
+    },
+  }
 }

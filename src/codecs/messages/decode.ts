@@ -1,6 +1,6 @@
 /** A Messages body as a chat request (docs/contract.md#messages). */
-
 import type { ChatRequest, Message, Tool } from '../../core/chat-request.ts'
+import { isObject } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
 import { compact, withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
@@ -9,7 +9,6 @@ import { historyOf } from './history.ts'
 import { refuseOpenAiShape } from './openai-shape.ts'
 import { markOf, partsOf } from './parts.ts'
 import type { MessagesRequest, MessagesTool } from './schema.ts'
-import { refuseThread } from './thread.ts'
 import { toolsIn } from './tools-in.ts'
 
 /** Throws a 400 that names invalid fields. Drops fields without a chat form: `native` sends them. */
@@ -202,4 +201,19 @@ function sessionOf(user: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * Throws a 400 for a body with a thread before any other check: a continued thread has no history in its `messages`.
+ * These details make the wire's official clients send the whole history.
+ */
+function refuseThread(body: unknown): void {
+  if (!isObject(body) || body.thread == null) return
+  throw errors
+    .unsupported(
+      'thread: conversations are not stored here. Send the whole history in "messages", without "thread".',
+      'thread',
+      'thread_unsupported_request',
+    )
+    .with({ details: { error_code: 'thread_unsupported_request', unsupported: ['message_threads'] } })
 }

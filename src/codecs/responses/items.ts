@@ -1,13 +1,13 @@
 /** Output items, one open at a time: events of other items wait until an open call ends. */
 import type { ChoiceEvent, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import { isObject, type Json, textIn } from '../../json/json.ts'
+import { joins, waitable } from '../waiting-pieces.ts'
 import { CallItem } from './call-item.ts'
 import { itemId } from './ids.ts'
 import { MessageItem } from './message-item.ts'
 import type { Emit, OpenItem, Place, Status } from './open-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
 import type { ToolNames } from './tool-names.ts'
-import { WaitingEvents } from './waiting-events.ts'
 
 type SaidEvent = Extract<ChoiceEvent, { type: 'text' | 'refusal' }>
 
@@ -199,5 +199,38 @@ export class Items {
   #done(item: Json): void {
     this.#emit('output_item.done', { output_index: this.output.length, item })
     this.output.push(item)
+  }
+}
+
+/** First in, first out. Joins the pieces of a call at its start, and adjacent pieces of a text or a thought. */
+class WaitingEvents {
+  #events: ChoiceEvent[] = []
+  #next = 0
+  /** By index. */
+  readonly #calls = new Map<number, ToolEvent>()
+
+  add(event: ChoiceEvent): void {
+    if (event.type === 'tool') {
+      const call = this.#calls.get(event.index)
+      if (call) call.args = (call.args ?? '') + (event.args ?? '')
+      else {
+        const own = Object.assign({}, event)
+        this.#calls.set(event.index, own)
+        this.#events.push(own)
+      }
+      return
+    }
+    const last = this.#next < this.#events.length ? this.#events.at(-1) : undefined
+    if (!joins(last, event)) this.#events.push(waitable(event))
+  }
+
+  shift(): ChoiceEvent | undefined {
+    const event = this.#events[this.#next++]
+    if (event?.type === 'tool') this.#calls.delete(event.index)
+    if (this.#next >= this.#events.length) {
+      this.#events = []
+      this.#next = 0
+    }
+    return event
   }
 }

@@ -1,10 +1,12 @@
 /** A Responses body for providers of the same wire. */
 
+import type { ChatRequest } from '../../core/chat-request.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { Count } from '../../json/shape.ts'
 import { carried } from '../carried-reasoning.ts'
+import { nativeSettings } from '../native-size.ts'
 
 /** Name of the provider wire. */
 export const WIRE = 'openai.responses'
@@ -45,4 +47,28 @@ function opened(item: Json, seals: SealCheck | undefined, count: Count): Json {
   })
   const native = (found.native ?? []).flatMap(block => (seals ? (seals.block(block) ?? []) : block))
   return { type: 'reasoning', carried: { details, native } }
+}
+
+/** Items whose contents a chat request holds. */
+const READ: ReadonlySet<unknown> = new Set([
+  undefined,
+  'message',
+  'function_call',
+  'custom_tool_call',
+  'tool_search_call',
+  'function_call_output',
+  'custom_tool_call_output',
+  'image_generation_call',
+])
+
+/** `request` is the chat form of `body`: what searches found stands among its tools, once. */
+export function nativeSize({ tools, text, input }: Json, request: ChatRequest): number {
+  const settings = [tools, text]
+  for (const item of listIn(input)) {
+    if (!isObject(item)) continue
+    if (item.type === 'tool_search_output') settings.push(item.tools)
+    else if (item.type === 'reasoning') settings.push(listIn(item.content))
+    else if (!READ.has(item.type)) settings.push(item)
+  }
+  return nativeSettings(settings, request)
 }
