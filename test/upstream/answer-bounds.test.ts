@@ -16,7 +16,7 @@ import { chat as chatEndpoint, responses as responsesEndpoint } from '../../src/
 import type { Json } from '../../src/json/json.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
-import { promptFanOut } from '../../src/operations/chat/prompts.ts'
+import { promptFanOut } from '../../src/operations/chat/index.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
 import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts'

@@ -1,9 +1,13 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
-
-import type { ChatRequest } from '../../core/chat-request.ts'
+import type { Mapping } from '../../core/catalog.ts'
+import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
+import { effortOf } from '../../core/effort.ts'
+import type { Event } from '../../core/event.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
+import type { FanOut, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
+import { errors } from '../../lib/error.ts'
 import { audioTokensOf } from '../../metering/audio-tokens.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { imageTerms } from '../images/index.ts'
@@ -12,13 +16,32 @@ import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
 import { demo } from './demo.ts'
-import { refuseHeldFiles } from './held-files.ts'
 import { measureMedia, mediaOf } from './media.ts'
 import { promptSize, reasoningSize, sealedSize } from './prompt-size.ts'
-import { promptFanOut } from './prompts.ts'
-import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'
 import { routed } from './routed.ts'
+
+/** Each prompt is a request of its own; choices are renumbered in the order of the prompts. */
+export const promptFanOut: FanOut<'chat'> = {
+  ordered: true,
+  count: ({ prompts, messages }) => (prompts ? messages.length : 1),
+  split(request) {
+    if (!request.prompts) return [request]
+    const { prompts: _, messages, ...rest } = request
+    return messages.map((message): ChatRequest => Object.assign({ messages: [message] }, rest))
+  },
+  /** Choices of the first prompt, then those of the second. */
+  join(answers) {
+    const width = Math.max(...answers.map(choicesIn))
+    return answers.flatMap((events, place) => events.map(event => moved(event, place * width)))
+  },
+}
+
+const choicesIn = (events: readonly Event[]): number =>
+  events.reduce((most, event) => ('choice' in event ? Math.max(most, event.choice + 1) : most), 0)
+
+const moved = (event: Event, by: number): Event =>
+  'choice' in event && by > 0 ? Object.assign({}, event, { choice: event.choice + by }) : event
 
 /** Priced by tokens; an image or audio in a message is estimated in tokens too. */
 export const chat: Operation<'chat'> = {
@@ -105,3 +128,48 @@ function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {
   return Math.max(1, Math.min(tool.max_uses ?? 1, MAX_SEARCHES))
 }
 const MAX_SEARCHES = 10
+
+/** Name in a manifest's `native_fields` that allows it. */
+const FIELD = 'file_id'
+
+/**
+ * Throws a 400 for a file id of the operator's account: no client can have uploaded it, and no price covers its
+ * contents. Another target may use the caller's own key.
+ */
+function refuseHeldFiles({ messages }: Readonly<ChatRequest>, { credential, provider, translator }: Target): void {
+  const isOwn = credential?.source === 'byok' || provider.owner !== undefined || provider.nativeFields?.includes(FIELD)
+  if (isOwn) return
+  for (let i = 0; i < messages.length; i++) {
+    const { content } = messages[i]!
+    if (!Array.isArray(content)) continue
+    for (let j = 0; j < content.length; j++) {
+      const part = content[j]!
+      const id = part.type === 'file' ? part.file.file_id : undefined
+      if (!id || translator.publicFiles?.test(id)) continue
+      throw errors.ownKeyOnly(`messages[${i}].content[${j}].file.${FIELD}`).with({ failover: true })
+    }
+  }
+}
+
+/** In ascending order. */
+const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+
+/** The nearest of the mapping's efforts, if it lists them; none for a mapping without reasoning. */
+function adaptedReasoning(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
+  if (!request.lenient_reasoning) return request
+  const { lenient_reasoning: _, reasoning, reasoning_effort: effort, ...rest } = request
+  if (!mapping.supports.has('reasoning')) return rest
+  const requested = reasoning?.max_tokens == null ? effort : effortOf(request, mapping)
+  const listed = mapping.reasoningEfforts
+  if (listed.length === 0 || requested == null) {
+    return Object.assign(rest, reasoning && { reasoning }, effort != null && { reasoning_effort: effort })
+  }
+  return Object.assign(rest, { reasoning_effort: nearest(requested, listed) })
+}
+
+function nearest(asked: ReasoningEffort, listed: readonly string[]): ReasoningEffort {
+  const place = EFFORTS.indexOf(asked)
+  const offered = EFFORTS.filter(effort => listed.includes(effort))
+  const distance = (effort: ReasoningEffort) => Math.abs(EFFORTS.indexOf(effort) - place)
+  return offered.reduce((best, effort) => (distance(effort) < distance(best) ? effort : best), offered[0] ?? asked)
+}

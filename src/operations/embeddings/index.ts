@@ -1,10 +1,15 @@
 /** Embeddings: `POST /v1/embeddings`. */
-import type { Operation } from '../../core/operation.ts'
+import type { Operation, Simulation } from '../../core/operation.ts'
 import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import { hasTokenRates } from '../rates.ts'
-import { demo } from './demo.ts'
 import type { EmbeddingRequest } from './request.ts'
 import { inputsIn, requirements } from './requirements.ts'
+import { type DemoInputs, embed } from './simulated.ts'
+
+/** Simulates OpenAI's embeddings API. */
+const demo: Readonly<Record<string, Simulation>> = {
+  '/embeddings': ({ json }) => ({ json: embed(json as DemoInputs & { model: string }) }),
+}
 
 /** 2,048 vectors of 1,536 numbers, or of 3,072 as base64. */
 const answerBytes = 64 * 1024 * 1024

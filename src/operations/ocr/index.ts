@@ -1,11 +1,26 @@
 /** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
-import type { Operation } from '../../core/operation.ts'
+import type { Operation, Simulation } from '../../core/operation.ts'
 import { pdfPages } from '../../media/pages.ts'
 import { Base64File, MEDIA_BUDGET } from '../../media/source.ts'
 import { holdsPdf, MEDIA_HEAD } from '../../media/type.ts'
 import { withoutSpace } from '../../wire/wire.ts'
-import { demo } from './demo.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'
+
+/** Simulates Mistral's OCR API: one page that says how large the document is. */
+const demo: Readonly<Record<string, Simulation>> = {
+  '/ocr'({ json }) {
+    const request = json as OcrRequest
+    const { length } = addressOf(request)
+    const page = {
+      index: 0,
+      markdown: `# Simulated\n\nThe demo provider read a document of ${length} characters.`,
+      images: [],
+      dimensions: { dpi: 200, height: 2200, width: 1700 },
+    }
+    const usage_info = { pages_processed: 1, doc_size_bytes: length }
+    return { json: { pages: [page], model: request.model, document_annotation: null, usage_info } }
+  },
+}
 
 /** What a page of a document that comes along takes, and how many one may have whose address alone is known. */
 const PAGE_BYTES = 50_000

@@ -1,11 +1,47 @@
 /** Speech: `POST /v1/audio/speech` (docs/contract.md#speech). */
 import type { Mapping } from '../../core/catalog.ts'
-import type { AnswerMeasure, Operation, Requirement } from '../../core/operation.ts'
+import {
+  type AnswerMeasure,
+  type Operation,
+  type Requirement,
+  SimulatedError,
+  type Simulation,
+} from '../../core/operation.ts'
 import { CHARACTERS, textSize, type Usage } from '../../core/usage.ts'
+import { wavHead } from '../../lib/wav.ts'
 import { usualBytesPerSecond } from '../../media/length.ts'
-import { demo } from './demo.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
 import { speechOutput } from './spoken-tokens.ts'
+
+const DEMO_RATE = 24_000
+const DEMO_PITCH = 440
+const DEMO_MS_PER_CHARACTER = 20
+const DEMO_MAX_MS = 10_000
+const DEMO_CHUNK = 16 * 1024
+
+/** Simulates OpenAI's speech API: a tone, the longer the longer the text, as WAV or as plain samples. */
+const demo: Readonly<Record<string, Simulation>> = {
+  '/audio/speech'({ json }) {
+    const { input, response_format: format = 'wav' } = json as { input: string; response_format?: string }
+    if (format !== 'wav' && format !== 'pcm') {
+      throw new SimulatedError('response_format: the demo makes wav and pcm', 'response_format')
+    }
+    const audio = tone(Math.min(DEMO_MAX_MS, input.length * DEMO_MS_PER_CHARACTER))
+    const whole = format === 'wav' ? Buffer.concat([wavHead(DEMO_RATE, audio.length), audio]) : audio
+    const chunks: Buffer[] = []
+    for (let at = 0; at < whole.length; at += DEMO_CHUNK) chunks.push(whole.subarray(at, at + DEMO_CHUNK))
+    return { contentType: `audio/${format}`, chunks }
+  },
+}
+
+/** 16-bit samples. */
+function tone(ms: number): Buffer {
+  const samples = Math.round((ms / 1000) * DEMO_RATE)
+  const audio = Buffer.alloc(samples * 2)
+  for (let at = 0; at < samples; at++)
+    audio.writeInt16LE(Math.round(Math.sin((2 * Math.PI * DEMO_PITCH * at) / DEMO_RATE) * 8000), at * 2)
+  return audio
+}
 
 /** Of audio whose provider counts none (docs/money.md#media-prices). */
 const TOKENS_PER_SECOND = 21

@@ -1,11 +1,31 @@
 /** `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
 import type { Mapping } from '../../core/catalog.ts'
-import type { Operation, Requirement } from '../../core/operation.ts'
+import type { Operation, Requirement, SimulatedRequest, Simulation } from '../../core/operation.ts'
 import { estimateTokens, TOKEN_BYTES, textSize, type Usage } from '../../core/usage.ts'
 import { mediaSeconds } from '../../media/length.ts'
 import { MEDIA_BUDGET, type MediaFile, PiecedFile } from '../../media/source.ts'
-import { demo } from './demo.ts'
 import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, unmeasuredSeconds } from './request.ts'
+
+const DEMO_BYTES_PER_SECOND = 8000
+
+function transcribe({ body }: SimulatedRequest): object {
+  const duration = Math.round((body.length / DEMO_BYTES_PER_SECOND) * 1000) / 1000
+  const text = `This is a simulated transcript of ${body.length} bytes.`
+  return {
+    task: 'transcribe',
+    text,
+    language: 'english',
+    duration,
+    segments: [{ id: 0, start: 0, end: duration, text }],
+  }
+}
+const simulate: Simulation = request => ({ json: transcribe(request) })
+
+/** Simulates OpenAI's audio API: the transcript says how large the file is. */
+const demo: Readonly<Record<string, Simulation>> = {
+  '/audio/transcriptions': simulate,
+  '/audio/translations': simulate,
+}
 
 type Name = 'transcriptions' | 'translations'
 
