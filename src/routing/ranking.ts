@@ -2,7 +2,6 @@
 import type { History, Measured, Measurements } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { type Candidate, candidateTargetOf } from './candidate.ts'
-import { priceOf } from './price.ts'
 import { type RoutingQuery, viewerOf } from './query.ts'
 import {
   type Facts,
@@ -129,4 +128,24 @@ export class Ranking {
   uptime(measured: Measured | undefined, least: number = this.#settings.thresholds.min_requests): number | undefined {
     return measured && measured.requests >= least ? measured.uptime : undefined
   }
+}
+
+/**
+ * In pico-USD per token, or per image. `cached`: a part of the prompt is expected to be read from the provider's
+ * cache. Undefined when unknown.
+ */
+export function priceOf(
+  { rates, image }: Candidate,
+  promptTokens: number,
+  cached: boolean,
+  { thresholds }: Pick<Settings, 'thresholds'>,
+): number | undefined {
+  let rate = rates[0]!
+  for (const tier of rates) if (promptTokens > tier.above) rate = tier
+  const { input, output = 0 } = rate
+  if (input === undefined) return undefined
+  if (image) return input
+  if (!cached) return (input + output) / 2
+  const { cache_hit_rate: hit, cache_output_ratio: ratio } = thresholds
+  return ((rate.cached ?? input) * hit + input * (1 - hit) + output * ratio) / 2
 }

@@ -2,9 +2,8 @@
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
-import { BytesFraming } from './framing/bytes.ts'
 import type { Framing } from './framing/framing.ts'
-import { framingFor, mediaType } from './framing/index.ts'
+import { BytesFraming, framingFor, mediaType } from './framing/index.ts'
 import { isCancellable } from './provider-call.ts'
 import { cutAtStops } from './stop-sequences.ts'
 

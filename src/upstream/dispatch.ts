@@ -1,5 +1,4 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
-
 import { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -8,18 +7,16 @@ import type { RequestPart } from '../core/translator.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { undelivered } from '../json/answer-bounds.ts'
 import { asError, errors } from '../lib/error.ts'
-import type { MemoryBudget } from '../limits/memory.ts'
+import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 import { partUsage } from '../metering/part-usage.ts'
 import { mayCallTools } from '../metering/requests.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { Answer } from './answer.ts'
 import { type AnswerLease, AnswerMemory } from './answer-memory.ts'
 import { type AnswerReading, readingOf } from './answer-reading.ts'
-import { BodyMemory } from './body-memory.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
 import { FollowUps } from './follow-ups.ts'
-import { HeldAnswer } from './held-answer.ts'
 import { errorOf, isCancellable, type ProviderCall, remainingMs, type Sent, send } from './provider-call.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -203,4 +200,67 @@ function goesOn(events: readonly Event[]): boolean {
 function answered(ex: Exchange): void {
   ex.committed()
   ex.timings.answered = performance.now()
+}
+
+/**
+ * Memory of the bodies of several requests that stand for one. As many are there at the same time as memory has room
+ * for.
+ */
+export class BodyMemory {
+  readonly #lease: () => MemoryLease
+  readonly #sending = new Set<Promise<void>>()
+
+  constructor(lease: () => MemoryLease) {
+    this.#lease = lease
+  }
+
+  /**
+   * Resolves like `send`, which begins once there is room for so many bytes. Throws 529 where there is none although
+   * none of these requests is being sent.
+   */
+  async during<T>(bytes: number, send: () => Promise<T>): Promise<T> {
+    const lease = this.#lease()
+    while (!lease.grow(bytes)) {
+      if (this.#sending.size === 0) throw errors.overloaded()
+      await Promise.race(this.#sending)
+    }
+    const sent = send()
+    const ended: Promise<void> = sent.then(ignored, ignored).then(() => {
+      lease.release()
+      this.#sending.delete(ended)
+    })
+    this.#sending.add(ended)
+    return sent
+  }
+}
+
+/** The caller of `during` gets it. */
+const ignored = () => undefined
+
+type Batch = IteratorResult<readonly Event[]>
+
+/** Gives all events at once, and then what they took of the memory budget back. */
+class HeldAnswer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+  #events: readonly Event[] | undefined
+  readonly #release: () => void
+
+  constructor(events: readonly Event[], release: () => void) {
+    this.#events = events
+    this.#release = release
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<Batch> {
+    const value = this.#events
+    this.#events = undefined
+    return value ? Promise.resolve({ done: false, value }) : this.return()
+  }
+
+  async return(): Promise<Batch> {
+    this.#release()
+    return { done: true, value: undefined }
+  }
 }

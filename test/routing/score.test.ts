@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Mapping } from '../../src/core/catalog.ts'
 import { candidatesOf } from '../../src/routing/candidate.ts'
-import { priceOf } from '../../src/routing/price.ts'
+import { priceOf } from '../../src/routing/ranking.ts'
 import { type Facts, type Situation, scoresOf, weightsFor } from '../../src/routing/score.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'

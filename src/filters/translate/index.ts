@@ -1,5 +1,4 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
-
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { Op, Ops } from '../../core/ops.ts'
@@ -17,11 +16,11 @@ import {
 import { excerptOf, isObject, type Json, textIn } from '../../json/json.ts'
 import { weigh } from '../../json/size.ts'
 import { errors, GatewayError } from '../../lib/error.ts'
+import { isPublicUrl } from './addresses.ts'
 import { Audio } from './audio.ts'
-import { Files } from './files.ts'
+import { Files, fileAddressesIn } from './files.ts'
 import { Identities } from './identities.ts'
-import { Images } from './images.ts'
-import { PrivateHosts } from './private-hosts.ts'
+import { addressesIn, Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
 import { forTarget } from './refusals.ts'
 
@@ -259,4 +258,25 @@ function accepted(ex: Exchange, target: Target): Ops[Op] {
     Reflect.deleteProperty(rest, field)
   }
   return rest
+}
+
+/**
+ * Media at private hosts (`server.fetch_from`), which providers do not reach. Such requests are sent with data alone.
+ * Each exchange is judged once, before anything is fetched for it.
+ */
+class PrivateHosts {
+  readonly #judged = new WeakMap<Exchange, boolean>()
+
+  /** Whether `target` gets data in the place of every address. */
+  inlines(ex: Exchange, { provider }: Target): boolean {
+    if (provider.inlineMedia) return true
+    const judged = this.#judged.get(ex)
+    if (judged !== undefined) return judged
+    const images = addressesIn(ex.request!)
+    const files = fileAddressesIn(ex.request!)
+    if (images.size + files.size === 0) return false
+    const isPrivate = ![...images.keys(), ...files.keys()].every(isPublicUrl)
+    this.#judged.set(ex, isPrivate)
+    return isPrivate
+  }
 }

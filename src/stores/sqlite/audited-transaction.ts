@@ -1,8 +1,8 @@
 /** Operators' changes: each in one transaction with its line in the audit log. */
 import type { Statement } from 'better-sqlite3'
-import type { AuditEntry, AuditStore } from '../../core/ports.ts'
+import { formatMoney } from '../../core/money.ts'
+import type { Actor, AuditEntry, AuditStore } from '../../core/ports.ts'
 import { errors, GatewayError } from '../../lib/error.ts'
-import { auditText, auditValue, type Note } from '../rules/audit.ts'
 import { NameResolver } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
@@ -119,3 +119,23 @@ export class SqliteAudit implements AuditStore {
     }))
   }
 }
+
+/** One line: a record before and after a change. */
+interface Note {
+  readonly actor: Actor
+  readonly action: string
+  /** Id; null when all organizations are concerned. */
+  readonly organization: string | null
+  readonly subject: string
+  readonly was: unknown
+  readonly became: unknown
+}
+
+/** A record as JSON, with amounts as decimal strings of USD; null for an absent one. */
+export const auditText = (value: unknown): string | null =>
+  value === null || value === undefined
+    ? null
+    : JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? formatMoney(inner) : inner))
+
+/** What `auditText` has written; null for an absent record. */
+export const auditValue = (text: string | null): unknown => (text === null ? null : JSON.parse(text))

@@ -1,4 +1,6 @@
 /** Chooses a framing by what the provider says that it sends. */
+
+import type { Frame } from '../../core/translator.ts'
 import { errors } from '../../lib/error.ts'
 import { EventStreamFraming } from './eventstream.ts'
 import type { Framing } from './framing.ts'
@@ -26,3 +28,16 @@ export function framingFor(
 
 /** Without its parameters, in lower case. */
 export const mediaType = (contentType: string): string => contentType.replace(/;.*/s, '').trim().toLowerCase()
+
+/** For binary answers: `data` is empty, `bytes` is the chunk. */
+export class BytesFraming implements Framing {
+  readonly pending = 0
+
+  push(chunk: Buffer): Frame[] {
+    return [{ data: '', bytes: chunk }]
+  }
+
+  end(): Frame[] {
+    return []
+  }
+}

@@ -2,7 +2,6 @@
 import t from 'tap'
 import { cacheTtl, checkOwners, checkRoll, expiryOf, keyStatus, ttlOf } from '../../../src/stores/rules/accounts.ts'
 import { checkPayment, checkRefund, isRepeated, MOST, storable } from '../../../src/stores/rules/amounts.ts'
-import { auditText, auditValue } from '../../../src/stores/rules/audit.ts'
 import { chosen, noSuch, showNamed } from '../../../src/stores/rules/names.ts'
 import {
   checkManifests,
@@ -11,6 +10,7 @@ import {
   checkScope,
   ruleOwner,
 } from '../../../src/stores/rules/policies.ts'
+import { auditText, auditValue } from '../../../src/stores/sqlite/audited-transaction.ts'
 import { thrown } from '../../core/kit.ts'
 
 t.test('only a session ends by itself', async t => {
