@@ -1,4 +1,4 @@
-/** Finds a credential in what its provider sends back: as it is, in base64, and with the escapes of addresses and JSON. */
+/** Finds a credential in what its provider sends back: as it is, in base64, and with the escapes of addresses, JSON and HTML. */
 
 /** What stands in the place of a credential. */
 export const MASK = '***'
@@ -56,7 +56,13 @@ function escapesOf(secret: string): string[] {
   const percent = encodeURIComponent(Buffer.from(secret).toString())
   const json = JSON.stringify(secret).slice(1, -1)
   const lower = percent.replace(/%../g, code => code.toLowerCase())
-  return [percent, lower, percent.replaceAll('%2F', '/'), json, json.replaceAll('/', '\\/')]
+  const html = [10, 16].map(base =>
+    secret.replace(
+      /[^\w.-]/g,
+      char => `&#${base === 16 ? 'x' : ''}${char.charCodeAt(0).toString(base).toUpperCase()};`,
+    ),
+  )
+  return [percent, lower, percent.replaceAll('%2F', '/'), json, json.replaceAll('/', '\\/'), ...html]
 }
 
 /** The beginning of a spelling, behind the prefix, which many may write, and its end; none of a short one. */

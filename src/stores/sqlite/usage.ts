@@ -131,15 +131,17 @@ export class SqliteUsage implements UsageStore {
   constructor(db: Sqlite) {
     this.#db = db
     this.#totals = db.prepare<Scope, SumRow>(`SELECT ${SUMS} ${IN_SCOPE}`).safeIntegers()
-    const by = (group: UsageGroup) =>
-      db
+    const by = (group: UsageGroup) => {
+      const order = group === 'day' ? 'id' : `${largest('cost')}, requests DESC, id`
+      return db
         .prepare<Scope & Part, GroupRow>(
           `SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${groupNames[group] ?? 'NULL'} AS name,
             ${SUMS} ${IN_SCOPE}
           GROUP BY 1 HAVING sum(requests) > 0
-          ORDER BY ${group === 'day' ? 'id' : `${largest('cost')}, requests DESC, id`} LIMIT @limit OFFSET @offset`,
+          ORDER BY ${order} LIMIT @limit OFFSET @offset`,
         )
         .safeIntegers()
+    }
     const statements = usageGroups.map(group => [group, by(group)] as const)
     this.#groups = Object.fromEntries(statements) as Record<UsageGroup, Statement<Scope & Part, GroupRow>>
   }
