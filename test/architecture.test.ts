@@ -96,6 +96,24 @@ t.test('files import only what their folder may import', async t => {
   )
 })
 
+t.test('imports outside the kernel have no circle, also not one of types', async t => {
+  const isOpen = (file: string) => folderOf(file) !== 'core'
+  const left = new Map(
+    sourceFiles.filter(isOpen).map(file => {
+      const paths = importsOf(file)
+        .filter(isLocal)
+        .map(specifier => pathOf(specifier, file))
+      return [file, new Set(paths.filter(path => isOpen(path) && path !== file))] as const
+    }),
+  )
+  // Files that import no remaining file are taken away, until those of circles and what imports them remain.
+  for (let size = -1; size !== left.size; ) {
+    size = left.size
+    for (const [file, paths] of left) if (![...paths].some(path => left.has(path))) left.delete(file)
+  }
+  t.strictSame([...left.keys()], [])
+})
+
 t.test('every source file is part of what the build bundles; what only tests import stands in test', async t => {
   const list = textOf('build.mjs').match(/Object\.fromEntries\(\s*\[([^\]]+)\]/)?.[1] ?? ''
   const bundled = new Set([...list.matchAll(/'([^']+)'/g)].map(([, name]) => `src/${name}.ts`))

@@ -1,6 +1,7 @@
 /** The catalogue in the client's form: OpenAI's, that of the Messages wire, or Google's. */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange, Headers } from '../core/exchange.ts'
+import type { CatalogEntry } from './catalog-entry.ts'
 import { credentials, isGeminiClient } from './gemini/credentials.ts'
 import { geminiError } from './gemini/error.ts'
 import { modelInfo as geminiModel, modelPage as geminiPage } from './gemini/model-list.ts'
@@ -8,21 +9,6 @@ import { json } from './json.ts'
 import { messagesError } from './messages/error.ts'
 import { isMessagesClient, modelInfo as messagesModel, modelPage as messagesPage } from './messages/model-list.ts'
 import { ID_HEADER } from './messages/sink.ts'
-
-/** Fields read from an entry of the catalogue (docs/contract.md#catalogue). */
-export interface CatalogEntry {
-  readonly id: string
-  readonly display_name: string
-  readonly description: string
-  readonly created: number
-  readonly architecture: { readonly output_modalities: readonly string[] }
-  readonly operations: readonly string[]
-  readonly supported_parameters: readonly string[]
-  readonly context_length?: number | undefined
-  readonly max_output?: number | undefined
-  readonly deprecated_at?: string | undefined
-  readonly deactivated_at?: string | undefined
-}
 
 /** Errors in the client's form. */
 export const modelForms: Codec<never> = {

@@ -1,34 +1,12 @@
 /** Files + registries → snapshot. */
-import type { FoundModel } from '../core/catalog.ts'
-import type { Endpoint } from '../core/endpoint.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
-import type { Operation } from '../core/operation.ts'
-import type { Services } from '../core/ports.ts'
-import type { Translator } from '../core/translator.ts'
 import { linkCatalog } from './catalog.ts'
 import type { ConfigFiles } from './load.ts'
 import { linkMcp } from './mcp.ts'
 import { linkPlans } from './plans.ts'
+import type { Registries } from './registries.ts'
 import { linkRoutes } from './routes.ts'
 import { realtimeOptions } from './schemas/realtime.ts'
 import { ConfigSnapshot } from './snapshot.ts'
-
-/** Everything that configuration may name, and the end of compiled chains. */
-export interface Registries {
-  readonly wires: ReadonlyMap<string, Translator>
-  readonly filters: ReadonlyMap<string, FilterFactory>
-  readonly endpoints: readonly Endpoint[]
-  /** Operations by name. */
-  readonly operations: Readonly<Record<string, Operation>>
-  readonly services: Services
-  /** Latest model list of the provider at an address; without it nothing is discovered. */
-  readonly found?: (baseUrl: string) => readonly FoundModel[]
-  /** Origins of simulated providers within this process; `server.demo` says whether they serve. */
-  readonly simulated?: ReadonlySet<string>
-  /** Calls the provider of an exchange. */
-  readonly terminal: (ex: Exchange) => Promise<Reply>
-}
 
 /** Throws a ConfigError with the position of the first error. */
 export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot {

@@ -4,8 +4,9 @@ import { knowSecrets } from '../secrets/known.ts'
 import { credentialWarnings } from './credential-warnings.ts'
 import { staticDifferences } from './effective.ts'
 import { located } from './large.ts'
-import { link, type Registries } from './link.ts'
+import { link } from './link.ts'
 import { type ConfigFiles, Loader, type LoadOptions } from './load.ts'
+import type { Registries } from './registries.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
 
 type Outcome =

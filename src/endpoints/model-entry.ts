@@ -1,5 +1,5 @@
 /** An entry of the catalogue in the form of docs/contract.md#catalogue. */
-import type { CatalogEntry } from '../codecs/model-forms.ts'
+import type { CatalogEntry } from '../codecs/catalog-entry.ts'
 import type { Capability, Mapping, Model } from '../core/catalog.ts'
 import { isFree, offerOf } from '../core/offer.ts'
 import { type Schema, s } from '../core/schema.ts'

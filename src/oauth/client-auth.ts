@@ -1,7 +1,8 @@
 /** Client authentication of token requests: Basic, a secret in the form, or the id alone (RFC 6749 2.3). */
 import { timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../lib/opaque.ts'
-import { findClient, type KnownClient } from './clients.ts'
+import type { KnownClient } from './client-metadata.ts'
+import { findClient } from './clients.ts'
 import { checkAttempts, countAttempt, type OAuthContext } from './context.ts'
 import { invalidClient, oauthError } from './errors.ts'
 

@@ -1,14 +1,24 @@
 /** Clients whose id is the address of a document that describes them (draft-ietf-oauth-client-id-metadata-document). */
 
 import { addressKey } from '../core/address.ts'
+import type { OAuthClient } from '../core/ports.ts'
 import { isObject } from '../json/json.ts'
 import { GatewayError } from '../lib/error.ts'
 import { urlOf } from '../lib/url.ts'
 import { scopes } from '../mcp/tool.ts'
-import type { KnownClient } from './clients.ts'
 import type { OAuthContext } from './context.ts'
 import { oauthError } from './errors.ts'
 import { nameOf, redirectsOf } from './register.ts'
+
+/** The fields of a client that consent and token requests use. */
+export type KnownClient = Pick<
+  OAuthClient,
+  'id' | 'name' | 'redirectUris' | 'grantTypes' | 'method' | 'secretHash' | 'scopes' | 'keyId'
+> & {
+  readonly isRegistered: boolean
+  /** The host that verifies the client's name; undefined for an unverified name. */
+  readonly verified: string | undefined
+}
 
 const MAX_URL = 2_000
 const HINT = 'The setting mcp.client_metadata decides whether such documents are read.'

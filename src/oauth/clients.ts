@@ -1,17 +1,6 @@
 /** Finds clients: registered ones, and those that the document at their id describes. */
-import type { OAuthClient } from '../core/ports.ts'
-import { describedClient, isDocumentUrl } from './client-metadata.ts'
+import { describedClient, isDocumentUrl, type KnownClient } from './client-metadata.ts'
 import type { OAuthContext } from './context.ts'
-
-/** The fields of a client that consent and token requests use. */
-export type KnownClient = Pick<
-  OAuthClient,
-  'id' | 'name' | 'redirectUris' | 'grantTypes' | 'method' | 'secretHash' | 'scopes' | 'keyId'
-> & {
-  readonly isRegistered: boolean
-  /** The host that verifies the client's name; undefined for an unverified name. */
-  readonly verified: string | undefined
-}
 
 const REGISTERED = /^mgw_cl_[\w-]{1,100}$/
 

@@ -1,7 +1,7 @@
 /** The consent pages: the client, the requested scopes, and a field for the key of the account. */
 import { escaped, type Page, page } from '../lib/html.ts'
 import type { Scope } from '../mcp/tool.ts'
-import type { KnownClient } from './clients.ts'
+import type { KnownClient } from './client-metadata.ts'
 import { isLoopback, placeOf, sourceOf } from './redirects.ts'
 import type { ConsentRequest } from './state.ts'
 

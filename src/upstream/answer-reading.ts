@@ -2,9 +2,9 @@
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
+import { isUnmeasured } from '../metering/requests.ts'
 import type { Framing } from './framing/framing.ts'
 import { BytesFraming, framingFor, mediaType } from './framing/index.ts'
-import { isCancellable } from './provider-call.ts'
 import { cutAtStops } from './stop-sequences.ts'
 
 export interface AnswerReading {
@@ -43,3 +43,10 @@ export function readingOf(
   const ends = isCancellable(ex, target) === false ? undefined : cancel
   return { kind: mode, framing, decoder: cutAtStops(decoder, ex.request as ChatRequest, target, ends) }
 }
+
+/**
+ * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
+ * known by a report alone, which is waited for.
+ */
+export const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
+  isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))

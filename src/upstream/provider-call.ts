@@ -5,10 +5,9 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { RequestPart, Target } from '../core/translator.ts'
 import type { GatewayError } from '../lib/error.ts'
-import { isUnmeasured } from '../metering/requests.ts'
 import type { Mask } from '../secrets/mask.ts'
 import type { AnswerLease } from './answer-memory.ts'
-import type { AnsweredRequest } from './answer-reading.ts'
+import { type AnsweredRequest, isCancellable } from './answer-reading.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
@@ -79,13 +78,6 @@ export function send(
   const signed = ex.step(() => sign(target, request, ex.id, bodyOf(request, ex.input.rawStrings)))
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
-
-/**
- * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
- * known by a report alone, which is waited for.
- */
-export const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
-  isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))
 
 /** A target is called once, but again where its socket had gone stale. */
 const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>

@@ -1,6 +1,6 @@
 /** The catalogue in the form of Google's API. */
 import { errors } from '../../lib/error.ts'
-import type { CatalogEntry } from '../model-forms.ts'
+import type { CatalogEntry } from '../catalog-entry.ts'
 
 const DEFAULT_SIZE = 50
 const MAX_SIZE = 1000

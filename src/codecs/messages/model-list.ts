@@ -2,7 +2,7 @@
 
 import type { Headers } from '../../core/exchange.ts'
 import { errors } from '../../lib/error.ts'
-import type { CatalogEntry } from '../model-forms.ts'
+import type { CatalogEntry } from '../catalog-entry.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 1000

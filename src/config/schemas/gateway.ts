@@ -1,9 +1,9 @@
 /** The schema of `config/gateway.yaml`. Unknown keys are rejected, as in every file. */
 import { type Infer, s } from '../../core/schema.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
-import { mcpEntry } from '../mcp.ts'
 import { plansEntry } from '../plans.ts'
 import { jobsEntry } from './jobs.ts'
+import { mcpEntry } from './mcp.ts'
 import { realtimeEntry } from './realtime.ts'
 import { called, text, url } from './terms.ts'
 

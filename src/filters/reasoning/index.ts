@@ -15,7 +15,7 @@ import { isObject, type Json } from '../../json/json.ts'
 import { ownerOf } from '../../policy/owner.ts'
 import { addDetail, type ReasoningDetail } from '../../wire/fold.ts'
 import { withoutSpace } from '../../wire/wire.ts'
-import { KeptReasoning } from './kept-reasoning.ts'
+import { type KeptCall, KeptReasoning } from './kept-reasoning.ts'
 
 const options = s.object({
   /** How long it is kept, in the memory of the response cache. */
@@ -59,13 +59,6 @@ type Owner = readonly [organization: string, project: string, endUser: string]
 function keptFor({ principal }: Exchange): Owner {
   const { orgId, projectId, session = '' } = ownerOf(principal!)
   return [orgId, projectId, session]
-}
-
-/** The first call of a turn. */
-export interface KeptCall {
-  readonly id: string
-  readonly name: string
-  readonly args: string
 }
 
 /**

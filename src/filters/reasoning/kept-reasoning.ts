@@ -1,7 +1,13 @@
 /** The events of an answer, of which the reasoning before its calls is kept. */
 import type { Event, ReasoningEvent, ToolEvent } from '../../core/event.ts'
 import type { Reply } from '../../core/filter.ts'
-import type { KeptCall } from './index.ts'
+
+/** The first call of a turn. */
+export interface KeptCall {
+  readonly id: string
+  readonly name: string
+  readonly args: string
+}
 
 type Batch = IteratorResult<readonly Event[]>
 
