@@ -1,6 +1,7 @@
 /** A Responses body for providers of the same wire. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
+import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
@@ -58,17 +59,21 @@ const READ: ReadonlySet<unknown> = new Set([
   'tool_search_call',
   'function_call_output',
   'custom_tool_call_output',
-  'image_generation_call',
 ])
+/** Bytes for which a picture that was made earlier counts, at four bytes a token. */
+const PICTURE_BYTES = 4 * IMAGE_PROMPT_TOKENS
 
 /** `request` is the chat form of `body`: what searches found stands among its tools, once. */
 export function nativeSize({ tools, text, input }: Json, request: ChatRequest): number {
   const settings = [tools, text]
+  let pictures = 0
   for (const item of listIn(input)) {
     if (!isObject(item)) continue
     if (item.type === 'tool_search_output') settings.push(item.tools)
     else if (item.type === 'reasoning') settings.push(listIn(item.content))
-    else if (!READ.has(item.type)) settings.push(item)
+    else if (item.type === 'image_generation_call') {
+      if (textIn(item.result) !== undefined) pictures++
+    } else if (!READ.has(item.type)) settings.push(item)
   }
-  return nativeSettings(settings, request)
+  return nativeSettings(settings, request) + pictures * PICTURE_BYTES
 }
