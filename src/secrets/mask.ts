@@ -52,6 +52,10 @@ const base64Of = (secret: string): string[] =>
     return [text, text.replaceAll('+', '-').replaceAll('/', '_')]
   })
 
+/** As servers in Go and .NET write some characters in JSON. */
+const lowerUnicodeOf = (char: string): string => `\\u00${char.charCodeAt(0).toString(16)}`
+const unicodeOf = (char: string): string => `\\u00${char.charCodeAt(0).toString(16).toUpperCase()}`
+
 function escapesOf(secret: string): string[] {
   const percent = encodeURIComponent(Buffer.from(secret).toString())
   const json = JSON.stringify(secret).slice(1, -1)
@@ -62,7 +66,8 @@ function escapesOf(secret: string): string[] {
       char => `&#${base === 16 ? 'x' : ''}${char.charCodeAt(0).toString(base).toUpperCase()};`,
     ),
   )
-  return [percent, lower, percent.replaceAll('%2F', '/'), json, json.replaceAll('/', '\\/'), ...html]
+  const escaped = [unicodeOf, lowerUnicodeOf].map(form => json.replace(/[<>&'+]/g, form))
+  return [percent, lower, percent.replaceAll('%2F', '/'), json, json.replaceAll('/', '\\/'), ...html, ...escaped]
 }
 
 /** The beginning of a spelling, behind the prefix, which many may write, and its end; none of a short one. */

@@ -18,6 +18,8 @@ const base64 = (before: number) => (text: string) =>
     .toString('base64')
     .slice(before && before + 1, -4)
 const lower = (text: string) => text.replace(/%../g, code => code.toLowerCase())
+/** As servers in Go and .NET write JSON. */
+const escaped = (text: string) => text.replace(/[<>&'+]/g, char => `\\u00${char.charCodeAt(0).toString(16)}`)
 const encodings: readonly ((text: string) => string)[] = [
   text => text,
   encodeURIComponent,
@@ -25,6 +27,8 @@ const encodings: readonly ((text: string) => string)[] = [
   text => encodeURIComponent(text).replaceAll('%2F', '/'),
   text => JSON.stringify(text).slice(1, -1),
   text => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
+  text => escaped(JSON.stringify(text).slice(1, -1)),
+  text => escaped(JSON.stringify(text).slice(1, -1)).replace(/u00../g, code => code.toUpperCase().replace('U', 'u')),
   ...[0, 1, 2].flatMap(before => [
     base64(before),
     (text: string) => base64(before)(text).replaceAll('+', '-').replaceAll('/', '_'),
