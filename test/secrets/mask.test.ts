@@ -117,6 +117,8 @@ t.test('text without a credential stays as it is', async () => {
   })
   fc.assert(
     fc.property(credential, fc.array(prose), (secret, texts) => {
+      // A part of several may be as short as the beginning that its kind has in common.
+      fc.pre(!secret.includes(':'))
       const text = texts.map(words => words.join('')).join('')
       const lengths = texts.map(words => words.join('').length)
       return inPieces(new Mask(secret), text, lengths) === text
