@@ -9,7 +9,7 @@ import {
 } from '../../src/plugin.ts'
 import { pricesHours } from '../shared/breakpoints.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
-import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
+import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
 import { breakpointsIn, cacheMarkIn, checkBreakpoints, withoutHours } from './breakpoints.ts'
@@ -39,7 +39,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   }
   const { system, turns } = historyOf(request.messages, target)
   const loop = openLoop(turns, isResult)
-  const thinking = thinkingOf(request, mapping, { forced, loopWithoutThought: beganWithoutThought(loop, isThought) })
+  const thinking = thinkingOf(request, mapping, { forced, loopBeganWithThought: beganWithThought(loop, isThought) })
   if (!thinking.replays) dropThoughts(loop, isThought)
   if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))

@@ -19,7 +19,7 @@ import {
 } from '../../src/plugin.ts'
 import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
 import type { Block } from '../shared/claude/blocks.ts'
-import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
+import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
 import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { paysItself } from '../shared/operator-pays.ts'
@@ -92,7 +92,7 @@ export function native(
   // thinking.
   if (
     (sent.thinking as Json | null | undefined)?.type === 'enabled' &&
-    beganWithoutThought(loopOf(messages), isThought)
+    beganWithThought(loopOf(messages), isThought) === false
   ) {
     delete sent.thinking
     dropThoughts(loopOf(messages), isThought)

@@ -12,7 +12,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
+import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { isAdaptive, mustThink } from '../shared/claude/thinking.ts'
 import { answerFormOf } from './answer-form.ts'
 import { type Block, type ConverseTurn, textBlock } from './block.ts'
@@ -36,7 +36,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { system, turns, toolsUsed } = historyOf(request.messages, target)
   const tools = toolsOf(request, target, { forcible, answer: form.toolSchema, used: toolsUsed })
   const loop = openLoop(turns, isResult)
-  const circumstances = { forced: tools.forced, loopWithoutThought: beganWithoutThought(loop, isThought) }
+  const circumstances = { forced: tools.forced, loopBeganWithThought: beganWithThought(loop, isThought) }
   const reasoning = reasoningOf(request, mapping, circumstances)
   if (!reasoning.replays) dropThoughts(loop, isThought)
   if (form.instruction) system.push(textBlock(form.instruction))

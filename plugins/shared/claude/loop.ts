@@ -20,16 +20,13 @@ export function openLoop<T extends LoopTurn<Block>, Block>(
   return loop.reverse()
 }
 
-/**
- * Whether a loop began without a thought, because another provider began it or the client dropped the thought: the wire
- * rejects its continuation with a thinking budget.
- */
-export function beganWithoutThought<Block>(
+/** Whether the loop began with a thought; undefined where none is open. */
+export function beganWithThought<Block>(
   [first]: readonly LoopTurn<Block>[],
   isThought: (block: Block) => boolean,
-): boolean {
+): boolean | undefined {
   const [opening] = first ? blocksOf(first) : []
-  return opening !== undefined && !isThought(opening)
+  return opening && isThought(opening)
 }
 
 /** Removes the thoughts of a loop: the wire rejects them when thinking is off. */

@@ -40,8 +40,11 @@ export interface Thinking {
 export interface Circumstances {
   /** The model must call a tool. */
   readonly forced: boolean
-  /** The conversation ends in a tool loop that began without a thought; the wire rejects only a budget then. */
-  readonly loopWithoutThought: boolean
+  /**
+   * Whether the tool loop that the conversation ends in began with a thought: without one the wire rejects a budget, with
+   * one it rejects that thinking ends. Undefined where it ends in none.
+   */
+  readonly loopBeganWithThought: boolean | undefined
 }
 
 /** Adaptive models accept an effort and choose their own budget; others accept a budget. */
@@ -68,13 +71,16 @@ const limitOf = ({ max_completion_tokens: newer, max_tokens: older }: Readonly<C
 const ceilingOf = (mapping: Mapping) => mapping.maxOutput ?? mapping.model.maxOutput
 
 /** Efforts are never downgraded: the provider rejects those that the model lacks. */
-function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, { forced }: Circumstances): Thinking {
+function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Thinking {
   const maxTokens = limitOf(request) ?? ceilingOf(mapping) ?? DEFAULT_MAX_TOKENS
   const effort = effortOf(request, mapping)
-  if (forced || effort === 'none') return { on: false, thinking: { type: 'disabled' }, maxTokens, replays: false }
-  if (effort === undefined) return { on: mustThink(request, mapping), maxTokens, replays: true }
+  if (at.forced || effort === 'none') return { on: false, thinking: { type: 'disabled' }, maxTokens, replays: false }
+  const always = mustThink(request, mapping)
+  // A loop that began with a thought goes on thinking, also on models that do not think by default.
+  if (effort === undefined && (always || !at.loopBeganWithThought)) return { on: always, maxTokens, replays: true }
   const display = request.include_reasoning === false ? 'omitted' : 'summarized'
-  return { on: true, thinking: { type: 'adaptive', display }, effort, maxTokens, replays: true }
+  const thinking = { type: 'adaptive', display }
+  return { on: true, thinking, ...(effort && { effort }), maxTokens, replays: true }
 }
 
 /**
@@ -85,7 +91,7 @@ function byBudget(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumst
   const limit = limitOf(request) ?? ceilingOf(mapping)
   const requested = mapping.supports.has('reasoning') ? budgetOf(request) : undefined
   const hasRoom = limit === undefined || limit > MIN_BUDGET
-  if (requested === undefined || at.forced || at.loopWithoutThought || !hasRoom) {
+  if (requested === undefined || at.forced || at.loopBeganWithThought === false || !hasRoom) {
     return { on: false, maxTokens: limit ?? DEFAULT_MAX_TOKENS, replays: false }
   }
   const wanted = Math.min(Math.max(requested, MIN_BUDGET), MAX_BUDGET)
