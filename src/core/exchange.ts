@@ -86,8 +86,6 @@ export class Exchange {
   /** Proxies whose `X-Forwarded-For` is trusted. */
   trustedProxies: readonly AddressRange[] = NO_PROXIES
   principal: Principal | undefined = undefined
-  /** SHA-256 of the secret that the principal was found by, which is looked up again while a stream runs. */
-  credential = ''
   /** The organization's policy, and the key's access under it; both are set with the principal. */
   policy: Policy | undefined = undefined
   access: Access | undefined = undefined

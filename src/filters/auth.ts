@@ -39,7 +39,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
           if (!optional) throw errors.noCredentials()
           return next()
         }
-        const found = find(ex, secret, services)
+        const found = find(secret, services)
         const admitted = (principal: Found) => {
           if (!principal && isClientSecret(secret)) throw errors.invalidClientSecret()
           return enter(ex, principal, services, next)
@@ -72,15 +72,14 @@ function credential(ex: Exchange): string | undefined {
 type Found = Principal | undefined
 
 /** Throws or rejects with 503 when the store fails. */
-function find(ex: Exchange, secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
+function find(secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
   if (secret.length > MAX_KEY_LENGTH) return undefined
   if (isClientSecret(secret)) return realtimeSecrets.find(hash('sha256', secret))
   const refuse = (cause: unknown) => {
     throw errors.storeUnavailable(cause)
   }
   try {
-    ex.credential = hash('sha256', secret)
-    const found = keys.find(ex.credential)
+    const found = keys.find(hash('sha256', secret))
     return found instanceof Promise ? found.catch(refuse) : found
   } catch (cause) {
     return refuse(cause)
@@ -103,18 +102,25 @@ function errorOf({ endpoint }: Exchange, principal: Principal, now: number): Gat
   return principal.archived ? errors.archived() : undefined
 }
 
+/** Exchanges whose callers are being judged again: a slow store gets one question for each. */
+const rechecking = new WeakSet<Exchange>()
+
 /**
  * Ends a running exchange whose caller may not go on: its key was revoked, its project was archived, or rules deny it now.
  * A key that expires meanwhile may finish. Never rejects.
  */
 export async function recheck(ex: Exchange, { keys, policies }: Pick<Services, 'keys' | 'policies'>): Promise<void> {
+  if (rechecking.has(ex)) return
+  rechecking.add(ex)
   try {
-    const principal = await keys.find(ex.credential)
+    const principal = await keys.find(hash('sha256', credential(ex)!))
     const refusal = principal ? errorOf(ex, principal, ex.at) : errors.invalidKey()
     const denied = refusal ?? (await accessError(ex, policies))
     if (denied) ex.signal.abort(denied)
   } catch {
     // A store that fails refuses the next request; what was let in goes on.
+  } finally {
+    rechecking.delete(ex)
   }
 }
 

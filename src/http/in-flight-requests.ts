@@ -42,7 +42,7 @@ export class InFlightRequests {
   readonly #timer: NodeJS.Timeout
   readonly #ticksOfSilence: number
 
-  /** `onTick` is called with every look at the requests, and `recheck` for each stream of a caller with a credential. */
+  /** `onTick` is called with every look at the requests, and `recheck` for each stream of a known caller. */
   constructor(limits: RequestLimits, onTick: () => void, recheck: (ex: Exchange) => void = () => undefined) {
     this.limits = limits
     this.#recheck = recheck
@@ -86,7 +86,7 @@ export class InFlightRequests {
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, request, minRate)
       sink.check(now)
-      if (ex.streaming && ex.credential && !ex.outcome && !ex.signal.aborted) this.#recheck(ex)
+      if (ex.streaming && ex.principal && !ex.outcome && !ex.signal.aborted) this.#recheck(ex)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
