@@ -40,8 +40,9 @@ export class Files {
   }
 
   /**
-   * Undefined where nothing is to be fetched; `inlines`: `target` gets data in the place of every address. Else the exchange's request gets data in the place of its addresses, and
-   * is held for by its size. Rejects with the 400, 413 or 529 that names the first part which cannot be had.
+   * Puts data in place of the addresses of the exchange's request, and holds for it by its size. Undefined where nothing is
+   * to be fetched. `inlines`: `target` gets data in place of every address. Rejects with the 400, 413 or 529 that names
+   * the first part which cannot be fetched.
    */
   fetched(ex: Exchange, target: Target, inlines = target.provider.inlineMedia === true): Promise<void> | undefined {
     const request = ex.request!

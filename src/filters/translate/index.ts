@@ -38,15 +38,17 @@ export const translate: FilterFactory<object> = {
     const audio = new Audio(services)
     const hosts = new PrivateHosts()
     const files = new Files(services)
-    const means = { images, files, hosts, identities: new Identities(services) }
+    const means = { images, files, identities: new Identities(services) }
     return {
       handle(ex, next) {
         const target = ex.target!
         refuseForeign(ex, target)
         refuseReferences(ex.request!, target)
         ex.outbound.begin()
-        const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target, hosts.inlines(ex, target))
-        return fetched ? fetchedFirst(fetched, ex, target, means, next) : translated(ex, target, means, next)
+        const inlines = hosts.inlines(ex, target)
+        const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target, inlines)
+        if (fetched) return fetchedFirst(fetched, ex, target, means, inlines, next)
+        return translated(ex, target, means, inlines, next)
       },
       finish(ex) {
         images.release(ex)
@@ -63,34 +65,46 @@ type Next = () => Promise<Reply>
 interface Means {
   readonly images: Images
   readonly files: Files
-  readonly hosts: PrivateHosts
   readonly identities: Identities
 }
 
 // No closures: each would cost a context of every request, which most do not need.
-async function fetchedFirst(fetched: Promise<void>, ex: Exchange, target: Target, means: Means, next: Next) {
+async function fetchedFirst(
+  fetched: Promise<void>,
+  ex: Exchange,
+  target: Target,
+  means: Means,
+  inlines: boolean,
+  next: Next,
+) {
   await fetched
-  return ex.step(() => translated(ex, target, means, next))
+  return ex.step(() => translated(ex, target, means, inlines, next))
 }
 
-/** Images that stand at addresses come as data to targets that take no others. */
-function translated(ex: Exchange, target: Target, means: Means, next: Next): Promise<Reply> {
+/** Images that stand at addresses come as data to targets that take no others. `inlines`: all addresses do. */
+function translated(ex: Exchange, target: Target, means: Means, inlines: boolean, next: Next): Promise<Reply> {
   const input = accepted(ex, target)
-  const inlined = target.translator.inlineMedia || means.hosts.inlines(ex, target)
-  const plain = inlined ? means.images.inlined(ex, input) : input
-  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, means, next)
-  begin(ex, plain, target, means)
+  const plain = inlines || target.translator.inlineMedia ? means.images.inlined(ex, input) : input
+  if (plain instanceof Promise) return inlinedFirst(plain, ex, target, means, inlines, next)
+  ex.outbound.encode(new Encoding(ex, plain, target, means, inlines))
   return next()
 }
 
-async function inlinedFirst(inlined: Promise<Ops[Op]>, ex: Exchange, target: Target, means: Means, next: Next) {
+async function inlinedFirst(
+  inlined: Promise<Ops[Op]>,
+  ex: Exchange,
+  target: Target,
+  means: Means,
+  inlines: boolean,
+  next: Next,
+) {
   let input: Ops[Op]
   try {
     input = await inlined
   } catch (thrown) {
     throw forTarget(thrown, target)
   }
-  await ex.step(() => begin(ex, input, target, means))
+  await ex.step(() => ex.outbound.encode(new Encoding(ex, input, target, means, inlines)))
   return next()
 }
 
@@ -128,10 +142,6 @@ function refuseReferences(request: Ops[Op], { provider }: Target): void {
     .with({ failover: true })
 }
 
-function begin(ex: Exchange, input: Ops[Op], target: Target, means: Means): void {
-  ex.outbound.encode(new Encoding(ex, input, target, means))
-}
-
 /**
  * One attempt's request, encoded again when a filter further in sets a lower output limit. A class because V8 kept the
  * closure that it replaces, and all that it reached, through several scavenges: 25 µs a request.
@@ -141,14 +151,17 @@ class Encoding implements RequestEncoding {
   readonly #input: Ops[Op]
   readonly #target: Target
   readonly #means: Means
+  readonly #inlines: boolean
   /** The client's own body as this target gets it. */
   #body: NativeRequest['body'] | undefined
 
-  constructor(ex: Exchange, input: Ops[Op], target: Target, means: Means) {
+  /** `inlines`: the target gets data in place of every address. */
+  constructor(ex: Exchange, input: Ops[Op], target: Target, means: Means, inlines: boolean) {
     this.#ex = ex
     this.#input = input
     this.#target = target
     this.#means = means
+    this.#inlines = inlines
   }
 
   encode(): void {
@@ -203,8 +216,8 @@ class Encoding implements RequestEncoding {
   /** A provider, or a wire, of data alone gets what was fetched for the canonical request, by address. */
   #bodyIn(form: NonNullable<Translator['native']>, { body }: NativeRequest): NativeRequest['body'] {
     const ex = this.#ex
-    const { images, files, hosts } = this.#means
-    const inlines = hosts.inlines(ex, this.#target)
+    const { images, files } = this.#means
+    const inlines = this.#inlines
     const [loadedFiles, loadedImages] = [files.loaded(ex), images.loaded(ex)]
     if (!inlines && (!this.#target.translator.inlineMedia || loadedFiles.size + loadedImages.size === 0)) return body
     this.#body ??= form.withMedia(body, new Map([...loadedFiles, ...loadedImages]), !inlines)
