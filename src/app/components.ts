@@ -127,17 +127,17 @@ export async function createComponents(
   const allowed = file.server.fetch_from ?? []
   fetchFrom(allowed)
   const fetcher = new Fetcher(allowed)
-  const media = new ClientFetcher({ allowed, bounds: file.server.fetch })
+  const media = new ClientFetcher(fetcher, file.server.fetch)
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()
   const jobs = createJobs({
-    ...{ file, config, stores, policies, transport, circuits, registry, metrics, log },
+    ...{ file, config, stores, policies, transport, fetcher, circuits, registry, metrics, log },
     served,
     keyring: () => keyring,
     manager: () => manager,
   })
   const uploads = await uploadFolder(env.UPLOAD_DIR)
-  const documents = new DocumentFetcher({ allowed })
+  const documents = new DocumentFetcher(fetcher)
   const signingKeys = (purpose: string) => keyring.derived(purpose)
   const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)

@@ -1,4 +1,5 @@
 /** Assembles the job engine. */
+
 import { dirname, resolve } from 'node:path'
 import type { ConfigManager } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
@@ -7,6 +8,7 @@ import { labelsOfReplay } from '../core/offer.ts'
 import type { Policies } from '../core/policy.ts'
 import type { Log, Services, Stores } from '../core/ports.ts'
 import { HttpCallbackPoster } from '../egress/callbacks.ts'
+import type { Fetcher } from '../egress/fetcher.ts'
 import type { JobMetrics, JobsContext } from '../jobs/context.ts'
 import { Jobs } from '../jobs/runner.ts'
 import { PollHealth } from '../routing/poll-health.ts'
@@ -29,6 +31,7 @@ interface JobParts {
   readonly stores: Stores
   readonly policies: Policies
   readonly transport: Transport
+  readonly fetcher: Fetcher
   readonly circuits: Services['circuits']
   readonly registry: Registry
   readonly metrics: PrometheusMetrics
@@ -48,7 +51,7 @@ const labeled = (metrics: JobMetrics, catalog: () => Catalog): JobMetrics => ({
 
 /** Does not start the engine. */
 export function createJobs(parts: JobParts): Jobs {
-  const { file, stores, policies, transport, circuits, registry, metrics, log, keyring, manager } = parts
+  const { file, stores, policies, transport, fetcher, circuits, registry, metrics, log, keyring, manager } = parts
   const { server, jobs } = file
   const kinds = new Map<string, NonNullable<ReturnType<JobsContext['kinds']['get']>>>()
   for (const { job } of Object.values(registry.operations)) if (job) kinds.set(job.kind, job)
@@ -64,7 +67,7 @@ export function createJobs(parts: JobParts): Jobs {
     ...{ store: stores.jobs, policies, kinds, log, wires: registry.wires, catalog },
     metrics: labeled(metrics.jobs, catalog),
     options: () => manager().current.files.gateway.value.jobs,
-    caller: new UpstreamJobCaller(transport, server.fetch_from ?? []),
+    caller: new UpstreamJobCaller(transport, fetcher),
     health: new PollHealth({ circuits, log }),
     poster: new HttpCallbackPoster(),
     blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),

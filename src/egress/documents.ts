@@ -3,8 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { DocumentSource } from '../core/ports.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { FairShare } from '../limits/share.ts'
-import { Fetcher } from './fetcher.ts'
-import type { Resolve } from './guard.ts'
+import type { Fetcher } from './fetcher.ts'
 import { AddressNotAllowed } from './redirects.ts'
 
 const TOTAL_MS = 5_000
@@ -16,15 +15,6 @@ const SHARE = 1 / 4
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
-
-/** Which addresses are allowed, how names are resolved, and the clock of the cache. */
-interface DocumentFetcherOptions {
-  /** Origins that are fetched from though they are not public, not https or on another port. */
-  readonly allowed: readonly string[]
-  readonly resolve?: Resolve
-  /** Monotonic, in milliseconds: a document is kept for a time, whatever becomes of the wall clock. */
-  readonly now?: () => number
-}
 
 /** A document, or what kept it from being read. */
 interface Kept {
@@ -42,8 +32,9 @@ export class DocumentFetcher implements DocumentSource {
   readonly #running = new Map<string, Promise<Kept>>()
   readonly #places = new FairShare(MAX_FETCHES, undefined, { alone: SHARE, contended: SHARE })
 
-  constructor({ allowed, resolve, now = () => performance.now() }: DocumentFetcherOptions) {
-    this.#fetcher = new Fetcher(allowed, resolve)
+  /** `now` is monotonic, in milliseconds: a document is kept for a time, whatever becomes of the wall clock. */
+  constructor(fetcher: Fetcher, now: () => number = () => performance.now()) {
+    this.#fetcher = fetcher
     this.#now = now
   }
 

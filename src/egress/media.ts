@@ -5,8 +5,7 @@ import { errors, GatewayError } from '../lib/error.ts'
 import { Deadline } from '../lib/timer.ts'
 import { FairShare } from '../limits/share.ts'
 import { imageType } from '../media/type.ts'
-import { type Fetched, Fetcher, type FetchPolicy, type Head } from './fetcher.ts'
-import type { Resolve } from './guard.ts'
+import type { Fetched, Fetcher, FetchPolicy, Head } from './fetcher.ts'
 import { followRedirects, isRedirect } from './redirects.ts'
 
 /** `server.fetch` of gateway.yaml: sizes in bytes, times in milliseconds. */
@@ -19,22 +18,14 @@ export interface FetchBounds {
   readonly audio_time: number
 }
 
-/** Which addresses are allowed, how names are resolved, and the bounds of fetches. */
-interface ClientFetcherOptions {
-  /** Origins that are fetched from though they are not public, not https or on another port. */
-  readonly allowed: readonly string[]
-  readonly resolve?: Resolve
-  readonly bounds: FetchBounds
-}
-
 /** The `MediaFetcher` of the gateway; fetches at the same time are bounded, with a share for each organization. */
 export class ClientFetcher implements MediaFetcher {
   readonly #fetcher: Fetcher
   readonly #bounds: FetchBounds
   readonly #places: FairShare
 
-  constructor({ allowed, resolve, bounds }: ClientFetcherOptions) {
-    this.#fetcher = new Fetcher(allowed, resolve)
+  constructor(fetcher: Fetcher, bounds: FetchBounds) {
+    this.#fetcher = fetcher
     this.#bounds = bounds
     this.#places = new FairShare(bounds.concurrency)
   }
@@ -47,7 +38,8 @@ export class ClientFetcher implements MediaFetcher {
     const { param } = fetch
     const { image_size: maxBytes, image_time: timeoutMs } = this.#bounds
     const { content } = await this.#fetch(fetch, {
-      ...{ maxBytes, timeoutMs },
+      maxBytes,
+      timeoutMs,
       accept: 'image/png, image/jpeg, image/gif, image/webp',
       tooLarge: () => errors.imageTooLarge(maxBytes, param),
       check(head) {
@@ -65,7 +57,8 @@ export class ClientFetcher implements MediaFetcher {
     const { param } = fetch
     const { audio_size: maxBytes, audio_time: timeoutMs } = this.#bounds
     const { content, header } = await this.#fetch(fetch, {
-      ...{ maxBytes, timeoutMs },
+      maxBytes,
+      timeoutMs,
       accept: 'audio/*, video/*, application/octet-stream',
       tooLarge: () => errors.fileTooLarge(maxBytes, param),
       check(head) {

@@ -2,8 +2,7 @@
 import { isPublicHost } from '../core/address.ts'
 import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
-import { Fetcher } from '../egress/fetcher.ts'
-import type { Resolve } from '../egress/guard.ts'
+import type { Fetcher } from '../egress/fetcher.ts'
 import { AddressNotAllowed, followRedirects, providerAddressError } from '../egress/redirects.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
@@ -16,10 +15,9 @@ export class UpstreamJobCaller implements JobCaller {
   readonly #transport: Transport
   readonly #fetcher: Fetcher
 
-  /** `allowed`: origins that results are fetched from though they are not public, or not https. */
-  constructor(transport: Transport, allowed: readonly string[], resolve?: Resolve) {
+  constructor(transport: Transport, fetcher: Fetcher) {
     this.#transport = transport
-    this.#fetcher = new Fetcher(allowed, resolve)
+    this.#fetcher = fetcher
   }
 
   async own(target: Target, request: WireRequest, call: JobCall): Promise<JobAnswer> {

@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Client } from 'undici'
+import { Fetcher } from '../../src/egress/fetcher.ts'
 import { guardedConnector, isPublicAddress, type Resolve } from '../../src/egress/guard.ts'
 import { ClientFetcher, type FetchBounds } from '../../src/egress/media.ts'
 import { plainConnector } from '../../src/egress/paused-answers.ts'
@@ -76,8 +77,9 @@ async function fetched(url: string, given: Attempt = {}): Promise<string> {
 }
 
 async function fetchedAs(kind: 'image' | 'audio', url: string, given: Attempt = {}): Promise<string> {
-  const { signal = new AbortController().signal, take = () => {}, ...options } = given
-  const fetcher = new ClientFetcher({ allowed: [origin], resolve: never, bounds: boundsOf(), ...options })
+  const { signal = new AbortController().signal, take = () => {} } = given
+  const { resolve = never, bounds = boundsOf() } = given
+  const fetcher = new ClientFetcher(new Fetcher([origin], resolve), bounds)
   try {
     const fetch = { url, param: PARAM, tenant: 'org', signal, take }
     if (kind === 'image') return await fetcher.image(fetch)
@@ -355,7 +357,7 @@ t.test('SI-06 a refusal reveals nothing of the internal network', async t => {
   t.teardown(() => unsubscribe('net.client.socket', count))
   const told = new Set<string>()
   for (const [says, url, resolve] of blocked) {
-    const refusal = new ClientFetcher({ allowed: [], resolve, bounds: boundsOf() })
+    const refusal = new ClientFetcher(new Fetcher([], resolve), boundsOf())
       .image({ url, ...plain() })
       .catch((error: GatewayError) => error)
     const error = await Promise.race([refusal, setImmediate('it waits')])
@@ -389,7 +391,7 @@ t.test('a fetch ends with its request, or when there is no room; a crowd waits i
   t.equal(await fetched(`${origin}/image`, { take: full }), '529 overloaded')
 
   held.length = 0
-  const fetcher = new ClientFetcher({ allowed: [origin], bounds: boundsOf(MIB, 600_000, 8) })
+  const fetcher = new ClientFetcher(new Fetcher([origin]), boundsOf(MIB, 600_000, 8))
   const crowd = Array.from({ length: 20 }, () => fetcher.image({ url: `${origin}/held`, ...plain() }))
   while (held.length < 6) await setImmediate()
   for (let answered = 0; answered < crowd.length; answered++) {
@@ -404,7 +406,7 @@ t.test('one tenant does not keep the pictures of another one waiting, and tenant
   const held: [path: string, res: ServerResponse][] = []
   const hold: Handler = (req, res) => held.push([req.url!, res])
   for (const path of ['/a', '/b', '/c']) routes[path] = hold
-  const fetcher = new ClientFetcher({ allowed: [origin], bounds: boundsOf() })
+  const fetcher = new ClientFetcher(new Fetcher([origin]), boundsOf())
   const stop = new AbortController()
   setMaxListeners(0, stop.signal)
   t.teardown(() => stop.abort())

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { addressKey, parseAddress } from '../../src/core/address.ts'
 import { DocumentFetcher } from '../../src/egress/documents.ts'
+import { Fetcher } from '../../src/egress/fetcher.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { describedClient, isDocumentUrl } from '../../src/oauth/client-metadata.ts'
 import type { OAuthContext } from '../../src/oauth/context.ts'
@@ -212,7 +213,7 @@ t.test('documents are small, plain, public and kept for as long as they say', as
   })
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const clock = { now: 0 }
-  const fetcher = new DocumentFetcher({ allowed: [origin], now: () => clock.now })
+  const fetcher = new DocumentFetcher(new Fetcher([origin]), () => clock.now)
   const both = await Promise.all([fetcher.read(`${origin}/good`, 'me'), fetcher.read(`${origin}/good`, 'me')])
   t.same(both, ['{"a":1}', '{"a":1}'])
   t.equal(visits, 1, 'one fetch for both')
@@ -240,7 +241,7 @@ t.test('documents are small, plain, public and kept for as long as they say', as
   while (held.length < 5) await setImmediate()
   for (const res of held) res.end('{}')
   t.same(await Promise.all(slow), Array(5).fill('{}'))
-  const guarded = new DocumentFetcher({ allowed: [], resolve: async () => ['127.0.0.1'] })
+  const guarded = new DocumentFetcher(new Fetcher([], async () => ['127.0.0.1']))
   for (const url of [`${origin}/good`, 'https://127.0.0.1/x', 'https://app.example/x', 'https://a.example:8443/x']) {
     await t.rejects(guarded.read(url, 'me'), { status: 502, message: /It is not read/ }, url)
   }

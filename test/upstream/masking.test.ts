@@ -2,6 +2,7 @@
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
+import { Fetcher } from '../../src/egress/fetcher.ts'
 import { Mask, type SentSecrets } from '../../src/secrets/mask.ts'
 import { UpstreamJobCaller } from '../../src/upstream/job-caller.ts'
 import { AnswerMask } from '../../src/upstream/masking.ts'
@@ -68,9 +69,17 @@ t.test('an answer about a job shows neither the credential that was sent nor one
     secret: 'own-1a2b3c4d5e6f7a8b',
   })
   const call = { requestId: 'r', tenant: 'o', signal: new Cancellation(), headMs: 1000, idleMs: 1000 }
-  const answer = await new UpstreamJobCaller(transport, []).own(to, { method: 'GET', path: '/', body: {} }, call)
+  const answer = await new UpstreamJobCaller(transport, new Fetcher([])).own(
+    to,
+    { method: 'GET', path: '/', body: {} },
+    call,
+  )
   t.equal(answer.masked?.(`${secret} and own-1a2b3c4d5e6f7a8b`), '*** and ***')
   const open = target({ provider: { auth: { scheme: 'none' } } })
-  const plain = await new UpstreamJobCaller(transport, []).own(open, { method: 'GET', path: '/', body: {} }, call)
+  const plain = await new UpstreamJobCaller(transport, new Fetcher([])).own(
+    open,
+    { method: 'GET', path: '/', body: {} },
+    call,
+  )
   t.equal(plain.masked, undefined)
 })
