@@ -5,7 +5,7 @@ import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
 /** The state of one content block between its start and its stop. */
 export class BlockAccumulator {
   signature = ''
-  /** Of an image; other bytes are hidden reasoning. */
+  /** Names the format of an image. Bytes without a format are hidden reasoning. */
   format: unknown = undefined
   readonly #parts: string[] = []
 
@@ -45,7 +45,7 @@ interface Pieces {
   readonly deltas: readonly unknown[]
 }
 
-/** What a stream would send of this block, in the same order. */
+/** Returns what a stream would send of this block, in the same order. */
 export function piecesOf({ text, toolUse, reasoningContent: thought, citationsContent: cited, image }: Json): Pieces {
   if (toolUse) return { start: { toolUse }, deltas: [] }
   if (image) return { start: { image }, deltas: [{ image }] }

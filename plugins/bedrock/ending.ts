@@ -1,4 +1,4 @@
-/** What the end of an answer reports: the reason for it, token counts as usage axes, and the served tier. */
+/** Reads the end of an answer: its reason, token counts as usage axes, and the served tier. */
 import {
   type ChatRequest,
   countIn,

@@ -147,7 +147,7 @@ function addressOf(chunk: unknown): unknown {
   return isObject(web) ? web.uri : undefined
 }
 
-/** By byte offset; omits offsets inside a character or beyond the text. One pass for all offsets. */
+/** Maps byte offsets to UTF-16 units in one pass. Omits offsets inside a character or beyond the text. */
 export function unitsOf(text: string, offsets: Iterable<number>): ReadonlyMap<number, number> {
   const sorted = [...new Set(offsets)].sort((a, b) => a - b)
   const units = new Map<number, number>()

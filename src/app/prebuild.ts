@@ -55,7 +55,7 @@ export async function writeSchemas(texts: string, schemaFolder: string, referenc
   }
 }
 
-/** The same files by their paths. */
+/** Returns the schemas and pages by the paths that they are written to. */
 export async function schemaFiles(
   texts: string,
   schemaFolder: string,

@@ -11,9 +11,9 @@ import { optionsIn, type Purposes } from './reference-options.ts'
 /** Texts that code does not hold: files of build/reference. */
 export interface ReferenceTexts {
   readonly options: Purposes
-  /** What a caller can do, by code. */
+  /** Remedies for a caller, by code. */
   readonly errors: Readonly<Record<string, string>>
-  /** What a header says, by its name. */
+  /** Meanings by the name of a header. */
   readonly headers: Readonly<Record<'request' | 'answer', Readonly<Record<string, string>>>>
 }
 
@@ -33,7 +33,7 @@ export async function referencePages(
       head('Headers'),
       ...['request', 'answer'].map(kind => {
         const rows = Object.entries(texts.headers[kind as 'request']).map(([name, says]) => [code(name), says])
-        return `## Of ${kind === 'request' ? 'a request' : 'an answer'}\n\n${table(['Header', 'Meaning'], rows)}`
+        return `## ${kind === 'request' ? 'Request' : 'Answer'} headers\n\n${table(['Header', 'Meaning'], rows)}`
       }),
     ].join('\n'),
   }

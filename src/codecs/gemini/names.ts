@@ -50,7 +50,7 @@ function memberOf(field: string, value: unknown): unknown {
   return ENUMS.has(field) ? upper(value) : normalized(value)
 }
 
-/** The words of an enum, or of a list of them, in upper case; others are read as any value. */
+/** Writes the word of an enum, or a list of words, in upper case. Reads anything else as a plain value. */
 function upper(value: unknown): unknown {
   if (typeof value === 'string') return WORD.test(value) ? value.toUpperCase() : value
   if (!Array.isArray(value)) return normalized(value)

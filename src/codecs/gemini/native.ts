@@ -19,7 +19,7 @@ export const WIRE = 'gemini.generate'
 const FORMAT = 'google-gemini-v1'
 /** Parts that a provider's tools make, each of which answers carry in its signature. */
 const HOSTED = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse'] as const
-/** Those that a client may also write: code is words, and nothing of it is a secret of its provider. */
+/** Parts that a client may also write: code holds no secret of its provider. */
 const CODE: ReadonlySet<string> = new Set(['executableCode', 'codeExecutionResult'])
 
 /** `values`: number of values in the body. Drops values not sealed for the organization. */
