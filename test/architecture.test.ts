@@ -360,15 +360,15 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 1900,
+  admin: 1800,
   app: 2300,
-  cli: 3300,
+  cli: 2900,
   codecs: 11_200,
   config: 4300,
   core: 6200,
   demo: 200,
   egress: 1000,
-  endpoints: 2100,
+  endpoints: 2000,
   filters: 4800,
   http: 2600,
   jobs: 1800,
@@ -384,7 +384,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   realtime: 2600,
   routing: 2400,
   secrets: 500,
-  stores: 11_500,
+  stores: 11_400,
   telemetry: 900,
   upstream: 4900,
   validation: 300,

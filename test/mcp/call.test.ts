@@ -9,7 +9,7 @@ import type { Snapshot } from '../../src/core/snapshot.ts'
 import { chat } from '../../src/endpoints/inference.ts'
 import { errors } from '../../src/lib/error.ts'
 import { type Called, call } from '../../src/mcp/call.ts'
-import { eventsOf, exchange, principal, text } from './kit.ts'
+import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 
 const path = '/v1/chat/completions'
 const body = { model: 'test', messages: [{ role: 'user', content: 'hi' }] }

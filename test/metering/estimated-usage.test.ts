@@ -3,8 +3,8 @@ import t from 'tap'
 import type { Event } from '../../src/core/event.ts'
 import type { Outbound } from '../../src/core/outbound.ts'
 import { errors } from '../../src/lib/error.ts'
+import { exchange, text } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { exchange, text } from './kit.ts'
 
 const messages = [{ role: 'user', content: 'x'.repeat(40) }]
 const long = ' '.repeat(24_000)

@@ -12,10 +12,10 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { parseBody, parseCalls, parseLossless, stringifyLossless } from '../../src/json/lossless.ts'
 import { RawStrings } from '../../src/json/raw-strings.ts'
+import { exchange } from '../core/kit.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'
-import { exchange } from './kit.ts'
 
 type Value = string | number | bigint | boolean | null | Value[] | { [key: string]: Value }
 /** As `JSON.stringify`, for whole numbers of any size. */

@@ -6,10 +6,10 @@ import { formatMoney } from '../../src/core/money.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { transcriptions } from '../../src/endpoints/inference.ts'
 import { type Expected, plausible } from '../../src/metering/plausible-usage.ts'
+import { exchange, text } from '../core/kit.ts'
+import { base, flat } from '../core/prices.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { exchange, text } from './kit.ts'
-import { base, flat } from './prices.ts'
 
 const short = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(40) }] }
 const searching = { ...short, web_search: true }

@@ -8,10 +8,10 @@ import type { Outbound } from '../../src/core/outbound.ts'
 import type { SentOutput } from '../../src/core/translator.ts'
 import { errors } from '../../src/lib/error.ts'
 import { Thought } from '../../src/metering/thought.ts'
+import { exchange, text } from '../core/kit.ts'
+import { flat } from '../core/prices.ts'
 import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { exchange, text } from './kit.ts'
-import { flat } from './prices.ts'
 
 const request = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(40) }], stream: true }
 const reasoning = (said: string): Event => ({ type: 'reasoning', choice: 0, text: said })

@@ -4,9 +4,9 @@ import t from 'tap'
 import { checkChat } from '../../src/codecs/chat-rules.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { urlOf } from '../../src/lib/url.ts'
+import { thrown } from '../core/kit.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 import { runs } from '../helpers/runs.ts'
-import { thrown } from './kit.ts'
 
 const distinct = (length: number, from = 0x4e00) => String.fromCharCode(...Array.from({ length }, (_, n) => from + n))
 
