@@ -60,7 +60,7 @@ export function withoutHours<T>(value: T): T {
   return copy as T
 }
 
-/** Of a lifetime that is not known, the dearer one. */
+/** Returns the more expensive lifetime when the marker names none. */
 function lifetimeOf(control: unknown): CacheMark | undefined {
   if (!isObject(control)) return undefined
   return control.ttl == null || control.ttl === '5m' ? '5m' : '1h'

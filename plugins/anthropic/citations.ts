@@ -51,13 +51,13 @@ function recited<B extends Json>(block: B, change: Change): B {
   return rest as unknown as B
 }
 
-/** The same object when the member stays as it is. */
+/** Returns the same object when the member is unchanged. */
 function withMember<B extends Readonly<Json>>(holder: B, name: string, change: Change): B {
   const value = change(holder[name])
   return value === holder[name] ? holder : { ...holder, [name]: value }
 }
 
-/** The same list when nothing changes. */
+/** Returns the same list when nothing changes. */
 function mapped(list: readonly unknown[], change: Change): readonly unknown[] {
   const made = list.map(change)
   return made.every((value, at) => value === list[at]) ? list : made

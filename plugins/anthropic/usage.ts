@@ -6,7 +6,7 @@ type Read = (counts: Json) => unknown
 
 const splitOf = ({ cache_creation: split }: Json): Json => (isObject(split) ? split : {})
 
-/** What a tool of the provider has returned, which its model reads next. */
+/** Tells whether a block is the result of one of the provider's own tools, which its model reads next. */
 export const isOwnResult = ({ type }: Json): boolean => typeof type === 'string' && type.endsWith('_tool_result')
 
 /** Joins the counts of one answer: the end of a stream may repeat, correct or omit what its start reported. */
@@ -80,7 +80,7 @@ function total(report: Json, field: string): unknown {
   return sum
 }
 
-/** The same for cache counts: the parts of a message may omit them and count only without a total. */
+/** Reads the cache counts. The parts of a message may omit them; they count only when there is no total. */
 function cached(report: Json, read: Read): unknown {
   const whole = read(report)
   const isTotal = typeof whole === 'number'

@@ -24,7 +24,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   return atVertex(encodeMessages(request, plainOf(target), stream), stream)
 }
 
-/** The same for a client's own body. */
+/** Builds the request from a body in the client's own Messages format. */
 export function native(
   body: Readonly<Json>,
   input: Readonly<ChatRequest>,

@@ -1,7 +1,7 @@
 /** The maker of a model, by its id: each maker has rules of its own on this wire. */
 import type { Mapping } from '../../src/plugin.ts'
 
-/** What the models of one maker accept. */
+/** Describes what the models of one maker accept. */
 export interface Family {
   readonly maker: 'anthropic' | 'amazon' | 'mistral' | 'other'
   /** Accepts temperature and top_p. */
@@ -30,7 +30,10 @@ const NEVER_STREAMS_TOOLS = /meta\.|^llama/
 
 const families = new WeakMap<Mapping, Family>()
 
-/** By the model's id at the provider, or its canonical id behind an inference profile; read once for each mapping. */
+/**
+ * Finds the family by the provider's model id. An inference profile hides that id, so the canonical id decides. Cached
+ * per mapping.
+ */
 export function familyOf(mapping: Mapping): Family {
   let family = families.get(mapping)
   if (!family) {

@@ -39,7 +39,7 @@ const FORMATS: Readonly<Record<Exclude<Kind, 'image'>, ReadonlySet<string>>> = {
   audio: new Set(['wav', 'mp3', 'aac', 'ogg', 'opus', 'flac', 'm4a', 'mpeg', 'mpga', 'mp4', 'pcm', 'webm', 'mkv']),
   video: new Set(['mp4', 'mov', 'mkv', 'webm', 'flv', 'mpeg', 'mpg', 'wmv', 'three_gp']),
 }
-/** What files of text are sent as, so that no name makes another document of them. */
+/** File types that are sent under their own name. The file's name cannot turn it into another type. */
 const TEXTS: ReadonlySet<string> = new Set(['csv', 'html', 'txt', 'md'])
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['png', 'jpeg', 'gif', 'webp'])
 const IMAGES = 'a PNG, JPEG, GIF or WebP image'

@@ -55,7 +55,7 @@ export class Choice {
   readonly #target: Target
   readonly #calls: Calls
   readonly #grounding: Grounding
-  /** By name; undefined unless a client of the wire reads the answer. */
+  /** Native members by name; undefined unless a Gemini client reads the answer. */
   readonly #said: Json | undefined
   #saidCharacters = 0
   #finish: string | undefined

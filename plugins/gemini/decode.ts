@@ -46,7 +46,7 @@ export class GenerateDecoder implements Decoder {
   readonly #room: TextRoom | undefined
   readonly #native: boolean
   readonly #candidates: number
-  /** By the provider's index. */
+  /** Choices by the provider's index. */
   readonly #choices = new Map<number, Choice>()
   readonly #usage = new UsageMeter()
   readonly #count = new PathCount()

@@ -26,7 +26,7 @@ const STATUS: ReadonlyMap<string | undefined, number> = new Map([
   ['DEADLINE_EXCEEDED', 504],
 ])
 
-/** Of the details of an error, and of the violations in each: real ones have a few, an answer may hold more of anything. */
+/** Maximum details read of an error, and violations read of each detail. */
 const MAX_DETAILS = 32
 const TOO_LONG = /input token count.{0,40}exceeds the maximum/i
 

@@ -62,7 +62,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'toolConfig',
   'tools',
 ])
-/** The same of `generationConfig`. Others choose a model, or what is charged otherwise. */
+/** Fields of `generationConfig` that are passed on. Others would choose a model or change the price. */
 const CONFIG: ReadonlySet<string> = new Set([
   'audioTimestamp',
   'candidateCount',
@@ -86,7 +86,7 @@ const CONFIG: ReadonlySet<string> = new Set([
   'topK',
   'topP',
 ])
-/** The same of a part. */
+/** Fields of a part that are passed on. */
 const PART: ReadonlySet<string> = new Set([
   ...['functionCall', 'functionResponse', 'fileData', 'inlineData', 'text', 'thought', 'thoughtSignature'],
   ...['mediaResolution', 'partMetadata', 'provider', 'type', 'videoMetadata'],

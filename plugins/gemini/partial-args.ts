@@ -5,7 +5,7 @@ import { CallCount } from '../shared/call-count.ts'
 /** Maximum total length of all lists of an answer; a path beyond it is invalid. */
 const MAX_ITEMS = 65_536
 
-/** What is counted of the calls of one answer, of all its candidates. */
+/** Limits the size of all calls in one answer, across its candidates. */
 export class PathCount extends CallCount {
   /** In lists, including empty ones. */
   places = 0

@@ -62,7 +62,7 @@ function encode(
   }
 }
 
-/** What a provider sends of the rate that its samples have: `audio/L16;codec=pcm;rate=24000`. */
+/** Reads the sample rate from a media type such as `audio/L16;codec=pcm;rate=24000`. */
 const rateOf = (mimeType: string): number => Number(/;\s*rate=(\d{4,6})\b/.exec(mimeType)?.[1] ?? RATE)
 
 /** Without details, all that was answered is audio. */
@@ -74,7 +74,7 @@ class PartDecoder implements Decoder {
   readonly #target: Target
   readonly #isWav: boolean
   readonly #isWhole: boolean
-  /** Of a model that is charged for characters: the tokens that the provider reports are none of them. */
+  /** Usage of a model priced by characters. The provider's token counts do not apply to it. */
   readonly #characters: readonly Event[]
   readonly #meter = new UsageMeter()
   #began = false

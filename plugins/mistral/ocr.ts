@@ -26,7 +26,7 @@ export const ocr: Translator<'ocr'> = {
 /** No document that is read has more. */
 const MOST_PAGES = 10_000
 
-/** What the provider adds is passed on. */
+/** Reads the answer; fields that the provider adds are passed on. */
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
   const pages = isObject(answer) ? answer.pages : undefined
   if (!Array.isArray(pages)) throw errorIn(answer, 'list of pages', target)

@@ -46,7 +46,9 @@ export class ResponsesDecoder implements Decoder {
   readonly #unary: boolean
   readonly #target: Target
   readonly #answer: Answer
-  /** By the wire's output index, which has gaps. Item ids are not used: some providers change them in every event. */
+  /**
+   * Items by the wire's output index, which has gaps. Item ids are unusable: some providers change them in every event.
+   */
   readonly #items = new Map<unknown, Item>()
   readonly #calls: CallItem[] = []
   #started = false

@@ -224,5 +224,5 @@ function isSearch({ type, action, status }: Json): boolean {
   return !isObject(action) || action.type === undefined || action.type === 'search'
 }
 
-/** Of a part in its item; servers that number none have one. */
+/** Returns the index of a part within its item; 0 when the server sends none. */
 const placeOf = (index: unknown): number => countIn(index) ?? 0

@@ -57,7 +57,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'user',
 ])
 
-/** What only tunes an answer, or names a tier: it is left out where the canonical request no longer has it. */
+/** Fields that only tune an answer or choose a tier. They are dropped when the canonical request lacks them. */
 const TUNING = ['prompt_cache_key', 'service_tier', 'temperature', 'top_p'] as const
 
 /** Tools that the client runs, that cost tokens alone, or that have a price. */

@@ -19,7 +19,7 @@ export interface MediaPlaces {
 const ADDRESSES: ReadonlySet<string> = new Set(
   ['image', 'file', 'video', 'audio'].flatMap(kind => [`${kind}_url`, `${kind}Url`, `${kind}_uri`, `${kind}Uri`]),
 )
-/** The same of fields that hold data or an address. */
+/** Fields that hold either data or an address. */
 const DATA: ReadonlySet<string> = new Set(['file_data', 'input_audio'])
 const DATA_URL = /^data:/i
 

@@ -1,7 +1,7 @@
 /** Tool calls of one answer, which one frame may hold all of: the gateway counts its events once it is decoded. */
 import { Count, MAX_CALL_CHARACTERS, MAX_CALLS, tooLongCalls, tooManyCalls } from '../../src/plugin.ts'
 
-/** What the calls of all choices have come to, with the values in them. */
+/** Counts the calls of all choices and the values in them. */
 export class CallCount extends Count {
   #calls = 0
   #characters = 0

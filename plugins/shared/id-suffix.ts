@@ -1,6 +1,6 @@
 /** Letters and digits that ids of one answer end with. */
 
-/** Of ids that the gateway makes. */
+/** Length of generated ids, in characters. */
 const LENGTH = 24
 /** Characters of the provider's id that are read: others than letters and digits are left out. */
 const READ = 64

@@ -1,4 +1,4 @@
-/** What wires of jobs have in common: the names of their states, and the decoder of the answer to a create. */
+/** Shared by the wires of jobs: the names of job states, and the decoder of the response to a create. */
 import {
   type Decoder,
   type Frame,
@@ -79,7 +79,7 @@ export function stateAnswer(body: string, target: Target): Json {
 const MAX_MESSAGE = 4000
 const MODERATED = /content.?filter|content.?policy|moderat|safety|sensitive|prohibited|responsible.?ai|\brai\b/i
 
-/** What a job failed with; refusals of the content have the code `content_filter`. */
+/** Reads the error of a failed job. A refusal of the content has the code `content_filter`. */
 export function jobError(error: unknown): NonNullable<JobReport['error']> | undefined {
   if (!isObject(error)) return undefined
   const code = textIn(error.code)?.slice(0, MAX_MESSAGE) ?? (typeof error.code === 'number' ? String(error.code) : '')

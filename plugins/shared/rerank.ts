@@ -1,4 +1,4 @@
-/** What the rerank wires have in common: one whole answer with a list of scores (docs/contract.md#rerank). */
+/** Shared by the rerank wires: one whole response with a list of scores (docs/contract.md#rerank). */
 import {
   countIn,
   type Decoder,
@@ -14,7 +14,7 @@ import {
 import { errorIn, plainError } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
-/** What a wire finds in an answer: its list, and what it counted. */
+/** Holds the list of scores and the usage read from a response. */
 export interface Ranking {
   readonly list: unknown
   readonly usage: Extract<Event, { type: 'usage' }>['usage']

@@ -1,4 +1,4 @@
-/** What the speech wires have in common: voices, formats, and audio as it comes (docs/contract.md#speech). */
+/** Shared by the speech wires: voices, formats and streamed audio (docs/contract.md#speech). */
 import {
   ANY_VOICE,
   CHARACTERS,
@@ -24,7 +24,7 @@ export function voiceOf({ voice }: Readonly<SpeechRequest>, { voices = {} }: Map
   return voice ?? usual
 }
 
-/** What is counted exactly: the characters of a model that is charged for them. */
+/** Counts the characters of a model that is priced by them. */
 export function countedOf({ characters }: Readonly<SpeechRequest>, { mapping }: Target): Event[] {
   if (mapping.model.tokenizer !== CHARACTERS) return []
   const usage: Usage = { prompt: characters, completion: 0 }
@@ -78,7 +78,7 @@ export const audioForm: NonNullable<Translator<'speech'>['bytes']> = {
   decoder: (contentType, target, input) => new AudioDecoder(typeOf(input!, contentType), countedOf(input!, target)),
 }
 
-/** Of wires that answer with audio alone: JSON in its place is an error, whatever its status (E1). */
+/** Decodes responses that must be audio. JSON in their place is an error, whatever the status (E1). */
 export const noAudio = (target: Target): Decoder =>
   new WholeDecoder(frame => {
     throw errorIn(parsed(frame), 'audio', target)

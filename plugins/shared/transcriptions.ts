@@ -64,8 +64,8 @@ const speakerOf = (speaker: unknown): string | undefined =>
   typeof speaker === 'string' || typeof speaker === 'number' ? String(speaker) : undefined
 
 /**
- * What an answer used. Where the price is by the hour, the length is the provider's, else that of the file's head, else
- * the end of the last word, else an estimate by the file's size (docs/money.md#length-of-audio).
+ * Reports the usage of an answer. A price by the hour needs the length of the audio. The first known one counts: the
+ * provider's, the file head's, the end of the last word, an estimate by size (docs/money.md#length-of-audio).
  */
 function usageEvent(
   transcript: Transcript,

@@ -11,7 +11,7 @@ import type { Services } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
-/** What a valid configuration has, in counts. */
+/** Counts the parts of a valid configuration. */
 interface CheckSummary {
   readonly version: string
   readonly models: number

@@ -1,4 +1,4 @@
-/** What a process has opened and must close, also where its start fails half-way. */
+/** Closes what a process has opened, also when its start fails half-way. */
 import { warn } from '../lib/warn.ts'
 
 /** Closes resources in reverse order of their registration. */

@@ -49,14 +49,14 @@ const ORPHAN_SWEEP_MS = 5_000
 /** Nano-USD per USD. */
 const NANO = 1e9
 
-/** What differs between processes of a gateway: the configuration's place, and what they share. */
+/** Settings that differ between the processes of a gateway. */
 interface ComponentsOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string
   /** Includes the address of the simulated provider. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
-  /** What configuration may name; by default everything built in. */
+  /** Names that the configuration may use; defaults to everything built in. */
   readonly registry?: Registry
   /** Identity that the stores must have. */
   readonly storesIdentity?: string | undefined
@@ -64,7 +64,7 @@ interface ComponentsOptions {
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity' | 'turns'>>
 }
 
-/** What every process of a gateway is made of, whether it serves requests or leads workers. */
+/** The parts of every process of a gateway, whether it serves requests or leads workers. */
 export interface Components {
   readonly file: GatewayFile
   readonly log: Log

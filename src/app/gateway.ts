@@ -46,7 +46,7 @@ export interface Gateway {
   abortDrain(): void
 }
 
-/** What a gateway is started with. */
+/** Settings to start a gateway with. */
 interface GatewayOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string

@@ -23,7 +23,7 @@ import type { Registry } from './registry.ts'
 const TOKEN_PURPOSE = 'video-content/v1'
 const SWEEP_MS = 3_600_000
 
-/** What the job engine is made of. */
+/** The parts of the job engine. */
 interface JobParts {
   readonly file: GatewayFile
   /** Path of `gateway.yaml`. */

@@ -15,7 +15,7 @@ import { unknownName } from '../lib/nearest.ts'
 import { accessOf } from '../policy/rules.ts'
 import { type Keyring, placeOf } from '../stores/keyring.ts'
 
-/** What policies are assembled from. */
+/** The stores and settings that policies are built from. */
 export interface PolicyContext extends CustomOptions {
   readonly stores: PolicyStores
   readonly keyring: Keyring
@@ -58,7 +58,7 @@ export class OrganizationPolicies implements Policies {
     return policy
   }
 
-  /** Those that are linked already, unless the manifests have changed: ten of them take up to 100 ms. */
+  /** Returns the linked catalogues. Links again only when the manifests have changed: ten of them take up to 100 ms. */
   #catalogsOf({ orgId, manifests }: PolicyFacts): LinkedCatalogs['byShared'] {
     const linked = manifests.length > 0 ? this.#linked.get(orgId) : undefined
     if (linked && isDeepStrictEqual(linked.manifests, manifests)) return linked.byShared

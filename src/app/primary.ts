@@ -12,7 +12,7 @@ const CLOSING_MS = 20_000
 /** How often files may change while processes reload. */
 const ROUNDS = 3
 
-/** What workers are started with; `count` is how many. */
+/** Settings to start workers with; `count` is their number. */
 export interface PrimaryOptions {
   readonly count: number
   /** Path of `gateway.yaml`. */

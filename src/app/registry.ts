@@ -60,7 +60,7 @@ export class Registry {
   readonly filters = new Map<string, FilterFactory>(filters.map(factory => [factory.name, factory]))
   readonly operations: Readonly<Record<string, Operation>>
   readonly endpoints: readonly Endpoint[]
-  /** By path. */
+  /** Loaded modules by path. */
   readonly #loaded = new Map<string, LoadedModule>()
 
   /** With the plugins of the package, and `more` operations and endpoints. */

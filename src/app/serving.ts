@@ -1,4 +1,4 @@
-/** What serves the public port: this process, or workers that it leads. */
+/** Serves the public port, in this process or in workers that it leads. */
 import type { AdminContext } from '../admin/context.ts'
 import { explainRoute } from '../routing/explain.ts'
 import { type Components, drainTimes, healthIn, listenerOf, warmUp } from './components.ts'

@@ -5,9 +5,9 @@ import { MAX_CALLS } from '../json/answer-bounds.ts'
 import { errors } from '../lib/error.ts'
 
 const MAX_MESSAGES = 20_000
-/** Of all answers in it. */
+/** Maximum characters in the arguments of all calls. */
 const MAX_ALL_CALLS = 5 * MAX_CALLS
-/** Of the names and ids of all calls, with the ids in their results: wires spell most of them anew. */
+/** Maximum characters in the names and ids of all calls, with the ids in their results. Most wires rewrite them. */
 const MAX_NAME_CHARACTERS = 2 * 1024 * 1024
 /** In strict schemas, which Claude's wires rewrite: OpenAI takes 5,000 properties, each of which has a few keywords. */
 const MAX_SCHEMA_NAMES = 16_384
@@ -45,7 +45,7 @@ function checkSchemas(request: ChatRequest): void {
     throw errors.tooManyElements(MAX_SCHEMA_NAMES, 'names in the schemas of strict tools and of the answer')
 }
 
-/** Of tools and of the answer. */
+/** Returns the strict schemas of the tools and of the response format. */
 function strictSchemas({ tools, response_format: format }: ChatRequest): unknown[] {
   const schemas: unknown[] = []
   for (const tool of tools ?? []) {

@@ -55,7 +55,7 @@ const FORMATS: Readonly<Record<string, AudioFormat>> = {
   l16: 'pcm',
   webm: 'webm',
 }
-/** What may stand after `audio/` in a media type of chat requests. */
+/** Subtypes of `audio/` that chat requests may use. */
 export const audioSubtypes = Object.keys(FORMATS)
 
 /** Undefined for a media type of no format that chat requests know. */

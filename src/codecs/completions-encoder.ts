@@ -96,7 +96,7 @@ export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange
   readonly #echo: (choice: number) => string
-  /** By index; sparse. */
+  /** Choices by index; sparse. */
   readonly #choices: Choice[] = []
 
   constructor(ex: Exchange) {

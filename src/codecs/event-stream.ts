@@ -12,7 +12,7 @@ export const typedHeartbeat: NonNullable<Codec['heartbeat']> = { contentType: EV
 export const typedEvent = (type: string, fields: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 
-/** The same with members that are already JSON text. */
+/** Writes an event from members that are already JSON text. */
 export const typedEventText = (type: string, members: string): string =>
   `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
 

@@ -7,14 +7,14 @@ import type { Form, Upload } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
 import { measure } from './inner-json.ts'
 
-/** Of the texts of a form that are JSON objects, all together: to look at more takes too long. */
+/** Maximum characters of all form fields that are JSON objects. Checking more would take too long. */
 const MAX_JSON = 4 * 1024 * 1024
 
 /** A form in two parts: a JSON body, and files. */
 interface FormBody {
   /** Not validated: a text that its schema cannot convert stays a text, which the validator rejects. */
   readonly fields: Record<string, unknown>
-  /** By name, without `[]`. */
+  /** Files by field name, without `[]`. */
   readonly files: ReadonlyMap<string, readonly Upload[]>
 }
 

@@ -13,7 +13,7 @@ import { type Validator, validator } from './validate.ts'
 /** A PNG up to the end of its header chunk (PNG specification, section 5.6). */
 const PNG_HEAD = 33
 const MAX_FILE_BYTES = 50 * 1024 * 1024
-/** Of base64 that holds the head of an image. */
+/** Base64 characters that hold the head of an image. */
 const HEAD_CHARACTERS = (PNG_HEAD / 3) * 4
 
 const validateForm = validator(imageEditForm)
@@ -92,7 +92,7 @@ function checkMask({ images: [first], mask }: Edit): void {
   throw errors.invalidParameters(`mask: must be of the size of the first image, ${wanted}, and is ${own}`, param)
 }
 
-/** Of a PNG; undefined for other images. */
+/** Returns the size of a PNG; undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
   const head = file ? file.head(PNG_HEAD) : headOf(url)

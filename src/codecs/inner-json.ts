@@ -35,7 +35,7 @@ export function checkTexts({ messages }: ChatRequest, input?: ExchangeInput): vo
   input?.holds(count)
 }
 
-/** The same for results of tools only. */
+/** Checks the results of tools only. */
 export function checkResults({ messages }: ChatRequest, input: ExchangeInput): void {
   const count = new Count(input.values)
   let given = 0

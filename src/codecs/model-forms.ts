@@ -21,7 +21,7 @@ export const modelForms: Codec<never> = {
   },
 }
 
-/** The same for paths that only Google's API has. */
+/** Lists models on paths that only Google's API has. */
 export const geminiModels: Codec<never> = { ...json, credentials, error: geminiError }
 
 type Asked = Pick<Exchange, 'endpoint'> & { readonly headers: Headers }

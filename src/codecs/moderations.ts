@@ -72,7 +72,7 @@ function whole(result: ModerationResult): ModerationResult {
 
 const TEXT: readonly string[] = ['text']
 
-/** The same object where nothing is missing, as in most answers. */
+/** Returns the same object when nothing is missing, as in most answers. */
 function each<T>(given: Readonly<Record<string, T>>, missing: T): Readonly<Record<string, T>> {
   if (categories.every(category => category in given)) return given
   const all = Object.create(null) as Record<string, T>

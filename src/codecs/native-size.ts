@@ -1,4 +1,4 @@
-/** What providers of a client's own wire read of its body, and the canonical request does not hold. */
+/** Counts the parts of a native body that the canonical request lacks and the provider reads. */
 import type { ChatRequest } from '../core/chat-request.ts'
 import { textSize, valueSize } from '../core/usage.ts'
 

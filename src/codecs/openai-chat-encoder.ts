@@ -28,7 +28,7 @@ export class StreamEncoder implements Encoder {
   /** Empty until the first chunk. */
   #head = ''
   #prefix = ''
-  /** By the index of the choice; sparse. */
+  /** Choices by index; sparse. */
   readonly #choices: StreamedChoice[] = []
   readonly #oneCall: boolean
 

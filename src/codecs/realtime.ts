@@ -11,7 +11,7 @@ import {
 import { json } from './json.ts'
 import { validator } from './validate.ts'
 
-/** What browsers send a client secret in, among the subprotocols that they offer. */
+/** Prefix of the subprotocol in which browsers send a client secret. */
 const SECRET_PROTOCOL = 'openai-insecure-api-key.'
 const MAX_MODEL = 256
 

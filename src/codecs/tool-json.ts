@@ -7,10 +7,10 @@ import { stringifyLossless } from '../json/lossless.ts'
 import { weigh } from '../json/size.ts'
 import { errors } from '../lib/error.ts'
 
-/** Of results; as text they may have as many as the body. */
+/** Maximum characters of results that are JSON. Results that are text may be as long as the body. */
 const MAX_RESULT_CHARACTERS = 8 * 1024 * 1024
 
-/** Of one request. */
+/** Counts the JSON in tool arguments and results of one request. */
 export class ToolJson {
   #arguments = 0
   #results = 0
@@ -23,7 +23,7 @@ export class ToolJson {
     return text
   }
 
-  /** The same for results. */
+  /** Returns the text of a result within its bound. */
   resultOf(value: unknown, at: string): string {
     const text = textWithin(value, MAX_RESULT_CHARACTERS - this.#results)
     if (text === undefined) throw tooMuch('all results of tools that are JSON', MAX_RESULT_CHARACTERS, at)

@@ -61,7 +61,7 @@ export const transcriptions = codec(
   validate,
   validate.prepare,
 ) satisfies Codec<'transcriptions'>
-/** The same with fewer fields; the answer is English. */
+/** Takes fewer fields than transcriptions; the answer is English. */
 export const translations = codec(
   'openai.translations',
   'translate',

@@ -17,9 +17,9 @@ export function fetchFrom(origins: readonly string[]): void {
   fetched = new Set(origins.map(origin => new URL(origin).origin))
 }
 
-/** What an error names as accepted. */
+/** Names the accepted sources in an error. */
 export const PUBLIC_HTTPS = 'a public https address'
-/** The same where data is accepted too. */
+/** Names the accepted sources where data URLs are accepted too. */
 export const HTTPS_OR_DATA = `${PUBLIC_HTTPS} or a data URL`
 
 /** Checked characters of a data URL: its head and the beginning of its data. */
@@ -62,7 +62,7 @@ export function assertPublicUrl(url: string, param: string): void {
 }
 const NO_ORIGINS: ReadonlySet<string> = new Set()
 
-/** The same for a file, which may also be a data URL of any type, or base64. */
+/** Checks the source of a file: an address, a data URL of any type, or base64. */
 export function assertFile(data: string, param: string): void {
   if (isAddress(data)) assertAudioUrl(data, param, FILE_SOURCES)
   else if (/^data:/i.test(data)) assertDataHead(data, param)

@@ -14,7 +14,7 @@ export function targetHeaders(ex: Exchange): string[] {
   return headers
 }
 
-/** The same with the cost, for answers complete before their head is sent. */
+/** Adds the cost to the headers of answers that are complete before their head is sent. */
 export function costHeaders(ex: Exchange): string[] {
   const { cost } = ex
   const headers = targetHeaders(ex)

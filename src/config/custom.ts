@@ -15,7 +15,7 @@ import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
 import type { Bounds } from './yaml.ts'
 
-/** What custom providers may use and reach. */
+/** Limits what custom providers may use and reach. */
 export interface CustomOptions extends WireRegistries {
   /** Allows private addresses: for local engines and tests. */
   readonly allowPrivate: boolean
@@ -33,7 +33,7 @@ const NAME = 'manifest'
 /** Characters above which a thread parses: the dearest text takes 3 ms per kilobyte. */
 const LONG = 8 * 1024
 const MAX_LENGTH = 64 * 1024
-/** Of what is stored: JSON has quotes that YAML needs not have. Each value takes about a microsecond to be linked. */
+/** Bounds of the stored JSON. It has quotes that YAML can omit. Linking takes about a microsecond per value. */
 const STORED: Bounds = { characters: 2 * MAX_LENGTH, values: 10_000 }
 const MAX_MODELS = 200
 /** In the JSON of a manifest that is not parsed. */

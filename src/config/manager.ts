@@ -30,9 +30,9 @@ interface Reloaded extends Remarks {
   readonly previous: string
 }
 
-/** What a `ConfigManager` loads and calls. */
+/** Sources and callbacks of a `ConfigManager`. */
 interface ManagerOptions extends LoadOptions {
-  /** Of `gateway.yaml`. */
+  /** Path of `gateway.yaml`. */
   readonly path: string
   /** Read at every reload, so that names added by plugins are known. */
   readonly registries: Registries

@@ -57,7 +57,7 @@ const decimals = (rates: Readonly<Record<string, bigint>>): Record<string, strin
 
 const SHORTEST = /^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
-/** The same of prices as they were written: mostly these are the shortest decimals, and a manifest may have thousands. */
+/** Tells whether prices were written as the shortest decimals. Mostly they are, and a manifest may have thousands. */
 const shortest = (written: Readonly<Record<string, string>>, rates: Readonly<Record<string, bigint>>) =>
   Object.values(written).every(text => SHORTEST.test(text)) ? written : decimals(rates)
 

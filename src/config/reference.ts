@@ -65,10 +65,10 @@ export const isReferred = (text: string, references: References): boolean =>
 export const variablesIn = (text: string): string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
 
-/** What a variable lacks: `defaulted` ones have the value that the reference gives for that case. */
+/** Why a variable has no value. `defaulted` ones use the default that the reference gives. */
 export type Lack = 'unset' | 'empty' | 'defaulted'
 
-/** Those of the `names` of variables that have no value of their own, and what they lack. */
+/** Returns the `names` of variables without a value, each with the reason. */
 export function lacking(references: References, names: readonly string[]): ReadonlyMap<string, Lack> {
   const found = new Map<string, Lack>()
   for (const [text, resolved] of references) {

@@ -1,4 +1,4 @@
-/** What of a provider's headers and defaults must not be shown (docs/reliability.md). */
+/** Finds the secrets in a provider's headers and defaults, so that they are never shown. */
 import { mapText } from '../secrets/map-text.ts'
 import { MASK, type SentSecrets } from '../secrets/mask.ts'
 import { isSecretName } from '../secrets/redact.ts'

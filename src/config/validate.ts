@@ -28,7 +28,7 @@ export function check<T>(
   return { issue: explain(mostSpecific(fits.errors ?? []), hidden) }
 }
 
-/** Of a union's failures, the deepest one; else the union's own, which is the last. */
+/** Returns the deepest of a union's failures, or the union's own, which is the last. */
 function mostSpecific(errors: readonly Failure[]): Failure {
   const depth = ({ instancePath, keyword }: Failure) =>
     2 * instancePath.split('/').length + (keyword === 'type' || keyword === 'anyOf' ? 0 : 1)
@@ -62,7 +62,7 @@ const unknownKey = (path: Path, key: string, known: string[]): Issue => ({
   message: unknownName('key', key, known),
 })
 
-/** What would be valid: the schema's own `description` when it has one. */
+/** Says what would be valid: the schema's own `description` when it has one. */
 function expectation({ keyword, params, message }: Failure, rule: JsonSchema): string {
   if (typeof rule.description === 'string') return rule.description
   if (Array.isArray(rule.enum)) return `one of ${rule.enum.map(value => JSON.stringify(value)).join(', ')}`

@@ -5,7 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import { guarded } from '../lib/guarded.ts'
 
-/** What is watched, and when changes are reported. */
+/** Paths to watch, and the callback for changes. */
 interface WatchOptions {
   /** Absolute paths of files and folders; called again after every `onChange`. */
   readonly paths: () => readonly string[]

@@ -7,7 +7,7 @@ const MAX_DEPTH = 64
 /** Limit of followed aliases; nested ones count each time, since an alias bomb multiplies them. */
 const MAX_ALIASES = 100
 
-/** What a file may come to as JSON, with what its aliases stand for written out. */
+/** Bounds of a file as JSON, with its aliases expanded. */
 export interface Bounds {
   readonly characters: number
   /** Lists and mappings count, and each of what they hold. */
@@ -91,7 +91,7 @@ class Reader {
   readonly #bounds: Bounds | undefined
   #aliases = 0
   #values = 0
-  /** Of JSON. */
+  /** Characters of the JSON. */
   #characters = 0
 
   constructor(source: Source, bounds: Bounds | undefined) {

@@ -13,7 +13,7 @@ const CIPHERS = `${DEFAULT_CIPHERS}:!DHE`
 
 /** Bytes that one read of the system brings at most: where more is there, an answer has paused. */
 const ONE_READ = 64 * 1024
-/** Of those, what is read at once: no more than a socket keeps before it stops reading, which reading more would raise. */
+/** Bytes read at once: as many as a socket keeps before it stops reading. */
 const SLICE = 16 * 1024
 
 /** As undici's, with the socket that connects; undefined where none is opened. */

@@ -29,7 +29,7 @@ export interface Fetched extends Head {
   readonly content: Buffer
 }
 
-/** What is sent, a GET by default, and how long its answer may take. */
+/** A request to send, GET by default, with the time limit of its answer. */
 interface OpenRequest {
   readonly method?: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>

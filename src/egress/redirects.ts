@@ -12,7 +12,7 @@ const MAX_REDIRECTS = 3
 /** Statuses whose `location` is followed. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** What is read of an answer that may be a redirect. */
+/** The parts of an answer that decide whether it is a redirect. */
 interface Answer {
   readonly status: number
   header(name: string): string | undefined

@@ -5,7 +5,7 @@ import { type SocketClientOptions, UpstreamSocket } from './socket.ts'
 /** Interim answers (1xx) before an answer that is read: clients bound the head of each, and not how many there are. */
 export const MAX_INTERIM = 16
 
-/** What is sent: a GET without a body by default. */
+/** A request to send; by default a GET without a body. */
 interface SingleRequest {
   readonly method?: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>

@@ -63,14 +63,14 @@ export class UpstreamSocket {
   }
 }
 
-/** What is sent over a socket, and what takes the answer: it gets the socket before a byte is written. */
+/** A request to send and the handler of its answer. The caller gets the socket before a byte is written. */
 export interface Sending extends Dispatcher.DispatchOptions {
   readonly caller: { line: UpstreamSocket | undefined }
 }
 
 /**
- * What was read is copied from one place that all sockets read to: Node would allocate 64 KiB for every read, and only
- * sockets that read this way stop reading on `pause`.
+ * Reads into one buffer that all sockets share; each read is copied from it. Node would allocate 64 KiB for every read.
+ * Only sockets that read this way stop on `pause`.
  */
 const onread = {
   buffer: Buffer.allocUnsafeSlow(READ_BYTES),
@@ -87,7 +87,7 @@ export function socketConnector(options: buildConnector.BuildOptions = {}): Conn
   return endsWhilePaused(boundedConnector(all))
 }
 
-/** What a pool makes its clients with. */
+/** Options of the clients that a pool makes. */
 export interface SocketClientOptions extends Client.Options {
   connect: Connector
 }

@@ -28,7 +28,10 @@ import { sessions } from './sessions.ts'
 import { storedResponses } from './stored-responses.ts'
 import { videos } from './videos.ts'
 
-/** Of several templates that fit a path the first serves it; a literal path precedes them all. */
+/**
+ * All endpoints in order of precedence: the first template that fits a path serves it. A literal path precedes every
+ * template.
+ */
 export const endpoints: readonly Endpoint[] = [
   health,
   models,

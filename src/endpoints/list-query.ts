@@ -1,4 +1,4 @@
-/** What the query of a list may say: how many, in which order, behind which one. */
+/** Reads the query of a list: limit, order and cursor. */
 import { errors } from '../lib/error.ts'
 
 const LIMIT = { usual: 20, most: 100 }

@@ -33,7 +33,7 @@ export interface View {
   /** Callers with the same view share one object. */
   readonly audience: object
   readonly name: string
-  /** Whose turns of the loop a listing takes; '' where callers of several organizations share it. */
+  /** Tenant whose turns of the loop a listing takes; '' when callers of several organizations share it. */
   readonly tenant: string
   shows(mapping: Mapping): boolean
 }

@@ -27,7 +27,7 @@ export const models: Endpoint = {
   },
 }
 
-/** What the query requests of the catalogue, in the form of the client's wire. */
+/** Lists the catalogue as the query requests, in the form of the client's wire. */
 export async function listingReply(ex: Exchange, services: Services): Promise<Reply> {
   const query = new URLSearchParams(ex.query)
   const wanted = wantedOf(query)
@@ -72,7 +72,7 @@ function shownModels(view: View, wanted: Flags, day: string): Listed[] {
   return all
 }
 
-/** What becomes an entry: a model with its offers, or each of them. */
+/** Returns the entries of a listing: a model with its offers, or each offer. */
 function entries(view: View, wanted: Flags, day: string): (Listed & Pick<Model, 'stability'>)[] {
   return shownModels(view, wanted, day).flatMap(({ id, model, mappings }) =>
     wanted.mapped

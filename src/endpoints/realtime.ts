@@ -146,7 +146,7 @@ function checkTranscription(ex: Exchange, session: SessionSettings, targets: rea
   }
 }
 
-/** What is needed for any response; the session holds for each by itself. */
+/** Checks that there is credit for any response at all. The session holds money for each response itself. */
 async function checkMoney(principal: Principal, targets: readonly Target[], services: Services): Promise<void> {
   const { budgets } = await services.keys.status(principal)
   const full = budgets.find(({ spent, held, limit }) => spent + held >= limit)

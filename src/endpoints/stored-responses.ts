@@ -20,7 +20,10 @@ const COPIES = 2
 const unknown = (id: string): GatewayError =>
   errors.notFound(`No response "${id.slice(0, 100)}" is stored here.`).with({ param: 'id' })
 
-/** Whose responses the caller reads, and since when; undefined where none are stored. Throws 401 without a key. */
+/**
+ * Returns the owner of the responses to read and their earliest time; undefined where none are stored. Throws 401
+ * without a key.
+ */
 function scopeOf({ principal, policy }: Exchange, now: number): { owner: ResponseOwner; since: number } | undefined {
   if (!principal) throw errors.noCredentials()
   const { kind, responsesMs } = principal

@@ -74,7 +74,7 @@ async function content(ex: Exchange, job: Job, { jobRunner }: Services): Promise
   return { status, headers, events: bytesOf(chunks, type, isHead) }
 }
 
-/** By its token, without a key; or by a key of its project. */
+/** Finds a job by its signed token without a key, or by a key of its project. */
 async function byLogId(ex: Exchange, services: Services): Promise<Job> {
   const logId = ex.params.log_id ?? ''
   const token = new URLSearchParams(ex.query).get('token')

@@ -60,7 +60,7 @@ export function counter(
 class Distribution {
   readonly labels: Readonly<Record<string, string>>
   readonly #bounds: readonly number[]
-  /** By bucket; the last counts values above all bounds. */
+  /** Counts by bucket; the last counts values above all bounds. */
   readonly counts: number[]
   sum = 0
 

@@ -333,7 +333,7 @@ export class PrometheusMetrics implements Metrics {
     return this.#registry.metrics()
   }
 
-  /** The same values for `merge`. */
+  /** Returns the values in the form that `merge` takes. */
   async families(): Promise<MetricFamily[]> {
     const metrics = await this.#registry.getMetricsAsJSON()
     return metrics.map(({ type, ...metric }) => ({ ...metric, type: String(type) }))

@@ -5,8 +5,8 @@
 import type { JsonSchema } from '../core/schema.ts'
 
 /**
- * The same schema with every nested schema moved to `$defs`, equal ones once. Members of a union stay in place: its
- * errors are derived from them. Supports the keywords of `s`, which has no references of its own.
+ * Moves every nested schema to `$defs`, equal ones once. Members of a union stay in place, because its errors are
+ * derived from them. Supports the keywords of `s`, which has no references of its own.
  */
 export function split(json: JsonSchema): JsonSchema {
   const names = new Map<string, string>()

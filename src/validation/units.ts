@@ -5,10 +5,10 @@ export const units = {
   duration: { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 },
   size: { B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
 } as const satisfies Record<string, Record<string, number>>
-/** What a value with a unit measures. */
+/** Units of a value. */
 export type Unit = keyof typeof units
 
-/** What an error says that it expects. */
+/** Names the expected value in an error. */
 export const examples: Record<Unit, string> = {
   duration: 'a duration with a unit, such as "30s"',
   size: 'a size with a unit, such as "32MiB"',

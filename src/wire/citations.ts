@@ -7,7 +7,7 @@ export interface Place {
   readonly end: number
 }
 
-/** What is cited beyond this was made up by a broken provider. */
+/** Maximum citations of an answer; more of them come from a broken provider. */
 const MAX_CITATIONS = 1000
 /** In characters. A longer address is left out, a longer title cut. */
 const MAX_ADDRESS = 8192
@@ -23,7 +23,10 @@ export function placeIn(start: unknown, end: unknown, offset = 0): Place | undef
 /** The citations of one choice. */
 export class Citations {
   readonly #choice: number
-  /** By address, the places emitted; none for an address alone. Addresses are not copied: each may have many places. */
+  /**
+   * Places emitted for each address; none for an address alone. Addresses are not copied, because each may have many
+   * places.
+   */
   readonly #emitted = new Map<string, Set<string>>()
   #count = 0
 

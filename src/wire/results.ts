@@ -4,7 +4,10 @@ import type { ContentPart, Message } from '../core/chat-request.ts'
 type Content = Message['content']
 type TextPart = Extract<ContentPart, { type: 'text' }>
 
-/** Of results that wires parse in one request; more of them go as text, which says the same. In characters. */
+/**
+ * Maximum characters of tool results that are parsed in one request. Longer ones are sent as text, which means the
+ * same.
+ */
 export const MAX_PARSED_RESULTS = 1024 * 1024
 
 /** The text of a result. Beside what is no text, each text is a line of its own. */

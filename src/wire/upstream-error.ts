@@ -8,7 +8,7 @@ import { asAnswerError, GatewayError } from '../lib/error.ts'
 import { namedWaitMs } from '../lib/named-wait.ts'
 import { redactAccount, redactText } from '../secrets/redact.ts'
 
-/** What a provider's error says, whatever its form. */
+/** A provider's error in one form for all wires. */
 export interface ProviderError {
   message: string
   code?: string | undefined
@@ -24,7 +24,7 @@ const READ_LIMIT = 4 * MESSAGE_LIMIT
 const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
 
-/** What an error body says, whatever its dialect (docs/contributing/edge-cases.md#errors E5); undefined when it holds no error. */
+/** Reads an error body of any dialect (docs/contributing/edge-cases.md#errors E5); undefined when it holds no error. */
 export function readProviderError(answer: unknown): ProviderError | undefined {
   const reported = reportedIn(answer)
   return reported && cut(reported)
@@ -96,7 +96,7 @@ function beginningOf(value: unknown, room: { left: number }): unknown {
   return Object.fromEntries(members)
 }
 
-/** Whose error it is: its credential is never shown, and codes of its own have names in its manifest. */
+/** The provider of an error. Its credential is never shown; its manifest may name codes of its own. */
 type Origin = Pick<Target, 'credential' | 'provider'>
 
 /** The code under which a manifest lists an error by its code, its type or a part of its message. */
@@ -127,13 +127,13 @@ function phraseIn(message: string, phrases: Provider['errorPhrases']): string | 
   return phrases.find(([phrase]) => words.includes(phrase!))?.[1]
 }
 
-/** What may be shown of a message: nothing that a provider echoes of `secret`, or that looks like one (E13). */
+/** Removes from a message what repeats `secret` or looks like a secret (E13). */
 export function redactMessage(message: string, secret?: string): string {
   // Cut last: of a secret that is cut in two, the first part would be shown.
   return redactText(message, secret).slice(0, MESSAGE_LIMIT)
 }
 
-/** What a program reads of an error: a name, never a sentence. */
+/** Matches codes that a program reads: a name, never a sentence. */
 const NAME = /^[\w.:/-]{1,64}$/
 const nameIn = (name: string | undefined, secret?: string): string | undefined =>
   name !== undefined && NAME.test(name) && redactMessage(name, secret) === name ? name : undefined
@@ -148,7 +148,7 @@ const CONTEXT =
   /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context[ _]window/i
 const CONTENT =
   /content_filter|content_policy|moderation_blocked|data_inspection_failed|ResponsibleAI|PROHIBITED_CONTENT/i
-/** By what an in-band error says; the first that fits counts. */
+/** Statuses by the text of an in-band error; the first match counts. */
 const STATUSES: [RegExp, number][] = [
   [/insufficient_quota|rate.?limit|too many requests|throttl/i, 429],
   [/authenti|unauthorized|api.?key/i, 401],

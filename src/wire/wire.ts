@@ -8,7 +8,7 @@ import { textKey } from '../json/text-key.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { IMAGE_HEAD, type ImageType, imageType, MEDIA_HEAD, mediaTypeOf } from '../media/type.ts'
 
-/** Of base64: four characters hold three bytes. */
+/** Base64 characters of an image's head: four characters hold three bytes. */
 const HEAD_LENGTH = (IMAGE_HEAD / 3) * 4
 
 /** The text of a message: its string, or its text parts joined. */
@@ -70,7 +70,7 @@ interface DataHead {
   readonly at: number
 }
 
-/** What stands before the data; undefined for any other URL. */
+/** Returns the part of a data URL before its data; undefined for any other URL. */
 export function dataHeadOf(url: string): DataHead | undefined {
   const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url.slice(0, MAX_DATA_HEAD))
   if (!match) return undefined
@@ -127,8 +127,8 @@ export function toolArguments(value: unknown): string {
 }
 
 /**
- * The same as an object, for wires that take one; long numbers are marks (lossless-json.ts), as in all that is sent. Throws 400
- * for arguments, found `at` this place, that are no object.
+ * Returns arguments as an object, for wires that take one. Long numbers become marks (lossless-json.ts). Throws 400 for
+ * arguments, found `at` this place, that are no object.
  */
 export function objectArguments(value: unknown, at: string): Json {
   let parsed: unknown

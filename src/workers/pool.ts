@@ -10,7 +10,7 @@ import { WorkerSlot } from './worker-slot.ts'
 /** Time limit for a worker's state, in milliseconds; health probes usually wait a second. */
 const GLANCE_MS = 500
 
-/** What workers are started with, and callbacks for their life. */
+/** Settings to start workers with, and callbacks for their life. */
 interface PoolOptions {
   /** Module that a worker runs. */
   readonly entry: string

@@ -15,7 +15,7 @@ const MAX_DELAY_MS = 30_000
 /** How a process ended: exit code, or the signal that killed it. */
 export type End = number | string
 
-/** What a slot needs of its pool. */
+/** The parts of a pool that a slot uses. */
 interface WorkerSlotOptions {
   begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void

@@ -46,7 +46,7 @@ export class ChatDecoder implements Decoder {
   readonly #unary: boolean
   readonly #target: Target
   readonly #expected: number
-  /** By the provider's index; sparse. */
+  /** Choices by the provider's index; sparse. */
   readonly #choices: (Choice | undefined)[] = []
   readonly #count = new CallCount()
   #done = false

@@ -70,7 +70,7 @@ class Blocks {
 export class ReasoningDetails {
   readonly #choice: number
   readonly #target: Target
-  /** By type and index. */
+  /** Blocks by type and index. */
   readonly #blocks = new Map<string, Blocks>()
   #count = 0
   /** Characters of what is kept beside the text. */

@@ -32,7 +32,7 @@ interface StreamedCall {
   isEmitted: boolean
 }
 
-/** What a call takes beside its texts, in characters. */
+/** Memory of a call beside its texts, in characters. */
 const CALL = 128
 
 /** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */

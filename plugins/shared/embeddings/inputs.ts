@@ -18,7 +18,7 @@ const MAX_DIMENSIONS = 8192
 const ENTRY_VALUES = 16
 const OTHER_VALUES = 1000
 
-/** What an answer may hold, derived from the request; undefined when the request is unknown. */
+/** Derives the bounds of an answer from the request; undefined when the request is unknown. */
 export function boundsOf(request: Readonly<EmbeddingRequest> | undefined): Bounds | undefined {
   const wanted = vectorsWanted(request)
   if (wanted === undefined) return undefined

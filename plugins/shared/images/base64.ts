@@ -7,7 +7,7 @@ const QUOTE = 0x22
 const COLON = 0x3a
 /** Shorter ones are parsed with the rest. */
 const LONG = 4096
-/** Of what is left of a body without its images. */
+/** Maximum size of a body without its images, in characters. */
 const MAX_REST = 1024 * 1024
 /** Stands for an image that was cut out; no base64 holds it. */
 const MARK = '@'
@@ -16,7 +16,7 @@ const MARK = '@'
 const ALPHABET = new Uint8Array(256)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') ALPHABET[char.charCodeAt(0)] = 1
 
-/** What an answer says. */
+/** Holds a parsed answer and the images cut out of it. */
 interface ImageAnswer {
   readonly answer: unknown
   /** Long images that were cut out of it; in their places stand `@` and an index of these. */
@@ -29,7 +29,7 @@ export function imageAnswer(frame: Frame, name: string): ImageAnswer {
   return cut ?? { answer: parsedImages(frame), slices: [] }
 }
 
-/** The same where nothing is cut out. */
+/** Parses a frame without cutting images out. */
 export const parsedImages = (frame: Frame): unknown => parsed(frame)
 
 /** Cuts the values of `name` out. Undefined for a body that is better parsed as a whole. */

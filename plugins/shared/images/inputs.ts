@@ -3,7 +3,7 @@ import { errors, type ImageInput, parseDataUrl, type WireRequest } from '../../.
 
 type FilePart = NonNullable<WireRequest['files']>[number]
 
-/** What a data URL holds. */
+/** Holds the decoded parts of a data URL. */
 interface ImageData {
   readonly base64: string
   pieces?: readonly Buffer[]

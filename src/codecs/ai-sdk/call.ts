@@ -1,4 +1,4 @@
-/** What a request asks of its answer beside the chat request that it becomes. */
+/** Options of a request that shape its answer and are not part of the chat request. */
 import type { Message } from '../../core/chat-request.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../json/json.ts'
@@ -9,7 +9,7 @@ export interface SearchTool {
   readonly id: string
   /** The caller's name for it, which every answer uses. */
   readonly name: string
-  /** What the answer shows as the query where the provider reports none. */
+  /** The query to show when the provider reports none. */
   readonly query: string
 }
 

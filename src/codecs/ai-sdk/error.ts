@@ -34,7 +34,7 @@ export function aiSdkError(error: GatewayError, headers: Headers = {}, logId?: s
   return { error: { message, type: typeOf(error), param, code }, generationId }
 }
 
-/** What a stream says of its failure, in the form that all versions read. */
+/** Builds the error event of a stream, in a form that all versions read. */
 export function streamError(error: GatewayError): object {
   const { status, message, code } = error
   const isRetryable = status === 408 || status === 409 || status === 429 || status >= 500

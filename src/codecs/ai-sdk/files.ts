@@ -57,7 +57,7 @@ function imagePart(source: Located, type: string, options: Json): ImageOrFile {
 const imageType = (type: string, base64: string): string =>
   /^image\/[^*]/i.test(type) ? type : (HEADS.find(([head]) => base64.startsWith(head))?.[1] ?? 'image/png')
 
-/** Of any audio its address or its first bytes say the format. */
+/** Takes the audio format from the address, or from the first bytes of the data. */
 function audioPart(source: Located, type: string): AudioPart {
   const data = 'url' in source ? source.url : source.base64
   const subtype = /^audio\/([^;*]+)/i.exec(type)?.[1]
@@ -128,6 +128,6 @@ export function resultPart(item: Json): ContentPart | undefined {
   }
 }
 
-/** Of an address that comes without a type. */
+/** Guesses the type of an address that is sent without one. */
 const typeAt = (url: unknown): string =>
   /\.(?:png|jpe?g|gif|webp)(?:[?#]|$)/i.test(textIn(url) ?? '') ? 'image' : 'application/pdf'

@@ -9,7 +9,7 @@ export const OWN = 'gateway'
 /** Options by namespace; empty where they are missing or not an object. */
 export const optionsIn = ({ providerOptions: options }: Json): Json => (isObject(options) ? options : {})
 
-/** What an earlier answer left on its part. */
+/** Returns the options that an earlier answer stored on its part. */
 export function ownOf(holder: Json): Json {
   const own = optionsIn(holder)[OWN]
   return isObject(own) ? own : {}
@@ -27,7 +27,7 @@ export function cacheControlOf(holder: Json): CacheControl | undefined {
 /** Fields of a chat request that the namespace of the gateway must not set. */
 const FIXED = new Set(['model', 'messages', 'stream', 'stream_options'])
 
-/** What the gateway's own namespace adds to the chat request; unknown fields are ignored there. */
+/** Returns the chat fields from the gateway's own namespace. Unknown fields are ignored there. */
 export const chatFieldsOf = (body: Json): Json =>
   Object.fromEntries(Object.entries(ownOf(body)).filter(([name]) => !FIXED.has(name)))
 

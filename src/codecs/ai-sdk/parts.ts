@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<FinishReason, Reason>> = {
   tool_calls: 'tool-calls',
   content_filter: 'content-filter',
 }
-/** Of native blocks, in characters. */
+/** Maximum size of native blocks, in characters. */
 const MAX_KEPT = 4 * 1024 * 1024
 const DATA_URL = /^data:([^;,]+);base64,/i
 
@@ -90,7 +90,7 @@ export class PartWriter {
     }
   }
 
-  /** What can be written only after the last event. */
+  /** Writes the parts that are complete only after the last event. */
   *end(): Generator<Json> {
     yield* this.#close()
     for (const { id, name, args, signature, begun } of this.#tools.values()) {

@@ -47,7 +47,7 @@ export interface Found {
   readonly title: string
 }
 
-/** What the tool's schema of calls takes: every one of them a query. */
+/** Returns the arguments of a search call. The tool's schema requires a query in each. */
 export const searchInput = ({ id }: SearchTool, query: string): string =>
   JSON.stringify(id === 'gateway.parallel_search' ? { query, objective: query } : { query })
 

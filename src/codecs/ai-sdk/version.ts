@@ -1,4 +1,4 @@
-/** What the three versions of the protocol write in different forms. */
+/** Differences between the three versions of the protocol. */
 import type { Exchange } from '../../core/exchange.ts'
 import type { Usage } from '../../core/usage.ts'
 import { excerptOf, type Json } from '../../json/json.ts'
@@ -15,7 +15,7 @@ export interface Version {
   usage(ex: Exchange): Json
   /** The warning about an option of a call, by its name on the wire. */
   unsupported(option: string, details?: string): Json
-  /** The same about a tool, as it was sent. */
+  /** Builds the warning about an unsupported tool. The tool is returned as it was sent. */
   unsupportedTool(tool: Json): Json
   /** `data` is bare base64. */
   fileData(data: string): unknown
@@ -70,7 +70,7 @@ function outputOf({ completion: total = 0, internal_reasoning: reasoning = 0 }: 
   return { total, text: Math.max(0, total - reasoning), reasoning }
 }
 
-/** By the number that clients send. */
+/** Versions by the number that clients send. */
 const versions: Readonly<Record<string, Version>> = {
   2: { ...flat, number: 2 },
   3: { ...nested, number: 3 },
@@ -80,7 +80,7 @@ const versions: Readonly<Record<string, Version>> = {
 /** The header in which clients name their version. */
 const VERSION_HEADER = 'ai-language-model-specification-version'
 
-/** Of the prefix: `/v1/ai` and `/v2/ai` are spoken by clients of version 2. */
+/** Returns the version of a path. Clients of version 2 use both `/v1/ai` and `/v2/ai`. */
 export const versionOfPath = (path: string): Version => versions[/^\/v([34])\/ai\//.exec(path)?.[1] ?? '2']!
 
 /** The first clients of version 3 name version 2 at `/v3/ai`. An unknown version is that of the path. */

@@ -17,7 +17,7 @@ interface ModelInfo {
   readonly thinking: boolean
 }
 
-/** By operation. */
+/** Method names by operation. */
 const METHODS: Readonly<Record<string, readonly string[]>> = {
   chat: ['generateContent', 'streamGenerateContent', 'countTokens'],
   embeddings: ['embedContent', 'batchEmbedContents'],

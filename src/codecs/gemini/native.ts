@@ -237,7 +237,7 @@ function thoughtsOf({ details = [] }: Carried, openValue: (value: string) => str
   return { thoughts, text, image }
 }
 
-/** Of the model's parts, beside what it says: seals count elsewhere, and what is sealed alone is not sent. */
+/** Sealed fields of the model's parts. Seals are counted elsewhere; a part with nothing else is not sent. */
 const SEALED = ['thought', 'thoughtSignature', 'toolCall', 'toolResponse']
 const reads = (name: keyof Part, more: readonly string[] = []): ReadonlySet<string> => new Set([name, ...more])
 const SAID = (['functionCall', 'inlineData', 'fileData', 'text'] as const).map(

@@ -53,7 +53,7 @@ const generationConfig = s.open({
   responseMimeType: maybe(s.string()),
   responseSchema: maybe(object),
   responseJsonSchema: maybe(object),
-  /** The same, of older clients. */
+  /** The field `responseJsonSchema` as older clients write it. */
   _responseJsonSchema: maybe(object),
   responseModalities: maybe(s.array(s.string())),
   thinkingConfig: maybe(

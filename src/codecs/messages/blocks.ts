@@ -29,7 +29,7 @@ export class Blocks {
    * a closed block accepts no more.
    */
   #waiting: (PendingTool | BlockEvent)[] = []
-  /** What of it was written. */
+  /** Characters of the text that are already written. */
   #written = 0
   readonly #web: WebResults
   /** Unset when reasoning is shown. */

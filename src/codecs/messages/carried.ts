@@ -11,7 +11,7 @@ export const NATIVE_FORMAT = 'anthropic-claude-v1'
 const START = 'bWd3'
 const PATTERN = /^mgw\|(text|signature|data|call)\|([^|]*)\|([^|]*)\|/
 
-/** What a signature made here carries. */
+/** The content of a signature that the gateway makes. */
 export interface Carried {
   /**
    * The subject of the seal: the block's text; nothing in the block, with a signature or with ciphertext; or a call of

@@ -56,7 +56,7 @@ const blocks = {
 
 /** A content block with a chat form, identified by `type`. */
 export type Block = Infer<(typeof blocks)[keyof typeof blocks]>
-/** By the `type` of the block. */
+/** Schemas by the `type` of the block. */
 export const blockSchemas: ReadonlyMap<string, Schema<Block>> = new Map(Object.entries(blocks))
 /** Any other block: a server tool's, or one added to the wire later. */
 export const anyBlock = s.open({ type: s.string({ minLength: 1 }) })

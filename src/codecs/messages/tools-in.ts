@@ -24,7 +24,7 @@ export function toolsIn(body: Readonly<Json>): PlacedTool[] {
   return [...declared, ...toolsAdded(body).flatMap(added => definitionIn(added) ?? [])]
 }
 
-/** What blocks of `system` and of any turn add, in whatever form. */
+/** Finds the tools that blocks of `system` or of a message add, in any form. */
 export function toolsAdded({ system, messages }: Readonly<Json>): PlacedTool[] {
   const found: PlacedTool[] = []
   search(system, ['system'], found)

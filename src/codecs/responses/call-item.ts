@@ -76,7 +76,7 @@ export class CallItem implements OpenItem {
   }
 }
 
-/** What of a search is not an object says nothing. */
+/** Parses the arguments of a search; returns an empty object for anything but an object. */
 function objectIn(args: string): Json {
   try {
     const parsed: unknown = JSON.parse(args)

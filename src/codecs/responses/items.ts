@@ -206,7 +206,7 @@ export class Items {
 class WaitingEvents {
   #events: ChoiceEvent[] = []
   #next = 0
-  /** By index. */
+  /** Calls by index. */
   readonly #calls = new Map<number, ToolEvent>()
 
   add(event: ChoiceEvent): void {

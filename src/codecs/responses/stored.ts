@@ -60,7 +60,7 @@ function ownInput(input: unknown, others: FoundTurns['others']): readonly unknow
 /** Items of stored responses that one request refers to. */
 class StoredItems {
   readonly #turns: FoundTurns['others']
-  /** By their ids, of each response that was looked at. */
+  /** Items by id, for each response that was read. */
   readonly #items = new Map<StoredTurn, ReadonlyMap<string, () => Json>>()
   readonly #taken = new Set<string>()
 

@@ -63,7 +63,7 @@ export const gatewayFile = s.object({
     hold: s.default(s.duration(), '10s'),
     /** While a process is busy, the pieces of a stream that come within this time are passed on together. */
     gather: s.default(s.duration(), '10ms'),
-    /** Of each process. */
+    /** Maximum connections of each process. */
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
     /** Memory of each process for bodies, fetched files and answers. */
     buffer: s.default(s.size(), '256MiB'),

@@ -13,7 +13,7 @@ export const jobsEntry = s.object({
   /** First delay between polls of a running job, and its maximum. */
   poll: s.default(s.duration(), '5s'),
   poll_max: s.default(s.duration(), '30s'),
-  /** Of the whole job. */
+  /** Time limit of the whole job. */
   timeout: s.default(s.duration(), '60m'),
   /** Retention of rows, results and signed addresses after the end of a job. */
   keep: s.default(s.duration(), '7d'),

@@ -20,7 +20,7 @@ const model = s.object({
   created: s.optional(date),
   tokenizer: s.optional(s.string()),
   image_tokens: s.optional(imageTokens),
-  /** Of a second of audio in a prompt. */
+  /** Tokens for each second of audio in a prompt. */
   audio_tokens: s.optional(s.number({ exclusiveMinimum: 0 })),
   /** Operations of the model; derived from its modalities by default. */
   operations: s.optional(s.array(text, { minItems: 1 })),

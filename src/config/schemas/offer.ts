@@ -33,7 +33,7 @@ const offer = {
   pricing_tiers: s.default(list(tier), []),
   /** Date of the prices; by default that of the file. Read by `gatewayctl models check`. */
   priced_at: s.optional(date),
-  /** What happens to requests while no price is known; refused by default. Written out, it needs no attention. */
+  /** Allows or refuses requests while no price is known; refused by default. */
   unpriced: s.optional(s.enum('allow', 'refuse')),
   supports: s.default(list(s.enum(...capabilities)), []),
   reasoning_efforts: s.default(list(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),

@@ -14,9 +14,9 @@ export const date = s.string({ format: 'date', description: 'a date such as "202
 export const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
 /** Not empty. */
 export const text = s.string({ minLength: 1 })
-/** What requests, answers and listings repeat. */
+/** A name that requests, answers and listings repeat. */
 export const name = s.string({ minLength: 1, maxLength: 256 })
-/** Of each list and mapping in a provider's file, but its models: files that come with the gateway have at most 15. */
+/** Maximum entries of each list or mapping in a provider's file, except its models. Shipped files have at most 15. */
 const MAX_ENTRIES = 500
 /** A list in a provider's file. */
 export const list = <S extends Schema<unknown>>(items: S, rules: JsonSchema = {}) =>
