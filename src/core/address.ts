@@ -110,8 +110,8 @@ export function clientAddress(
 }
 
 /**
- * What a limit for each address counts by: an IPv4 address, or the network of 64 bits that one subscriber of IPv6 has.
- * One name for all whose address is not known.
+ * Returns the key of a limit per address: an IPv4 address, or the /64 network of an IPv6 subscriber. All callers
+ * without a known address share one key.
  */
 export function addressKey(address: Address | undefined): string {
   if (!address) return 'unknown'

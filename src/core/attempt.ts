@@ -1,4 +1,4 @@
-/** What an exchange keeps of each target that it has tried. */
+/** Records each target that an exchange has tried. */
 import type { Target } from './translator.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */

@@ -1,4 +1,4 @@
-/** What the configuration files say of models and providers, joined and immutable. */
+/** Models and providers of the configuration files, joined and immutable. */
 import type { SentSecrets } from '../secrets/mask.ts'
 import type { ImageTokens } from './image-tokens.ts'
 import type { Price } from './money.ts'
@@ -35,7 +35,7 @@ export const capabilities = [
   'reference_audios',
 ] as const
 
-/** What `supports` of a mapping may name. */
+/** A name that `supports` of a mapping may contain. */
 export type Capability = (typeof capabilities)[number]
 
 /** Times in milliseconds that bound an upstream attempt. `total` bounds all attempts of a request together. */
@@ -69,7 +69,7 @@ export type Auth =
       readonly region: string
       readonly service: string
       readonly source?: Source | undefined
-      /** Of the shared files, with that source. */
+      /** Values from the shared files, with their source. */
       readonly profile?: string | undefined
     }
   | { readonly scheme: 'gcp-oauth'; readonly scope: string; readonly source?: Source | undefined }
@@ -91,7 +91,7 @@ export interface Credential {
   readonly source: 'platform' | 'byok'
   readonly secret: string
   readonly fingerprint: string
-  /** What its owner calls it; only an organization's own have one, and the two that follow. */
+  /** Name given by the owner. Only an organization's own credentials have it, and the next two fields. */
   readonly label?: string | undefined
   /** Names of the only models that it is for; undefined for all. */
   readonly models?: readonly string[] | undefined
@@ -99,7 +99,7 @@ export interface Credential {
   readonly budgets?: readonly Budget[] | undefined
 }
 
-/** What a provider says of the data that it is sent; undefined is what it does not say. */
+/** The provider's statements about the data that it receives; undefined where it says nothing. */
 export interface DataPolicy {
   readonly trainsOnData: boolean | undefined
   readonly logsPrompts: boolean | undefined
@@ -112,7 +112,7 @@ export interface DataPolicy {
   readonly gdpr: boolean | undefined
 }
 
-/** What stands in a provider's address for the region of a mapping. */
+/** Placeholder in a provider's address for the region of a mapping. */
 export const REGION = '{region}'
 
 /**
@@ -130,9 +130,9 @@ export interface Provider {
   readonly baseUrl: string
   readonly auth: Auth
   readonly headers: Readonly<Record<string, string>>
-  /** What of its headers and defaults must not be shown; undefined for nothing. */
+  /** Secrets in headers and defaults that must not be shown; undefined for none. */
   readonly sentSecrets?: SentSecrets | undefined
-  /** By a client's header in lower case: tokens that are passed on besides those of its wire; `*` ends a prefix. */
+  /** Tokens that are passed on besides those of the wire, by the client's header in lower case. `*` ends a prefix. */
   readonly passHeaders: Readonly<Record<string, readonly string[]>>
   /** Fields and blocks of clients' own bodies that are sent on the operator's credentials besides those of the wire. */
   readonly nativeFields?: readonly string[]
@@ -146,7 +146,7 @@ export interface Provider {
   readonly timeouts: Timeouts
   /** Attempts at the same time; what is beyond them goes to other providers. */
   readonly concurrency: number
-  /** The same for all own providers of its owner together. */
+  /** Maximum concurrent calls to all own providers of the owner together. */
   readonly ownerConcurrency?: number
   readonly priority: number
   readonly dataPolicy: DataPolicy
@@ -154,7 +154,7 @@ export interface Provider {
   readonly inlineMedia?: boolean
   /** Field that carries earlier reasoning back to this provider, for providers that require it. */
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
-  /** What error codes of its own are called by other providers. */
+  /** Maps the provider's own error codes to the names that other providers use. */
   readonly errorCodes?: ReadonlyMap<string, string> | undefined
   /** Parts of its error messages in lower case, and the code that each stands for. */
   readonly errorPhrases?: readonly (readonly string[])[] | undefined
@@ -253,7 +253,7 @@ export interface Model {
   readonly mappings: readonly Mapping[]
   /** It stands in no file. */
   readonly open?: true | undefined
-  /** What metrics, circuits and retry budgets know it by, in place of an id that callers can make up. */
+  /** Name in metrics, circuits and retry budgets, in place of an id that callers can make up. */
   readonly series?: string | undefined
 }
 
@@ -264,14 +264,14 @@ export interface FoundModel {
   readonly created: number
 }
 
-/** What providers listed, by the address of each. */
+/** Models that providers listed, by the address of each. */
 export type ModelLists = readonly (readonly [baseUrl: string, models: readonly FoundModel[]])[]
 
-/** What one provider offers besides the models of the catalogue, by names of its own. */
+/** Models that one provider offers besides the catalogue, under names of its own. */
 export interface OpenModels {
   /** Whether the provider is regularly looked up for the models that it has. */
   readonly searched: boolean
-  /** Those that it listed when it last answered; the same list for as long as they are the same. */
+  /** Models of the provider's last listing. The list object stays the same while its content does. */
   readonly listed: readonly Mapping[]
   /** The offer of a name; the same object while it is in use. Undefined for what cannot be a name. */
   find(name: string): Mapping | undefined
@@ -285,7 +285,7 @@ export interface Catalog {
   /** Aliases of one provider's offers: `<provider>/<model>`. */
   readonly pinned?: ReadonlyMap<string, string>
   readonly providers: ReadonlyMap<string, Provider>
-  /** By provider id, for those that serve models which stand in no file. */
+  /** Providers that serve models which stand in no file, by provider id. */
   readonly open?: ReadonlyMap<string, OpenModels>
   /** Undefined where organizations may not declare providers. */
   readonly customCaps?: CustomCaps | undefined
@@ -293,10 +293,10 @@ export interface Catalog {
 
 /** Bounds of organizations' own providers. */
 export interface CustomCaps {
-  /** Of each of their timeouts, milliseconds. */
+  /** Maximum of each of their timeouts, in milliseconds. */
   readonly timeoutMs: number
-  /** The same of the time to connect: a socket that never connects is of no use to any. */
+  /** Maximum of their connect timeouts, in milliseconds. */
   readonly connectMs: number
-  /** Of the calls of one organization to all of them at the same time. */
+  /** Maximum concurrent calls of one organization to all of them. */
   readonly concurrency: number
 }

@@ -21,7 +21,7 @@ export interface Chain {
   finish(ex: Exchange, report: (filter: string, thrown: unknown) => void): Promise<void>
 }
 
-/** What the end of a chain needs from the filters above it: nothing unless it calls a provider. */
+/** Parts of an exchange that the end of a chain needs when it calls a provider. */
 const terminalNeeds: readonly Facet[] = ['principal', 'quota', 'outbound', 'charge']
 
 /**

@@ -265,7 +265,7 @@ export const chatRequest = s.open({
 
 /** The body as a client sends it. */
 export type ChatBody = Infer<typeof chatRequest>
-/** The same with one name per concept; `functions` only marks the legacy form of the answer. */
+/** A chat body with one name for each concept. `functions` only marks the legacy form of the answer. */
 export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof PassedParameters> &
   PassedParameters & {
     tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>

@@ -20,7 +20,7 @@ export interface Codec<O extends Op = Op> {
   readonly holdsAnswers?: true
   /** Requests may continue stored responses. */
   readonly stored?: StoredForm
-  /** What a streamed answer may say at any time, its very beginning included, to show that it is still coming. */
+  /** Bytes that keep a streamed answer alive; allowed at any time, even before its first event. */
   readonly heartbeat?: {
     readonly contentType: string
     readonly text: string
@@ -29,7 +29,7 @@ export interface Codec<O extends Op = Op> {
   }
   /** Does at start what the first request would have to wait for. */
   prepare?(): void
-  /** What `compat` of the endpoint in gateway.yaml may say; undefined for a codec without choices. */
+  /** Options for `compat` of the endpoint in gateway.yaml; undefined for a codec without choices. */
   readonly compat?: Compat<O>
   /** Credentials that clients of the wire send elsewhere than in the headers that every endpoint reads. */
   credentials?(headers: Headers, query: string): readonly string[]
@@ -37,7 +37,7 @@ export interface Codec<O extends Op = Op> {
   readonly dropsReasoning?: true
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined
-  /** What a field of the canonical request is called on this wire, for errors that name it by its path. */
+  /** Translates the path of a canonical field to this wire, for errors that name the field. */
   fieldOf?(path: string, ex: Exchange): string
   /** The body of an error answer, to a client that sent `headers`; `logId` is of its exchange, where there is one. */
   error(error: GatewayError, headers?: Headers, logId?: string): unknown
@@ -64,8 +64,10 @@ export interface Encoder {
    * done before the last of an answer is written.
    */
   conclude?(error?: GatewayError): Promise<void> | undefined
-  /** What is left. */
+  /** Returns the rest of the stream. */
   end(): Encoded
-  /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */
+  /**
+   * Returns the error to write into a stream that fails after its first byte; undefined when the wire has no such form.
+   */
   fail(error: GatewayError): Encoded | undefined
 }

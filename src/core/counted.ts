@@ -113,7 +113,7 @@ export function isUnknown(
   return pages + annotated > 0n || hours > 0n || seconds > 0n || (outputImages > 0n && rates.image_output === undefined)
 }
 
-/** Of a price by size: the one of the first size that has one, the default, or the dearest. */
+/** Finds the rate for the requested sizes: the first size with a rate, else the default, else the most expensive. */
 export function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): bigint | undefined {
   if (!rates) return undefined
   const size = sizes.find(name => Object.hasOwn(rates, name)) ?? 'default'

@@ -18,9 +18,9 @@ const effortBudgets: Readonly<Record<Effort, number>> = {
 const USUAL: readonly string[] = ['low', 'medium', 'high']
 
 /**
- * What a request means on a wire that takes efforts: the nearest one to its budget, which overrides an effort
- * (docs/contract.md#efforts), else its effort as it is, though the mapping may lack it. Undefined leaves the model to its
- * default.
+ * Returns the effort for a wire that takes efforts. A budget overrides it with the nearest effort
+ * (docs/contract.md#efforts). Otherwise it is passed on, even if the mapping may lack it. Undefined leaves the model at
+ * its default.
  */
 export function effortOf(request: Readonly<ChatRequest>, mapping: Mapping): ReasoningEffort | undefined {
   const { reasoning, reasoning_effort: plain } = request
@@ -28,7 +28,7 @@ export function effortOf(request: Readonly<ChatRequest>, mapping: Mapping): Reas
   return nearest ?? reasoning?.effort ?? plain ?? undefined
 }
 
-/** What a request means on a wire that takes budgets; undefined where it sets none, or turns reasoning off. */
+/** Returns the budget for a wire that takes budgets; undefined when the request sets none or turns reasoning off. */
 export function budgetOf({ reasoning, reasoning_effort: plain }: Readonly<ChatRequest>): number | undefined {
   if (reasoning?.max_tokens != null) return reasoning.max_tokens
   const effort = reasoning?.effort ?? plain ?? 'none'

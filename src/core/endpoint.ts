@@ -18,7 +18,7 @@ export interface ErrorAnswer {
   readonly body: string
 }
 
-/** What is served at a method and a path. */
+/** Describes the handler of a method and a path. */
 export interface Endpoint {
   /** Also the group whose rate limit it counts against. */
   readonly name: string
@@ -36,7 +36,7 @@ export interface Endpoint {
   readonly limitsAddress?: true
   /** Takes the access tokens of OAuth clients, which stand for a key for less. */
   readonly takesTokens?: true
-  /** What a request must be before its chain sees it. Throws the GatewayError of the refusal. */
+  /** Checks the request before its chain runs. Throws the GatewayError to answer with. */
   check?(ex: Exchange): void
   /** The answer to an error, with its status; without it the codec makes it. */
   errorAnswer?(error: GatewayError, ex: Exchange): ErrorAnswer
@@ -44,9 +44,9 @@ export interface Endpoint {
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
   /** Only the tokens of the prompt are counted, at no cost, by providers whose wire has a `CountForm`. */
   readonly counts?: true
-  /** What answers where no target did, if anything; may throw another error. */
+  /** Returns an answer when no target gave one; may throw another error. */
   readonly instead?: (ex: Exchange, error: GatewayError) => Reply | undefined
-  /** What bodies it takes; JSON where nothing is said. Which of several a request has, its content type says. */
+  /** Accepted body types; JSON by default. The content type of a request chooses among several. */
   readonly body?: BodyType | readonly BodyType[]
   /** Requests that ask for a WebSocket (RFC 6455) can become one, by `Exchange.upgrade`; elsewhere they are served without. */
   readonly upgrade?: true

@@ -1,4 +1,4 @@
-/** What can be answered. A reply is a stream of events; a whole reply is the same stream read to its end. */
+/** Events of an answer. A reply is a stream of events; a whole reply is the same stream read to its end. */
 import type { GatewayError } from '../lib/error.ts'
 import type { Requests } from './money.ts'
 import type { Usage } from './usage.ts'
@@ -6,7 +6,7 @@ import type { Usage } from './usage.ts'
 /** Finish reasons as clients see them; every wire maps its own to these. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
-/** What an answer's text is for: thinking aloud between tool calls, or the answer itself. */
+/** Purpose of a text: thinking aloud between tool calls, or the answer itself. */
 export type Phase = 'commentary' | 'final_answer'
 
 /** Fields of a provider's wire that no event has, for clients of the same wire. */
@@ -65,7 +65,7 @@ export interface LogprobsEvent {
   tokens: readonly unknown[]
 }
 
-/** What a provider says of the images that it makes. */
+/** The provider's description of the images that it makes. */
 export interface ImageDescription {
   readonly background?: string | undefined
   readonly output_format?: string | undefined
@@ -112,7 +112,7 @@ export type Event =
       written?: number
       requests?: Requests
     }
-  /** What the provider has counted so far, where a later count may be lower: the `usage` at the end stands for it. */
+  /** The provider's count so far. A later count may be lower; `usage` at the end replaces it. */
   | { type: 'progress'; usage: Partial<Usage> }
   /** The tier that the provider really served. */
   | { type: 'tier'; tier: string }
@@ -132,7 +132,7 @@ export type Event =
   | { type: 'job'; upstreamId: string; state: 'queued' | 'in_progress'; progress?: number }
   | { type: 'error'; error: GatewayError }
 
-/** What a provider, or the gateway in its place, has counted of an answer. */
+/** Usage counted by the provider, or by the gateway in its place. */
 export type UsageReport = Extract<Event, { type: 'usage' }>
 /** An event of one choice of an answer. */
 export type ChoiceEvent = Extract<Event, { choice: number }>

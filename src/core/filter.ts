@@ -13,7 +13,7 @@ export interface Reply {
   events: AsyncIterable<readonly Event[]>
 }
 
-/** What a filter leaves on the exchange for those below it. */
+/** A part of the exchange that one filter sets and the filters below it read. */
 export type Facet = 'principal' | 'quota' | 'target' | 'outbound' | 'charge'
 
 /** A filter as one chain holds it, with its options applied. */
@@ -29,7 +29,9 @@ export interface Filter {
   dispose?(): void
 }
 
-/** What a chain in gateway.yaml names: reads options, and makes a filter for each place in a chain. */
+/**
+ * Makes filters for the chains of gateway.yaml: reads the options, and creates one filter for each place in a chain.
+ */
 export interface FilterFactory<O = unknown> {
   readonly name: string
   readonly options: Schema<O>

@@ -1,4 +1,4 @@
-/** What an image comes to in tokens of a prompt, by the formula that the vendor of a model publishes. */
+/** Counts the prompt tokens of an image by the formula that the model's vendor publishes. */
 import type { Dimensions } from '../media/image.ts'
 
 /** `image_tokens` of `config/models.d`: patches that cover the image, each of so many tokens, up to a maximum. */
@@ -13,10 +13,10 @@ export interface ImageTokens {
   readonly max: number
 }
 
-/** Of an image, for models without a formula. */
+/** Tokens of an image, for models without a formula. */
 export const IMAGE_PROMPT_TOKENS = 1600
 
-/** Of one image; `max` where its size is not known. */
+/** Tokens of one image; `max` when its size is unknown. */
 function tokensOf({ patchSize, perPatch, base, max }: ImageTokens, image: Dimensions | undefined): number {
   if (!image) return max
   const patches = Math.ceil(image.width / patchSize) * Math.ceil(image.height / patchSize)
@@ -26,11 +26,13 @@ function tokensOf({ patchSize, perPatch, base, max }: ImageTokens, image: Dimens
 /** A page of a document as vendors show it to a model: A4 at 150 dots an inch. */
 const PAGE: Dimensions = { width: 1240, height: 1754 }
 
-/** What the images of so many pages have beyond what `PAGE_TOKENS` holds for them. */
+/** Image tokens of `pages` pages beyond those that `PAGE_TOKENS` includes. */
 export const morePageTokens = (pages: number, formula: ImageTokens | undefined): number =>
   formula && pages > 0 ? pages * Math.max(0, tokensOf(formula, PAGE) - IMAGE_PROMPT_TOKENS) : 0
 
-/** Of all images of a request. At least what is billed: scaling, which makes fewer patches, is not computed. */
+/**
+ * Tokens of all images of a request. The result is never below the bill: scaling, which reduces patches, is ignored.
+ */
 export function imageTokensOf(images: readonly (Dimensions | undefined)[], formula: ImageTokens | undefined): number {
   if (!formula) return images.length * IMAGE_PROMPT_TOKENS
   let sum = 0

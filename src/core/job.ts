@@ -17,7 +17,7 @@ export type FoundResult =
   | { readonly kind: 'own' }
   | { readonly kind: 'inline' }
 
-/** What a provider says of a job. */
+/** The provider's report about a job. */
 export interface JobReport {
   /** Undefined for a word that is not known: nothing changes. */
   readonly state?: Exclude<JobState, 'creating'> | undefined
@@ -48,16 +48,16 @@ export interface JobForm {
   readonly inlineResult?: string
 }
 
-/** What an operation says of its jobs, so that no part of the engine tests which one it is. */
+/** Describes an operation's jobs, so that the engine never tests for an operation. */
 export interface JobOperation<R> {
   readonly kind: string
-  /** What ids begin with. */
+  /** Prefix of job ids. */
   readonly prefix: string
   /** JSON: what the job shows of its request, and what its price depends on; nothing of a prompt. */
   params(request: Readonly<R>, target: Target): unknown
   callback(request: Readonly<R>): JobCallback | null
   terms(params: unknown): Terms
-  /** What a job that is completed is charged for. */
+  /** Returns the usage to charge for a completed job. */
   usage(params: unknown, reported: Usage): Usage
   /** The media type of a result, by its first bytes; undefined for what is none. */
   resultType(head: Buffer): string | undefined

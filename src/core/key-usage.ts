@@ -1,8 +1,8 @@
-/** What a key has spent, of which limits. */
+/** Usage and limits of a key. */
 import type { Money } from './money.ts'
 import type { BudgetState, KeyStatus } from './ports.ts'
 
-/** What a key has spent, and its own limits. */
+/** Spending of a key and its own limits. */
 export interface KeyUsage {
   readonly usage: Money
   /** The key's own limit of all time, and its recurring one. */

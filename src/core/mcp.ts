@@ -19,7 +19,7 @@ export interface StreamLimits {
   readonly perProcess: number
 }
 
-/** Of the authorization server. Times are milliseconds. */
+/** Settings of the authorization server. Times are in milliseconds. */
 export interface OAuthOptions {
   /** Whether a client's id may be the address of a document that describes it. */
   readonly readsDocuments: boolean

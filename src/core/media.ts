@@ -1,26 +1,26 @@
-/** What the media of a request may come to, estimated before they are read. */
+/** Estimates the media of a request before the files are read. */
 import type { Dimensions } from '../media/image.ts'
 import type { Price } from './money.ts'
 
 /** Estimates, except `images`. */
 export interface Media {
-  /** Of each image: its size where that is known. */
+  /** Size of each image, where known. */
   readonly images: readonly (Dimensions | undefined)[]
   readonly audioSeconds: number
   readonly fileTokens: number
   /** Pages among the files, of which models may also see images. */
   readonly pages?: number
-  /** What more the files may have that its provider fetches: those at addresses. */
+  /** Additional tokens that files at addresses may have. The provider fetches these files. */
   readonly unmeasuredTokens?: number
   /** Seconds that audio at addresses may have: its tokens may have a rate of their own. */
   readonly unmeasuredAudio?: number
 }
 
-/** Of an image in an answer; Gemini's smallest has so many. */
+/** Output tokens of one image; equal to Gemini's smallest. */
 export const IMAGE_TOKENS = 1290
-/** Of the largest image of models that make no difference by quality; Gemini's of 4K has so many. */
+/** Output tokens of the largest image, for models whose price ignores quality; equal to Gemini's 4K image. */
 export const LARGE_IMAGE_TOKENS = 2000
-/** The same of one that has come and is not reported yet: 0 where images are not paid by tokens. */
+/** Tokens of an image that has arrived but is not reported yet; 0 when images are not priced by tokens. */
 export const tokensOfImage = (price: Price | undefined): number =>
   !price || price.perImage || price.rates.request !== undefined ? 0 : IMAGE_TOKENS
 /** Pages that money is held for, for each tool of a provider that reads them. */

@@ -3,7 +3,7 @@
 /** A text; undefined for a binary message. */
 export type Message = string | undefined
 
-/** What one end of a WebSocket reports. */
+/** Callbacks of one end of a WebSocket. */
 export interface MessageListener {
   /** `bytes` is the length of the message. */
   message(message: Message, bytes: number): void

@@ -1,4 +1,4 @@
-/** What measures an exchange: its prompt before it is sent, and its answer as it comes. */
+/** Measures an exchange: its prompt before it is sent, and its answer as it arrives. */
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Cost, Requests } from './money.ts'
@@ -6,7 +6,7 @@ import type { Usage } from './usage.ts'
 
 /** Estimates a prompt; what it comes to may change with the target. */
 export interface PromptMeter {
-  /** Of the texts; 0 until the body is read. */
+  /** Tokens of the texts; 0 until the body is read. */
   readonly tokens: number
   /** With the media, and what of all may be written to the target's cache. */
   readonly usage: Usage

@@ -17,19 +17,19 @@ export interface Price {
   /** For each second, and for each image of the answer. */
   readonly perSecond?: RatesBySize | undefined
   readonly perImage?: RatesBySize | undefined
-  /** What a service tier multiplies the rates of tokens by, in millionths; a tier that is not named costs the same. */
+  /** Factors of service tiers on token rates, in millionths; a tier that is not named costs the same. */
   readonly tierFactors?: Readonly<Record<string, bigint>> | undefined
-  /** What is taken off all rates, in millionths. */
+  /** Discount on all rates, in millionths. */
   readonly discount?: number | undefined
 }
 
-/** What the price of an answer depends on besides its usage. */
+/** Facts that change the price of an answer besides its usage. */
 export interface Terms {
   /** The service tier that was served. */
   readonly tier?: string | undefined
   /** Keys into prices by size; the first that is known counts. */
   readonly sizes?: readonly string[] | undefined
-  /** What the usage is the sum of; one request where it is absent. */
+  /** Number of requests in the usage; one when absent. */
   readonly requests?: Requests | undefined
 }
 
@@ -91,7 +91,7 @@ export function ratesFor(price: Price, promptTokens: number): Rates {
 /** One, in millionths: what factors and discounts are counted in. */
 export const MILLION = 1_000_000n
 
-/** What a service tier multiplies the rates of tokens by, in millionths. */
+/** Returns the factor of a service tier on token rates, in millionths. */
 export const tierFactorOf = ({ tierFactors }: Price, { tier = '' }: Terms): bigint =>
   tierFactors && Object.hasOwn(tierFactors, tier) ? tierFactors[tier]! : MILLION
 
@@ -103,9 +103,9 @@ const times = (count: bigint, rate: bigint | undefined, scale: bigint): bigint =
 const FINE = MILLION * MILLION * HOUR_MS
 
 /**
- * What `usage` costs at `price`, or null when a rate that it needs is unknown. Formula: docs/money.md#cost, with
- * audio and images of an answer at token rates counted as tokens. Every part is exact; the one rounding is that of the
- * running sum, so parts always sum to the total.
+ * Computes the cost of `usage` at `price`; null when a needed rate is unknown. Formula: docs/money.md#cost. Audio and
+ * images of an answer at token rates count as tokens. Every part is exact. Only the running sum is rounded, so parts
+ * always add up to the total.
  */
 export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}): Cost | null {
   if (!price) return null

@@ -1,13 +1,13 @@
-/** What is read off an offer in more than one place: its names, its provider's state, and whether it is free. */
+/** Reads facts of an offer that several places need: its names, its provider's state, and whether it is free. */
 import type { Catalog, Credential, Mapping, Model, Provider } from './catalog.ts'
 import type { Op } from './ops.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
 
-/** What models are counted as whose names callers make up. */
+/** Metric label for models whose names callers can make up. */
 export const OPEN_SERIES = '*'
-/** What a model is counted as: its id, unless callers can make that up. */
+/** Returns the metric label of a model: its id, unless callers can make that up. */
 export const seriesOf = ({ series, id }: Model): string => series ?? id
 
 /** Labels of metrics. */
@@ -17,10 +17,10 @@ export interface OfferLabels {
 }
 /** The offers of all organizations' own providers: tenants choose those names, and others do not see them. */
 const OWN_OFFERS: OfferLabels = { provider: 'custom', model: OPEN_SERIES }
-/** What metrics count an offer under. */
+/** Returns the metric labels of an offer. */
 export const labelsOf = ({ provider, model }: Mapping): OfferLabels =>
   provider.owner === undefined ? { provider: provider.id, model: seriesOf(model) } : OWN_OFFERS
-/** The same for an earlier answer, whose provider or model may be gone since. */
+/** Returns the labels of an earlier answer, whose provider or model may no longer exist. */
 export function labelsOfReplay(replayed: OfferLabels, { providers, models }: Catalog): OfferLabels {
   const provider = providers.get(replayed.provider)
   if (provider === undefined || provider.owner !== undefined) return OWN_OFFERS
@@ -63,7 +63,7 @@ export function isAbsent({ id }: Provider, { open }: Catalog): boolean {
   return more?.searched === true && more.listed.length === 0
 }
 
-/** What providers have listed besides the models of the catalogue. */
+/** Models that providers have listed besides those of the catalogue. */
 export const foundOffers = ({ open }: Catalog): readonly Mapping[] =>
   open ? [...open.values()].flatMap(({ listed }) => listed) : []
 

@@ -1,4 +1,4 @@
-/** What the kernel must know of each operation, so that no part of it tests which one it is. Rows: `src/operations`. */
+/** Describes each operation to the kernel, so that no part of it tests for one. Rows: `src/operations`. */
 
 import type { Json } from '../json/json.ts'
 import type { Unaffordable } from '../lib/error.ts'
@@ -18,7 +18,7 @@ export interface Operation<O extends Op = Op> {
   impliedBy(model: Pick<Model, 'input' | 'output'>): boolean
   /** Whether a price list has a rate for all that answers of a model are charged for. */
   isPriced(price: Price, model: Pick<Model, 'output' | 'tokenizer'>): boolean
-  /** What a request needs of a mapping, in the order in which refusals name it. */
+  /** Requirements of a request on a mapping, in the order in which errors name them. */
   readonly requirements: readonly Requirement<Ops[O]>[]
   /** Bytes of the texts of a request that a model reads; media counts as nothing here. */
   promptSize(request: Readonly<Ops[O]>): number
@@ -32,31 +32,34 @@ export interface Operation<O extends Op = Op> {
   prompts?(request: Readonly<Ops[O]>): number
   /** Number of answers, and the caller's token limit of each. Absent when answers count no tokens. */
   output?(request: Readonly<Ops[O]>): OutputBound
-  /** The same request with a lower bound on each answer. Present where `output` is, and where a wire sends a limit of its own. */
+  /**
+   * Returns the request with a lower limit on each answer. Present where `output` is, and where a wire sends its own
+   * limit.
+   */
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
   /** Looks into the files of a request, once before it is planned and held for; undefined where it holds none. */
   inspect?(request: Ops[O]): Promise<void> | undefined
-  /** What a request holds besides text. */
+  /** Returns the content of a request besides text. */
   media?(request: Readonly<Ops[O]>): Media
   /**
    * How long an answer becomes whose caller can set no limit, where its wire sends none: held for as `least` at first, which
    * grows as the answer is measured, and as `limit` where it cannot be ended. Undefined where answers cost no tokens.
    */
   expectedOutput?(request: Readonly<Ops[O]>, mapping: Mapping): SentOutput | undefined
-  /** What a 402 names, where that is no prompt and no limit of its caller. */
+  /** Text of the 402, when neither a prompt nor the caller's limit explains it. */
   readonly unaffordable?: Unaffordable
   /** Usage besides tokens that the request may cause at the mapping. */
   extras?(request: Readonly<Ops[O]>, mapping: Mapping): Usage
   /**
-   * What more than its estimate the request may use, at the mapping if there is one yet: by files that do not say their size,
-   * or that its provider fetches.
+   * Returns usage that may exceed the estimate: files of unknown size, or files that the provider fetches. `mapping`
+   * may not be known yet.
    */
   unmeasured?(request: Readonly<Ops[O]>, mapping?: Mapping): Usage | undefined
   /** Whether a tool of the request runs at its provider, which may read the whole prompt again after each of its calls. */
   loops?(request: Readonly<Ops[O]>): boolean
   /** Measures an answer of bytes while it comes, for as long as no report counts it; undefined where that costs nothing. */
   measure?(contentType: string, model: Model): AnswerMeasure | undefined
-  /** What the price depends on besides usage, as requested. */
+  /** Returns the requested facts, besides usage, on which the price depends. */
   terms?(request: Readonly<Ops[O]>): Terms
   /** Serves the operation by the mapping's wires for another one, where it has none (docs/contract.md#bridges). */
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
@@ -86,9 +89,9 @@ export interface Operation<O extends Op = Op> {
   readonly answerBytes?: number
   /** Answers are never kept for the same request: audio, which is not held. */
   readonly neverReplayed?: true
-  /** What the simulated provider answers, by path behind its base address, which may have parameters. */
+  /** Answers of the simulated provider, by path after its base address. The path may have parameters. */
   readonly demo?: Readonly<Record<string, Simulation>>
-  /** The same over WebSockets. */
+  /** Sessions of the simulated provider over WebSockets, by path. */
   readonly demoSession?: Readonly<Record<string, SimulatedSession>>
 }
 
@@ -97,7 +100,7 @@ export interface AnswerMeasure {
   add(bytes: Buffer): void
   /** Completion tokens so far. */
   readonly tokens: number
-  /** The same by axes. */
+  /** Usage by axes. */
   readonly usage: Usage
 }
 
@@ -105,7 +108,7 @@ export interface AnswerMeasure {
 export interface RoutedBody<R> {
   /** Without what no wire has; `model` is always there. */
   readonly body: unknown
-  /** What is set on the canonical request. */
+  /** Fields to set on the canonical request. */
   readonly fields: Partial<R>
 }
 
@@ -116,7 +119,7 @@ interface OutputBound {
   readonly limit: number | undefined
 }
 
-/** What a request needs of a mapping: the documented 400s of docs/contract.md#errors are such rows. */
+/** A requirement of a request on a mapping. The documented 400s of docs/contract.md#errors are such rows. */
 export interface Requirement<R> {
   readonly param: string
   /**
@@ -127,9 +130,9 @@ export interface Requirement<R> {
   /** Completes «No provider of "m" supports …». */
   readonly what: string
   readonly code?: string
-  /** Of the refusal; 400 where nothing is said. */
+  /** Status of the error; 400 when absent. */
   readonly status?: 413
-  /** What a mapping takes in its place, at most or by name; for the refusal. */
+  /** Returns the values that a mapping accepts instead: a maximum, or names. The error shows them. */
   readonly offers?: (mapping: Mapping) => number | readonly string[] | undefined
   /** A sentence for the refusal: what the caller or the operator can do. */
   readonly advice?: string
@@ -153,7 +156,7 @@ export interface SimulatedRequest {
   readonly body: Buffer
   readonly contentType: string
   readonly method: string
-  /** Of its path. */
+  /** Parameters of the path. */
   readonly params: Readonly<Record<string, string>>
 }
 

@@ -1,4 +1,4 @@
-/** What an exchange sends to the target of its attempt. */
+/** Holds the request that an exchange sends to the target of its attempt. */
 import type { StoppedBy } from './exchange.ts'
 import type { CacheMark, FanOut, RequestPart, SentOutput, WireRequest } from './translator.ts'
 
@@ -21,7 +21,7 @@ export class Outbound {
   parts: readonly RequestPart[] | undefined = undefined
   /** Joins the answers of `parts`. */
   fanOut: FanOut | undefined = undefined
-  /** That of the request. */
+  /** Output limit in the request that was sent. */
   output: SentOutput | undefined = undefined
   /** The longest mark of the request for its provider's cache. */
   cacheMark: CacheMark | undefined = undefined

@@ -11,7 +11,7 @@ export type PlanName = (typeof planNames)[number]
 export interface Plan {
   /** Credits of a month. */
   readonly monthly: Money
-  /** Of them, what premium models may use in a week. */
+  /** Part of the credits that premium models may use in a week. */
   readonly weeklyPremium: Money
   /** A model is premium from either of these prices on. */
   readonly premiumFrom: { readonly prompt: bigint; readonly completion: bigint }

@@ -1,4 +1,4 @@
-/** What one organization lets its keys call, and which credentials of its own it calls with. */
+/** Defines which models an organization's keys may call, and the organization's own credentials. */
 import type { Address } from './address.ts'
 import type { Catalog, Credential, Mapping } from './catalog.ts'
 import type { Terms } from './money.ts'
@@ -17,7 +17,7 @@ export const ruleTypes = [
   'deny_ip_cidrs',
 ] as const
 
-/** What a rule decides. */
+/** Subject of a rule. */
 export type RuleType = (typeof ruleTypes)[number]
 
 /** Values of rules; each type of rule reads the fields that it is named after. */
@@ -42,7 +42,7 @@ export interface Rule extends RuleValue {
   readonly memberId: string | undefined
 }
 
-/** What an organization demands of providers. A fact that a provider does not state counts against it. */
+/** Requirements of an organization on providers. A fact that a provider does not state counts against it. */
 export interface Compliance {
   /** Providers that do not train on API data. */
   readonly noTraining: boolean
@@ -54,7 +54,7 @@ export interface Compliance {
   readonly iso27001: boolean
   /** A SOC 2 type 2 report or ISO 27001. */
   readonly soc2OrIso27001: boolean
-  /** Of headquarters; none allows all, as with the two other lists of what is allowed. */
+  /** Countries of the headquarters. An empty list allows all; so do the other two lists of allowed values. */
   readonly countries: readonly string[]
   readonly allowedProviders: readonly string[]
   readonly blockedProviders: readonly string[]
@@ -88,7 +88,7 @@ export interface PolicyFacts {
   readonly orgId: string
   /** Grows with every change. */
   readonly version: number
-  /** Those in force. */
+  /** Rules in force. */
   readonly rules: readonly Rule[]
   readonly compliance: Compliance | undefined
   readonly keys: readonly SealedKey[]
@@ -102,7 +102,10 @@ export interface AccessIssue {
   readonly reason: string
 }
 
-/** What one key may call: the rules of its organization, its member, its own, and the compliance policy. Immutable. */
+/**
+ * Models that one key may call, by the rules of its organization, its member and the key, and by the compliance policy.
+ * Immutable.
+ */
 export interface Access {
   /** Keys with one id are answered alike; another id stands for other rules, keys or models. */
   readonly id: string
@@ -115,7 +118,7 @@ export interface Access {
    * one for the prices of short prompts at the usual service tier.
    */
   issue(mapping: Mapping, request?: PricedRequest): AccessIssue | undefined
-  /** The same by rules of providers, compliance and a session's scope alone. */
+  /** Checks the rules of providers, compliance and a session's scope only. */
   providerIssue(mapping: Mapping): AccessIssue | undefined
 }
 
@@ -133,7 +136,7 @@ export type Caller = Pick<Principal, 'keyId' | 'member' | 'session'>
 export interface Policy {
   /** False under zero data retention: answers are not kept for replay. */
   readonly keepsReplies: boolean
-  /** Of what providers give the organization's clients to hold. */
+  /** Seals for provider data that the organization's clients keep. */
   readonly seals: Seals
   access(caller: Caller): Access
   /** The shared catalogue and the organization's own providers and models in one. */

@@ -1,4 +1,4 @@
-/** What outlives a reload. Filters see these ports, never a database. */
+/** State that outlives a reload. Filters see these ports, never a database. */
 export type * from './ports/accounts.ts'
 export type * from './ports/job-services.ts'
 export type * from './ports/jobs.ts'

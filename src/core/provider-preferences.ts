@@ -1,4 +1,4 @@
-/** What a request says of the providers that may serve it, and in which order (docs/routing.md#routing-by-request). */
+/** The provider preferences of a request: allowed providers and their order (docs/routing.md#routing-by-request). */
 export interface ProviderPreferences {
   /** Ids: these first, in this order. */
   readonly order?: readonly string[]

@@ -12,7 +12,7 @@ export interface RealtimeOptions {
   /** How long a session may last, and how long without a message of either side. */
   readonly session: number
   readonly idle: number
-  /** What may be spent in one session. */
+  /** Maximum cost of one session. */
   readonly spend: Money
   /** Sessions that are open at once: of an organization, of a key, and in one process. */
   readonly perOrganization: number
@@ -26,9 +26,9 @@ export interface RealtimeOptions {
 
 /** A wire's reading of its providers' sessions. */
 export interface RealtimeForm {
-  /** What a response that has ended was charged for; undefined for what cannot be read. */
+  /** Returns the usage of a finished response; undefined when it cannot be read. */
   usage(response: Readonly<Json>): Usage | undefined
-  /** The same of the transcript of what a user said. */
+  /** Returns the usage of the transcript of a user's audio. */
   transcriptUsage(event: Readonly<Json>): Usage | undefined
   /** Members of a session's or a response's settings that a credential of the operator's may carry. */
   readonly settings: ReadonlySet<string>
@@ -38,7 +38,7 @@ export interface RealtimeForm {
   readonly mostOutput?: number
 }
 
-/** What one part of a session used: a response of the model, or the transcript of what a user said. */
+/** Usage of one part of a session: a response of the model, or the transcript of a user's audio. */
 export interface SessionPart {
   /** Unique within the session. */
   readonly id: string
@@ -52,7 +52,7 @@ export interface SessionPart {
   readonly firstMs?: number | undefined
 }
 
-/** The same with so many tokens of output, all of which may be audio where any may. */
+/** Sets the output tokens of a usage. Where audio is possible, all of them may be audio. */
 export const withOutput = (usage: Usage, tokens: number): Usage =>
   usage.output_audio === undefined
     ? { ...usage, completion: tokens }
@@ -78,6 +78,6 @@ export interface SessionCharges {
    * the refusal: no money, a limit, a key that has ended.
    */
   hold(expected: Usage, mapping?: Mapping): Promise<PartHold>
-  /** The same for a response, the output of which may be limited: where there is less money, for less of it. */
+  /** Holds money for a response. With less money, the output of the response is limited to it. */
   holdResponse(expected: Usage): Promise<PartHold>
 }

@@ -1,15 +1,15 @@
 /** Finds what is served at a path: literal paths by one lookup, templates (RFC 6570) in the order in which they stand. */
 
-/** By the names of a template, percent-decoded. */
+/** Parameters by their names in the template, percent-decoded. */
 export type Params = Readonly<Record<string, string>>
 
-/** What stands at a path, with the parameters in it. */
+/** The match of a path, with its parameters. */
 export interface Match<T> {
   readonly value: T
   readonly params: Params
 }
 
-/** By method. Made ahead: the matches of a literal path are the same for every request. */
+/** Matches by method. They are made ahead: a literal path has the same match for every request. */
 type Matches<T> = Map<string, Match<T>>
 
 interface Template<T> {
@@ -42,7 +42,7 @@ export class Router<T> {
     if (method === 'GET' && !matches.has('HEAD')) matches.set('HEAD', match)
   }
 
-  /** What is served there, the methods that the path takes, or undefined for a path that nothing is at. */
+  /** Returns the match, or the methods that the path takes; undefined for an unknown path. */
   match(method: string, path: string): Match<T> | { readonly allow: string[] } | undefined {
     const literal = this.#literal.get(path)
     if (literal) return literal.get(method) ?? { allow: [...literal.keys()].sort() }

@@ -16,7 +16,7 @@ interface SealKey {
   readonly key: KeyObject
 }
 
-/** The same on all nodes that share a master key. */
+/** Keys of the seals, equal on all nodes that share a master key. */
 export interface SealKeys {
   /** Makes new seals. */
   readonly newest: SealKey
@@ -30,13 +30,16 @@ const MAC_BYTES = 16
 /** Whether the gateway made the value, as its form says. */
 export const looksSealed = (value: string): boolean => SEALED.test(value)
 
-/** Of one request, or made of one answer; more than the longest conversations hold. */
+/** Maximum seals of one request or one answer; the longest conversations have fewer. */
 const MAX_SEALS = 4096
 /** JSON values in the native blocks of an answer: a hundred tools of an MCP server have 10,000. */
 const ANSWER_VALUES = 50_000
-/** Of a request. Some wires hold a block in two forms, each of which is checked. */
+/**
+ * Maximum JSON values in the native blocks of a request. Some wires hold a block in two forms, each of which is
+ * checked.
+ */
 const REQUEST_VALUES = 100_000
-/** Of all that is sealed in an answer, or checked of a request: pages that a provider read may be files. */
+/** Maximum characters sealed in an answer or checked of a request. Pages that a provider read may be files. */
 const CHARACTERS = 16 * 1024 * 1024
 
 type Kind = 'value' | 'block'

@@ -1,4 +1,4 @@
-/** By which names clients reach this server, and which web pages may call what is more than an API of models. */
+/** The names of this server, and the web pages that may call endpoints beyond the API of models. */
 
 /** The names under which the gateway is reached, for checks of `Host` and `Origin`. */
 export interface Site {

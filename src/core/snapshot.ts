@@ -11,7 +11,7 @@ import type { Router } from './router.ts'
 export interface Route {
   readonly endpoint: Endpoint
   readonly chain: Chain
-  /** Of the endpoint's codec, in effect, with defaults; shown by `gatewayctl explain`. */
+  /** Effective `compat` options of the endpoint's codec, with defaults; shown by `gatewayctl explain`. */
   readonly compat?: unknown
 }
 

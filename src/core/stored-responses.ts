@@ -5,11 +5,11 @@ import { endOfString } from '../json/lossless.ts'
 export interface StoredForm {
   /** Which stored responses a body names. What is not well-formed names none: `decode` refuses it. */
   references(body: unknown): StoredReferences
-  /** What is not found stays as it is: `decode` refuses it. */
+  /** Inserts the found turns. A missing one stays in the body, and `decode` rejects it. */
   continued(body: unknown, found: FoundTurns): ContinuedBody
 }
 
-/** What a body says of stored responses. */
+/** References of a body to stored responses. */
 export interface StoredReferences {
   /** Id of the response that the request continues. */
   readonly previous: string | undefined
@@ -19,7 +19,7 @@ export interface StoredReferences {
   readonly store: boolean
 }
 
-/** What one request added to its conversation, and what its answer did. */
+/** Items that one request and its answer added to a conversation. */
 export interface StoredTurn {
   readonly id: string
   readonly input: readonly unknown[]
@@ -39,13 +39,13 @@ export interface FoundTurns {
 export interface ContinuedBody {
   /** With the whole conversation in its input. */
   readonly body: unknown
-  /** What the request itself adds to it. */
+  /** Items that the request itself adds. */
   readonly input: readonly unknown[]
 }
 
 /** JSON texts of what one request added to its conversation, and of what its answer did. */
 interface TurnTexts {
-  /** Of a list, as is `output`. */
+  /** JSON of a list, as is `output`. */
   readonly input: string
   readonly output: string
 }
@@ -77,9 +77,9 @@ function afterList(text: string, from: number): number {
 
 /** JSON texts of a response. */
 export interface ResponseTexts {
-  /** Of what it adds to the conversation. */
+  /** JSON of the items that it adds to the conversation. */
   readonly output: string
-  /** Of the rest. */
+  /** JSON of the other fields. */
   readonly answer: string
 }
 

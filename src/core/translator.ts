@@ -31,7 +31,7 @@ export interface SentOutput {
 /** How long a provider keeps what a request marks for its cache. */
 export type CacheMark = '5m' | '1h'
 
-/** What is sent. */
+/** A request to the provider. */
 export interface WireRequest {
   /** Added to the provider's base address; may hold a query. */
   path: string
@@ -54,7 +54,7 @@ export interface WireRequest {
 export interface RequestPart {
   readonly request: WireRequest
   readonly input: Ops[Op]
-  /** Of its body as JSON, about; what files of a form hold is not among them. */
+  /** Approximate length of the body as JSON, without the content of uploaded files. */
   readonly characters: number
 }
 
@@ -159,7 +159,7 @@ interface NativeForm<O extends Op = Op> {
 
 /** For wires that also answer with what is neither events nor JSON: audio, images, films. */
 interface BytesForm<O extends Op = Op> {
-  /** What the media types of such answers begin with, in lower case. */
+  /** Prefixes of the media types of such answers, in lower case. */
   readonly types: readonly string[]
   /** Each frame is a chunk as it came. */
   decoder(contentType: string, target: Target, input?: Readonly<Ops[O]>): Decoder
@@ -167,7 +167,7 @@ interface BytesForm<O extends Op = Op> {
 
 /** For providers that count the tokens of a prompt by themselves, for nothing. */
 export interface CountForm {
-  /** What counts the prompt of `request`, which would ask for an answer. Mutates nothing. */
+  /** Builds the request that counts the prompt of `request`. Mutates nothing. */
   encode(request: WireRequest, target: Target): WireRequest
   /** Gives one `result`, a `TokenCount`. */
   decoder(target: Target): Decoder
@@ -178,7 +178,7 @@ export interface TokenCount {
   readonly tokens: number
 }
 
-/** Of the requests that stand for one. */
+/** Maximum concurrent requests that together serve one. */
 export const PARTS_AT_ONCE = 4
 
 /**
@@ -257,7 +257,7 @@ export interface LoadedModule {
   readonly source: string
 }
 
-/** What a plugin module exports. */
+/** Exports of a plugin module. */
 export interface Plugin {
   readonly wires?: readonly Translator[]
   readonly filters?: readonly import('./filter.ts').FilterFactory[]

@@ -1,4 +1,4 @@
-/** What a request consumed. The axes are those of prices, so that cost is their product. */
+/** Usage of a request. Its axes are those of prices, so that cost is their product. */
 
 /**
  * Tokens unless said otherwise. `prompt` includes cached, written, image (`image_input`), audio and video tokens;

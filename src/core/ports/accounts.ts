@@ -1,7 +1,7 @@
 /**
- * What the operator changes, each change with a line in the audit log. An organization, a project and a member go by
- * their id or their name (a member by its address); names are resolved when the change is made. Everything rejects
- * with a GatewayError: 404 for what is not there, 400 for what cannot be, 503 when the store fails.
+ * Changes by the operator, each with a line in the audit log. An organization, a project and a member go by their id or
+ * their name (a member by its address). Names are resolved when the change is made. Everything rejects with a
+ * GatewayError: 404 for something missing, 400 for an invalid value, 503 when the store fails.
  */
 
 import type { Period } from '../../lib/period.ts'
@@ -9,7 +9,7 @@ import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
 import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
 
-/** Who makes a change, as the audit log names them. */
+/** The author of a change, as the audit log names them. */
 export type Actor = string
 
 /**
@@ -102,7 +102,7 @@ export interface LimitRecord {
   readonly zone: string
   readonly resetsAt: string | null
 }
-/** What becomes of the limits: one is set, or the one of all time, or the recurring one, is taken away. */
+/** A change of the limits: sets one, or drops the total or the periodic limit. */
 export type LimitChange = { readonly set: LimitInput } | { readonly drop: 'total' | 'period' }
 
 /** A member as commands return it. */
@@ -148,7 +148,7 @@ export interface KeyRecord {
   readonly createdAt: string
   readonly expiresAt: string | null
   readonly limits: readonly LimitRecord[]
-  /** Of all time. */
+  /** Spending of all time. */
   readonly spent: Money
 }
 /** A key to create; one without `expiresAt` does not expire. */
@@ -163,14 +163,14 @@ export interface NewKey {
   readonly createdBy?: string | undefined
   readonly limit?: LimitInput | undefined
 }
-/** What is undefined stays as it is. */
+/** Changes of a key. Undefined fields stay unchanged. */
 export interface KeyChanges {
   readonly name?: string | undefined
   /** Null: never. */
   readonly expiresAt?: number | null | undefined
   readonly limit?: LimitChange | undefined
 }
-/** What makes a start possible, and keys. */
+/** Creates the first account on an empty store, and manages keys. */
 export interface AccountStore {
   /** On an empty store, all at once: the default organization, project, owner and key. Returns the key when it was made. */
   bootstrap(): Promise<(KeyRecord & { key: string }) | undefined>
@@ -206,7 +206,7 @@ export interface OperatorSessionStore {
 export interface CreditInput {
   readonly organization: string
   readonly amount: Money
-  /** What names the payment: the same one is booked once. */
+  /** Reference of the payment. The same reference is booked once. */
   readonly reference?: string | undefined
   readonly note?: string | undefined
 }

@@ -1,4 +1,4 @@
-/** What the engine of jobs needs of the outside: calls to providers, callbacks, blobs, and the health of polls. */
+/** Services that the job engine uses: calls to providers, callbacks, blobs, and the health of polls. */
 
 import type { GatewayError } from '../../lib/error.ts'
 import type { Cancellation } from '../cancel.ts'

@@ -33,7 +33,7 @@ export type JobResult =
       readonly etag: string
     }
 
-/** What is known of a job before its provider has it. */
+/** A job before its provider has it. */
 export interface NewJob {
   readonly id: string
   readonly kind: string
@@ -97,7 +97,7 @@ export interface Job extends NewJob, JobTarget {
   readonly deletedAt: number | null
 }
 
-/** What a provider said when it took the job. */
+/** The provider's answer when it accepts a job. */
 interface StartedJob {
   readonly upstreamId: string
   readonly state: 'queued' | 'in_progress'
@@ -121,7 +121,7 @@ export interface EndedJob {
   readonly result: JobResult | null
   readonly completedAt: number
   readonly expiresAt: number | null
-  /** Of the event that its callback gets. */
+  /** Event that the callback receives. */
   readonly event: { readonly id: string; readonly type: string }
 }
 
@@ -152,11 +152,11 @@ export interface Delivered {
   /** JSON of the headers that were sent. */
   readonly headers: string
   readonly bodySha256: string
-  /** Of the attempt that follows one that is `retrying`. */
+  /** Time of the attempt that follows one in state `retrying`. */
   readonly nextAt: number
 }
 
-/** Whose claim it is, and until when. */
+/** Owner and end of a claim. */
 export interface Lease {
   readonly owner: string
   readonly now: number
@@ -165,7 +165,7 @@ export interface Lease {
 }
 
 interface JobsStatus {
-  /** By state, of those that have not ended. */
+  /** Unfinished jobs by state. */
   readonly running: Readonly<Record<string, number>>
   readonly due: number
   /** Leased rows by owner. */
@@ -177,9 +177,9 @@ interface JobsStatus {
 
 /** For metrics. */
 export interface JobCounts {
-  /** Of those that have not ended. */
+  /** Unfinished jobs. */
   readonly running: readonly { readonly state: JobState; readonly provider: string; readonly count: number }[]
-  /** Of results that are kept. */
+  /** Bytes of stored results. */
   readonly bytes: number
 }
 
@@ -215,11 +215,11 @@ export interface JobStore {
   list(scope: JobScope, kind: string, page: Page & { readonly ascending?: boolean }): Promise<Job[]>
 
   /**
-   * Those that are due, in turns of organizations. Of one organization, and at one provider, the owner of a lease has
-   * `share` at most; own providers of two organizations are two, also where they have one id.
+   * Claims due jobs, with organizations in turn. The owner of a lease has at most `share` per organization and per
+   * provider. Own providers of two organizations count as two, even with the same id.
    */
   claim(lease: Lease, share: number): Promise<Job[]>
-  /** The same of one, due or not; undefined where another one has it, or it has ended. */
+  /** Claims one job, due or not; undefined when it has ended or another owner has it. */
   claimOne(id: string, lease: Lease): Promise<Job | undefined>
   renew(id: string, fence: number, until: number): Promise<boolean>
   /** Ends the lease. */
@@ -242,7 +242,7 @@ export interface JobStore {
   /** Which of these results are still named by a row. */
   blobs(names: readonly string[]): Promise<Set<string>>
 
-  /** Of one organization an owner holds at most `share` at a time. */
+  /** Claims due deliveries. An owner holds at most `share` of one organization at a time. */
   claimDeliveries(lease: Lease, share: number): Promise<Delivery[]>
   deliver(delivery: Delivery, delivered: Delivered): Promise<boolean>
   /** It was not tried, and is due then. Ends the lease. */

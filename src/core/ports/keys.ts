@@ -11,7 +11,7 @@ export type KeyKind = 'key' | 'publishable' | 'session'
 /** Credentials that apply: the operator's, the organization's own, or (`hybrid`) its own before those of the operator. */
 export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
 
-/** What a member may do within its organization. */
+/** Rights of a member within its organization. */
 export type Role = 'owner' | 'admin' | 'developer'
 
 /** A limit on what a key may spend, all keys that one member made, a session, or on what is spent by a provider key. */
@@ -37,7 +37,7 @@ export interface Subscription {
 export interface Discount {
   readonly provider: string | null
   readonly model: string | null
-  /** Of the price; 100_000 is ten percent. */
+  /** Share of the price in millionths; 100_000 is ten percent. */
   readonly millionths: number
 }
 
@@ -51,7 +51,7 @@ export interface Principal {
   readonly orgName: string
   /** `open`: the balance may fall below zero without bound. `prepaid`: it may not. */
   readonly account: 'open' | 'prepaid'
-  /** Whose credentials the project uses. */
+  /** The credentials that the project uses. */
   readonly mode: ProjectMode
   readonly archived: boolean
   /** Unix milliseconds. */
@@ -68,11 +68,11 @@ export interface Principal {
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** False when that member has left, or lost access to the project. */
   readonly access: boolean
-  /** Of an access token that stands for the key, for less and until its own end; undefined for the key itself. */
+  /** Access token that stands for the key, with fewer scopes and its own expiry; undefined for the key itself. */
   readonly token?: { readonly scopes: readonly string[]; readonly expiresAt: number } | undefined
-  /** What a session that a key began may call; `keyId` is that key then, which pays for the session. */
+  /** Session begun by a key, with the models that it may call. `keyId` is that key, which pays for the session. */
   readonly session?: { readonly id: string; readonly models: readonly string[] | undefined } | undefined
-  /** What a client secret opens, which opens nothing else. */
+  /** Grant of a client secret, which opens nothing else. */
   readonly realtime?: RealtimeGrant | undefined
   /** Limits of the session, the member and the key; most have none. */
   readonly budgets: readonly Budget[]
@@ -105,9 +105,9 @@ export interface PlanState extends Subscription {
   readonly premiumResetsAt: number | undefined
 }
 
-/** What a key has spent, and what bounds it. */
+/** Spending of a key and its limits. */
 export interface KeyStatus {
-  /** Of all time. */
+  /** Spending of all time. */
   readonly spent: Money
   readonly budgets: readonly BudgetState[]
   readonly plan: PlanState | undefined
@@ -121,7 +121,7 @@ export interface SessionInput {
   readonly customer: string
   /** Names of the only models that it may call; undefined for all that the key may. */
   readonly models: readonly string[] | undefined
-  /** What may be spent in it, besides what the key's own limits leave. */
+  /** Limit of the session, besides the key's own limits. */
   readonly limit: Money | undefined
   /** Unix milliseconds. */
   readonly expiresAt: number

@@ -9,15 +9,15 @@ import type { Budget, Principal } from './keys.ts'
  */
 export type Funds = 'credits' | 'plan' | 'premium' | 'byok'
 
-/** What a coding plan grants to one attempt. */
+/** Grant of a coding plan to one attempt. */
 export interface Allowance {
   /** Credits of a month. */
   readonly monthly: Money
-  /** Of them, what premium models may use in a week; undefined when this attempt is not at one. */
+  /** Part of the credits that premium models may use in a week; undefined when this attempt uses none. */
   readonly premium: Money | undefined
 }
 
-/** What is held before a provider is called. */
+/** Requests a hold before a provider is called. */
 export interface HoldRequest {
   /** One for each attempt. */
   readonly id: string
@@ -25,9 +25,14 @@ export interface HoldRequest {
   readonly request: Pick<RequestRow, 'id' | 'requestId' | 'endpoint' | 'requestedModel' | 'model' | 'provider'>
   readonly principal: Principal
   readonly amount: Money
-  /** What will do where there is no room for `amount`: then as much is held as there is room for. Without it, `amount`. */
+  /**
+   * Smallest sufficient hold. When `amount` does not fit, everything available is held, but at least this. Default:
+   * `amount`.
+   */
   readonly least?: Money | undefined
-  /** What more may be needed: as much of it is held as leaves half of the room beyond `amount` to others. */
+  /**
+   * Additional amount that may be needed. It is held as far as half of the room beyond `amount` stays free for others.
+   */
   readonly spare?: Money | undefined
   /** Unix milliseconds; from then on recovery may call the hold an orphan. */
   readonly expiresAt: number
@@ -44,25 +49,25 @@ export interface Hold {
   readonly funds: Funds
   /** The limits that it counts against from the start, as the ledger writes them; null for none. */
   readonly budgets: string | null
-  /** What kept it from being the `amount` that was wanted. */
+  /** Reason why less than `amount` is held. */
   readonly refused?: Exhausted | undefined
 }
 
-/** What a running answer has used and cost so far; null while its price is unknown. */
+/** Usage and cost of a running answer so far; null while the price is unknown. */
 export interface Progress {
   readonly usage: Usage
   readonly cost: Money | null
 }
 
-/** What has no room left for the attempt: the credits, the plan, or a limit. */
+/** The budget without room for the attempt: the credits, the plan, or a limit. */
 export interface Exhausted {
   readonly exhausted: Budget['of'] | 'plan' | 'premium' | 'credits'
   readonly period: Budget['period']
   /** Unix milliseconds; undefined when that never happens by itself. */
   readonly resetsAt: number | undefined
-  /** What could still be held; never below 0. */
+  /** Amount that could still be held; never below 0. */
   readonly room: Money
-  /** What could be held beyond that if nothing were held for other requests. */
+  /** Additional amount that would be available without the holds of other requests. */
   readonly held: Money
 }
 
@@ -90,7 +95,7 @@ export interface RequestRow {
   readonly ttftMs: number | null
   readonly usage: Usage
   readonly estimated: boolean
-  /** What the provider's work costs, after the discount. Null when the price is unknown. */
+  /** Cost of the provider's work after the discount; null when the price is unknown. */
   readonly cost: Money | null
   /** Charged on top, for keeping the data. */
   readonly storage: Money

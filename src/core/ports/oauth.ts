@@ -45,7 +45,7 @@ export interface OAuthClientStore {
   /** A public endpoint. The oldest unused client is removed to make room; rejects with 503 when there is none. */
   register(client: NewClient): Promise<void>
   find(id: string): Promise<OAuthClient | undefined>
-  /** By the operator; `keyId` must be a live regular key. */
+  /** Creates a client for the operator. `keyId` must be a live regular key. */
   create(client: NewClient & { readonly keyId: string }, actor: Actor): Promise<ClientRecord>
   /** The oldest first. */
   list(page?: Page): Promise<ClientRecord[]>
@@ -73,7 +73,7 @@ export interface GrantedClient {
 /** A consent, and the authorization code that its client redeems. */
 export interface NewGrant {
   readonly client: GrantedClient
-  /** Whose grant it is: a live regular key's, or that of a member's login code, which is used up. */
+  /** Proof of the grant: a live regular key, or a member's login code, which is consumed. */
   readonly proof: { readonly keyId: string } | { readonly loginCode: string }
   readonly scopes: readonly string[]
   readonly resource: string
@@ -93,7 +93,7 @@ export interface PresentedRefreshToken {
   /** For the access token; undefined for all that were granted. */
   readonly scopes: readonly string[] | undefined
 }
-/** What tokens were issued for. */
+/** Grant that tokens were issued for. */
 export interface Issued {
   readonly scopes: readonly string[]
 }
@@ -108,7 +108,7 @@ export interface LoginCodeInput {
   /** Unix milliseconds. */
   readonly expiresAt: number
 }
-/** By their names. */
+/** Names the member and organization of a login code. */
 export interface LoginCodeRecord {
   readonly member: string
   readonly organization: string
@@ -151,7 +151,7 @@ export interface OAuthGrantStore {
   ): Promise<boolean>
   /** Ends an access token, or with a refresh token its grant. Does nothing for what is unknown, or another client's. */
   revokeToken(hash: string, clientId: string): Promise<void>
-  /** Those that are in force, the oldest first. */
+  /** Lists the grants in force, the oldest first. */
   list(
     query: Page & { readonly organization?: string | undefined; readonly key?: string | undefined },
   ): Promise<GrantRecord[]>

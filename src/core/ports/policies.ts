@@ -1,7 +1,7 @@
 /**
- * What the operator changes of an organization's policy, each change with a line in the audit log. An organization
- * goes by its id or its name. Everything rejects with a GatewayError: 404 for what is not there or is another
- * organization's, 400 for what cannot be, 503 when the store fails.
+ * Changes of an organization's policy by the operator, each with a line in the audit log. An organization goes by its
+ * id or its name. Everything rejects with a GatewayError: 404 for what is missing or belongs to another organization,
+ * 400 for an invalid value, 503 when the store fails.
  */
 import type { Compliance, PolicyFacts, RuleType, RuleValue } from '../policy.ts'
 import type { Actor, LimitChange, LimitInput, LimitRecord, Page } from './accounts.ts'
@@ -13,11 +13,11 @@ export interface ProviderKeyRecord {
   readonly provider: string
   readonly label: string
   readonly fingerprint: string
-  /** Of the master key that it is kept under. */
+  /** Version of the master key that seals it. */
   readonly keyVersion: string
   /** Names of the only models that it is for; null for all. */
   readonly models: readonly string[] | null
-  /** What is spent of them is counted from when they were set. */
+  /** Limits of the key. Spending counts from the time when they were set. */
   readonly limits: readonly LimitRecord[]
   readonly createdAt: string
 }
@@ -31,14 +31,14 @@ export interface NewProviderKey {
   readonly models?: readonly string[] | undefined
   readonly limit?: LimitInput | undefined
 }
-/** What is undefined stays as it is. */
+/** Changes of a provider key. Undefined fields stay unchanged. */
 export interface ProviderKeyChanges {
   readonly label?: string | undefined
   /** Null: all. */
   readonly models?: readonly string[] | null | undefined
   readonly limit?: LimitChange | undefined
 }
-/** What is sealed under a master key. */
+/** Kinds of values that are sealed under a master key. */
 export type SealedKind = 'provider_keys' | 'responses' | 'realtime_secrets' | 'jobs'
 /** How a run of `MasterKeyStore.reencrypt` ended. */
 export interface Reencryption {
@@ -53,12 +53,12 @@ export interface Reencryption {
 /** Which master keys the rows of one kind need. */
 export interface SealedVersions {
   readonly kind: SealedKind
-  /** Of the master keys that its first and its last thousand rows are under. */
+  /** Versions of the master keys that seal the first and the last thousand rows. */
   readonly versions: readonly string[]
 }
 /** Master keys, and what is sealed under them. */
 export interface MasterKeyStore {
-  /** Of every kind that is at rest. */
+  /** Returns the versions for every kind of stored value. */
   versions(): Promise<SealedVersions[]>
   /** Seals every stored value under the newest master key, or under a new one. May be interrupted and run again. */
   reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
@@ -74,7 +74,7 @@ export interface ProviderKeyStore {
     changes: ProviderKeyChanges,
     actor: Actor,
   ): Promise<ProviderKeyRecord>
-  /** The same. */
+  /** Removes a manifest and returns its provider key. */
   remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord>
 }
 
@@ -114,7 +114,7 @@ export interface RuleStore {
 export interface ComplianceStore {
   /** Null when the organization demands nothing. */
   show(organization: string): Promise<Compliance | null>
-  /** What is not named stays as it is. */
+  /** Changes the named fields; others stay unchanged. */
   change(organization: string, changes: Partial<Compliance>, actor: Actor): Promise<Compliance>
   clear(organization: string, actor: Actor): Promise<void>
 }
@@ -148,7 +148,7 @@ export interface PolicyStores {
   readonly manifests: ManifestStore
 }
 
-/** The same for the operator's side, where what is added is checked against the catalogue. */
+/** The policy stores for the operator. Added values are checked against the catalogue. */
 export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationId' | 'providerKeys' | 'manifests'> {
   readonly providerKeys: Omit<ProviderKeyStore, 'add'> & {
     /** 404 for a provider that the organization cannot use, 400 for a secret that the provider cannot take. */
@@ -158,10 +158,10 @@ export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationI
     /** `manifest` is YAML or JSON as in `providers.d`, without a secret. 400 names the position of a fault in it. */
     declare(organization: string, manifest: string, actor: Actor): Promise<DeclaredProvider>
   }
-  /** Those of `names` that the organization, or without one the gateway, has no model or provider of. */
+  /** Returns the `names` that are unknown to the organization, or to the gateway when no organization is given. */
   unknown(organization: string | undefined, names: Pick<RuleValue, 'models' | 'providers'>): Promise<string[]>
 }
-/** What a manifest declares: its provider, and the ids of its models. */
+/** A provider that a manifest declares, with the ids of its models. */
 export interface DeclaredProvider {
   readonly organization: string
   readonly provider: string

@@ -1,9 +1,9 @@
 /** Client secrets of realtime sessions: for a short time they open sessions of one kind, as the key that made them. */
 import type { Principal } from './keys.ts'
 
-/** What a client secret opens. */
+/** Session that a client secret opens. */
 export interface RealtimeGrant {
-  /** Of the session, as its client sees it. */
+  /** Id of the session, as its client sees it. */
   readonly id: string
   /** JSON of the session's settings. Kept sealed. */
   readonly session: string

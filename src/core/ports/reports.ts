@@ -6,7 +6,7 @@ import type { ReportGroup, UsageTotals } from './usage.ts'
 /** Which requests of a project a report covers. */
 export interface ReportQuery {
   readonly projectId: string
-  /** Of these keys alone; undefined for all of the project. */
+  /** Keys to report; undefined for all keys of the project. */
   readonly keyIds?: readonly string[] | undefined
   /** Unix milliseconds at the start of an hour, `from` inclusive, `to` exclusive. */
   readonly from: number
@@ -15,11 +15,11 @@ export interface ReportQuery {
 
 /** Sums of the requests of a report. */
 export interface ReportSums extends UsageTotals {
-  /** What discounts have taken off the list price. */
+  /** Total of the discounts on the list price. */
   readonly savings: Money
 }
 
-/** What a ranking sorts by. */
+/** Sort order of a ranking. */
 export type ReportOrder = 'requests' | 'cost' | 'tokens'
 
 /** All reject when the store cannot be read. */

@@ -1,10 +1,10 @@
 /** Responses that a project stores for a time, so that later requests can continue them. Nothing is readable at rest. */
 
-/** Whose responses are meant. */
+/** Owner of stored responses. */
 export interface ResponseOwner {
   readonly orgId: string
   readonly projectId: string
-  /** Of an end user, whose own they are; undefined for keys, which reach all responses of their project. */
+  /** Session of the end user who owns the responses; undefined for keys, which reach all responses of their project. */
   readonly session: string | undefined
 }
 
@@ -20,7 +20,7 @@ export interface ResponseRecord {
   /** JSON of the rest of the answer. */
   readonly answer: string
 }
-/** What a request that continues a response needs of it. */
+/** The part of a response that a continuing request needs. */
 export type ResponseTurn = Pick<ResponseRecord, 'previousId' | 'turn'>
 
 /** How much an organization may store. */
@@ -42,7 +42,7 @@ export interface ResponseStore {
   add(record: ResponseRecord, owner: ResponseOwner, share: ResponseShare): Promise<boolean>
   /** `since`: Unix milliseconds; what was made earlier is not found. */
   find(id: string, owner: ResponseOwner, since: number): Promise<ResponseRecord | undefined>
-  /** The same without the answer. */
+  /** Finds the turn without its answer. */
   findTurn(id: string, owner: ResponseOwner, since: number): Promise<ResponseTurn | undefined>
   /** False where it was not there. */
   remove(id: string, owner: ResponseOwner, since: number): Promise<boolean>

@@ -7,18 +7,20 @@
 export interface History {
   /** Minutes that count at all. */
   readonly minutes: number
-  /** Of them, the newest, which weigh `newestWeight`, and with them those up to here, which weigh `recentWeight`. */
+  /**
+   * Number of the newest samples, which weigh `newestWeight`. Samples after them, up to `recent`, weigh `recentWeight`.
+   */
   readonly newest: number
   readonly recent: number
   readonly newestWeight: number
   readonly recentWeight: number
   readonly restWeight: number
-  /** What counts where little was measured: milliseconds to the first token, and tokens per second. */
+  /** Assumed values when little was measured: milliseconds to the first token, and tokens per second. */
   readonly usualLatency: number
   readonly usualThroughput: number
 }
 
-/** What one attempt showed of the offer that it was made at. */
+/** Measurement of one attempt at an offer. */
 export interface Sample {
   /** Undefined when it says nothing of the provider: the caller left, or was at fault. */
   readonly ok?: boolean | undefined
@@ -26,7 +28,7 @@ export interface Sample {
   readonly firstTokenMs?: number | undefined
   /** Completion tokens over the whole time of the answer. */
   readonly tokensPerSecond?: number | undefined
-  /** The same, of an answer that says how fast a model writes: what money is estimated by. */
+  /** Writing speed, only from answers that show how fast a model writes. Money is estimated by it. */
   readonly writtenPerSecond?: number | undefined
 }
 
@@ -190,7 +192,7 @@ export interface ExplainedCandidate {
   readonly circuit: CircuitState
   /** Milliseconds for which its circuit stays open. */
   readonly openMs: number
-  /** The same of the circuit of polls; null for a candidate that creates no jobs. */
+  /** Circuit of polls; null for a candidate that creates no jobs. */
   readonly polls: { readonly circuit: CircuitState; readonly openMs: number } | null
   /** How much worse than the best, by each measure. */
   readonly terms: Readonly<Record<'price' | 'uptime' | 'throughput' | 'latency' | 'cache', number>>

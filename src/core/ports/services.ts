@@ -1,4 +1,4 @@
-/** What filters and endpoints are given besides the stores of money and keys. */
+/** Services for filters and endpoints besides the stores of money and keys. */
 
 import type { MemoryBudget } from '../../limits/memory.ts'
 import type { Mask } from '../../secrets/mask.ts'
@@ -40,12 +40,12 @@ export interface Quota {
   readonly resetMs: number
 }
 
-/** What a replay from the response cache says of the answer that it repeats. */
+/** Facts about the original answer of a replay from the response cache. */
 export interface Replayed {
   readonly provider: string
   readonly model: string
   readonly externalId: string
-  /** Of the exchange that it was made for. */
+  /** Log id of the original exchange. */
   readonly logId: string
   readonly at: number
 }
@@ -73,16 +73,16 @@ export interface CachedReply extends Replayed {
   readonly requestedModel: string
   readonly requestedProvider: string | null
 }
-/** The same of what is cached in memory. */
+/** Caches replies in memory. */
 export interface ReplyCache {
   get(key: string): Promise<CachedReply | undefined> | CachedReply | undefined
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): Promise<void> | void
 }
 
-/** What is kept of answers for later turns of their conversations; any of it may be gone. */
+/** Keeps parts of answers for later turns of their conversations. Any entry may be lost. */
 export interface TurnStore {
-  /** Those of the keys that are kept. */
+  /** Finds the stored entries among the keys. */
   find(keys: readonly string[]): Promise<ReadonlyMap<string, CachedReply>> | ReadonlyMap<string, CachedReply>
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void
@@ -108,7 +108,7 @@ export interface MediaFetch {
   readonly url: string
   /** The field that holds it, which refusals name. */
   readonly param: string
-  /** Whose share of the fetches it takes. */
+  /** Organization whose share of the fetches is used. */
   readonly tenant: string
   readonly signal: AbortSignal
   /** Gets bytes before they are kept; what it throws ends the fetch. */
@@ -179,7 +179,7 @@ export interface JobRunner {
 /** A WebSocket to a provider. */
 export interface ProviderSocket {
   readonly socket: MessageSocket
-  /** What masks the credential in what the provider sends; undefined where there is none. */
+  /** Masks the credential in the provider's output; undefined without a credential. */
   readonly mask: Mask | undefined
 }
 
@@ -225,7 +225,7 @@ export interface Probe {
 
 /** All that filters and endpoints use beside the exchange itself; `src/app` makes them. */
 export interface Services {
-  /** Of the product, as the health record shows it. */
+  /** Version of the product, as the health record shows it. */
   readonly version: string
   readonly database: Probe
   readonly keys: KeyStore

@@ -41,7 +41,7 @@ export interface Stores extends Probe, AccountStores {
    * their place. Undefined for stores that no other process can open.
    */
   readonly identity: string | undefined
-  /** By how much all balances together that may not fall below zero have done so. Rejects when it cannot be read. */
+  /** Returns the total by which balances with a floor of zero have fallen below it. Rejects when it cannot be read. */
   overdraft(): Promise<Money>
   /** Resolves when every earlier write is durable and everything is closed. */
   close(): Promise<void>

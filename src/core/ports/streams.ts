@@ -1,7 +1,7 @@
 /** Streams on which messages go to MCP clients of the transport of 2024-11-05. */
 import type { StreamLimits } from '../mcp.ts'
 
-/** Whose a stream is. */
+/** Owner of a stream. */
 export interface StreamOwner {
   readonly tenant: string
   /** The id of the key that opened it, or of its session. */
@@ -18,7 +18,7 @@ export interface MessageStream {
   next(): Promise<readonly string[] | undefined>
   end(): void
 }
-/** Those that are open now. A stream lasts an hour at most. */
+/** Streams that are open now. Each lasts an hour at most. */
 export interface MessageStreams {
   /** Throws 429 where a key or a tenant has too many, 529 where the process has. */
   open(owner: StreamOwner, limits: StreamLimits): MessageStream

@@ -1,4 +1,4 @@
-/** What the gateway reports of itself: metrics and log lines. */
+/** Reports about the gateway itself: metrics and log lines. */
 import type { GrantType } from './oauth.ts'
 
 /**
@@ -37,7 +37,7 @@ export interface Metrics {
   oauth(step: OAuthStep, outcome: 'ok' | 'refused' | 'denied'): void
 }
 
-/** What metrics count of the authorization server. */
+/** Steps of the authorization server that metrics count. */
 export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
 
 /** Structured log lines. Secrets in fields and texts are redacted. */

@@ -1,7 +1,7 @@
-/** What was consumed, summed by the hour; the sums outlive the request rows. */
+/** Usage summed by the hour. The sums outlive the request rows. */
 import type { Money } from '../money.ts'
 
-/** Whose usage, and when; an absent id narrows nothing. */
+/** Selects usage by owner and time; an absent id does not narrow the selection. */
 export interface UsageQuery {
   readonly orgId?: string | undefined
   readonly projectId?: string | undefined
@@ -11,10 +11,10 @@ export interface UsageQuery {
   readonly to: number
 }
 
-/** What the usage of one project can be broken down by. */
+/** Groups for the usage of one project. */
 export const reportGroups = ['provider', 'model', 'app', 'api_key'] as const
 export type ReportGroup = (typeof reportGroups)[number]
-/** What all usage can be broken down by. */
+/** Groups for all usage. */
 export const usageGroups = [...reportGroups, 'project', 'member', 'day'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 
@@ -30,7 +30,7 @@ export interface UsageTotals {
   readonly outputTokens: number
   readonly cachedTokens: number
   readonly reasoningTokens: number
-  /** Of all providers' work, paid by credits or by own keys. */
+  /** Cost of all providers' work, paid by credits or by own keys. */
   readonly cost: Money
   /** The part of it that credits paid. */
   readonly creditsCost: Money
