@@ -86,7 +86,7 @@ function find(secret: string, { keys, realtimeSecrets }: Services): Found | Prom
   }
 }
 
-/** Of realtime sessions. */
+/** Tells whether a secret opens a realtime session. */
 const isClientSecret = (secret: string): boolean => secret.startsWith('ek_')
 
 type Next = () => Promise<Reply>

@@ -25,7 +25,7 @@ const rule = s.object({
   /** At least so many USD of credits used; looked up every quarter of an hour. */
   spent: s.optional(s.decimal({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' })),
   rpm: s.optional(count),
-  /** Of the `rpm` that there would be without the rule; for rules that hold at every endpoint. */
+  /** Multiplies the `rpm` of the other rules; for rules that apply to every endpoint. */
   factor: s.optional(s.number({ exclusiveMinimum: 0 })),
   concurrency: s.optional(count),
 })
@@ -97,7 +97,7 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
 
 type Next = () => Promise<Reply>
 
-/** What an organization may do, with the texts that headers show of it. */
+/** Limits of an organization, with the texts of their headers. */
 interface Limits {
   readonly rpm: number
   readonly concurrency: number | undefined

@@ -122,7 +122,7 @@ export const route: FilterFactory<Settings> = {
 const isLate = ({ timings }: Exchange, { target }: CandidateTarget): boolean =>
   performance.now() - timings.read >= target.provider.timeouts.total
 
-/** Those that are remembered; a new one has its reserve. */
+/** Maximum retry budgets in memory. A forgotten one starts again with its reserve. */
 const MAX_BUDGETS = 10_000
 
 /** The time in which an empty reserve fills by itself: little traffic must not keep failover off. */
@@ -135,7 +135,7 @@ const REFILL_S = 60
  */
 class Budgets {
   readonly #options: Settings
-  /** By organization and what the model is counted as. */
+  /** Retry budgets by organization and model label. */
   readonly #budgets = new LRUCache<string, TokenBucket>({ max: MAX_BUDGETS })
 
   constructor(options: Settings) {

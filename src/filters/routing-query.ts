@@ -1,4 +1,4 @@
-/** What routing reads of an exchange whose input has been read. */
+/** Builds the routing query of an exchange whose input has been read. */
 import type { Exchange } from '../core/exchange.ts'
 import { RequestQuery } from '../routing/query.ts'
 import { sessionName } from '../routing/session-affinity.ts'

@@ -7,7 +7,7 @@ import { urlOf } from '../lib/url.ts'
 
 const CLAUDE_CODE = 'claude.com/claude-code'
 
-/** What `User-Agent` or a title say, for apps that send no `x-source`; the first that fits counts. */
+/** Apps by `User-Agent` or title, for those that send no `x-source`; the first match counts. */
 const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
   [/\bclaude[-_ ](?:cli|code)\b/i, CLAUDE_CODE],
   [/\bcodex(?:[-_]\w+)?\b/i, 'codex'],

@@ -3,9 +3,9 @@ import { errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 import { RateWindow } from '../limits/rate.ts'
 
-/** Of a small body with what it is parsed to, in bytes. */
+/** Maximum bytes of a small body together with its parsed form. */
 const PARSED = 256 * 1024
-/** Of the rate at which a body must come. */
+/** Window over which the rate of a body is measured. */
 const WINDOW_MS = 10_000
 
 /** Bounds one request's body. An excess ends the reading with 529 for memory, and with 408 for time or rate. */
@@ -13,7 +13,7 @@ export class BodyGuard {
   readonly #budget: MemoryBudget
   readonly #tenant: () => string
   #lease: MemoryLease | undefined
-  /** What is kept of a body while it is answered: its parsed form, and what was sent to the provider. */
+  /** Number of copies kept while a request is answered: the parsed body, and the body for the provider. */
   copies = 2
   #since = 0
   #rate: RateWindow | undefined
@@ -25,7 +25,7 @@ export class BodyGuard {
     this.#tenant = tenant
   }
 
-  /** Whose share the body takes. */
+  /** Organization whose share the body takes. */
   get tenant(): string {
     return this.#tenant()
   }
@@ -55,12 +55,12 @@ export class BodyGuard {
     if (!this.holds(bytes)) throw errors.overloaded()
   }
 
-  /** The same for what the body is parsed to, beside its text: a body of 64 KiB stays in the reserve with it. */
+  /** Takes memory for the parsed form, besides the text. A body of 64 KiB stays within the reserve with it. */
   parse(bytes: number): void {
     if (!this.#grow(bytes, PARSED)) throw errors.overloaded()
   }
 
-  /** The same for what is here already; false, and takes nothing, where there is no room for it. */
+  /** Takes memory for bytes that have already arrived. Returns false, and takes nothing, when there is none. */
   holds(bytes: number): boolean {
     return this.#grow(bytes)
   }

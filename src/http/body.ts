@@ -11,10 +11,13 @@ import type { IncomingRequest } from './incoming-request.ts'
 import { readJson } from './json-body.ts'
 import { readBytes } from './pieces.ts'
 
-/** Of a body that its endpoint does not read: clients send `{}` with DELETE, and proxies an empty body in chunks with GET. */
+/**
+ * Bounds of a body that the endpoint does not read. Clients send `{}` with DELETE, and proxies send an empty chunked
+ * body with GET.
+ */
 const UNREAD = { bytes: 64 * 1024, chunks: 1024 }
 
-/** What reading depends on. */
+/** Rules for reading the body of an endpoint. */
 type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
   readonly codec: Pick<Endpoint['codec'], 'exact'>
 }

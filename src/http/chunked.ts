@@ -1,6 +1,6 @@
 /** The chunks of an answer without a length (RFC 9112 section 7.1), and bytes in one piece or several. */
 
-/** What an answer says: text, its bytes, or pieces of them that are not put together. */
+/** Content of an answer: text, its bytes, or pieces of them. */
 export type Said = string | Buffer | readonly Buffer[]
 
 export const isList = (said: Said): said is readonly Buffer[] => Array.isArray(said)
@@ -20,7 +20,7 @@ export function asChunk(data: string | Buffer): string | Buffer {
   return typeof data === 'string' ? `${head}${data}\r\n` : Buffer.concat([Buffer.from(head), data, CRLF])
 }
 
-/** What remains to be said, and the end of all chunks. */
+/** Encodes the remaining data and the final chunk. */
 export function asLastChunk(data: string | Buffer): string | Buffer {
   const end = '0\r\n\r\n'
   if (data.length === 0) return end

@@ -11,7 +11,7 @@ import { rawAnswer } from './raw-answer.ts'
 interface Broken {
   readonly socket: Socket
   readonly connection: Connection
-  /** Those of the connection that are being served. */
+  /** Requests of the connection that are being served. */
   readonly requests: readonly InFlightRequest[]
 }
 

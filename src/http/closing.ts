@@ -33,7 +33,7 @@ export function endLast(req: IncomingRequest, res: ServerResponse, body: string 
   req.linger()
 }
 
-/** The same on a socket without a `ServerResponse`, of a request that is whole. */
+/** Ends a socket without a `ServerResponse`, after a complete request. */
 export function endSocket(socket: Socket, answer: Buffer): void {
   stopListening(socket)
   socket.end(answer)

@@ -8,7 +8,7 @@ const MAX_REQUESTS = 1_000
 const AT_ONCE = 8
 /** Requests without an answer, those that wait included. */
 export const MAX_UNANSWERED = 128
-/** What may come behind the last request: `node:http` keeps 1.7 kB for each, until the connection is closed. */
+/** Maximum pipelined requests behind the last one. `node:http` keeps 1.7 kB for each until the connection closes. */
 const MAX_BEHIND = 256
 
 /** Counts its requests and their answers. */

@@ -51,7 +51,7 @@ export class Connections {
     )
   }
 
-  /** Of a socket that is open here; one that was not accepted has a connection of its own each time. */
+  /** Returns the connection of an open socket. A socket that was not accepted gets a new one each time. */
   of(socket: Socket): Connection {
     return this.#open.get(socket) ?? new Connection(socket, this.#failed)
   }

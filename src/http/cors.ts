@@ -1,14 +1,14 @@
 /** Which web pages may read the answers of the public API (Fetch standard, section 3.3). Never with cookies. */
 import type { IncomingMessage } from 'node:http'
 
-/** What pages may call. */
+/** Paths that web pages may call. */
 const PREFIXES = ['/v1/', '/v1beta/', '/v2/ai/', '/v3/ai/', '/v4/ai/'] as const
 const isOpen = (path: string): boolean => PREFIXES.some(prefix => path.startsWith(prefix))
 const ANY = '*'
 /** Seconds for which a browser may cache a preflight answer. */
 const MAX_AGE = '86400'
 
-/** Of the headers of an answer, those that a page may read besides the ones that are always readable. */
+/** Response headers that a page may read besides the always readable ones. */
 const EXPOSED = [
   'x-request-id',
   'request-id',
@@ -37,7 +37,7 @@ type HeaderList = readonly string[]
 const none: HeaderList = []
 const byOrigin: HeaderList = ['vary', 'origin']
 
-/** What answers to an allowed origin say: `page` where the request names its origin, as browsers do for other sites. */
+/** Headers for an allowed origin. `page` applies when the request names its origin, as browsers do for other sites. */
 interface Permission {
   readonly plain: HeaderList
   readonly page: HeaderList
@@ -55,7 +55,7 @@ export class Cors {
   readonly #on: boolean
   readonly #all: Permission | undefined
   readonly #listed: ReadonlyMap<string, Permission>
-  /** Of answers to origins that are not allowed. */
+  /** Headers for origins that are not allowed. */
   readonly #refused: HeaderList
 
   /** `*` stands for every origin; an empty list turns all of it off. */
@@ -67,7 +67,7 @@ export class Cors {
     this.#refused = this.#on ? byOrigin : none
   }
 
-  /** What every answer at `path` says, errors among them. */
+  /** Returns the headers of every answer at `path`, errors included. */
   headers(path: string, { headers: { origin } }: IncomingMessage): HeaderList {
     if (!isOpen(path)) return none
     const allowed = this.#permissionOf(origin)
@@ -75,7 +75,7 @@ export class Cors {
     return origin === undefined ? allowed.plain : allowed.page
   }
 
-  /** What the answer to a request says that could not be read: neither its path nor its origin is known. */
+  /** Headers of the answer to an unreadable request, whose path and origin are unknown. */
   get unread(): HeaderList {
     return this.#all?.plain ?? none
   }
@@ -85,7 +85,7 @@ export class Cors {
     return method === 'OPTIONS' && this.#on && headers['access-control-request-method'] !== undefined && isOpen(path)
   }
 
-  /** What the answer to a preflight says; `methods` are those of the path. */
+  /** Returns the headers of a preflight answer; `methods` are those of the path. */
   preflight({ headers }: IncomingMessage, methods: readonly string[]): HeaderList {
     const varies = ['vary', 'access-control-request-headers']
     const allowed = this.#permissionOf(headers.origin)

@@ -1,7 +1,7 @@
 /** For how many connections a process has descriptors. */
 import { readFileSync } from 'node:fs'
 
-/** What is open besides connections: files, libraries' own, listeners. */
+/** File descriptors besides connections: files, libraries, listeners. */
 const OWN = 64
 /** To providers: of requests that are admitted at the same time, and idle ones. */
 const MOST_UPSTREAM = 2000

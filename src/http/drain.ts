@@ -8,11 +8,11 @@ import { timerMs } from '../lib/timer.ts'
 export interface DrainTimes {
   /** It still accepts, so that a balancer can see that it is not ready any more. */
   readonly delay: number
-  /** What runs may go on. */
+  /** Milliseconds for which running requests may continue. */
   readonly drain: number
 }
 
-/** What `drain` needs of a listener. */
+/** The parts of a listener that `drain` uses. */
 interface Drained {
   readonly server: Server
   idleSockets(): Iterable<Socket>

@@ -50,7 +50,7 @@ function idOf({ headers }: IncomingMessage): string {
   return requestId(typeof given === 'string' ? given : undefined)
 }
 
-/** What clients of the path read, whatever they did wrong; also below an endpoint's path, where their others may be. */
+/** Finds the codec that clients of the path read, for any error. Also covers paths below that of an endpoint. */
 function codecOf(
   { method = '', path }: { method?: string | undefined; path: string },
   snapshot: Snapshot,

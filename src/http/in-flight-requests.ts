@@ -5,7 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { ServedSink } from './sink.ts'
 
-/** What bounds requests in flight: times in milliseconds, the rate in bytes a second. */
+/** Bounds of requests in flight: times in milliseconds, the rate in bytes per second. */
 export interface RequestLimits {
   /** A stream that says nothing for so long says a heartbeat; 0 for none. */
   readonly heartbeat: number
@@ -71,7 +71,7 @@ export class InFlightRequests {
     last.at = at
   }
 
-  /** Those that came over one connection. */
+  /** Returns the requests of one connection. */
   on(socket: Socket): InFlightRequest[] {
     return this.list.filter(({ sink }) => sink.socket === socket)
   }

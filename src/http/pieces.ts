@@ -69,7 +69,7 @@ const fragmented = () =>
     `The body comes in more than ${MAX_BODY_CHUNKS} chunks of fewer than ${MIN_CHUNK_BYTES} bytes on average. Send larger ones.`,
   )
 
-/** What of a body is here. */
+/** Buffers the received part of a body. */
 class Pieces {
   #chunks: Buffer[] = []
   #whole: Buffer | undefined

@@ -16,7 +16,7 @@ const UNDERSCORE = 0x5f
 const LOWER_C = 0x63
 const PROTO = Buffer.from('__proto__')
 const CONSTRUCTOR = Buffer.from('constructor')
-/** Of the longer one, were each of its letters escaped (`\u0063`). */
+/** Length of the longer name with every letter escaped (`\u0063`). */
 const MAX_SPELLED = CONSTRUCTOR.length * 6
 
 /** The name of a member, in bytes as they were written. */

@@ -35,7 +35,7 @@ const SPARE_MS = 5_000
 /** For a path without an endpoint, so that web pages can read the 404. */
 const USUAL_METHODS = ['GET', 'HEAD', 'POST']
 
-/** What the public listener is created with. */
+/** Settings of the public listener. */
 interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string

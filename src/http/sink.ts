@@ -187,7 +187,7 @@ export class HttpSink implements ServedSink {
     else if (this.#rate?.isSlow(now)) this.destroy()
   }
 
-  /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */
+  /** Sends a large body in steps. Creating, encoding and sending it each take long, so other work runs in between. */
   async #endLarge(text: string): Promise<void> {
     await setImmediate()
     const bytes = Buffer.from(text)

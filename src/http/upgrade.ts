@@ -12,7 +12,7 @@ import { acceptMessages } from './web-socket.ts'
 export interface UpgradeRequest {
   readonly req: IncomingMessage
   readonly socket: Socket
-  /** What came behind the request. */
+  /** Bytes received after the request. */
   readonly head: Buffer
 }
 
@@ -32,7 +32,7 @@ export function ignoreUpgrade(server: Server, { req, socket, head }: UpgradeRequ
   server.emit('connection', socket)
 }
 
-/** What is left of a Connection header; undefined for nothing. */
+/** Removes `upgrade` from a Connection header; undefined when nothing is left. */
 function withoutUpgrade(value: string): string | undefined {
   const left = value.split(',').filter(token => token.trim().toLowerCase() !== 'upgrade')
   return left.length > 0 ? left.join(',') : undefined

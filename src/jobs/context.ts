@@ -1,4 +1,4 @@
-/** What the engine of jobs works with; `src/app/jobs.ts` provides it. */
+/** Services of the job engine; `src/app/jobs.ts` provides them. */
 import type { Catalog } from '../core/catalog.ts'
 import type { JobOperation } from '../core/job.ts'
 import type { Policies } from '../core/policy.ts'
@@ -42,7 +42,7 @@ export interface JobsContext {
   readonly policies: Policies
   catalog(): Catalog
   readonly wires: ReadonlyMap<string, Translator>
-  /** By kind. */
+  /** Job operations by kind. */
   readonly kinds: ReadonlyMap<string, JobOperation<never>>
   options(): JobOptions
   readonly caller: JobCaller

@@ -9,14 +9,14 @@ export interface Copy {
 }
 
 interface Counted {
-  /** What all copies may have written, it among them. */
+  /** Maximum bytes that all copies together may write, including this one. */
   readonly limit: number
   own: number
 }
 
-/** Of several copies. */
+/** Counts the bytes of concurrent copies. */
 class Written {
-  /** By those that run, and by those that were kept, since the first of these began. */
+  /** Bytes of running copies, and of copies kept since the first of these began. */
   #bytes = 0
   #unfinished = 0
   /** Copies that use it. */
@@ -35,7 +35,7 @@ class Written {
     return this.#bytes <= copy.limit
   }
 
-  /** What the copy has written is gone, or counts as unfinished no more. */
+  /** Subtracts a copy that was deleted (`kept` false) or has finished. */
   release(copy: Counted, kept: boolean): void {
     this.#unfinished -= copy.own
     if (!kept) this.#bytes -= copy.own

@@ -1,4 +1,4 @@
-/** What follows a poll that failed: a rule of values. */
+/** Decides what follows a failed poll, from values only. */
 
 import type { Job, JobError } from '../core/ports.ts'
 import type { GatewayError } from '../lib/error.ts'

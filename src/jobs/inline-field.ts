@@ -18,7 +18,7 @@ export class InlineField {
   /** The string that is read, as far as it may be the name; undefined once it cannot. */
   #matched: number | undefined = 0
   #escaped = false
-  /** What came last outside of strings: the name, or the colon behind it. */
+  /** Last token outside strings: the name, or the colon behind it. */
   #before: 'name' | 'colon' | undefined
   /** Characters of the value that are not decoded yet. */
   #open = ''

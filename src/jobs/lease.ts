@@ -7,7 +7,7 @@ import type { JobsContext } from './context.ts'
 
 type Work<T> = (signal: Cancellation) => Promise<T>
 
-/** What a poll may take of a lease, so that what follows it is written before another process may claim the job. */
+/** Time limit of a poll. The rest of the lease is for writing its result before another process may claim the job. */
 export const pollMs = ({ options }: Pick<JobsContext, 'options'>): number => Math.floor((options().lease * 2) / 3)
 
 /** Its signal ends with `parent`, or with `late` after so many milliseconds. */

@@ -27,7 +27,7 @@ export class Poller {
     this.#provider = provider
   }
 
-  /** Of a claimed job. Never rejects. `signal` ends when another process has the job, or this one stops. */
+  /** Polls a claimed job. Never rejects. `signal` ends when another process has the job, or this one stops. */
   async poll(job: Job, signal: Cancellation): Promise<void> {
     const { log, metrics } = this.#context
     try {
@@ -59,7 +59,7 @@ export class Poller {
     else await this.#running(job, answer.report)
   }
 
-  /** By a report that is final. A result that cannot be kept now leaves the job as it is, for a later poll. */
+  /** Ends the job with a final report. If its result cannot be stored now, the job stays for a later poll. */
   async end(job: Job, answer: PollAnswer, signal: Cancellation): Promise<void> {
     const { target, report } = answer
     const state = report.state as FinalState

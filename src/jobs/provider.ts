@@ -20,7 +20,7 @@ const MAX_MESSAGE = 4000
 const HEAD_MS = 30_000
 const IDLE_MS = 60_000
 
-/** What a poll has found, and the target that answered it. */
+/** Result of a poll, with the target that answered. */
 export interface PollAnswer {
   readonly target: Target
   readonly report: JobReport

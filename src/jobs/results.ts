@@ -6,7 +6,7 @@ import type { JobsContext } from './context.ts'
 import { Copies, type Copy } from './copies.ts'
 import { InlineField } from './inline-field.ts'
 
-/** Of all that is kept, what one organization may have. */
+/** Largest share of the stored results that one organization may have. */
 const SHARE = 1 / 2
 
 type Blob = Extract<JobResult, { kind: 'blob' }>

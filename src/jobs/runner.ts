@@ -1,4 +1,4 @@
-/** What endpoints and filters see of the engine: see `JobRunner`. */
+/** The engine as endpoints and filters use it: see `JobRunner`. */
 import { Cancellation } from '../core/cancel.ts'
 import { isFinal } from '../core/job.ts'
 import type { ContentAnswer, ContentRequest, Job, JobRunner } from '../core/ports.ts'
@@ -17,7 +17,7 @@ import { jobObject } from './view.ts'
 const CANCEL_MS = 5_000
 const LOOK_MS = 100
 
-/** Of the results that are read at a time, what one organization may have beside others. */
+/** Share of concurrent result reads that one organization may have beside others. */
 const STREAM_SHARE = 1 / 4
 
 /** The `JobRunner` of a process, and its engine. */

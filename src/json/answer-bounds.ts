@@ -1,20 +1,20 @@
 /**
- * What the answer of a provider may hold. One that holds more is charged, and ends its request: the caller has had it made
- * so large, and another provider would make the same. What no caller can bring about is a failure of its provider.
+ * Bounds of a provider's answer. An answer beyond them ends its request and is charged: the caller made it so large,
+ * and another provider would answer the same. An answer that no caller can cause is a failure of its provider.
  */
 import { errors, type GatewayError } from '../lib/error.ts'
 import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
 
 const MAX_ANSWER_VALUES = 500_000
-/** Of text and reasoning that is held until the answer is whole. */
+/** Maximum characters of text and reasoning held until the answer is whole. */
 export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
-/** Of the events that one frame of an answer is decoded to, media apart; a whole answer is one frame. */
+/** Maximum characters of the events decoded from one frame, without media; a whole answer is one frame. */
 export const MAX_FRAME_CHARACTERS = 2 * MAX_TEXT_CHARACTERS
-/** Of any answer, unless its operation has others. */
+/** Bounds of any answer, unless its operation has others. */
 export const ANSWER_BOUNDS: Bounds = { values: MAX_ANSWER_VALUES }
-/** Of an error body: real ones hold some dozens, but for those that repeat the request. */
+/** Bounds of an error body. Real ones hold some dozens of values, unless they repeat the request. */
 export const ERROR_BOUNDS: Bounds = { values: 2000 }
-/** Of the state of a job, which is read at every poll: real ones hold some dozens. */
+/** Bounds of a job's state, which is read at every poll. Real ones hold some dozens of values. */
 export const STATE_BOUNDS: Bounds = { values: 10_000 }
 
 /** In the arguments of all calls, which come back in a request and are bounded there. */
@@ -60,7 +60,7 @@ export function checkBlocks(count: number): void {
   if (count > MAX_ENTRIES) throw tooMany(MAX_ENTRIES, 'blocks')
 }
 
-/** Of one frame, of all its choices: more than the parts of the longest list. */
+/** Maximum events of one frame over all choices; more than the longest list has parts. */
 const MAX_EVENTS = 20_000
 
 /** Throws the failure of an answer one frame of which says more than a list may. */

@@ -7,7 +7,7 @@ export interface ByteSink {
   update(part: Uint8Array | string): unknown
 }
 
-/** What may yet be written, all texts together. */
+/** Remaining budget for writing all texts of a request. */
 export class WorkBudget {
   values: number
   characters: number
@@ -24,7 +24,7 @@ export class WorkBudget {
     return true
   }
 
-  /** The same for characters. */
+  /** Takes characters from the budget; false when too few are left. */
   takesCharacters(characters: number): boolean {
     if (characters > this.characters) return false
     this.characters -= characters
@@ -39,12 +39,12 @@ const FEW = 256
 const SHORT = 64
 /** Characters of a longer one that are written at a time. */
 const PIECE = 8 * 1024
-/** Of all that is written here: writing is synchronous. A piece takes up to six bytes for a character. */
+/** Buffer for all writing here, which is synchronous. A piece takes up to six bytes per character. */
 const BYTES = Buffer.allocUnsafeSlow(64 * 1024)
 const UNUSUAL = /[^ !#-[\]-~]/
 /** Each byte of a text that is not plain ASCII takes so many times as long. */
 const DEAR = 2
-/** The same of one with half a character, each of which is escaped. */
+/** Maximum bytes per character in a text with lone surrogates, each of which is escaped. */
 const DEAREST = 8
 /** Bytes of a character that is not escaped. */
 const WIDEST = 3
@@ -216,7 +216,7 @@ function pieceEnd(text: string, to: number): number {
 /** The first half of a pair. */
 const HIGH = 0xd800
 
-/** By UTF-16 units, as `sort` orders names. */
+/** Tells whether the names are sorted by UTF-16 units, as `sort` orders them. */
 function isOrdered(names: readonly string[]): boolean {
   for (let index = 1; index < names.length; index++) if (names[index - 1]! > names[index]!) return false
   return true

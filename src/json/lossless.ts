@@ -16,7 +16,7 @@ const DIGITS = 16
 const LONG = /\d{16}/
 const TOKEN = /"|-?\d[\d.eE+-]*/g
 const INTEGER = /^-?\d+$/
-/** What stands behind a mark. */
+/** Matches the number behind a mark. */
 const MARKED = /-?[1-9]\d{15,}/y
 
 /** As `JSON.parse`, with marks. What is made of it has to go out through `stringifyLossless`. Throws a SyntaxError. */
@@ -63,7 +63,7 @@ export type Place = (holder: Json, name: string) => string | undefined
 export const parseBody = (json: string, place?: Place): unknown =>
   place ? parseAt(JSON.parse(json), json, place, member => member) : JSON.parse(json)
 
-/** The same, for answers, whose bounds it checks: where a number would be rounded, what `place` names becomes its JSON text. */
+/** Parses an answer within its bounds. Where a number would be rounded, the value at `place` becomes its JSON text. */
 export const parseCalls = (json: string, place: Place): unknown => parseAt(parseAnswer(json), json, place, calledWith)
 
 const calledWith = (member: Json): string => stringifyLossless(JSON.stringify(member))

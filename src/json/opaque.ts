@@ -1,4 +1,4 @@
-/** What a citation holds for its provider alone: members such as `encrypted_index`. */
+/** Keeps members of a citation that only its provider reads, such as `encrypted_index`. */
 import { isObject, type Json } from './json.ts'
 
 const OPAQUE = 'encrypted_'
@@ -25,6 +25,6 @@ export function withOpaque<C>(citation: C, change: (value: unknown) => unknown):
 /** Marks a value of which no seal holds: an organization's own credentials may still carry it. */
 export const loose = (value: string): string => LOOSE + value
 
-/** What `loose` marked, as it came; undefined for any other value. */
+/** Returns the value that `loose` marked, unchanged; undefined for any other value. */
 export const looseIn = (value: string): string | undefined =>
   value.startsWith(LOOSE) ? value.slice(LOOSE.length) : undefined

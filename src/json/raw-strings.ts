@@ -82,7 +82,7 @@ class Writing {
   readonly #holders: ReadonlySet<object>
   readonly #raw: RawStrings
   readonly #pieces: Buffer[] = []
-  /** What stands behind the last piece. */
+  /** Text behind the last piece. */
   #text = ''
   /** Behind the string that was found last. */
   #next = 0

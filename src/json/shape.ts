@@ -1,9 +1,9 @@
 /** Bounds the shape of JSON text before it is parsed: `JSON.parse` has no limit of levels or of values. */
 import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from './structure.ts'
 
-/** Of anything that is parsed: bodies, text in them that is JSON itself, answers. */
+/** Maximum nesting of anything parsed: bodies, JSON text in them, and answers. */
 export const MAX_LEVELS = 128
-/** Of a body, with what its texts hold, unless an endpoint names its own number. */
+/** Maximum values of a body with its JSON texts, unless an endpoint names its own number. */
 export const MAX_VALUES = 100_000
 /** Names of members: objects with many names that differ cost the parser most. */
 export const MAX_NAMES = 20_000
@@ -14,7 +14,7 @@ export const MAX_NAMES = 20_000
  */
 export const MAX_NAME = 16_383
 
-/** What JSON text may hold; a name is that of a member of an object. */
+/** Bounds of a JSON text. A name is that of an object's member. */
 export interface Bounds {
   readonly values: number
   /** Any number where it is left out. */
@@ -22,7 +22,7 @@ export interface Bounds {
   /** Characters of one name; `MAX_NAME` where it is left out. */
   readonly nameLength?: number
 }
-/** Of what tools are called with, all calls together. */
+/** Bounds of tool arguments, all calls together. */
 export const CALL_BOUNDS: Bounds = { values: MAX_VALUES, names: MAX_NAMES }
 
 const QUOTE = 0x22
@@ -40,7 +40,7 @@ const SHORT = 24
 /** Which bound a text exceeds. */
 type Excess = 'levels' | 'values' | 'names' | 'nameLength'
 
-/** What several texts hold together. */
+/** Counts several texts together. */
 export class Count {
   values: number
   names = 0
@@ -77,7 +77,7 @@ export class Shape {
   #overrun = false
   #excess: Excess | undefined
 
-  /** What the text holds is added to `count`; the text stands `level` levels deep. */
+  /** Adds the text to `count`; the text stands `level` levels deep. */
   constructor(bounds: Bounds, count = new Count(), level = 0) {
     this.bounds = bounds
     this.#count = count

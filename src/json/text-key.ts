@@ -5,9 +5,9 @@ import { MAX_NAME } from './shape.ts'
 /** The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME`). */
 export const textKey = (text: string): string => keyWithin(text, MAX_NAME)
 
-/** The same where keys are kept: the hash of a text of more than `longest` characters. */
+/** Returns a key for storage: texts of more than `longest` characters become their hash. */
 export const keyWithin = (text: string, longest: number): string =>
   text.length > longest ? createHash('sha256').update(text).digest('base64') : text
 
-/** The same for what stands in the place of a text: anything else is its own key. */
+/** Returns the key of any value; a value that is not a text is its own key. */
 export const valueKey = (value: unknown): unknown => (typeof value === 'string' ? textKey(value) : value)

@@ -1,4 +1,4 @@
-/** What a request's body may be, and what its reader makes of it. */
+/** Types of request bodies, and the form in which each is read. */
 import { createHash } from 'node:crypto'
 
 /**
@@ -14,7 +14,7 @@ export class Upload {
   readonly size: number
   /** As the part says, in lower case and without parameters; '' where it says nothing or `application/octet-stream`. */
   readonly contentType: string
-  /** Of the file's name, in lower case and without the dot; '' for none. The name itself is not kept. */
+  /** File extension in lower case without the dot; '' for none. The name itself is not kept. */
   readonly extension: string
   readonly #take: (bytes: number) => void
   #sha256: string | undefined

@@ -7,7 +7,7 @@ export { CLIENT_CLOSED, type ErrorInit, GatewayError } from './gateway-error.ts'
 export const asError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : errors.internal(thrown)
 
-/** The same of what is thrown while an answer is read: whatever breaks a decoder is its provider's failure. */
+/** Converts what is thrown while an answer is read. Whatever breaks a decoder is its provider's failure. */
 export const asAnswerError = (thrown: unknown, status?: number): GatewayError =>
   thrown instanceof GatewayError ? thrown : errors.invalidAnswer('it cannot be read', status, thrown)
 
@@ -17,10 +17,10 @@ const invalid = (status: number, code: string | null, message: string, param?: s
 /** The `reason` in the details of an error whose request was not tried everywhere. */
 export const RETRY_BUDGET_SPENT = 'retry_budget_spent'
 
-/** What there is not enough money for: completes «what is left does not cover …». */
+/** The purchase that exceeds the balance. It completes the sentence "what is left does not cover …". */
 export interface Unaffordable {
   readonly what: string
-  /** What a caller may do in place of adding credits. */
+  /** The alternative to adding credits. */
   readonly instead: string
 }
 

@@ -9,15 +9,15 @@ export interface ErrorInit {
   message: string
   /** A provider's words about the operator's account. They may repeat a prompt: neither clients nor the log read them. */
   detail?: string | undefined
-  /** What an operator can do about it, for the log alone: it may name variables and files. */
+  /** Remedy for the operator, for the log only: it may name variables and files. */
   remedy?: string | undefined
   param?: string | null | undefined
   headers?: Record<string, string> | undefined
-  /** What client programs act on, for client wires whose errors have a place for it. */
+  /** Facts for client programs, on wires whose errors have a place for them. */
   details?: Readonly<Record<string, unknown>> | undefined
   /** Whether another candidate may still answer: true for faults of a provider, false for faults of the caller. */
   failover?: boolean
-  /** What the upstream answered; 0 when no answer came. Unset for errors of our own. */
+  /** Status of the upstream's answer; 0 when none came. Unset for errors of the gateway itself. */
   upstreamStatus?: number
   /** Milliseconds of the upstream's `Retry-After`. */
   retryAfterMs?: number | undefined
@@ -84,7 +84,7 @@ export class GatewayError extends Error {
     this.excess = init.excess
   }
 
-  /** The same error with some of its facts changed. */
+  /** Returns a copy of the error with some facts changed. */
   with(changes: Partial<ErrorInit>): GatewayError {
     return new GatewayError({ ...this, message: this.message, cause: this.cause, ...changes } as ErrorInit)
   }

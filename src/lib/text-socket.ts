@@ -1,6 +1,6 @@
 /** One end of a WebSocket (RFC 6455) that carries texts: without compression, and bounded in what it holds. */
 
-/** Of a message: more would be a way to make a small one dear. */
+/** Maximum fragments of a message; more would make a small message expensive. */
 const MAX_FRAGMENTS = 1024
 /** Reads that a message may come in. */
 const MAX_CHUNKS = 16 * 1024
@@ -14,7 +14,7 @@ const CLOSE_MS = 5_000
 /** RFC 6455 section 7.4.1: the connection ended without a word. */
 const ABNORMAL = 1006
 
-/** What both ends of a WebSocket are made with. `limit`: bytes of a message. */
+/** Returns the `ws` options of both ends; `limit` is the maximum bytes of a message. */
 export const socketBounds = (limit: number) => ({
   maxPayload: limit,
   maxFragments: MAX_FRAGMENTS,
@@ -40,7 +40,7 @@ interface WebSocket {
 const OPEN = 1
 const CLOSED = 3
 
-/** Of the connection below. */
+/** The underlying connection. */
 interface Connection {
   readonly writableLength: number
   readonly bytesRead: number

@@ -1,6 +1,6 @@
 /** Reads texts of others as addresses, in time that their length bounds. */
 
-/** Of an address, and of a place to be redirected to. */
+/** Maximum length of an address or a redirect. */
 const MAX_LENGTH = 64 * 1024
 /**
  * Characters of user, host and port. To encode a host that is not plain takes time by its length times its distinct

@@ -7,7 +7,7 @@ import type { MemoryLease } from '../limits/memory.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import { meters } from '../metering/meters.ts'
 
-/** Of the caller's headers, those that say which program asks, and how. Never a credential. */
+/** Headers of the caller that name its program. Never a credential. */
 const PASSED = [
   'x-source',
   'user-agent',
@@ -20,12 +20,12 @@ const PASSED = [
   'x-no-fallback',
   'x-request-id',
 ]
-/** Of an answer: its pieces, their text, what that says, and what is made of it. */
+/** Copies of an answer in memory: its pieces, their text, the parsed value and the result. */
 const COPIES = 4
 
 /** A request to another endpoint of this gateway, made within an exchange. */
 export interface Call {
-  /** Of an endpoint that takes JSON by POST. */
+  /** Path of an endpoint that takes JSON by POST. */
   readonly path: string
   readonly body: unknown
   /** Takes memory for the answer, which the caller releases once it has passed it on. */

@@ -21,7 +21,7 @@ export interface ServerInfo {
 /** `version` is that of the gateway. */
 export const infoOf = (version: string): ServerInfo => ({ name: 'model-gateway', title: 'Model Gateway', version })
 
-/** What clients show to their model about this server. */
+/** Instructions about this server, which clients show to their model. */
 export const INSTRUCTIONS =
   'Call models with chat, generate-image and generate-nano-banana: they spend money within the limits of the API key. ' +
   'list-models and list-image-models say what there is. get-account, get-usage and get-usage-breakdown show the ' +

@@ -5,7 +5,10 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { INSTRUCTIONS, type ServerInfo } from './eras.ts'
 import { codes, failure, isObject, type Params, type RpcAnswer, type RpcRequest } from './message.ts'
 
-/** By method. An error with a `code` becomes the error of the answer; any other is reported, and shown as internal. */
+/**
+ * Handlers by method. An error with a `code` becomes the error of the answer. Any other is reported, and shown as
+ * internal.
+ */
 export type Handlers = Readonly<Record<string, (params: Params) => Params | Promise<Params>>>
 
 /** Disables the SDK's validator: tools validate their arguments. */

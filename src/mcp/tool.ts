@@ -35,14 +35,14 @@ interface ModelFilter {
   readonly exclude_deprecated: boolean
 }
 
-/** What a tool runs with. */
+/** Context in which a tool runs. */
 export interface ToolContext {
   readonly ex: Exchange
   readonly services: Services
   readonly catalog: Catalog
   /** Memory of the answer, until it is sent. */
   readonly lease: MemoryLease
-  /** What `GET /v1/models` would list for the same caller. */
+  /** Lists the models that `GET /v1/models` lists for the same caller. */
   models(wanted: ModelFilter): readonly ListedModel[]
 }
 

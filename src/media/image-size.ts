@@ -16,7 +16,7 @@ export function imageSizeOf(size: string | undefined): ImageSize | undefined {
   return width === undefined ? undefined : { width: Number(width), height: Number(height) }
 }
 
-/** By which providers price: `1k` for what is small or not said. */
+/** Returns the price class of a size: `1k` for small or unstated sizes. */
 export function imageClassOf(size: string | undefined): '1k' | '2k' | '4k' {
   if (/^[24]k$/i.test(size ?? '')) return size!.toLowerCase() as '2k' | '4k'
   const { width, height } = imageSizeOf(size) ?? { width: 0, height: 0 }
@@ -30,7 +30,7 @@ export function aspectOf(ratio: string | undefined, size: string | undefined): n
   return height === 0 ? undefined : width / height
 }
 
-/** Of `names` (`16:9` or `1536x1024`), the one whose proportions are nearest to `aspect`. Undefined for an empty list. */
+/** Returns the entry of `names` (`16:9` or `1536x1024`) closest to `aspect`. Undefined for an empty list. */
 export function nearestAspect(names: readonly string[], aspect: number): string | undefined {
   const distance = (name: string) => {
     const { width, height } = imageSizeOf(name.replace(':', 'x')) ?? { width: 0, height: 0 }

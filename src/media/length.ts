@@ -54,7 +54,7 @@ function afterTag(head: Buffer): number {
   return ID3_HEAD + footer + head.subarray(6).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
 }
 
-/** By the position of the last page (RFC 3533 section 6): the library would read every page. */
+/** Reads the position of the last page (RFC 3533 section 6). The library would read every page. */
 function oggSeconds(head: Buffer, file: MediaFile): number | undefined {
   const tail = file.read(Math.max(0, file.size - TAIL), TAIL)
   const page = tail.lastIndexOf('OggS')

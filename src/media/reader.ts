@@ -15,13 +15,13 @@ const WORK = { read: 28, tableByte: 1 / 3, byte: 1.5 }
 /** A container, as the library names its readers. */
 export type Container = 'audio/wav' | 'audio/flac' | 'audio/aiff' | 'audio/mp4' | 'audio/mpeg' | 'video/webm'
 
-/** What a file says of itself: its length in seconds, else its bits per second. */
+/** Facts from a file's metadata: its length in seconds, else its bits per second. */
 export interface Reading {
   readonly duration: number | undefined
   readonly bitrate: number | undefined
 }
 
-/** What `file` says behind its first `start` bytes, as far as the budget lasts. Never rejects. */
+/** Reads the metadata of `file` from byte `start`, as far as the budget lasts. Never rejects. */
 export async function readingOf(
   file: MediaFile,
   start: number,

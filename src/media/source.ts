@@ -6,7 +6,7 @@ export interface MediaFile {
   read(from: number, length: number): Buffer
 }
 
-/** What may still be spent on the media of one request. Files beyond it count by their size. */
+/** Remaining budget for the media of one request. Files beyond it count by their size. */
 export interface MediaBudget {
   /** About a third of a microsecond each, in the files that take longest. */
   work: number

@@ -1,4 +1,4 @@
-/** What a file of a prompt comes to in tokens, before its provider counts it. */
+/** Estimates the prompt tokens of a file before its provider counts it. */
 import { mediaSeconds } from './length.ts'
 import { pdfPages } from './pages.ts'
 import type { MediaBudget, MediaFile } from './source.ts'
@@ -22,15 +22,15 @@ export interface FileTokens {
   readonly pages: number
 }
 
-/** By which readers may go before its declared type. */
+/** Signs by which a provider may override the declared type. */
 const PDF_NAME = /\.pdf$/i
 const FILM = /^.{4}ftyp|^.E\xdf\xa3/s
 
-/** What readers may find in a file that is sent as `type`. */
+/** Kinds of content that a provider may find in a file sent as `type`. */
 interface Contents {
   readonly isPdf: boolean
   readonly isFilm: boolean
-  /** By its size: nothing for an image. */
+  /** Tokens by the file's size; none for an image. */
   readonly tokens: number
 }
 

@@ -1,10 +1,10 @@
-/** What a file is. One answer decides what is held for it, and the type by which each wire sends it. */
+/** Decides the type of a file. The same answer decides the hold and the type that each wire sends. */
 import { isUtf8 } from 'node:buffer'
 
 /** Bytes of a file that say so: a PDF may begin behind 1,024 others. */
 export const MEDIA_HEAD = 1032
 
-/** Of a file that only its name says more of. */
+/** Type of a file that only its name describes further. */
 const UNKNOWN = 'application/octet-stream'
 const PDF = 'application/pdf'
 const PDF_SIGN = '%PDF-'
@@ -58,12 +58,12 @@ const SIGNS: readonly Sign[] = [
   [/^PK/, 'application/zip', DOCUMENT],
   [/^\xd0\xcf.\xe0/s, 'application/x-ole-storage', DOCUMENT],
 ]
-/** Of frames without a head, which are too short to prove that text is none. */
+/** Signs of frames without a head. They are too short to prove that a file is not text. */
 const FRAMES: readonly Sign[] = [
   [/^\xff[\xe2\xe3\xf2-\xf5\xfa-\xfd]/, 'audio/mp3'],
   [/^\xff[\xf0\xf1\xf8\xf9]/, 'audio/aac'],
 ]
-/** What clients call tables that are text, and their type. */
+/** Type that clients declare for text tables, and the right type. */
 const EXCEL = 'application/vnd.ms-excel'
 const TABLE = 'text/csv'
 /** Types without "text/" of files that are text, or may be: of no known type, of tables, of data and of programs. */
@@ -154,7 +154,9 @@ function endOfCharacters(bytes: Buffer): number {
   return end
 }
 
-/** By the first sign that matches: of several types of one form, the one that is declared, or that the name says. */
+/**
+ * Finds the type by the first matching sign. Among types of one form, the declared one counts, or the one of the name.
+ */
 function typeBy(signs: readonly Sign[], begin: string, declared: string, name: string): string | undefined {
   const found = signs.find(([sign]) => sign.test(begin))
   if (!found) return undefined

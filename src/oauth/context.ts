@@ -6,7 +6,7 @@ import type { Quota, Services } from '../core/ports.ts'
 import { baseOf } from '../core/site.ts'
 import { oauthError, tooOften } from './errors.ts'
 
-/** Of one request. */
+/** Context of one request. */
 export interface OAuthContext {
   readonly ex: Exchange
   readonly services: Services
@@ -30,7 +30,7 @@ export function siteOf(ex: Exchange): string {
 
 const WINDOW_MS = 60_000
 
-/** What is limited for each client address. */
+/** Attempts limited per client address. */
 export type Attempt = 'register' | 'consent' | 'client'
 
 /** Counts an attempt of the client's address, and throws 429 beyond `limit` a minute. */

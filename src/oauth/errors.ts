@@ -41,7 +41,7 @@ export const invalidScope = () =>
 /** For a `resource` that is not this server. */
 export const invalidTarget = (base: string) =>
   oauthError(400, 'invalid_target', `The resource must be ${base}/mcp, or absent.`)
-/** Of an address that has used up its attempts. */
+/** Builds the error for an address without attempts left. */
 export const tooOften = (seconds: number) =>
   oauthError(429, 'temporarily_unavailable', 'Too many attempts from this address. Wait, and try again.', {
     'retry-after': String(Math.max(1, Math.ceil(seconds))),

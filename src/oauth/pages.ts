@@ -13,7 +13,7 @@ const MEANING: Readonly<Record<Scope, string>> = {
 /** A name without format characters, which could reverse it or imitate another name. */
 export const plainName = (name: string): string => name.replace(/\p{Cf}/gu, '')
 
-/** What the consent page shows. */
+/** Content of the consent page. */
 interface ConsentPage {
   readonly client: Pick<KnownClient, 'name' | 'verified'>
   readonly request: ConsentRequest

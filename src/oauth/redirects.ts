@@ -7,7 +7,10 @@ const FORBIDDEN = /[\s\\*\p{Cc}\p{Cf}]/u
 /** A reversed domain name, which is unique to its owner. */
 const REVERSED = /^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$/
 
-/** What is wrong with a redirect URI; undefined for a valid one. `schemes` are those of `mcp.redirect_schemes`. */
+/**
+ * Checks a redirect URI and describes its first fault; undefined for a valid one. `schemes` are those of
+ * `mcp.redirect_schemes`.
+ */
 export function redirectIssue(uri: string, schemes: ReadonlySet<string>): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`
   if (FORBIDDEN.test(uri)) return 'has blanks, control characters, a backslash or an asterisk'

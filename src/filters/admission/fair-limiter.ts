@@ -4,18 +4,18 @@ import type { Metrics } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { FairShare } from '../../limits/share.ts'
 
-/** What bounds a `FairLimiter`; `waitMs` is in milliseconds. */
+/** Bounds of a `FairLimiter`; `waitMs` is in milliseconds. */
 export interface FairLimits {
   /** Requests at work at the same time. */
   readonly inFlight: number
   /** Requests that may wait until one of those ends. */
   readonly queue: number
   readonly waitMs: number
-  /** Of places and queue, what one organization may take while others use them too; 0 to 1. */
+  /** Share of places and queue that one organization may take while others use them too; 0 to 1. */
   readonly share: number
 }
 
-/** What a request holds until it ends: the organization whose share it takes. */
+/** Place of one request; held until the request ends. */
 export interface Permit {
   readonly tenant: string
 }

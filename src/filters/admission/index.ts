@@ -17,7 +17,7 @@ const options = s.object({
   /** Requests that may wait for one of those to end, and how long. */
   queue: s.default(s.integer({ minimum: 0 }), 100),
   wait: s.default(s.duration(), '1s'),
-  /** What one organization may take of both while others ask too; 1 is all. */
+  /** Share of both that one organization may take while others ask too; 1 is all. */
   org_share: s.default(s.number({ minimum: 0.01, maximum: 1 }), 0.25),
   /** Event-loop delay above which new requests are refused, until it has fallen to half of that. */
   lag: s.default(s.duration(), '200ms'),

@@ -11,7 +11,7 @@ interface HealThread {
   stop(): void
 }
 
-/** What healing may take of the process; times are milliseconds. */
+/** Bounds of healing in the process; times are in milliseconds. */
 export interface HealLimits {
   readonly threads: number
   /** Answers that may wait for a thread, and how long. */

@@ -20,7 +20,7 @@ export function heal(text: string): string {
   return text
 }
 
-/** The same of a text that needs no repair; undefined for any other. Takes some scans of the text. */
+/** Returns the text when it needs no repair; undefined for any other. Scans the text a few times. */
 export function soundJson(text: string): string | undefined {
   if (isJson(text)) return text
   const fenced = unfenced(text)
@@ -77,7 +77,7 @@ function isOpen(text: string): boolean {
 /** Brackets and fences before the JSON that are tried; each is scanned to its end. */
 const MAX_STARTS = 32
 
-/** What words in brackets do not hold. */
+/** Matches characters of JSON that are not found in plain words in brackets. */
 const JSON_LIKE = /["':]/
 
 /**

@@ -18,7 +18,7 @@ const STEP = 64 * 1024
 /** Bytes that a character may take. */
 const CHARACTER = 2
 
-/** Of the process, whichever filters use them. */
+/** Threads of the process, shared by all filters. */
 const threads = new HealThreads()
 
 const options: Schema<HealLimits> = s.object({
@@ -55,7 +55,7 @@ export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   return (format === 'json_object' || format === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
-/** What `healed` needs of `Services`. */
+/** Services that `healed` uses. */
 export interface HealingServices {
   readonly memory: MemoryBudget
   readonly metrics: Pick<Metrics, 'unhealed'>
@@ -124,7 +124,7 @@ class HeldAnswer {
   readonly #cited = new Map<number, SourceEvent[]>()
   /** Choices that are no longer held. */
   readonly #passed = new Set<number>()
-  /** Of all texts. */
+  /** Counts the JSON values of all texts. */
   readonly #count = new Count()
   #held = 0
   #leased = STEP
@@ -189,7 +189,7 @@ class HeldAnswer {
     return this.#taken(choice).flatMap(held => held.events(held.text))
   }
 
-  /** What is held of a choice, and no longer; none or one. */
+  /** Removes and returns the held end of a choice; none or one. */
   #taken(choice: number): Held[] {
     const text = this.#texts.get(choice)
     if (text === undefined) return []

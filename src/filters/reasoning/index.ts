@@ -53,7 +53,7 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
   return { status, headers, events: new KeptReasoning(events, set) }
 }
 
-/** Whose conversation a turn is of. Some providers count their ids from 0 in each: those of others are the same. */
+/** Owner of a conversation. Some providers count ids from 0 in each conversation, so owners must not share entries. */
 type Owner = readonly [organization: string, project: string, endUser: string]
 
 function keptFor({ principal }: Exchange): Owner {

@@ -11,14 +11,17 @@ export interface KeptCall {
 
 type Batch = IteratorResult<readonly Event[]>
 
-/** Of one answer, in characters; more is not kept. */
+/** Maximum characters kept of one answer; a longer one is not kept. */
 const MAX_KEPT = 1024 * 1024
 /** Bytes that an entry takes beside its events. */
 const ENTRY = 600
 /** Characters that each kept event counts beside its own. */
 const EVENT = 64
 
-/** Of its first choice: clients that run loops ask for one. Written by hand, as all that each batch passes. */
+/**
+ * Collects the reasoning of the first choice. Clients that run tool loops request a single choice. A hand-written
+ * iterator, because every batch passes through it.
+ */
 export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #inner: AsyncIterator<readonly Event[]>
   readonly #set: (call: KeptCall, events: readonly Event[], bytes: number) => void

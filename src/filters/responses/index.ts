@@ -10,9 +10,9 @@ const DROPPED = 200
 const options = s.object({
   /** JSON of one response with what its own request added; larger ones are not stored. */
   max_response: s.default(s.size(), '4MiB'),
-  /** Of one organization; beyond it its oldest responses are removed. */
+  /** Maximum size of one organization's responses; beyond it the oldest are removed. */
   organization: s.default(s.size(), '1GiB'),
-  /** Of one end user's session, within the organization's; beyond it the session's oldest responses are removed. */
+  /** Maximum size of one end user's session, within the organization's; beyond it the session's oldest are removed. */
   session: s.default(s.size(), '64MiB'),
   /** Responses that one request may continue, or take items of. */
   max_chain: s.default(s.integer({ minimum: 1, maximum: 10_000, description: 'a count from 1 to 10000' }), 1000),

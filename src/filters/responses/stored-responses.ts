@@ -19,7 +19,7 @@ import { ownerOf } from '../../policy/owner.ts'
 
 /** Bounds of the filter `responses`; `maxBytes` and `share` are bytes of JSON, `maxChain` counts responses. */
 export interface StoredBounds {
-  /** Of one response. */
+  /** Maximum size of one response. */
   readonly maxBytes: number
   readonly share: ResponseShare
   readonly maxChain: number

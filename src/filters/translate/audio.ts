@@ -72,5 +72,5 @@ function assertFits({ file }: Request, { mapping: { maxFile = Infinity } }: Targ
   if (file!.size > maxFile) throw errors.fileTooLarge(maxFile, PARAM).with({ failover: true })
 }
 
-/** Of the last part of its path. */
+/** Returns the file extension of an address. */
 const extensionOf = (url: string): string => /\.([a-z0-9]{1,8})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase() ?? ''

@@ -15,7 +15,7 @@ import { Refusals } from './refusals.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
-/** Of all places together: each gets the file. */
+/** Maximum bytes of a file over all places that refer to it: each place gets a copy. */
 const MAX_BYTES = 32 * 1024 * 1024
 /** Base64 has four characters for three bytes. */
 const EXPANSION = 4 / 3
@@ -34,7 +34,7 @@ export class Files {
     this.#services = services
   }
 
-  /** What was fetched for the request. */
+  /** Returns the files that were fetched for the request. */
   loaded(ex: Exchange): MediaByAddress {
     return this.#loaded.get(ex) ?? NONE
   }
@@ -178,13 +178,13 @@ function withDocument(request: Ops['ocr'], files: MediaByAddress): Ops['ocr'] {
   return { ...request, document: document_name === undefined ? held : { ...held, document_name } }
 }
 
-/** What the bytes prove, else what its server says. */
+/** Returns the type that the bytes prove, else the type that the server sent. */
 function typeOf(bytes: Buffer, contentType: string): string {
   if (bytes.subarray(0, 5).toString('latin1') === '%PDF-') return 'application/pdf'
   return imageType(bytes.subarray(0, IMAGE_HEAD)) ?? (mediaTypeIn(contentType) || 'application/octet-stream')
 }
 
-/** Of the format that its bytes prove, else of the one that it came with. */
+/** Sets the format that the bytes prove; otherwise keeps the part's own. */
 function audioPart(part: AudioPart, { audio, base64 }: LoadedMedia): AudioPart {
   const proven = audio as AudioPart['input_audio']['format'] | undefined
   return { ...part, input_audio: { data: base64, format: proven ?? part.input_audio.format } }

@@ -13,7 +13,7 @@ import { MediaLease } from './media-lease.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
-/** Of all places together: each gets the image. */
+/** Maximum bytes of an image over all places that refer to it: each place gets a copy. */
 const MAX_BYTES = 32 * 1024 * 1024
 /** Base64 has four characters for three bytes. */
 const EXPANSION = 4 / 3
@@ -54,7 +54,7 @@ export class Images {
     return fetched.images.then(images => withImages(request, images))
   }
 
-  /** What was fetched for the request. */
+  /** Returns the images that were fetched for the request. */
   loaded(ex: Exchange): MediaByAddress {
     return this.#fetched.get(ex)?.loaded ?? NO_MEDIA
   }
@@ -71,7 +71,7 @@ const NO_MEDIA: MediaByAddress = new Map()
 class Fetched {
   /** Data URLs by address. */
   readonly images: Promise<ReadonlyMap<string, string>>
-  /** The same, once they are here. */
+  /** The images, once they are loaded. */
   loaded: MediaByAddress | undefined
   readonly #lease: MediaLease
   #bytes = 0
@@ -108,7 +108,7 @@ class Fetched {
   }
 }
 
-/** Of a data URL. */
+/** Reads a data URL. */
 function mediaOf(image: string): LoadedMedia {
   const comma = image.indexOf(',')
   return { type: image.slice('data:'.length, image.indexOf(';')), base64: image.slice(comma + 1) }
@@ -172,7 +172,7 @@ const isList = (field: Input | readonly Input[] | undefined): field is readonly 
 type Judged = Ops['moderations']
 type JudgedPart = Extract<Judged['input'][number], object>
 
-/** Of moderations, whose parts may be images. */
+/** Tells whether a request is a moderation with parts, which may be images. */
 const isJudged = (request: Ops[Op]): request is Judged =>
   'input' in request && Array.isArray(request.input) && isObject(request.input[0])
 const isImagePart = (part: unknown): part is Extract<JudgedPart, { type: 'image_url' }> =>

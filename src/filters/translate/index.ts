@@ -61,7 +61,7 @@ export const translate: FilterFactory<object> = {
 
 type Next = () => Promise<Reply>
 
-/** What requests are encoded with: media that was fetched for them, and identities. */
+/** Services for encoding: media fetched for the requests, and identities. */
 interface Means {
   readonly images: Images
   readonly files: Files
@@ -121,7 +121,7 @@ function refuseForeign({ native }: Exchange, target: Target): void {
     .with({ failover: true })
 }
 
-/** What stands in `body` at a path to a `type`; undefined for any other path. */
+/** Returns the value in `body` at a path that ends in `type`; undefined for any other path. */
 function typeAt(path: string, body: Readonly<Json>): string | undefined {
   if (!path.endsWith('.type')) return undefined
   let value: unknown = body
@@ -243,7 +243,7 @@ function none(message: string): never {
 
 const ONE: readonly Ops[Op][] = []
 
-/** What is sent in the place of one request, where that is several: by the operation's own rule, or else by the wire's. */
+/** Splits a request into several where the operation's rule, or else the wire's, says so. */
 function partsOf(ex: Exchange, input: Ops[Op], target: Target) {
   for (const fanOut of [ex.operation.fanOut, target.translator.fanOut]) {
     const parts = fanOut?.split(input, target)
@@ -252,7 +252,7 @@ function partsOf(ex: Exchange, input: Ops[Op], target: Target) {
   return { fanOut: undefined, parts: ONE }
 }
 
-/** Of a chat request: other operations show none. */
+/** Removes the reasoning from a chat answer; other operations have none. */
 const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: false, ...(input as Ops['chat']) })
 
 /** The request without what only tunes an answer and is not among the parameters that the mapping lists, if it does. */

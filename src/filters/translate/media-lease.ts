@@ -1,4 +1,4 @@
-/** What the files that are fetched for one request take, and until when they are fetched. */
+/** Holds memory for the files of one request, and ends their fetches. */
 import { setMaxListeners } from 'node:events'
 import type { Exchange } from '../../core/exchange.ts'
 import { errors } from '../../lib/error.ts'
@@ -9,7 +9,7 @@ const MAX_FETCHES = 20
 
 /** Memory of fetched files. The caller must `release` it at the end of the exchange. */
 export class MediaLease {
-  /** Whose share of memory and of fetches it is. */
+  /** Organization whose share of memory and fetches is used. */
   readonly tenant: string
   readonly #stop = new AbortController()
   readonly #lease: MemoryLease
@@ -30,7 +30,7 @@ export class MediaLease {
     if (this.#stop.signal.aborted || !this.#lease.grow(bytes)) throw errors.overloaded()
   }
 
-  /** What `work` resolves with; its fetches end with it, and when the client leaves. */
+  /** Runs `work`. Its fetches are cancelled when it ends or the client disconnects. */
   async during<T>({ signal }: Exchange, work: () => Promise<T>): Promise<T> {
     const stop = () => this.#stop.abort()
     signal.listen(stop)

@@ -3,7 +3,7 @@ import type { Provider, Quirks } from '../../core/catalog.ts'
 import type { Json } from '../../json/json.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 
-/** What all quirks of a provider may do to one request: characters that they add, and objects that they look at. */
+/** Bounds of all quirks for one request: characters added, and objects visited. */
 const MAX_ADDED = 1024 * 1024
 const MAX_VISITS = 250_000
 
@@ -102,7 +102,7 @@ class QuirkRun {
     }
   }
 
-  /** What is no object stays as it is. */
+  /** Changes objects only; other values stay. */
   #changed(value: unknown, path: readonly string[], at: number, change: Change): unknown {
     if (++this.#visits > MAX_VISITS) throw this.#error(`look at more than ${MAX_VISITS} objects of this request`)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

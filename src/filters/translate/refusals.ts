@@ -1,4 +1,4 @@
-/** What could not be fetched for a request, for its later attempts. */
+/** Remembers failed fetches of a request, for its later attempts. */
 
 import type { Exchange } from '../../core/exchange.ts'
 import type { Target } from '../../core/translator.ts'

@@ -35,7 +35,7 @@ export const measures = {
 export const sums = s.object(measures)
 /** A group of a breakdown. */
 export const row = s.object({ id: s.string(), name: s.string(), ...measures })
-/** What analytics cover. */
+/** Scope of analytics. */
 export const scope = s.object({ type: s.enum('project', 'member'), projectId: s.string(), userId: orNull(s.string()) })
 /** How many requests a breakdown accounts for. */
 export const coverage = s.object({ requestCount: count, totalRequestCount: count, complete: s.boolean() })
@@ -68,7 +68,7 @@ function startOf(day: string): number | undefined {
 /** A key created by the operator has the rights of the owner. */
 export const roleOf = ({ member }: Principal) => member?.role ?? 'owner'
 
-/** What the caller's analytics cover. */
+/** Returns the scope of the caller's analytics. */
 export const scopeOf = (principal: Principal): Infer<typeof scope> => ({
   type: roleOf(principal) === 'developer' ? 'member' : 'project',
   projectId: principal.projectId,

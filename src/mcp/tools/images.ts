@@ -44,7 +44,7 @@ const bananaInput = s.object({
   aspect_ratio: s.optional(s.enum('1:1', '16:9', '4:3', '5:4')),
 })
 
-/** The same with a fixed model; saves the image too where `uploads` names a folder and policy allows it. */
+/** Generates images with a fixed model. Also saves each image where `uploads` names a folder and policy allows it. */
 export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
   name: 'generate-nano-banana',
   title: 'Generate an image with Nano Banana',

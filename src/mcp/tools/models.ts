@@ -57,7 +57,7 @@ const imageRow = s.object({ ...shared, requestPriceUsd: orNull(text), imagePrice
 const imageOutput = s.object({ models: s.array(imageRow), total: count })
 const nothing: Schema<Record<string, never>> = s.object({})
 
-/** Those that put out images. */
+/** Lists the models that make images. */
 export const listImageModels: Tool = {
   name: 'list-image-models',
   title: 'Image models',

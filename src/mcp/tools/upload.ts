@@ -28,7 +28,7 @@ export interface Names {
   readonly extension: string | undefined
 }
 
-/** Of what others leave, what one organization may take. */
+/** Share of the free space that one organization may take. */
 const SHARE = 1 / 2
 /** Files of the whole folder. */
 export const MAX_FILES = 10_000
@@ -38,7 +38,7 @@ const READ_EVERY_MS = 60_000
 class Folder implements UploadFolder {
   readonly path: string
   readonly #now: () => number
-  /** What this process has saved, by organization. */
+  /** Files that this process has saved, by organization. */
   readonly #saved = new Map<string, FolderUse>()
   /** One write at a time; organizations take turns. */
   readonly #slot = new FairShare(1)

@@ -1,4 +1,4 @@
-/** What the files, audio and images of a chat request come to, by what they say and by their sizes. */
+/** Measures the files, audio and images of a chat request, by their content and their sizes. */
 
 import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.ts'
 import type { Media } from '../../core/media.ts'
@@ -12,14 +12,14 @@ import { MEDIA_HEAD, mediaTypeOf } from '../../media/type.ts'
 import { MOST_AUDIO_TOKENS } from '../../metering/audio-tokens.ts'
 import { dataHeadOf, parseDataUrl, withoutSpace } from '../../wire/wire.ts'
 
-/** What one part comes to. */
+/** Media of one part. */
 interface PartMedia {
   /** Undefined for a part that is no image. */
   readonly image?: { readonly size: Dimensions | undefined }
   readonly seconds: number
   readonly tokens: number
   readonly pages: number
-  /** What more a part may have that its provider fetches. */
+  /** Amounts beyond the estimate that a part may have when the provider fetches it. */
   readonly unmeasured?: { readonly tokens?: number; readonly seconds?: number }
 }
 
@@ -41,11 +41,11 @@ const nothing: Media = { images: [], audioSeconds: 0, fileTokens: 0 }
 /** Messages without media that are walked again, rather than remembered. */
 const FEW = 16
 
-/** By the parts themselves: filters give a request new messages, and keep the parts. */
+/** Results by part. Filters build new messages from the same parts. */
 const measured = new WeakMap<ContentPart, PartMedia>()
 const sums = new WeakMap<ChatRequest['messages'], Media>()
 
-/** What is known of the media of a request: by their sizes, until {@link measureMedia} has looked into them. */
+/** Returns the known media of a request; by size until {@link measureMedia} has read the files. */
 export function mediaOf(messages: ChatRequest['messages']): Media {
   let media = sums.get(messages)
   if (!media) {
@@ -206,7 +206,7 @@ function fileIn(text: string): { file: MediaFile; mime: string } {
   return { file, mime: head.mime }
 }
 
-/** What stands at an address; undefined for a part that holds its data. */
+/** Estimates the media at an address; undefined for a part that holds its data. */
 function addressOf(part: ContentPart): PartMedia | undefined {
   if (part.type === 'image_url')
     return isAddress(part.image_url.url) ? { ...NONE, image: { size: undefined } } : undefined

@@ -4,9 +4,9 @@ import { textSize, valueSize } from '../../core/usage.ts'
 import { isWellFormed } from '../../json/json.ts'
 import { weigh } from '../../json/size.ts'
 
-/** Of what tells a message, or a call, from the next one: who speaks, and where it ends. */
+/** Characters that separate messages or calls: the role, and the end. */
 const ENVELOPE = 16
-/** Of all envelopes and ids, as many as an estimate may miss. */
+/** Characters of envelopes and ids that an estimate may leave out. */
 const FREE = 64 * ENVELOPE
 
 /** Without earlier reasoning, which most providers never get. */
@@ -34,7 +34,7 @@ export function promptSize({ messages, tools, response_format: format }: Readonl
 /** Longer strings are not written to be measured, nor halves of characters, each of which takes 70 ns. */
 const LONG = 4096
 
-/** What is lighter is written at once, which is faster for usual tools. */
+/** Characters up to which tools are encoded at once, which is faster for usual tools. */
 const LIGHT = 256 * 1024
 
 /** The size of the JSON of what JSON can say; of what is not light, long strings without their escapes. */
@@ -86,12 +86,12 @@ export function reasoningSize({ messages }: Readonly<ChatRequest>): number {
   return sum
 }
 
-/** Of what stands around each value of a block in JSON, about. */
+/** Approximate characters around each JSON value of a block. */
 const AROUND = 8
 
 /**
- * What only the provider of this id reads of earlier answers: reasoning that it has sealed, and blocks of its own tools.
- * Of a thought with its seal the longer one counts: they hold the same.
+ * Counts content of earlier answers that only this provider reads: sealed reasoning, and blocks of its own tools. A
+ * thought and its seal hold the same, so the longer one counts.
  */
 export function sealedSize({ messages }: Readonly<ChatRequest>, provider: string): number {
   const start = `${provider}:`

@@ -24,7 +24,7 @@ export interface DemoRequest {
   max_tokens?: number
 }
 
-/** What the demo provider answers, before it has the form of a wire. */
+/** Answer of the demo provider, before it has the form of a wire. */
 export interface DemoAnswer {
   text: string
   reasoning: string
@@ -69,7 +69,7 @@ export function answer(request: DemoRequest): DemoAnswer {
   }
 }
 
-/** Of all texts, with a few for each message; pictures and files count as little. */
+/** Counts all texts, with a few tokens per message; images and files count as little. */
 function promptTokens(messages: readonly Message[]): number {
   let sum = 0
   for (const { content } of messages) {

@@ -187,13 +187,13 @@ export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
   }
 }
 
-/** What a chat request comes to, and the wire that carries it. */
+/** The image request of a chat request, and the wire that carries it. */
 interface ImageCall {
   readonly input: ImageEditRequest
   readonly translator: Translator<'images' | 'image_edits'>
 }
 
-/** What a model that makes images alone cannot do. */
+/** Rejects chat features that a pure image model lacks. */
 function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>): void {
   const param = tools?.length ? 'tools' : format && format.type !== 'text' ? 'response_format' : undefined
   if (param) throw errors.unsupported(`"${model}" makes images alone: leave "${param}" out.`, param)
@@ -202,7 +202,7 @@ function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>
 type ImagePart = Extract<ContentPart, { type: 'image_url' }>
 const inputs = new WeakMap<ImagePart, ImageInput>()
 
-/** The same for the same part, so that requests which stand for one read its image once. */
+/** Returns the same input for the same part, so that several requests read its image once. */
 function inputOf(part: ImagePart): ImageInput {
   const input = inputs.get(part) ?? { url: part.image_url.url }
   inputs.set(part, input)
@@ -246,7 +246,7 @@ function imageRequestOf({
   }
 }
 
-/** By images, as the wire itself splits; of the ends of the answers one is enough. */
+/** Splits by images, as the wire itself does. A single end of all answers is kept. */
 const fanOut = (
   callOf: (request: Readonly<ChatRequest>) => ImageCall,
   { fanOut: own }: Translator<'images' | 'image_edits'>,

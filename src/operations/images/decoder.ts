@@ -12,12 +12,12 @@ import { Base64Slice, type GeneratedImage, type GeneratedImages, type ImageReque
 /** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */
 export type FoundImage = GeneratedImage | { readonly url: string; readonly revised_prompt?: string | undefined }
 
-/** What a wire finds in an answer. */
+/** Content of a wire's answer. */
 export interface FoundImages extends Omit<GeneratedImages, 'images'> {
   readonly images: readonly FoundImage[]
   /** Why some are missing, where the provider left them out for what they show. */
   readonly refused?: string | undefined
-  /** What was reported; the images themselves are counted here. */
+  /** Reported usage; the images themselves are counted here. */
   readonly usage?: Usage | undefined
   /** The service tier that was served, in the API's terms. */
   readonly tier?: string | undefined
@@ -25,7 +25,7 @@ export interface FoundImages extends Omit<GeneratedImages, 'images'> {
   readonly written?: number | undefined
 }
 
-/** What was reported of an answer, or is estimated of it. */
+/** Reported or estimated usage of an answer. */
 interface Report {
   readonly usage?: Usage | undefined
   readonly estimated?: true
@@ -45,7 +45,7 @@ export class ImagesDecoder implements Decoder {
   readonly #wanted: number
   #found: (Omit<GeneratedImages, 'images'> & Report) | undefined
   #tier: string | undefined
-  /** Those that are here stand before those that are still fetched. */
+  /** Loaded images; they stand before those that are still fetched. */
   #images: FoundImage[] = []
   #waits = false
   #done = false
@@ -146,7 +146,7 @@ const base64Of = (bytes: Buffer): Base64Slice => new Base64Slice(Buffer.from(byt
 
 const isElsewhere = (image: FoundImage): image is Extract<FoundImage, { url: string }> => 'url' in image
 
-/** By its first bytes: markup in the place of an image is never passed on. */
+/** Checks the first bytes: markup in place of an image is never passed on. */
 const isImage = ({ b64 }: GeneratedImage): boolean =>
   sniffImage(typeof b64 === 'string' ? b64 : b64.text(HEAD_CHARACTERS)) !== undefined
 const HEAD_CHARACTERS = 64
@@ -167,7 +167,7 @@ export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string)
     for (let left = input.n; left > 0; left -= each) parts.push({ ...input, n: Math.min(left, each) })
     return parts
   },
-  /** What the first one says of its images holds for all. */
+  /** Joins the answers. The first one's description of its images holds for all. */
   join(answers: readonly (readonly Event[])[]): Event[] {
     const values = answers.flatMap(events =>
       events.flatMap(event => (event.type === 'result' ? [event.value as GeneratedImages] : [])),

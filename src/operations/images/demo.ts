@@ -87,7 +87,7 @@ function countIn(fields: Fields, name: string, least: number, most: number): num
   throw new SimulatedError(`${name}: from ${least} to ${most}, got ${fields[name]}`, name)
 }
 
-/** The same on both sides of its middle. */
+/** Draws an image that mirrors at its middle. */
 function image(seed: string): string {
   const hash = createHash('sha256').update(seed).digest()
   const palette = [hash.subarray(0, 3), hash.subarray(3, 6), hash.subarray(6, 9), Buffer.from([255, 255, 255])]

@@ -19,7 +19,7 @@ function isPriced({ perImage, rates: { prompt, completion, image_output, request
   return prompt === undefined ? request !== undefined : (image_output ?? completion) !== undefined
 }
 
-/** What the price of an image depends on. */
+/** Fields that the price of an image depends on. */
 type PricedImage = Readonly<Pick<ImageRequest, 'quality' | 'size' | 'aspect_ratio' | 'service_tier'>>
 
 /** The keys of prices by size, the narrowest first. Beside proportions only the class of a size is sent. */

@@ -106,7 +106,7 @@ export interface ImageInput {
   readonly type?: ImageType
 }
 
-/** The same with at least one image. */
+/** An image request with at least one input image. */
 export interface ImageEditRequest extends ImageRequest {
   readonly images: readonly ImageInput[]
   /** A PNG. */
@@ -116,14 +116,14 @@ export interface ImageEditRequest extends ImageRequest {
 
 /** Base64 as it stands in a provider's answer, so that a large image is not copied. */
 export class Base64Slice {
-  /** Of the alphabet of RFC 4648 section 4, without line breaks. */
+  /** Base64 characters (RFC 4648 section 4), without line breaks. */
   readonly bytes: Buffer
 
   constructor(bytes: Buffer) {
     this.bytes = bytes
   }
 
-  /** Of these many first characters, or of all. */
+  /** Returns the first `length` characters, or all. */
   text(length?: number): string {
     return this.bytes.toString('latin1', 0, length)
   }

@@ -1,4 +1,4 @@
-/** What an images request needs of a mapping: the fields marked M in docs/contract.md#images. */
+/** Requirements of an images request on a mapping: the fields marked M in docs/contract.md#images. */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Requirement } from '../../core/operation.ts'
 import { serviceTier } from '../service-tier.ts'

@@ -14,9 +14,9 @@ const QUALITY_TOKENS: Readonly<Record<string, number>> = {
   xhigh: 12_600,
   max: 25_000,
 }
-/** Of `high`, of `hd`, and of what the provider chooses. */
+/** Tokens of an image of quality `high` or `hd`, or when the provider chooses. */
 const USUAL_TOKENS = 6_300
-/** Of text and thoughts beside the images: several times as many as an honest answer has. */
+/** Tokens of text and thoughts beside the images; several times those of an honest answer. */
 const TEXT_TOKENS = 8_192
 
 type Wanted = Readonly<Pick<ImageRequest, 'n' | 'quality'>>

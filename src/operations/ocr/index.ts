@@ -22,7 +22,7 @@ const demo: Readonly<Record<string, Simulation>> = {
   },
 }
 
-/** What a page of a document that comes along takes, and how many one may have whose address alone is known. */
+/** Usual bytes of a page, and the maximum pages of a document that is known only by its address. */
 const PAGE_BYTES = 50_000
 const MAX_PAGES = 1000
 const UNKNOWN_PAGES = 10
@@ -52,7 +52,7 @@ function pagesOf(request: Readonly<OcrRequest>): number {
   return Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesFound(request) ?? 0))
 }
 
-/** Of a PDF that comes along; 0 for anything else, and undefined where they cannot be found. */
+/** Counts the pages of an inline PDF; 0 for anything else, undefined when they cannot be found. */
 function pagesFound(request: Readonly<OcrRequest>): number | undefined {
   const { document } = request
   let found = measured.get(document)

@@ -62,7 +62,7 @@ export const addressOf = ({ document }: Pick<OcrRequest, 'document'>): string =>
       ? document.image_url
       : document.image_url.url
 
-/** Of `0-4,7` or of a list, how many pages there are; undefined for what names none, such as `5-2`. */
+/** Counts the pages in `0-4,7` or in a list; undefined for an empty range such as `5-2`. */
 export function pageCount(pages: string | readonly number[]): number | undefined {
   if (typeof pages !== 'string') return new Set(pages).size
   let sum = 0

@@ -24,7 +24,7 @@ const input = {
   noise_reduction: nullable(object),
   turn_detection: nullable(turnDetection),
 }
-/** What a secret of a session with a model fixes. */
+/** Settings of a session with a model, fixed by its secret. */
 const realtimeSession = s.object({
   type: s.enum('realtime'),
   model: s.string({ minLength: 1, maxLength: 256 }),
@@ -46,7 +46,7 @@ const realtimeSession = s.object({
   tracing: s.optional(s.nullable(s.unknown())),
   prompt: s.optional(s.unknown()),
 })
-/** The same of a session that transcribes. */
+/** Settings of a session that transcribes. */
 const transcriptionSession = s.object({
   type: s.enum('transcription'),
   audio: s.object({ input: s.object({ ...input, transcription }) }),
@@ -65,12 +65,12 @@ export type SessionSettings = ClientSecretBody['session']
 
 /** The canonical request of a session or of a client secret. */
 export interface RealtimeRequest {
-  /** Of what speaks, or of what transcribes where nothing does. */
+  /** Model that speaks, or that transcribes when nothing speaks. */
   readonly model: string
   readonly transcribes: boolean
   /** How long a client secret is to live. */
   readonly seconds?: number
-  /** What a client secret has fixed. */
+  /** Settings fixed by the client secret. */
   readonly session?: SessionSettings | undefined
 }
 

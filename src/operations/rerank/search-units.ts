@@ -1,13 +1,13 @@
-/** What rerank providers charge by (docs/contract.md#rerank). */
+/** Counts the units that rerank providers charge by (docs/contract.md#rerank). */
 import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import type { RerankRequest } from './request.ts'
 
 const UNIT_DOCUMENTS = 100
 /** Bytes. Providers count each piece of a long document as one, which they cut with the query at 500 tokens. */
 const PIECE = 500 * TOKEN_BYTES
-/** Of a piece a long query leaves so much at least. */
+/** Minimum share of a piece that a long query leaves to the document. */
 const LEAST = PIECE / 10
-/** Of a document so many tokens are read where the request names no limit. */
+/** Tokens read of a document when the request names no limit. */
 const USUAL_TOKENS = 4096
 
 /** Search units of a request: one for each 100 documents, or pieces of long ones. */

@@ -43,7 +43,7 @@ function tone(ms: number): Buffer {
   return audio
 }
 
-/** Of audio whose provider counts none (docs/money.md#media-prices). */
+/** Tokens of audio when the provider counts none (docs/money.md#media-prices). */
 const TOKENS_PER_SECOND = 21
 
 const wireOf = ({ wires }: Mapping) => wires.get('speech')

@@ -35,7 +35,7 @@ export type SpeechBody = Infer<typeof speechBody>
 export interface SpeechRequest {
   readonly model: string
   readonly input: string
-  /** Of `input`, in code points, which some prices and limits count. */
+  /** Length of `input` in code points, which some prices and limits count. */
   readonly characters: number
   /** As clients say it; undefined for the mapping's own. */
   readonly voice: string | undefined

@@ -1,4 +1,4 @@
-/** What a text comes to when it is spoken, in tokens of audio, of which a second has 21 (docs/money.md#media-prices). */
+/** Estimates the audio tokens of a spoken text; a second has 21 (docs/money.md#media-prices). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { SentOutput } from '../../core/translator.ts'
 import type { SpeechRequest } from './request.ts'
@@ -28,7 +28,7 @@ export function spokenTokens(text: string): number {
 const SLOWNESS = 4
 const PAUSES = 1_500
 
-/** Of requests that were counted. */
+/** Estimates of earlier calls, by request. */
 const counted = new WeakMap<Readonly<SpeechRequest>, { readonly usual: number; readonly longest: number }>()
 
 /** Models that read instructions and text as one prompt may speak both. */

@@ -29,7 +29,7 @@ const demo: Readonly<Record<string, Simulation>> = {
 
 type Name = 'transcriptions' | 'translations'
 
-/** What a second of audio may come to, in tokens (docs/money.md#media-prices). */
+/** Tokens held for each second of audio (docs/money.md#media-prices). */
 const HELD_PER_SECOND = { audio: 10, text: 4 }
 const HOUR_SECONDS = 3600
 

@@ -49,7 +49,7 @@ export interface TranscriptionRequest {
   readonly model: string
   /** One of `file` and `url`. */
   readonly file: Upload | undefined
-  /** Of the file, by its first bytes, else as its client says. */
+  /** Type of the file by its first bytes, else as the client declares. */
   readonly fileType: { readonly extension: string; readonly contentType: string } | undefined
   readonly url: string | undefined
   /** The length that the file says, once it was looked into. */
@@ -82,7 +82,7 @@ export interface Segment {
   readonly end: number
   readonly text: string
   readonly speaker?: string | undefined
-  /** What the provider says besides, as interface `verbose_json` names it. */
+  /** Additional fields of the provider's answer, named as in `verbose_json`. */
   readonly more?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -105,16 +105,16 @@ export const needsTimes = ({ response_format }: Pick<TranscriptionRequest, 'resp
 export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_format' | 'diarize'>): boolean =>
   request.diarize || request.response_format === 'diarized_json'
 
-/** Of a file that does not say it (docs/money.md#length-of-audio). */
+/** Bytes per second of a file with unknown length (docs/money.md#length-of-audio). */
 const BYTES_PER_SECOND = 8000
-/** Of an address, before anything of it is known. */
+/** Assumed seconds of audio at an address. */
 const UNKNOWN_SECONDS = 600
-/** Of the longest that providers take. */
+/** Seconds of the longest audio that providers take. */
 const MOST_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
-/** By how much audio at an address may be longer than is likely. */
+/** Returns the seconds by which audio at an address may exceed the assumed length. */
 export function unmeasuredSeconds(request: Readonly<TranscriptionRequest>): number {
   return request.file ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
 }

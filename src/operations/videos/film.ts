@@ -23,7 +23,7 @@ const STOP = hex('80')
 const LUMA_FIRST = 32
 const LUMA_STEP = 16
 const SHADES = 12
-/** Of the frame at this second. */
+/** Returns the brightness of the frame at a second. */
 export const lumaAt = (second: number): number => LUMA_FIRST + (second % SHADES) * LUMA_STEP
 
 /** An IDR slice of I_PCM macroblocks. */

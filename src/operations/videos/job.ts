@@ -20,13 +20,13 @@ export function videoTerms({ size = '1280x720', audio }: Pick<VideoParams, 'size
   return { sizes: [...(audio ? [] : [`${size}/silent`, `${class_}/silent`]), size, class_] }
 }
 
-/** What a second may come to where tokens are what is priced (docs/money.md#media-prices). */
+/** Tokens per second of video, where tokens are priced (docs/money.md#media-prices). */
 const TOKENS_PER_SECOND = 25_000
 
-/** Of one reference video: it stands at an address, and is not read. */
+/** Assumed seconds of a reference video. It stands at an address and is not read. */
 const REFERENCE_SECONDS = 15
 
-/** Of all reference videos of the request. */
+/** Returns the seconds of all reference videos of a request. */
 const referenceSeconds = ({ reference_videos }: Readonly<VideoRequest>): number =>
   (reference_videos?.length ?? 0) * REFERENCE_SECONDS
 
@@ -44,7 +44,7 @@ export const videoUsage = (params: VideoParams, { second, completion }: Usage = 
   return usage
 }
 
-/** What a video of so many seconds is expected to use. */
+/** Estimates the usage of a video of this length. */
 export function expectedUsage(request: Readonly<VideoRequest>, seconds: number): Usage {
   const { size, audio } = request
   const params = {
@@ -57,7 +57,7 @@ export function expectedUsage(request: Readonly<VideoRequest>, seconds: number):
   return videoUsage(params, { completion: tokensOf(params) })
 }
 
-/** What jobs need of videos; `params` are `VideoParams`. */
+/** Describes videos to the job engine; `params` are `VideoParams`. */
 export const videoJob: JobOperation<VideoRequest> = {
   kind: 'video',
   prefix: 'video_',

@@ -75,27 +75,27 @@ export interface VideoRequest {
   readonly negative_prompt?: string | undefined
 }
 
-/** What is kept of a request: what its job shows, and what its price depends on. */
+/** Stored facts of a request: shown by its job, and used for its price. */
 export interface VideoParams {
   readonly seconds: number
   readonly size: VideoSize
   readonly audio: boolean
   /** Input images. */
   readonly images: number
-  /** Of its reference videos, together; absent where it has none. */
+  /** Seconds of all reference videos together; absent when there are none. */
   readonly referenceSeconds?: number
 }
 
 const USUAL_SECONDS = 4
 
-/** Of a mapping that takes these lengths; any where it lists none. */
+/** Returns the requested seconds, else the usual ones, else the shortest that the mapping makes. */
 export const secondsFor = (
   { seconds }: Pick<VideoRequest, 'seconds'>,
   { videoSeconds }: { readonly videoSeconds?: readonly number[] | undefined },
 ): number =>
   seconds ?? (videoSeconds && !videoSeconds.includes(USUAL_SECONDS) ? Math.min(...videoSeconds) : USUAL_SECONDS)
 
-/** By which providers price and name sizes: from the shorter side (docs/money.md#media-prices). */
+/** Returns the class for prices and names of sizes, by the shorter side (docs/money.md#media-prices). */
 export function videoClassOf(size: VideoSize): string {
   if (size === '1792x1024' || size === '1024x1792') return 'hd'
   const side = Math.min(...size.split('x').map(Number))

@@ -1,4 +1,4 @@
-/** What a videos request needs of a mapping. */
+/** Requirements of a videos request on a mapping. */
 import type { Capability, Mapping } from '../../core/catalog.ts'
 import type { Requirement } from '../../core/operation.ts'
 import type { VideoRequest } from './request.ts'
