@@ -263,7 +263,7 @@ t.test('the page about money has 500 words at most', async t => {
 })
 
 /** Comments and sentences that were there before the rule. These numbers only fall. */
-const LEFT = { beginnings: 284, sentences: 45 }
+const LEFT = { beginnings: 140, sentences: 45 }
 
 t.test('no further doc comment begins with a word that names nothing', async t => {
   const begins = /^\/\*\* (?:Of|The same|Those|By|What|Who|Whose|That of)\b/

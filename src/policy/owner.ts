@@ -1,4 +1,4 @@
-/** Whose stored responses, videos, kept reasoning, cached answers and idempotency keys a caller reads and writes. */
+/** Decides who owns stored responses, videos, kept reasoning, cached answers and idempotency keys. */
 import type { Principal, ResponseOwner } from '../core/ports.ts'
 
 /**

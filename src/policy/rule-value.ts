@@ -21,7 +21,7 @@ const MAX_ENTRIES = 1000
 /** USD per million tokens: at most nine digits of dollars and six places, as finely as token prices are kept. */
 const PRICE = /^\d{1,9}(\.\d{1,6})?$/
 
-/** What of `value` is given. Throws a 400 that names the field which does not fit the type. */
+/** Returns the given fields of `value`. Throws a 400 that names a field which does not fit the type. */
 export function ruleValue(type: RuleType, value: RuleValue): RuleValue {
   const given = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as RuleValue
   const fields = fieldsOf[type]

@@ -9,7 +9,7 @@ import { compliancePredicate } from './compliance.ts'
 
 /** Written per million tokens, kept in pico-USD per token: six places fewer than twelve. */
 const PLACES = 6
-/** Of what a service tier multiplies prices by. */
+/** Decimal places of a service tier's factor. */
 const FACTOR_PLACES = 6
 
 /** The rules of an organization, of one of its members, keys or sessions. */
@@ -19,7 +19,7 @@ export interface Level {
   readonly rules: readonly Rule[]
 }
 
-/** Whose access is computed, and by which rules. */
+/** The caller whose access is computed, and its rules. */
 export interface AccessFacts {
   readonly id: string
   /** Each narrows by itself what those before it leave. */
@@ -78,11 +78,11 @@ const providerRulesOf = (rules: readonly Rule[], whose: Level['whose']): readonl
 type OfferType = Exclude<RuleType, `${string}_ip_cidrs`>
 interface Kind {
   matches(rule: RuleValue, mapping: Mapping, effective?: EffectiveRates): boolean
-  /** What is wrong with an offer that no rule that allows matches, or that `rules`, one that denies, matches. */
+  /** Explains why an offer is not allowed: no allowing rule matches it, or `rules`, a denying rule, does. */
   reason(mapping: Mapping, rules: readonly RuleValue[], effective?: EffectiveRates): string
 }
 
-/** What tokens of a request cost that are not charged at an offer's usual rates. */
+/** Rates of tokens that are not charged at an offer's usual rates. */
 interface EffectiveRates {
   readonly rates: Rates
   /** In millionths. */

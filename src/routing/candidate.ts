@@ -53,7 +53,7 @@ export interface CandidateTarget {
 
 const candidateTargets = new WeakMap<Target, CandidateTarget>()
 
-/** The same object on every call. */
+/** Returns the same object on every call. */
 export function candidateTargetOf(target: Target): CandidateTarget {
   let known = candidateTargets.get(target)
   if (!known) {
@@ -107,7 +107,7 @@ function tokenRates(price: Price | undefined): Rates[] {
   }))
 }
 
-/** Of the cheapest size, else of a request, else of the tokens of an image. */
+/** Returns the price of the cheapest size, else of a request, else of an image's tokens. */
 function imagePrice({ price, pricingBySize }: Mapping): number | undefined {
   const bySize = Object.values(pricingBySize?.per_image ?? {}).map(usd => Number(usd) * 1e12)
   if (bySize.length > 0) return Math.min(...bySize)

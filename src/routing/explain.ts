@@ -1,4 +1,4 @@
-/** What `route` would choose for a request, and what of each candidate says so. Changes nothing that is remembered. */
+/** Explains the choice of `route` for a request and each candidate. Changes no stored state. */
 import type { Mapping } from '../core/catalog.ts'
 import { isLive, isOver, offerOf, serves } from '../core/offer.ts'
 import type { Operation } from '../core/operation.ts'

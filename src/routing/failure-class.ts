@@ -1,4 +1,4 @@
-/** What a failed attempt counts against (docs/contract.md#circuits-and-retries). */
+/** Classifies a failed attempt by the circuit that it counts against (docs/contract.md#circuits-and-retries). */
 import type { GatewayError } from '../lib/error.ts'
 import { blamesCredential } from '../wire/upstream-error.ts'
 

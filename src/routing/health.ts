@@ -162,7 +162,7 @@ function inTime(
   )
 }
 
-/** What a timer may fire early. */
+/** Milliseconds by which a timer may fire early. */
 const SLACK_MS = 5
 /** A first piece is late when it takes so many times as long as usual, and so long at least. */
 const LATE_FACTOR = 3

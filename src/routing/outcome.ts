@@ -48,7 +48,7 @@ export function exhausted(failures: readonly GatewayError[], longestMs: number):
   return errors.allProvidersFailed(last.message)
 }
 
-/** The same for a request whose remaining targets were not tried because its retry budget is spent. */
+/** Builds the error of a request whose retry budget is spent before all targets were tried. */
 export function outOfBudget(failures: readonly GatewayError[], longestMs: number): GatewayError {
   const error = exhausted(failures, longestMs)
   // Others may serve what these providers do not have.

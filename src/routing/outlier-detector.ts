@@ -3,7 +3,7 @@ import type { CircuitState, Circuits } from '../core/ports.ts'
 
 /** So many wait for an offer, none was answered since the first of them began, and that one is overdue. */
 const WAITING = 5
-/** What one organization counts for at most where an offer is to be silent for all: no more than half of that. */
+/** Maximum weight of one organization: half of what silences an offer for all. */
 const MOST_OF_ONE = Math.ceil(WAITING / 2)
 
 /** Wraps the circuits: an offer is `open` also while several of its answers are late and none has come since. */
@@ -73,7 +73,7 @@ export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
 
 const detectorByCircuits = new WeakMap<Circuits, OutlierDetector>()
 
-/** The same on every call: what runs is known to the filters of a new configuration too. */
+/** Returns the same detector on every call, so that filters of a new configuration know the running requests. */
 export function outlierDetectorOf(circuits: Circuits): OutlierDetector {
   let known = detectorByCircuits.get(circuits)
   if (!known) {

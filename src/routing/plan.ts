@@ -16,16 +16,16 @@ const NEVER = '9999-12-31'
 
 /** The lists behind `auto`, and how far a plan may go. */
 export interface PlanOptions {
-  /** What `auto` chooses from, best first. */
+  /** Models that `auto` chooses from, best first. */
   readonly auto: readonly string[]
-  /** The same for operations with a list of their own, by their `autoOption`. */
+  /** Models for operations with a list of their own, by their `autoOption`. */
   readonly auto_images?: readonly string[]
   readonly auto_videos?: readonly string[]
   /** Also what others offer, although the model string names a provider. */
   readonly unpinned?: boolean
 }
 
-/** What the model string of a query means. */
+/** The resolved model string of a query. */
 export interface Requested {
   readonly reference: ModelReference
   /** The model as the request names it, without a provider. */
@@ -36,7 +36,7 @@ export interface Requested {
   readonly requestedProvider: string | null
 }
 
-/** What may serve a query. */
+/** Models and offers that may serve a query. */
 export interface RoutePlan extends Requested {
   /** At least one. */
   readonly targets: readonly Target[]
@@ -117,7 +117,7 @@ function unreachable(query: RoutingQuery, offers: readonly Mapping[], narrowed: 
   return errors.unsupported(said, 'provider').with({ remedy: error.remedy })
 }
 
-/** What the caller pays to the provider itself may cost whatever it does. */
+/** Allows any price when the caller pays the provider itself. */
 const isPayable = ({ mapping, credential }: Pick<Target, 'mapping' | 'credential'>): boolean =>
   mapping.price !== undefined || mapping.unpriced === 'allow' || isByok(credential)
 
@@ -151,7 +151,7 @@ function models(query: RoutingQuery, reference: ModelReference, options: PlanOpt
   return left
 }
 
-/** Of an operation's own list, the first live model that can serve the query; else the first live one. */
+/** Returns the first live model of the operation's list that can serve the query, else the first live one. */
 function firstAble(query: RoutingQuery, options: PlanOptions): Model {
   const { operation, request } = query
   const option = operation.autoOption as 'auto_images'
@@ -172,7 +172,7 @@ function firstAble(query: RoutingQuery, options: PlanOptions): Model {
   )
 }
 
-/** What a model's mappings offer on one day; the catalogue itself never changes. */
+/** Mappings of each model by day. The catalogue itself never changes. */
 const mappingsByModel = new WeakMap<Model, Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>>()
 
 /** The mappings of a model that serve this operation on `day`, in configured order. */

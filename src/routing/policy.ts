@@ -1,4 +1,4 @@
-/** What an organization's policy leaves of a plan: the offers that the caller may use, and with whose credentials. */
+/** Applies an organization's policy to a plan: the allowed offers, and the credentials for each. */
 import type { Credential, Mapping, Provider } from '../core/catalog.ts'
 import type { AccessIssue } from '../core/policy.ts'
 import type { Target } from '../core/translator.ts'
@@ -45,14 +45,14 @@ const keyless: Credentials = [undefined]
 /** For an organization's own provider without authentication, which the organization pays. */
 const ownKeyless: Credentials = [Object.freeze({ id: '', source: 'byok', secret: '', fingerprint: '' })]
 
-/** What decides which credentials apply: the operator's, or the organization's own. */
+/** Facts that decide between the operator's credentials and the organization's own. */
 export type Payer = Pick<RoutingQuery, 'policy' | 'principal'>
 
 /** Whether a provider serves the caller's organization; an operator's question is about all that there is. */
 export const admits = ({ organizations }: Provider, principal: Payer['principal']): boolean =>
   !organizations || !principal || organizations.some(one => one === principal.orgId || one === principal.orgName)
 
-/** Whose credentials may be shown to a provider, in the order in which they are tried; lists may be empty. */
+/** Returns the credentials for a provider, in the order in which they are tried; lists may be empty. */
 export function credentialsFor({ policy, principal }: Payer, provider: Provider): readonly Credentials[] {
   if (!admits(provider, principal)) return []
   const isKeyless = provider.auth.scheme === 'none'
@@ -72,7 +72,7 @@ export function credentialsFor({ policy, principal }: Payer, provider: Provider)
 /** The caller's own key at the provider: no credits are used. */
 export const isByok = (credential: Credential | undefined): boolean => credential?.source === 'byok'
 
-/** Those that the caller has a key of its own for come first: while it works, its credits are not touched. */
+/** Puts offers with a key of the caller's own first: while that key works, no credits are spent. */
 export function ownFirst<G extends { readonly targets: readonly Target[] }>(ranked: readonly G[]): readonly G[] {
   const hasOwn = ({ targets }: G) => targets.some(({ credential }) => isByok(credential))
   const own = ranked.filter(hasOwn)
@@ -91,7 +91,7 @@ export function uncredentialed({ principal }: Payer, offers: readonly Mapping[],
   return errors.modelNotAvailable(model, 'no provider of it has a credential', remedy)
 }
 
-/** What an operator would set for a provider; nothing where that is no variable. */
+/** Names the variable that an operator would set for a provider; empty without one. */
 function keyOf({ variables }: Provider): readonly string[] {
   const names = variables?.secret ?? []
   return names.length > 0 ? [names.join(' and ')] : []

@@ -1,4 +1,4 @@
-/** What polls of jobs report of an offer, apart from its creates: good polls do not hide creates that fail. */
+/** Tracks polls of jobs apart from creates, so that good polls do not hide failing creates. */
 
 import type { CircuitPolicy, Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'

@@ -1,4 +1,4 @@
-/** What a request says of its providers and prices, as routing takes it (docs/routing.md#routing-by-request). */
+/** Converts a request's provider and price preferences for routing (docs/routing.md#routing-by-request). */
 import type { Catalog, Mapping } from '../core/catalog.ts'
 import type { ProviderPreferences } from '../core/provider-preferences.ts'
 import { errors, type GatewayError } from '../lib/error.ts'

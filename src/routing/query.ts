@@ -1,4 +1,6 @@
-/** What routing reads of one request. A value: planning changes nothing of it, and the same query has the same plan. */
+/**
+ * The input of routing for one request. It is a value: planning does not change it, and equal queries have equal plans.
+ */
 import type { Catalog } from '../core/catalog.ts'
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Operation } from '../core/operation.ts'
@@ -40,7 +42,7 @@ export interface RoutingQuery extends PricedRequest {
   readonly failover: boolean
 }
 
-/** What queries of one request have in common. */
+/** Facts that all queries of one request share. */
 type QueryFacts = Omit<RoutingQuery, 'request' | 'session' | 'failover'>
 
 /** A class, because V8 makes a new hidden class for each object literal that has accessors. */

@@ -50,7 +50,7 @@ export class Ranking {
   readonly #settings: Settings
   readonly #measurements: Measurements
   readonly #history: History
-  /** By situation. */
+  /** Weights by situation. */
   readonly #weights: Weights[] = []
 
   constructor(settings: Settings, measurements: Measurements) {

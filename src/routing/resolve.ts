@@ -1,4 +1,4 @@
-/** What a model string means: `auto`, a canonical id or alias, or `<provider>/<model>`. */
+/** Resolves a model string: `auto`, a canonical id or alias, or `<provider>/<model>`. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
 import { offerOf } from '../core/offer.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
@@ -8,7 +8,7 @@ import { admits, type Payer } from './policy.ts'
 /** Names that one refusal suggests. */
 const MAX_NEAR = 3
 
-/** What a model string names; `provider` is undefined where any may serve the model. */
+/** A resolved model string; `provider` is undefined where any may serve the model. */
 export type ModelReference =
   | { readonly kind: 'auto' }
   | {
@@ -106,7 +106,7 @@ const namesAt = ({ models, open }: Catalog, provider: Provider): readonly string
   ...(open?.get(provider.id)?.listed ?? []).map(({ externalId }) => externalId),
 ]
 
-/** Of the offers that providers have listed, those of this name. */
+/** Returns the listed offers of providers with this name. */
 const foundAs = ({ open = new Map<string, OpenModels>() }: Catalog, name: string): readonly Mapping[] =>
   [...open.values()].flatMap(({ listed }) => listed.filter(({ externalId }) => externalId === name))
 

@@ -1,7 +1,7 @@
 /** How good a candidate is, relative to the best of all: docs/contract.md#routing-score. Lower is better. */
 import type { Settings } from './settings.ts'
 
-/** What a score is made of; undefined is what is not known. */
+/** Inputs of a score; undefined for unknown values. */
 export interface Facts {
   /** In any unit, the same for all candidates. */
   readonly price: number | undefined
@@ -40,7 +40,7 @@ export const strategies = ['auto', 'price', 'throughput', 'latency'] as const
 /** `auto` weighs the measures by the settings; any other value means that measure, and a little uptime. */
 export type Strategy = (typeof strategies)[number]
 
-/** What decides beside the measurements. */
+/** Settings of a score besides the measurements. */
 export interface Situation {
   readonly strategy: Strategy
   readonly streaming: boolean

@@ -1,4 +1,4 @@
-/** Whose requests stay with one provider. */
+/** Keeps the requests of a session with one provider. */
 import { createHash } from 'node:crypto'
 import type { Model } from '../core/catalog.ts'
 import type { ChatRequest } from '../core/chat-request.ts'
@@ -13,7 +13,7 @@ const MAX_NAME = 100
 /** As agents call it (docs/contract.md#session-affinity). */
 const sessionHeaders = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id', 'thread-id'] as const
 
-/** What a caller names its session by: a header, else `prompt_cache_key`, else `user`. Undefined for a request of none. */
+/** Returns the caller's name for its session: a header, else `prompt_cache_key`, else `user`. Undefined without one. */
 export function sessionName(
   headers: Headers,
   operation: Pick<Operation, 'name'>,

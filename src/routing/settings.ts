@@ -17,12 +17,12 @@ const yes = s.default(s.boolean(), true)
 export const settings = s.object({
   /** Attempts that one request may make. */
   attempts: s.default(s.integer({ minimum: 1, maximum: 10 }), 3),
-  /** What the model id `auto` chooses from, best first. */
+  /** Models that the id `auto` chooses from, best first. */
   auto: s.default(s.array(s.string()), []),
-  /** The same for images. */
+  /** Models for images. */
   auto_images: s.default(s.array(s.string()), []),
   auto_videos: s.default(s.array(s.string()), []),
-  /** What counts how much in the score of `routing: auto`. */
+  /** Weights in the score of `routing: auto`. */
   weights: s.default(
     s.object({
       price: weight(0.6),
@@ -99,7 +99,7 @@ export const settings = s.object({
     s.object({
       /** Retries at targets that have just failed, for each request. */
       budget: share(0.2),
-      /** Those that may be made at once. */
+      /** Retries that may be made at once. */
       reserve: count(3),
     }),
     {},

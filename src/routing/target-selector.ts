@@ -17,7 +17,7 @@ export interface Selection extends RankedTargets {
   readonly reason: Reason
   /** The session to pin: to `offer`, else to the provider that answers. */
   readonly session?: { readonly key: string; readonly offer: string | undefined; readonly tenant: string } | undefined
-  /** Of each of several named models. */
+  /** Selections of several named models. */
   readonly parts?: readonly Selection[] | undefined
 }
 
@@ -38,7 +38,7 @@ export class TargetSelector {
     this.#outliers = outlierDetectorOf(known.circuits)
   }
 
-  /** Of what `plan` has found for the query. */
+  /** Chooses from the result of `plan` for the query. */
   choose(query: RoutingQuery, found: RoutePlan): Selection {
     const order = found.requestedProvider === null ? orderOf(query) : undefined
     if (order) {
@@ -51,7 +51,7 @@ export class TargetSelector {
     return ranked === selection.ranked ? selection : { ranked, reason, failover, session }
   }
 
-  /** Of all that a request names, each model behind those before it. */
+  /** Chooses from all models of a request, each behind those before it. */
   chooseAmong(planned: readonly PlannedModel[]): Selection {
     const parts = planned.map(({ query, found }) => this.choose(query, found))
     const [first] = parts
@@ -181,5 +181,5 @@ export class TargetSelector {
   }
 }
 
-/** The same candidates, with one of them in front. */
+/** Returns the candidates with one of them in front. */
 const led = (one: Ranked, all: readonly Ranked[]): Ranked[] => [one, ...all.filter(other => other !== one)]

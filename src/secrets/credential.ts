@@ -3,7 +3,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { textIn } from '../json/json.ts'
 import { urlOf } from '../lib/url.ts'
 
-/** What a secret holds, or in an operator's words why it cannot be used. */
+/** Content of a secret, or the reason, in an operator's words, why it is unusable. */
 export type Parsed<T> = { readonly value: T } | { readonly issue: string }
 
 /** Credentials with which requests are signed (Signature Version 4). */
@@ -59,7 +59,7 @@ function jsonObject(text: string): Record<string, unknown> | undefined {
 
 /** Bits of its modulus. To sign with a longer key, or with a longer exponent, takes up to seconds. */
 const MAX_RSA_BITS = 4096
-/** Of the public exponent, in base64url: 65,537 has four. */
+/** Maximum base64url characters of the public exponent; 65,537 has four. */
 const MAX_EXPONENT = 6
 
 function rsaKey(pem: string): KeyObject | undefined {

@@ -5,7 +5,7 @@ const MAX_MASKS = 256
 
 /** The most recently used last. */
 const masks = new Map<string, Mask>()
-/** By where they come from. */
+/** Known secrets by their source. */
 const known = new Map<string, readonly string[]>()
 
 /** Keeps the secrets of one source, such as the configuration, out of logs; they replace its earlier ones. */

@@ -30,7 +30,7 @@ function mapped(value: unknown, change: (text: string) => string, depth: number)
   return changed ?? value
 }
 
-/** By a loop: an embedding has thousands of numbers. */
+/** Maps a list in a plain loop: an embedding has thousands of numbers. */
 function items(list: readonly unknown[], change: (text: string) => string, depth: number): readonly unknown[] {
   let changed: unknown[] | undefined
   for (let index = 0; index < list.length; index++) {

@@ -1,6 +1,6 @@
 /** Finds a credential in what its provider sends back: as it is, in base64, and with the escapes of addresses, JSON and HTML. */
 
-/** What stands in the place of a credential. */
+/** Text that replaces a credential. */
 export const MASK = '***'
 /** Shorter secrets are treated as words. */
 export const SHORTEST = 8
@@ -11,7 +11,7 @@ const LONGEST = 8192
 /** Longest common prefix of credentials of one kind. */
 const LONGEST_PREFIX = 'sk-ant-api03-'.length
 
-/** What a provider gets beside its credential. */
+/** Secrets that a provider gets besides its credential. */
 export interface SentSecrets {
   /** Each is a credential, or several behind spaces. */
   readonly secrets: readonly string[]
@@ -43,7 +43,7 @@ function partsOf(secret: string): string[] {
 const prefixOf = (secret: string): number =>
   Math.min(/^(?=.{24})(?:[a-z]{1,6}(?:\d\d)?[-_]){1,3}/i.exec(secret)?.[0].length ?? 0, LONGEST_PREFIX)
 
-/** What a secret is in base64 behind 0, 1 and 2 bytes: the characters that it alone determines. */
+/** Returns the base64 forms of a secret behind 0, 1 and 2 bytes, limited to characters that it alone determines. */
 const base64Of = (secret: string): string[] =>
   [0, 2, 3].flatMap((start, before) => {
     const shifted = '\0'.repeat(before) + secret

@@ -51,7 +51,7 @@ export function redactAccount(text: string): string {
 
 /** Levels of a value that are logged. */
 const MAX_DEPTH = 6
-/** Of the configuration, which cannot nest as deep. */
+/** Maximum depth of the configuration, which cannot nest deeper. */
 const CONFIG_DEPTH = 100
 
 /** Also removes the known secrets, which may have any form. */

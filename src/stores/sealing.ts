@@ -18,7 +18,7 @@ export function resealed(keyring: Keyring, sealed: Sealed, place: string): Seale
   return readable(() => keyring.seal(keyring.open(sealed, place), place))
 }
 
-/** The same of a text of `sealText`. */
+/** Reseals a text of `sealText`. */
 export function resealedText(keyring: Keyring, sealed: string, place: string): string | undefined {
   return readable(() => sealText(keyring, openText(keyring, sealed, place), place))
 }

@@ -5,18 +5,18 @@ import { MAX_ANSWER_BYTES, tooManyBytes } from '../json/answer-bounds.ts'
 import { errors } from '../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 
-/** What is kept of a held answer: its bytes, and its events. */
+/** Copies of a held answer in memory: its bytes, and its events. */
 const COPIES = 2
 /** Bytes of an answer up to which it takes nothing of the memory budget: most are smaller. */
 const SMALL = 64 * 1024
 const LOOK_MS = 25
-/** Of one wait: providers end sockets that nothing is read of. */
+/** Maximum milliseconds of one wait. Providers end sockets that are not read. */
 const MOST_MS = 30_000
 
 /** The answers that are being read, of one process. */
 export class AnswerMemory {
   readonly #budget: MemoryBudget
-  /** By organization, in the order in which they came to be large. */
+  /** Large answers by organization, in the order in which they became large. */
   readonly #reading = new Map<string, Set<AnswerLease>>()
 
   constructor(budget: MemoryBudget) {
@@ -61,7 +61,7 @@ export class AnswerMemory {
   }
 }
 
-/** What one answer holds. */
+/** Memory of one answer. */
 export class AnswerLease implements MemoryLease {
   readonly #memory: AnswerMemory
   readonly #tenant: string
@@ -109,9 +109,9 @@ export class AnswerLease implements MemoryLease {
   }
 
   /**
-   * The same, but waits where others hold what is missing: behind the answers of the organization that came to be large
-   * before. Rejects with a 529 after 30 s, with the failure of an answer that is too large where no wait would help, and with the
-   * reason of the signal.
+   * Grows as `cover` does, but waits while others hold the missing memory. Answers of the organization that became
+   * large earlier go first. Rejects with a 529 after 30 s. Rejects at once when the answer is too large for any wait,
+   * and with the reason of the signal.
    */
   coverInTurn(bytes: number): Promise<void> | undefined {
     const more = this.#more(bytes)
@@ -123,7 +123,7 @@ export class AnswerLease implements MemoryLease {
     return this.#taken(more) ? undefined : this.#wait(more)
   }
 
-  /** What memory is to grow by for so many bytes of the answer. */
+  /** Returns the additional memory for so many bytes of the answer. */
   #more(bytes: number): number {
     if (bytes <= SMALL || bytes <= this.#covered) return 0
     const more = (bytes - this.#covered) * COPIES

@@ -13,7 +13,7 @@ export interface AnswerReading {
   readonly decoder: Decoder
 }
 
-/** What was sent, and how its answer is given to the client. */
+/** A request that was sent, and the form of its answer for the client. */
 export interface AnsweredRequest extends Pick<RequestPart, 'input'> {
   readonly ex: Exchange
   readonly target: Target
@@ -45,8 +45,8 @@ export function readingOf(
 }
 
 /**
- * What is charged by characters needs no report: its provider is left at once. What content of unknown size costs is
- * known by a report alone, which is waited for.
+ * Tells whether a call can be cancelled when its client leaves. Usage by characters needs no report. Content of unknown
+ * size needs one, so its answer is read to the end.
  */
 export const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
   isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))

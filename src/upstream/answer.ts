@@ -14,7 +14,7 @@ import { AnswerMask } from './masking.ts'
 import { Tally, writtenIn } from './tally.ts'
 import { END_GRACE_MS, type UpstreamResponse } from './upstream-response.ts'
 
-/** Of what is kept of a stream, as much as is taken at a time. */
+/** Step in which a stream takes memory, in bytes. */
 const HELD_STEP = 64 * 1024
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
@@ -25,7 +25,7 @@ const SCHEDULED_BYTES = 256 * 1024
 /** The size of a frame: in bytes where it has any, else in characters. */
 const sizeOf = (frame: Frame): number => frame.bytes?.length ?? frame.data.length
 
-/** What an answer is read with. */
+/** Inputs for reading an answer. */
 interface Reading {
   readonly incoming: UpstreamResponse
   /** The bytes of `incoming`, plain. */
@@ -40,9 +40,9 @@ interface Reading {
   readonly mayCallTools: boolean
   /** The answer is cut into events as it comes. */
   readonly isStream: boolean
-  /** Whose share of the event loop decoding takes. */
+  /** Organization whose share of the event loop decoding takes. */
   readonly tenant: string
-  /** Of the request's credential. */
+  /** Mask of the request's credential. */
   readonly mask: Mask | undefined
   readonly seals: AnswerSeals | undefined
 }
@@ -65,7 +65,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #tally: Tally
   /** The last one, until its events are read. */
   #frame: Frame | undefined
-  /** What `commit` has read. */
+  /** Events that `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
   /** When the last event of an answer that is complete was read. */
@@ -185,7 +185,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#incoming.destroy()
   }
 
-  /** The same through the scheduler where an event, or the whole answer, is large. */
+  /** Decodes through the scheduler when an event, or the whole answer, is large. */
   #decodeScheduled(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
     const isLarge = this.#framing.pending > SCHEDULED_BYTES && (this.#isStream || chunks === undefined)
     return isLarge ? scheduler.run(this.#tenant, () => this.#decode(chunks)) : this.#decode(chunks)
@@ -238,7 +238,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return false
   }
 
-  /** What came before the break is passed on. A socket that breaks after the answer was complete took nothing away. */
+  /** Passes on the events before the break. A break after the complete answer is no error. */
   #broken(thrown: unknown, events: Event[]): Event[] {
     const isOver = this.#isOver(thrown)
     this.#ended = true

@@ -25,7 +25,7 @@ export class ChunkQueue {
     this.#onTaken = onTaken
   }
 
-  /** Of what waits to be taken. */
+  /** Bytes that wait to be taken. */
   get bytes(): number {
     return this.#bytes
   }

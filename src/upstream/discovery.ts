@@ -12,7 +12,7 @@ const EVERY_MS = 30_000
 const DEADLINE_MS = 2_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const MAX_MODELS = 500
-/** Of a list: engines say some dozens of things of each model. */
+/** Bounds of a model list: engines return some dozens of values per model. */
 const LIST_BOUNDS = { values: 100_000 }
 /** How often in a row a provider may fail to answer until its models are gone. */
 const MAX_MISSES = 2
@@ -87,7 +87,7 @@ export class Discovery {
     return this.#round
   }
 
-  /** What runs is ended. */
+  /** Stops the timer and cancels a running discovery. */
   async close(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)

@@ -21,7 +21,9 @@ import { errorOf, type ProviderCall, remainingMs, type Sent, send } from './prov
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
-/** Of what an answer of several takes while it is read, what it keeps: one copy, or a file's base64 without its bytes. */
+/**
+ * Share of its memory that a read answer keeps, where several form one: one copy, or a file's base64 without its bytes.
+ */
 const KEPT = 4 / 7
 
 /** An answer whose beginning is here. */

@@ -5,7 +5,7 @@ import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
 import { type Axis, applyReport, type Usage } from '../core/usage.ts'
 import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 
-/** What is noted of one part. */
+/** Progress of one part. */
 export interface PartReceipt {
   /** Its provider has all of it. */
   atProvider: boolean
@@ -13,7 +13,7 @@ export interface PartReceipt {
   sent: number
 }
 
-/** What the parts of one request need of the exchange that they stand for. */
+/** Callbacks of the exchange that its parts use. */
 interface PartCalls<P> {
   /**
    * Gives the events of one whole answer, the last of which is an error where it failed and is charged, and ends with the
@@ -25,7 +25,7 @@ interface PartCalls<P> {
    * is no memory, or the caller has left; and that error.
    */
   charge(report: UsageReport, error: GatewayError): void
-  /** What a part may have cost that was sent then, has these events, and no report of its usage; see `send`. */
+  /** Estimates the usage of a sent part that returned these events and no report; see `send`. */
   usageOf(part: P, sent: number, events: readonly Event[]): UsageReport
 }
 
@@ -55,7 +55,7 @@ export async function fannedOut<P>(
   /** Parts that ended unanswered because the caller has left, or has made another one fail. */
   const cutOff = new Set<number>()
   const answers: (readonly Event[] | undefined)[] = parts.map(() => undefined)
-  /** What came of parts that failed, and are charged. */
+  /** Events of failed parts that are charged. */
   const billed: (readonly Event[])[] = []
   let refused: GatewayError | undefined
   let failed: GatewayError | undefined
@@ -98,7 +98,7 @@ export async function fannedOut<P>(
   } finally {
     signal.ignore(gone)
   }
-  /** What is charged of all parts where nothing is returned. */
+  /** Returns the events to charge when the request fails as a whole. */
   const owedOf = (): (readonly Event[])[] => {
     const answered = parts.flatMap((part, at): (readonly Event[])[] => {
       const events = answers[at] ?? (cutOff.has(at) ? [] : undefined)
@@ -127,7 +127,7 @@ export async function fannedOut<P>(
   return [reportOf(charged), ...events.map(withCharge)]
 }
 
-/** What a provider refuses for good, and where there is no memory: the parts that were answered are charged. */
+/** Tells whether answered parts are charged: after a provider's final rejection, and when memory is missing. */
 const isCharged = ({ failover, upstreamStatus, code }: GatewayError): boolean =>
   !failover && (upstreamStatus !== undefined || code === 'overloaded')
 

@@ -23,7 +23,7 @@ import type { UpstreamRequest } from './upstream-request.ts'
 
 const MAX_STATE_BYTES = 1024 * 1024
 const MAX_FILE_BYTES = 64 * 1024 * 1024
-/** Of a request for a state that fails. */
+/** Waits after a failed status request, in milliseconds. */
 const BACK_OFF = { first: 250, factor: 2, most: 8_000 }
 /** Tries of a file; a state is looked for until the request's time is over. */
 const MAX_TRIES = 3
@@ -219,7 +219,7 @@ function decode(decoder: Decoder, { type }: Next, bytes: Buffer): readonly Event
   return decoder.done ? [...read, ...decoder.end()] : read
 }
 
-/** What the file is of was made, and is charged. */
+/** Takes memory for a file. The file was generated, so a refusal is charged. */
 function take(lease: MemoryLease, bytes: number): void {
   if (!lease.grow(Math.ceil(bytes * COPIES))) throw undelivered(errors.overloaded())
 }

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { InProcessProvider } from '../core/ports.ts'
 import type { Content } from './content.ts'
 
-/** What of a call they get; `headers` are names and values in turn. */
+/** A call for an in-process provider; `headers` are names and values in turn. */
 export interface InProcessCall {
   readonly method: string
   readonly path: string

@@ -4,7 +4,7 @@
  */
 import { FairShare } from '../limits/share.ts'
 
-/** Of all slots, what one organization may have. */
+/** Share of all slots that one organization may have. */
 const SHARE = 1 / 8
 
 /** `linger` of gateway.yaml. */

@@ -6,7 +6,7 @@ import type { GatewayError } from '../lib/error.ts'
 import { mapText } from '../secrets/map-text.ts'
 import { type Mask, PiecewiseMasks } from '../secrets/mask.ts'
 
-/** The same error without the credential. */
+/** Returns the error without the credential. */
 export function maskedError(error: GatewayError, mask: Mask): GatewayError {
   const message = mask.strict(error.message)
   const param = error.param && mask.strict(error.param)

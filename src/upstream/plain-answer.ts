@@ -8,8 +8,7 @@ import { decoded, isCoded, type PlainSource } from './encoding.ts'
 const OF_PACKED: ReadonlySet<string> = new Set(['content-encoding', 'content-length', 'accept-ranges'])
 
 /**
- * The same answer with plain bytes. Ends it and throws a GatewayError for a coding that is not known, and for a part of
- * a coded answer, which cannot be read by itself.
+ * Returns the answer with decoded bytes. An unknown coding, or a part of a coded answer, ends it with a GatewayError.
  */
 export function plainAnswer(answer: JobAnswer): JobAnswer {
   const coding = answer.header('content-encoding')
@@ -38,7 +37,7 @@ export function plainAnswer(answer: JobAnswer): JobAnswer {
   }
 }
 
-/** What a source gives at a time, in one piece: a write to a client costs more than a copy of what the source holds. */
+/** Yields each batch as one chunk: a write to a client costs more than a copy. */
 export async function* chunksOf(source: PlainSource): AsyncGenerator<Buffer> {
   try {
     for (let batch = await source.take(); batch; batch = await source.take()) {

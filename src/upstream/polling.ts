@@ -1,11 +1,11 @@
-/** What ends the polls of a job: not its client that leaves, since a job cannot be cancelled. */
+/** Ends the polls of a job. A client that leaves does not end them, because a job cannot be cancelled. */
 import { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 
 /** From `begin` to `end` it listens to the signal of an exchange, in the place of what is read for it. */
 export class Polling {
-  /** Of what is read. */
+  /** Signal for reading. */
   readonly signal = new Cancellation()
   /** The job is polled on though its client has left. */
   hasLeft = false
@@ -29,8 +29,8 @@ export class Polling {
   }
 
   /**
-   * What ends the reading for good where `thrown` does. Once the client has left, only what its provider says counts as
-   * the provider's failure.
+   * Returns the error to report for `thrown`. Once the client has left, only the provider's own answers count as its
+   * failure.
    */
   failure(thrown: GatewayError): GatewayError {
     const isUnseen = thrown.upstreamStatus === undefined || thrown.code === 'timeout'

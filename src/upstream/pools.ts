@@ -11,11 +11,11 @@ const MAX_HEADER_BYTES = 16 * 1024
 /** After that a pool may be given up; its sockets have been idle for long then. */
 const UNUSED_MS = 60_000
 
-/** What decides which sockets may serve a call. */
+/** Facts that decide which sockets may serve a call. */
 interface PoolKey {
   readonly baseUrl: string
   readonly connectMs: number
-  /** Of an organization's own provider: it pays for the TLS handshakes. */
+  /** Organization of an own provider: it pays for the TLS handshakes. */
   readonly owner: string | undefined
   /** To public addresses only; of those with an owner. */
   readonly guarded: boolean

@@ -25,19 +25,19 @@ const CREATE_MS = 120_000
 export interface ProviderCall extends AnsweredRequest, Pick<RequestPart, 'request'> {
   readonly signal: Cancellation
   readonly receipt: UpstreamRequest['receipt']
-  /** Of the answers of the same exchange, where it has several. */
+  /** Memory of the answers of one exchange, where it has several. */
   readonly leases: AnswerLease[] | undefined
-  /** What came of an answer that failed, and is charged. */
+  /** Events of a failed answer that is charged. */
   billed: readonly Event[] | undefined
 }
 
-/** Of the time of all attempts together. */
+/** Returns the time left for all attempts, in milliseconds. */
 export const remainingMs = ({ timings }: Exchange, { provider }: Target): number =>
   provider.timeouts.total - (performance.now() - timings.read)
 
-/** What is known once the request is signed. */
+/** Facts of a signed request. */
 export interface Sent {
-  /** Of its credential. */
+  /** Mask of its credential. */
   mask: Mask | undefined
 }
 

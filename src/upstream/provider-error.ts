@@ -1,4 +1,4 @@
-/** What a provider says in place of an answer. */
+/** Converts a provider's error response. */
 
 import type { Target } from '../core/translator.ts'
 import type { GatewayError } from '../lib/error.ts'

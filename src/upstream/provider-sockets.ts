@@ -20,7 +20,7 @@ import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-sock
 /** For the handshake, beside the connection. */
 const HANDSHAKE_MS = 15_000
 
-/** What the sockets share with the calls to providers; all are optional. */
+/** Services that the sockets share with calls to providers; all are optional. */
 export interface ProviderSocketsOptions {
   /** See `TransportOptions`. */
   readonly allowPrivate?: boolean

@@ -47,14 +47,14 @@ function commonHeaders(provider: Provider): readonly string[] {
   return headers
 }
 
-/** Of a request without a body. */
+/** Returns the headers of a request without a body. */
 function withoutContentType(provider: Provider): string[] {
   const headers = commonHeaders(provider)
   const at = headers.indexOf('content-type')
   return headers.toSpliced(at, 2)
 }
 
-/** What must not be shown of the answer to a signed request; undefined when nothing secret was sent. */
+/** Returns the mask for the answer to a signed request; undefined when nothing secret was sent. */
 export const maskOfSent = ({ secret = '' }: SignedRequest, provider: Provider): Mask | undefined =>
   maskOf(secret, provider.sentSecrets)
 

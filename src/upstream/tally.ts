@@ -24,7 +24,7 @@ const STEP = 1e6
 const ENVELOPE = 4096
 /** Fewer events of a small frame are not large either. */
 const MANY = 64
-/** Of an event that waits, beside its text, in characters. */
+/** Characters of a waiting event besides its text. */
 const WAITING = 64
 
 /** The counts of one answer, as its events come. */

@@ -39,7 +39,7 @@ export class Transport {
   readonly #lingering: Lingering
   readonly #inProcess: InProcessProviders | undefined
 
-  /** Of a stream, what comes within `gatherMs` of what came before is read together. */
+  /** Reads chunks of a stream together when they arrive within `gatherMs` of each other. */
   constructor({ allowPrivate = false, gatherMs = 0, inFlight, resolve, inProcess, linger }: TransportOptions = {}) {
     this.#inFlight = inFlight ?? new InFlightCounts()
     this.#allowPrivate = allowPrivate
@@ -50,9 +50,9 @@ export class Transport {
   }
 
   /**
-   * Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over: with
-   * `providerBusy` when as many calls are open already as may be, or as the tenant may have beside others, so that one
-   * provider that stalls does not take the sockets and the memory of all.
+   * Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over. Rejects with
+   * `providerBusy` when all calls, or those of the tenant, are in use. So one slow provider cannot take the sockets and
+   * memory of all.
    */
   send(call: UpstreamRequest): Promise<UpstreamResponse> {
     const { method, baseUrl, path, headers, timeouts, fresh = false } = call

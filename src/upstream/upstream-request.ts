@@ -7,7 +7,7 @@ import type { CalledProvider } from './in-flight-count.ts'
 
 /** All that `Transport.send` needs of one attempt. */
 export interface UpstreamRequest {
-  /** Whose calls are counted together, and how many of them may be open at the same time. */
+  /** Provider whose calls are counted together, with their maximum. */
   readonly provider: CalledProvider
   readonly method: NonNullable<WireRequest['method']>
   readonly baseUrl: string
@@ -25,11 +25,11 @@ export interface UpstreamRequest {
   /** Notes that the provider has all of the request. */
   readonly receipt: { atProvider: boolean }
   /**
-   * What happens when the client leaves. False: the answer is read to its end, since its provider charges for all of
-   * it. True: the provider is left at once. Unset: it is read for a moment, to get the provider's own usage.
+   * Handling of a client that leaves. False: the answer is read to its end, because its provider charges for all of it.
+   * True: the call is cancelled at once. Unset: it is read briefly, to get the provider's usage report.
    */
   readonly cancellable?: boolean | undefined
-  /** Whose share of the open calls it takes, and of those that are read on when their clients leave. */
+  /** Organization whose share of open calls, and of calls without a client, is used. */
   readonly tenant: string
   /** On a socket of its own, since one that had been open before was not there any more. */
   readonly fresh?: boolean

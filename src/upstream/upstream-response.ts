@@ -36,7 +36,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>
 export class UpstreamResponse implements Dispatcher.DispatchHandler {
   status = 0
   headers: Headers = {}
-  /** What the request goes out over; undefined until it does. */
+  /** Socket of the request; undefined until it is sent. */
   line: UpstreamSocket | undefined
   readonly head: Promise<UpstreamResponse>
 
@@ -59,7 +59,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #rejectHead!: (error: GatewayError) => void
   readonly #chunks = new ChunkQueue(taken => this.#taken(taken))
   readonly #coalescer: ReadCoalescer
-  /** Of a stream, whose small pieces may be read together. */
+  /** Joins the small pieces of a stream. */
   #trickle: Trickle | undefined
   #controller: Dispatcher.DispatchController | undefined
   /** When reading paused; undefined while it goes on. */

@@ -15,7 +15,7 @@ export interface RefusedUpgrade {
   readonly body: Buffer
 }
 
-/** What `openWebSocket` needs of one handshake. */
+/** Settings of one handshake. */
 interface HandshakeOptions {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>

@@ -74,7 +74,7 @@ export class MemoryMeasurements implements Measurements {
   }
 }
 
-/** What `owner:provider/model` begins with; '' for an offer of the gateway's providers, whose model may have colons. */
+/** Returns the owner in `owner:provider/model`; '' for the gateway's own offers, whose model may contain colons. */
 const ownerOf = (offer: string): string => {
   const colon = offer.indexOf(':')
   return colon > 0 && colon < offer.indexOf('/') ? offer.slice(0, colon) : ''
@@ -83,7 +83,7 @@ const ownerOf = (offer: string): string => {
 /** Measurements of an offer by organization, and their combination for one of them. */
 class Offer implements Measured {
   readonly #apart = new Map<string, Series>()
-  /** Of the organizations that are not measured separately. */
+  /** Series of the organizations that are not measured separately. */
   #others: Series | undefined
   /** All series. */
   readonly #all: Series[] = []
@@ -159,9 +159,9 @@ class Offer implements Measured {
   }
 
   /**
-   * Combines the sum and count of `own` with the consensus of the others. Where at least two others have samples, no
-   * mean counts beyond the second highest or lowest, means of few samples are drawn toward `usual`, and none weighs
-   * more than the rest together. An organization's own samples weigh at least one half once there are some. So no
+   * Combines the sum and count of `own` with the consensus of the others. With samples of at least two others, no mean
+   * counts beyond the second highest or lowest. Means of few samples are drawn toward `usual`, and none weighs more
+   * than the rest together. An organization's own samples weigh at least one half once there are some. So no
    * organization can shift the measurements of another one.
    */
   #join(own: Series | undefined, sum: number, count: number, usual: number, weight: number): void {

@@ -16,7 +16,7 @@ export const FIRST_TOKENS = 3
 export const SPEED = 4
 /** Number of addends of `SPEED`. */
 export const SPEEDS = 5
-/** The same two of answers that say how fast a model writes. */
+/** Sum and count of the answers that show how fast a model writes. */
 export const WRITING = 6
 export const WRITINGS = 7
 const FIELDS = 8

@@ -15,7 +15,7 @@ export function checkPayment(balance: Money, amount: Money, name: string): void 
   if (balance + amount > MOST) throw tooMuch(MOST - balance, 'added to', balance, name)
 }
 
-/** The same for a refund, whether or not the amount is free. */
+/** Checks a refund, whether or not the amount is free. */
 export function checkRefund(balance: Money, amount: Money, name: string): void {
   if (balance - amount < -MOST) throw tooMuch(balance + MOST, 'taken from', balance, name)
 }

@@ -25,7 +25,7 @@ export function exhaustedBudget(account: BudgetAccount, amount: Money, now: numb
   return { exhausted: of, period, resetsAt: endOf(account, now), ...roomIn(limit - spent, held) }
 }
 
-/** Of what is left where nothing is held; both are at least 0. */
+/** Returns the amount that is free now, and the amount that holds block; both are at least 0. */
 export function roomIn(left: Money, held: Money): Pick<Exhausted, 'room' | 'held'> {
   const most = left > 0n ? left : 0n
   const room = most > held ? most - held : 0n

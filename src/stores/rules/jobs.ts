@@ -1,4 +1,4 @@
-/** What jobs have in common wherever they are kept. */
+/** Rules of jobs that every store shares. */
 import type { Exhausted, Hold, HoldRequest, Job, JobState, MovedJob, RequestRow } from '../../core/ports.ts'
 
 /** The owner of what jobs hold: it lives as long as the stores do, so that no crash makes an orphan of it. */
@@ -12,7 +12,7 @@ export interface LedgerTransaction {
   holdWithin(holdRequest: HoldRequest): Hold | Exhausted
   voidWithin(hold: Hold): void
   settleWithin(hold: Hold, row: RequestRow): void
-  /** What is held belongs to jobs from now on. */
+  /** Assigns the hold to the jobs. */
   handOver(holdId: string): void
 }
 

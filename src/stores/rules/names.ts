@@ -1,7 +1,7 @@
 /** Resolves the id or name that an operator gives. */
 import { errors } from '../../lib/error.ts'
 
-/** What an id or a name may stand for. */
+/** A record that an id or a name refers to. */
 export interface Named {
   readonly id: string
   readonly name: string

@@ -4,7 +4,7 @@ import type { ClientRecord, GrantRecord, OAuthClient, Principal } from '../../co
 import { errors } from '../../lib/error.ts'
 
 const DAY_MS = 86_400_000
-/** What has ended is kept so long, so that its late reuse is still seen. */
+/** Milliseconds for which ended tokens are kept, so that their late reuse is detected. */
 export const KEPT_MS = DAY_MS
 /** A client unused for this long is removed. A client that acts for a key is removed with its key. */
 export const CLIENT_MS = 30 * DAY_MS
@@ -26,7 +26,7 @@ interface Once {
   readonly usedAt: number | null
   readonly expiresAt: number
 }
-/** What becomes of a code or token that its client presents. */
+/** Result of presenting a code or token. */
 type Presentation = 'accepted' | 'refused' | 'reused'
 
 /** `reused` for a code or token that has been used up, even where it has expired since. */
@@ -111,7 +111,7 @@ export const grantRecord = (grant: GrantFacts): GrantRecord => ({
   lastUsedAt: grant.usedAt === null ? null : iso(grant.usedAt),
 })
 
-/** Who makes changes that clients ask for, as the audit log names them. */
+/** Returns the author that the audit log shows for a client's changes. */
 export const actorOf = (clientId: string): string => `client ${clientId}`
 
 /** Whether a key that is not revoked may be used now. */

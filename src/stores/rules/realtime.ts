@@ -1,4 +1,4 @@
-/** What client secrets of realtime sessions make of their keys, whatever keeps them. */
+/** Rules of realtime client secrets that every store shares. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Principal, RealtimeGrant } from '../../core/ports.ts'
 

@@ -1,4 +1,4 @@
-/** What a re-encryption of sealed values counts, and the size of its steps. */
+/** Counters and step size of a re-encryption of sealed values. */
 import type { Reencryption, SealedKind } from '../../core/ports.ts'
 
 /** Each is a table of the database. */
@@ -10,7 +10,7 @@ export const REENCRYPTION_BYTES = 4 * 1024 * 1024
 /** Ids that the answer names. */
 export const UNREADABLE_SHOWN = 100
 
-/** What became of one row: undefined where it was removed meanwhile. */
+/** Result for one row; undefined when the row was removed meanwhile. */
 export type ResealedRow = 'reencrypted' | 'unreadable' | undefined
 
 /** Counts the rows of a re-encryption. */

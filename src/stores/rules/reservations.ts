@@ -33,7 +33,7 @@ export type OpenHold = Pick<Hold, 'orgId' | 'amount' | 'funds' | 'budgets'>
 interface Reserved {
   readonly amount: Money
   readonly funds: Funds
-  /** What prevented holding the whole amount, apart from what was spare. */
+  /** Reason why the whole amount, without its spare part, is not held. */
   readonly refused: Exhausted | undefined
 }
 
@@ -125,7 +125,7 @@ export class Reservations {
   }
 }
 
-/** What an extension gets of a hold that is not open any more. */
+/** Result of an extension when the hold is no longer open. */
 export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n, held: 0n }
 
 /** A hold that has ended: nothing left, but its organization and payer. */

@@ -1,7 +1,7 @@
-/** What a stored response counts, and the places that its texts are sealed for. */
+/** Computes the size of a stored response, and the place for which its texts are sealed. */
 import type { ResponseRecord } from '../../core/ports.ts'
 
-/** Of a row, with its place in indexes. */
+/** Bytes of a row with its index entries. */
 const ROW_BYTES = 512
 /** Dropped in one transaction: some milliseconds. */
 export const PRUNED_RESPONSES = 200

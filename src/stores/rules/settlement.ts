@@ -29,7 +29,7 @@ export function billOf(funds: Funds, { cost, storage }: Pick<RequestRow, 'cost' 
   return { cost: price, charge: funds === 'credits' ? price + storage : storage, planned: isPlan(funds) ? price : 0n }
 }
 
-/** What the organization pays, in nano-USD, by credits or plan. */
+/** Returns the organization's charge in nano-USD, by credits or plan. */
 export const chargedBy = ({ charge, planned }: Bill): Money => charge + planned
 
 /** The rest of `bill` after an orphan's charge: the charge is not refunded. */
@@ -70,7 +70,7 @@ export function recordSettlement(
 
 const rise = (from: Money, to: Money): Money => (to > from ? to - from : 0n)
 
-/** What a spooled row records about the hold that it ends. */
+/** The hold that a spooled row ends. */
 export type Ends = Pick<Hold, 'id' | 'funds' | 'budgets'>
 
 /**

@@ -32,7 +32,7 @@ export interface Lease {
   readonly leavesAt: number
 }
 
-/** What is left of a limit, with the unused units of all workers where no other is free. */
+/** Remaining units of a limit, including unused units of all workers when no other is free. */
 export interface Remainder {
   readonly free: number
   /** When the oldest unit leaves the window; 0 when there is none. */

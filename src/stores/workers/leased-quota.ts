@@ -63,7 +63,7 @@ export class LeasedQuota {
     return { allowed: free > 0, remaining: free, resetMs: untilLeft(leavesAt, this.#now(), windowMs) }
   }
 
-  /** What the next request gets, as far as the last lease says; undefined when the lease server must say. */
+  /** Answers the next request from the last lease; undefined when the lease server must decide. */
   #known(limit: number): 'free' | 'refused' | undefined {
     if (this.#waiting.length > 0 || limit !== this.#limit) return undefined
     if (this.#units > 0 && this.#bucket() === this.#lease.bucket) return 'free'

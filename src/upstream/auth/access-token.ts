@@ -2,7 +2,7 @@
 import { asError, type GatewayError } from '../../lib/error.ts'
 import type { Clock } from './strategy.ts'
 
-/** What a token endpoint gives. */
+/** The answer of a token endpoint. */
 export interface Grant {
   readonly token: string
   /** How long it lasts from its request on. */

@@ -21,7 +21,7 @@ const READ_AGAIN_S = 300
 /** Profiles that name one another. */
 const MAX_DEPTH = 4
 
-/** Whose keys are looked for, and in which region a role is assumed; without `profile`, as the SDKs' default chain. */
+/** Selects keys by profile, and the region of an assumed role. Without `profile`, the SDKs' default chain applies. */
 interface AwsKeysRequest extends Pick<AwsAuth, 'region' | 'profile'> {
   /** Unix milliseconds. */
   readonly now: number

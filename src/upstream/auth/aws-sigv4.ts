@@ -85,7 +85,7 @@ function split(text: string, mark: string): [string, string] {
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** Of the body as it is sent. */
+/** Returns the digest of the body as it is sent. */
 function digestOf(body: SignedRequest['body']): string {
   if (!Array.isArray(body)) return sha256((body ?? '') as string | Buffer)
   const hash = createHash('sha256')

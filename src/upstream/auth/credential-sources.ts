@@ -20,7 +20,7 @@ export interface CredentialSources {
   readonly call: typeof callEndpoint
 }
 
-/** Those of this process. `read` rejects with a GatewayError for files that are too large or unreadable. */
+/** Sources of this process. `read` rejects with a GatewayError for files that are too large or unreadable. */
 export const processSources: CredentialSources = {
   env: process.env,
   home: homedir(),

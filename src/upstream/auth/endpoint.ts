@@ -88,7 +88,7 @@ export function fieldsOf(text: string): Record<string, unknown> {
   }
 }
 
-/** What a token endpoint blames on the request (RFC 6749 section 5.2) is the credential's fault, not the caller's. */
+/** Converts an error of a token endpoint (RFC 6749 section 5.2). The credential is at fault, not the caller. */
 function tokenError(status: number, answer: Record<string, unknown>, secret: string): GatewayError {
   const description = [answer.error, answer.error_description].filter(part => typeof part === 'string').join(': ')
   // An assertion is a credential for as long as it lasts, and so is a part of it.

@@ -12,7 +12,7 @@ const MAX_TOKENS = 1000
 
 /** The strategy over one token endpoint. Synchronous while a token lasts. */
 export function oauth(request: typeof requestToken): Strategy<'gcp-oauth'> {
-  /** By what makes them: tokens outlive the credentials of a configuration that is replaced. */
+  /** Tokens by credential. They outlive a configuration that is replaced. */
   const tokens = new LRUCache<string, AccessToken>({ max: MAX_TOKENS })
   /** A credential belongs to one provider, and so to one scope. */
   const byCredential = new WeakMap<Credential, AccessToken>()

@@ -10,7 +10,7 @@ const LIFETIME_S = 3600
 const DEADLINE_MS = 10_000
 const signAside = promisify(sign)
 
-/** What a token is requested for, at which endpoint, and how long the endpoint may take (10 s by default). */
+/** A token request: scope, endpoint and time limit (10 s by default). */
 interface TokenRequest {
   readonly scope: string
   readonly tokenUri: string

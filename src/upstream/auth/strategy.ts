@@ -1,4 +1,4 @@
-/** What the strategies of `auth.scheme` work on. */
+/** Types shared by the strategies of `auth.scheme`. */
 import type { Auth, Credential } from '../../core/catalog.ts'
 import type { Content } from '../content.ts'
 import type { UpstreamRequest } from '../upstream-request.ts'

@@ -3,7 +3,7 @@ import type { Cancellation } from '../../core/cancel.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 import { timerMs } from '../../lib/timer.ts'
 
-/** What `promise` gives; rejects when the exchange ends before, or when `ms`, what remains of its time, are over. */
+/** Returns the result of `promise`. Rejects when the exchange ends earlier, or after `ms` milliseconds. */
 export function waitFor<T>(promise: Promise<T>, ms: number, signal: Cancellation): Promise<T> {
   return new Promise((resolve, reject) => {
     const settle = () => {

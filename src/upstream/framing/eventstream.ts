@@ -25,7 +25,7 @@ export class EventStreamFraming implements Framing {
   readonly #kept = new ByteBuffer()
   /** Bytes that must be there before there is something to read. */
   #needed = PRELUDE_BYTES
-  /** What is broken behind the frames that were given last. */
+  /** Fault behind the last returned frames. */
   #broken: unknown
 
   get pending(): number {

@@ -6,6 +6,6 @@ export interface Framing {
   /** About how many bytes are kept for a frame that is not whole yet. */
   readonly pending: number
   push(chunk: Buffer): Frame[]
-  /** What is left at the end of the bytes. */
+  /** Returns the frames left at the end of the bytes. */
   end(): Frame[]
 }
