@@ -188,7 +188,7 @@ t.test('no wire imports another wire; what they have in common is shared', async
 })
 
 t.test('stores are opened by stores/open.ts alone, so that nothing else depends on what keeps them', async t => {
-  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|rules)\//.test(path)
+  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|sql|postgres|rules)\//.test(path)
   t.ok(
     importsOf('src/stores/open.ts').some(specifier => isImplementation(pathOf(specifier, 'src/stores/open.ts'))),
     'the pattern finds them',
@@ -384,7 +384,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   realtime: 2600,
   routing: 2400,
   secrets: 500,
-  stores: 11_400,
+  stores: 12_400,
   telemetry: 900,
   upstream: 4900,
   validation: 300,

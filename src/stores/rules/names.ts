@@ -21,26 +21,31 @@ export const showProject = ({ id, name, organization }: NamedProject): string =>
   `${name} (id ${id}, of ${organization})`
 
 /**
- * The one of `found` that `wanted` means: ids precede names, which may be ambiguous. Throws a 404 that lists at most
- * `MAX_NAMED` of `all`.
+ * Returns the one of `found` that `wanted` means: ids precede names, which may be ambiguous. Undefined when nothing was
+ * found; throws a 404 when several were.
  */
 export function chosen<T extends Named>(
   what: string,
   wanted: string,
   found: readonly T[],
-  all: () => readonly T[],
   show: (one: T) => string,
-): T {
+): T | undefined {
   const one = found.length === 1 ? found[0] : found.find(({ id }) => id === wanted)
-  if (one) return one
-  if (found.length > 1) {
-    throw errors.notFound(
-      `"${wanted}" names ${found.length} ${what}s; give the id of one: ${found.map(show).join(', ')}.`,
-    )
-  }
-  const known = all()
+  if (one || found.length === 0) return one
+  throw errors.notFound(
+    `"${wanted}" names ${found.length} ${what}s; give the id of one: ${found.map(show).join(', ')}.`,
+  )
+}
+
+/** A 404 that lists the first existing records, at most `MAX_NAMED`. */
+export function unknownName<T extends Named>(
+  what: string,
+  wanted: string,
+  known: readonly T[],
+  show: (one: T) => string,
+) {
   const there = known.length > 0 ? `There are: ${known.map(show).join(', ')}.` : 'There are none yet.'
-  throw errors.notFound(`There is no ${what} "${wanted}". ${there}`)
+  return errors.notFound(`There is no ${what} "${wanted}". ${there}`)
 }
 
 /** A 404 for a record identified by id, in the named organization if there is one. */

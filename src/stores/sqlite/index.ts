@@ -3,15 +3,17 @@ import type { Money } from '../../core/money.ts'
 import type { Stores } from '../../core/ports.ts'
 import { warn as emitWarning } from '../../lib/warn.ts'
 import { Keyring, keyFile } from '../keyring.ts'
+import { SqlAudit, AuditedTransaction as SqlTransaction } from '../sql/audit.ts'
+import { nameStore } from '../sql/names.ts'
+import { SqliteSql } from '../sql/sqlite.ts'
 import { SqliteAccounts } from './accounts.ts'
-import { AuditedTransaction, SqliteAudit } from './audited-transaction.ts'
+import { AuditedTransaction } from './audited-transaction.ts'
 import { SqliteCredits } from './credits.ts'
 import { sqliteJobs } from './jobs/index.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMasterKeys } from './master-keys.ts'
 import { SqliteMembers } from './members.ts'
-import { namesOf } from './name-resolver.ts'
 import { sqliteOAuth } from './oauth/index.ts'
 import { openDatabase } from './open.ts'
 import { SqliteOperatorSessions } from './operator-sessions.ts'
@@ -63,6 +65,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     reader.changed()
   }
   const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
+  const admin = new SqlTransaction(new SqliteSql(db, writer), { now, onKeyChange })
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
@@ -82,10 +85,10 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     members: new SqliteMembers(db, changes),
     credits: new SqliteCredits(db, changes),
     plans: new SqlitePlans(db, changes),
-    audit: new SqliteAudit(db, changes.directory),
-    names: namesOf(changes.directory),
+    audit: new SqlAudit(admin),
+    names: nameStore(admin.names),
     policies: {
-      organizationId: async organization => changes.directory.organization(organization).id,
+      organizationId: async organization => (await admin.names.organization(organization)).id,
       facts: orgId => reader.of(orgId),
       providerKeys: new SqliteProviderKeys(db, changes, keyring),
       masterKeys: new SqliteMasterKeys(db, changes, keyring),

@@ -1,7 +1,6 @@
 /** Resolves organizations, projects, members and keys by id or name. */
 import type { Statement } from 'better-sqlite3'
-import type { NameStore } from '../../core/ports.ts'
-import { chosen, MAX_NAMED, type Named, noSuchKey, showNamed, showProject } from '../rules/names.ts'
+import { chosen, MAX_NAMED, type Named, noSuchKey, showNamed, showProject, unknownName } from '../rules/names.ts'
 import type { Sqlite } from './open.ts'
 
 /** A project, with its organization's id and name. */
@@ -49,7 +48,7 @@ export class NameResolver {
   }
 
   organization(wanted: string): Named {
-    return chosen(
+    return oneOf(
       'organization',
       wanted,
       this.#organizationsOf.all({ wanted }),
@@ -60,13 +59,13 @@ export class NameResolver {
 
   /** Also accepts `organization/project`. */
   project(wanted: string): ProjectPlace {
-    return chosen('project', wanted, this.#projectsOf.all({ wanted }), () => this.#projects.all(), showProject)
+    return oneOf('project', wanted, this.#projectsOf.all({ wanted }), () => this.#projects.all(), showProject)
   }
 
   /** Looks only in this organization. */
   projectOf(org: string, wanted: string): ProjectPlace {
     const found = this.#projectsOfWithin.all({ org, wanted })
-    return chosen('project', wanted, found, () => this.#projectsWithin.all(org), showProject)
+    return oneOf('project', wanted, found, () => this.#projectsWithin.all(org), showProject)
   }
 
   key(id: string): string {
@@ -77,13 +76,18 @@ export class NameResolver {
 
   /** Excludes members who have left. */
   member(org: string, wanted: string): Named {
-    return chosen('member', wanted, this.#membersOf.all({ org, wanted }), () => this.#members.all(org), showNamed)
+    return oneOf('member', wanted, this.#membersOf.all({ org, wanted }), () => this.#members.all(org), showNamed)
   }
 }
 
-/** The `NameStore` of a resolver. */
-export const namesOf = (directory: NameResolver): NameStore => ({
-  organization: async wanted => directory.organization(wanted).id,
-  project: async wanted => directory.project(wanted).id,
-  key: async id => directory.key(id),
-})
+function oneOf<T extends Named>(
+  what: string,
+  wanted: string,
+  found: readonly T[],
+  all: () => readonly T[],
+  show: (one: T) => string,
+): T {
+  const one = chosen(what, wanted, found, show)
+  if (one) return one
+  throw unknownName(what, wanted, all(), show)
+}

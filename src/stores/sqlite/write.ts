@@ -1,11 +1,15 @@
 /** One write that waits for its transaction. */
+import type { Durability } from '../sql/sql.ts'
+
+export type { Durability } from '../sql/sql.ts'
 
 /** How long a write waits for the lock of another process. */
 export const LOCK_TIMEOUT_MS = 500
 
 /** Work of a transaction, with a callback for its result. */
 export interface WriteJob {
-  run(): void
+  /** A promise only where the work returns one. */
+  run(): void | Promise<void>
   done(): void
   fail(error: unknown): void
   /** When to stop waiting for another process, on the monotonic clock. */
@@ -13,12 +17,9 @@ export interface WriteJob {
   readonly safety: Durability
 }
 
-/** When a write is done: when it survives the process, or the machine. */
-export type Durability = 'committed' | 'durable'
-
 /** A pending write and the promise of its caller. */
 export class Write<T> implements WriteJob {
-  readonly #work: () => T
+  readonly #work: () => T | Promise<T>
   readonly #explain: Explain | undefined
   readonly #resolve: (result: T) => void
   readonly #reject: (reason: unknown) => void
@@ -27,7 +28,7 @@ export class Write<T> implements WriteJob {
   #result: T | undefined
 
   constructor(
-    work: () => T,
+    work: () => T | Promise<T>,
     safety: Durability,
     explain: Explain | undefined,
     resolve: (result: T) => void,
@@ -41,8 +42,10 @@ export class Write<T> implements WriteJob {
     this.until = performance.now() + LOCK_TIMEOUT_MS
   }
 
-  run(): void {
-    this.#result = this.#work()
+  run(): void | Promise<void> {
+    const result = this.#work()
+    if (result instanceof Promise) return this.#await(result)
+    this.#result = result
   }
 
   done(): void {
@@ -51,6 +54,10 @@ export class Write<T> implements WriteJob {
 
   fail(error: unknown): void {
     this.#reject(this.#explain ? this.#explain(error) : error)
+  }
+
+  async #await(result: Promise<T>): Promise<void> {
+    this.#result = await result
   }
 }
 

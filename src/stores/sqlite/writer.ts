@@ -53,6 +53,7 @@ export class Writer {
   #unsafe: WriteJob[] = []
   #syncing: Promise<void> | undefined
   #scheduled = false
+  #active: Promise<void> | undefined
   /** Latest start of the next transaction, on the monotonic clock. */
   #latest = 0
   /** Whether another process is writing. */
@@ -69,6 +70,11 @@ export class Writer {
     this.#commitStatement = db.prepare('COMMIT')
     this.#rollback = db.prepare('ROLLBACK')
     this.#changes = db.prepare<[], number>('SELECT total_changes()').pluck()
+  }
+
+  /** The transaction that waits for a job's promise; undefined while none does. */
+  get active(): Promise<void> | undefined {
+    return this.#active
   }
 
   join(participant: Participant): void {
@@ -89,11 +95,11 @@ export class Writer {
 
   /**
    * Runs `work` in the next transaction, and again in its own when another job of that transaction throws; resolves
-   * with its result once it is as safe as requested. When `work` throws, undoes its writes and rejects with that error.
+   * with its result once it is as safe as requested. A promise of `work` must not wait for a turn of the event loop. When `work` throws, undoes its writes and rejects with that error.
    * Rejects with SQLite's error when the file fails, and with a StoreError when another process keeps it locked for 500
    * ms; each converted by `explain`, if given.
    */
-  run<T>(work: () => T, safety: Durability = 'durable', explain?: Explain): Promise<T> {
+  run<T>(work: () => T | Promise<T>, safety: Durability = 'durable', explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push(new Write(work, safety, explain, resolve, reject))
       this.#schedule()
@@ -107,6 +113,7 @@ export class Writer {
 
   /** Resolves when all earlier writes are done; their callers have the results. */
   async flush(): Promise<void> {
+    await this.#active
     if (this.#queue.length > 0) await this.run(() => {}).catch(() => {})
     await this.#syncing
   }
@@ -133,35 +140,44 @@ export class Writer {
   }
 
   readonly #transact = (): void => {
+    this.#active = this.#drain()
+  }
+
+  /** Never rejects: each job has its own promise. */
+  async #drain(): Promise<void> {
+    await this.#transaction()
+    this.#active = undefined
     this.#scheduled = false
-    this.#drain()
     this.#schedule()
   }
 
-  #drain(): void {
+  async #transaction(): Promise<void> {
     if (!this.#begin()) return
     const jobs = this.#queue.splice(0, MAX_JOBS)
     try {
-      for (const job of jobs) job.run()
+      for (const job of jobs) {
+        const pending = job.run()
+        if (pending) await pending
+      }
       this.#commit()
       this.#committed(jobs)
     } catch (error) {
       this.#undo()
       if (isStorageFault(error)) this.#fail(jobs, error)
       else if (jobs.length === 1) jobs[0]!.fail(error)
-      else this.#singly(jobs)
+      else await this.#singly(jobs)
     }
   }
 
   /** One of these jobs throws: runs each in its own transaction, so that only that one fails. */
-  #singly(jobs: readonly WriteJob[]): void {
+  async #singly(jobs: readonly WriteJob[]): Promise<void> {
     for (const [index, job] of jobs.entries()) {
       if (!this.#begin()) {
         this.#queue.unshift(...jobs.slice(index))
         return
       }
       try {
-        job.run()
+        await job.run()
         this.#commit()
         this.#committed([job])
       } catch (error) {

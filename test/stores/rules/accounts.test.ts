@@ -2,7 +2,7 @@
 import t from 'tap'
 import { cacheTtl, checkOwners, checkRoll, expiryOf, keyStatus, ttlOf } from '../../../src/stores/rules/accounts.ts'
 import { checkPayment, checkRefund, isRepeated, MOST, storable } from '../../../src/stores/rules/amounts.ts'
-import { chosen, noSuch, showNamed } from '../../../src/stores/rules/names.ts'
+import { chosen, noSuch, showNamed, unknownName } from '../../../src/stores/rules/names.ts'
 import {
   checkManifests,
   checkProviderKeys,
@@ -10,7 +10,7 @@ import {
   checkScope,
   ruleOwner,
 } from '../../../src/stores/rules/policies.ts'
-import { auditText, auditValue } from '../../../src/stores/sqlite/audited-transaction.ts'
+import { auditText, auditValue } from '../../../src/stores/sql/audit.ts'
 import { thrown } from '../../core/kit.ts'
 
 t.test('only a session ends by itself', async t => {
@@ -94,22 +94,19 @@ t.test('an id goes before a name, and a refusal says what there is', async t => 
     { id: '1', name: 'a' },
     { id: 'a', name: 'b' },
   ]
-  const of = (wanted: string, found: (typeof one)[], all = [one, two]) =>
-    chosen('thing', wanted, found, () => all, showNamed)
+  const of = (wanted: string, found: (typeof one)[]) => chosen('thing', wanted, found, showNamed)
   t.equal(of('1', [one]), one)
   t.equal(of('a', [one, two]), two)
+  t.equal(of('c', []), undefined)
   t.match(
     thrown(() => of('c', [one, two])),
     { status: 404, message: '"c" names 2 things; give the id of one' },
   )
-  t.match(
-    thrown(() => of('c', [])),
-    { status: 404, message: 'There are: a (id 1), b (id a).' },
-  )
-  t.match(
-    thrown(() => of('c', [], [])),
-    { status: 404, message: 'There are none yet.' },
-  )
+  t.match(unknownName('thing', 'c', [one, two], showNamed), {
+    status: 404,
+    message: 'There are: a (id 1), b (id a).',
+  })
+  t.match(unknownName('thing', 'c', [], showNamed), { status: 404, message: 'There are none yet.' })
   t.equal(noSuch('rule', 'r').message, 'There is no rule with the id "r".')
   t.equal(noSuch('rule', 'r', 'a').message, 'There is no rule with the id "r" in "a".')
 })

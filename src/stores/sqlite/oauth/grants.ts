@@ -1,7 +1,8 @@
 /** Grants, their codes and their tokens. Each step is one transaction, so that of many at once exactly one succeeds. */
 import type { Actor, GrantRecord, OAuthGrantStore } from '../../../core/ports.ts'
 import { actorOf, noSuchGrant } from '../../rules/oauth.ts'
-import { type AuditedTransaction, Undone } from '../audited-transaction.ts'
+import { Undone } from '../../sql/audit.ts'
+import type { AuditedTransaction } from '../audited-transaction.ts'
 import type { GrantCreation } from './creation.ts'
 import type { GrantEnds } from './ends.ts'
 import type { LoginCodes } from './login-codes.ts'

@@ -1,0 +1,44 @@
+/**
+ * SQL that SQLite and PostgreSQL both run. Parameters are `$1…`; a text is constant, so that it can be prepared once.
+ *
+ * Both drivers return every integer column as bigint, a BLOB or bytea as Buffer, and NULL as null. A condition is a
+ * boolean in PostgreSQL and an integer in SQLite: read it with `Boolean`. Cast a parameter whose type PostgreSQL cannot
+ * tell (`CAST($1 AS text) IS NULL`), and a sum of integers, which is numeric there (`CAST(sum(amount) AS bigint)`).
+ * Write names of columns in lower case: PostgreSQL folds them.
+ */
+export interface Sql {
+  readonly dialect: Dialect
+  /**
+   * Runs one statement with `$1…` parameters; returns its rows. Outside a transaction it is one by itself, which is
+   * durable when this resolves.
+   */
+  query<Row>(text: string, values?: readonly SqlValue[]): Promise<readonly Row[]>
+  /**
+   * Runs `work` in one transaction: committed when it resolves, rolled back when it rejects. Resolves when the
+   * transaction is as safe as `durability` says. `work` uses only the `sql` that it receives, awaits nothing else, and
+   * may run again when the transaction has to be repeated. Within a transaction, `work` is part of that one.
+   */
+  transaction<T>(work: (sql: Sql) => Promise<T>, durability?: Durability): Promise<T>
+}
+
+/** The few words in which the two differ. */
+export interface Dialect {
+  readonly name: 'sqlite' | 'postgres'
+  /** Type of bytes. */
+  readonly bytes: 'blob' | 'bytea'
+}
+
+/** Value of a parameter. */
+export type SqlValue = string | number | bigint | boolean | Uint8Array | null
+
+/** A condition or a flag of a row. */
+export type Flag = boolean | bigint
+
+/** When a write is done: when it survives the process, or the machine (the default). */
+export type Durability = 'committed' | 'durable'
+
+/** Returns the first row of a statement. */
+export async function first<Row>(sql: Sql, text: string, values?: readonly SqlValue[]): Promise<Row | undefined> {
+  const [row] = await sql.query<Row>(text, values)
+  return row
+}
