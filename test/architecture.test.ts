@@ -360,9 +360,9 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 1800,
+  admin: 2550,
   app: 2300,
-  cli: 2900,
+  cli: 1750,
   codecs: 11_200,
   config: 4300,
   core: 6200,

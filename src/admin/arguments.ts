@@ -5,19 +5,44 @@ import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.t
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
+import { shell } from './command.ts'
 
 /** A new name; the store checks that it is free. */
-export const name = s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' })
+export const name = shell(
+  '--name <name>: its name',
+  s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' }),
+)
 /** The store resolves it, as it does a project and a member. */
-export const organization = s.string({ minLength: 1, description: 'the id or the name of an organization' })
+export const organization = shell(
+  '--org <org>: id or name of the organization',
+  s.string({ minLength: 1, description: 'the id or the name of an organization' }),
+)
+/** Restricts a list to an organization. */
+export const ofOrganization = shell('--org <org>: only those of this organization', s.optional(organization))
 /** A name that several projects have is a 404 that lists their ids. */
-export const project = s.string({ minLength: 1, description: 'the id or the name of a project' })
+export const project = shell(
+  '--project <project>: id or name of the project',
+  s.string({ minLength: 1, description: 'the id or the name of a project' }),
+)
+/** Restricts a list to a project. */
+export const ofProject = shell('--project <project>: only those of this project', s.optional(project))
 /** Of the organization that the command names. */
-export const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
+export const member = shell(
+  '<member>: address or id of the member',
+  s.string({ minLength: 1, description: 'the address or the id of a member' }),
+)
 /** Of an API key of any status. */
-export const keyId = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
+export const keyId = shell(
+  '--key <id>: id of the key',
+  s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' }),
+)
 /** Not checked against the catalogue here. */
-export const provider = s.string({ minLength: 1, maxLength: 64, description: 'the id of a provider' })
+export const provider = shell(
+  '--provider <id>: id of the provider',
+  s.string({ minLength: 1, maxLength: 64, description: 'the id of a provider' }),
+)
+/** Names of models or providers; unknown ones are reported, not refused. */
+export const names = s.array(s.string({ minLength: 1, maxLength: 256 }), { description: 'a list of names' })
 /** The period of a recurring limit. */
 const period = s.enum(...periods)
 /** Where the periods of a limit begin. */
@@ -87,10 +112,16 @@ interface LimitArguments {
   limitPeriod?: (typeof periods)[number] | undefined
   limitZone?: string | undefined
 }
-/** Arguments of a recurring limit; the amount is the command's own `limit`. */
+/** Arguments of a new limit. */
 export const limitArguments = {
-  limitPeriod: s.optional(period),
-  limitZone: s.optional(zone),
+  limit: shell('--limit <usd>: spending limit: amount in USD', s.optional(amount)),
+  limitPeriod: shell('--limit-period <period>: period of the limit (default: total)', s.optional(period)),
+  limitZone: shell('--limit-zone <zone>: IANA time zone in which periods begin (default: UTC)', s.optional(zone)),
+}
+/** Arguments of a changed limit. */
+export const limitChanges = {
+  ...limitArguments,
+  limit: shell('--limit <usd>: spending limit: amount in USD, or none to remove the limit', s.optional(amountOrNone)),
 }
 
 /** Undefined without a limit. Throws a GatewayError 400 for a period or a zone without an amount. */
@@ -113,6 +144,12 @@ export const shownLimit = ({ limit, spent, ...rest }: LimitRecord) => ({
   limit: formatMoney(limit),
   spent: formatMoney(spent),
 })
+
+/** `1.25 of 5 a month, 20 of 100 in all`. */
+export const showLimits = (limits: readonly ReturnType<typeof shownLimit>[]): string =>
+  limits
+    .map(({ period, limit, spent }) => `${spent} of ${limit} ${period === 'total' ? 'in all' : `a ${period}`}`)
+    .join(', ')
 
 /** Undefined, which changes nothing, stays undefined. */
 export const isOn = (value: string | undefined): boolean | undefined =>

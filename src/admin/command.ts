@@ -3,19 +3,38 @@ import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
 import type { AdminContext } from './context.ts'
 
+/** A command's help in the shell, and its result as text for people. */
+interface Shell<Result> {
+  readonly about: string
+  show(result: Result): string
+}
+
 /** A command, with the schema of its arguments. */
 export interface Command {
   readonly args: Schema<unknown>
   /** Called only with arguments that `args` accepts. The result is sent as JSON; money in it is a decimal string. */
   run(args: never, context: AdminContext, actor: Actor): unknown
+  /** Absent for a command that only programs call. */
+  readonly shell: Shell<never> | undefined
 }
 /** Commands by name. */
 export type CommandTable = Readonly<Record<string, Command>>
 
-/** Infers the type of `run`'s arguments from their schema. */
-export function command<Args>(
+/** Infers the types of arguments and result. The arguments with a `shell` text are the options of the shell. */
+export function command<Args, Result>(
   args: Schema<Args>,
-  run: (args: Args, context: AdminContext, actor: Actor) => unknown,
+  run: (args: Args, context: AdminContext, actor: Actor) => Result,
+  about?: string,
+  show?: (result: Awaited<Result>) => string,
 ): Command {
-  return { args, run }
+  return { args, run, shell: about === undefined || !show ? undefined : { about, show } }
 }
+
+/**
+ * Describes an argument for the shell: `--flag <value>: description` for an option, `<name>: description` or
+ * `[name]: description` for a positional argument.
+ */
+export const shell = <S extends Schema<unknown>>(text: string, schema: S): S => ({
+  ...schema,
+  json: { ...schema.json, shell: text },
+})

@@ -1,5 +1,6 @@
 /** Input and output of the command line, so that tests can replace the terminal. */
 import { ConfigError } from '../config/error.ts'
+import { printable } from '../lib/printable.ts'
 
 /** The terminal, the environment and the working folder of a command. */
 export interface Io {
@@ -45,14 +46,6 @@ export class Exited extends Error {
     this.code = code
   }
 }
-
-/**
- * Removes control characters: names come from databases, files and servers, and must not steer the terminal or break
- * lines.
- */
-export const printable = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes
-  text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, ' ')
 
 /** A thrown value as one line; errors of configuration files begin with `file:line:column`. */
 export function oneLine(thrown: unknown): string {

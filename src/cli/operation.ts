@@ -1,59 +1,12 @@
-/** `gatewayctl status`, `reload`, `check`, `config`, `drain` and `metrics`. */
+/** `gatewayctl reload`, `check`, `config`, `drain` and `metrics`. */
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
-import type { Status } from '../admin/commands/status.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+import { table } from '../admin/table.ts'
+import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
-import { adder } from './adder.ts'
 import { parseExposition } from './exposition.ts'
 import { CheckFailed } from './io.ts'
 import type { Open, Session } from './session.ts'
-import { facts } from './table.ts'
-
-/** 93_784_000 → `1d 2h`; the two largest units. */
-function span(ms: number): string {
-  const seconds = Math.floor(ms / 1000)
-  const parts = [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'm'],
-    [seconds % 60, 's'],
-  ] as const
-  const first = parts.findIndex(([count]) => count > 0)
-  const shown = first === -1 ? parts.slice(-1) : parts.slice(first, first + 2)
-  return shown.map(([count, unit]) => `${count}${unit}`).join(' ')
-}
-
-const showStatus = (status: Status): string =>
-  facts([
-    ['state', status.ready ? 'ready' : `not ready: ${status.reason}`],
-    ['version', status.version],
-    ['listens on', status.listen],
-    ...(status.publicUrl === undefined ? [] : [['public URL', status.publicUrl] as const]),
-    ['process', `${status.pid}, up ${span(status.uptimeMs)}`],
-    ...(status.workers ?? []).map(worker => ['worker', showWorker(worker)] as const),
-    ['in flight', status.inFlight],
-    ['database', status.database],
-    ['configuration', status.configVersion],
-    ['last reload', lastReload(status)],
-    ['providers', `${status.providers}, ${status.liveProviders} live, ${status.failingProviders} failing`],
-    ['models', status.models],
-  ])
-
-const showWorker = ({
-  pid,
-  ready,
-  uptimeMs,
-  inFlight,
-  configVersion,
-}: NonNullable<Status['workers']>[number]): string =>
-  ready
-    ? `${pid}, up ${span(uptimeMs)}, ${inFlight} in flight, configuration ${configVersion}`
-    : `${pid}, not ready: starting or draining`
-
-const lastReload = ({ lastReload: { ok, at, error, warnings = [] } }: Status): string =>
-  `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}${warnings
-    .map(warning => `; warning: ${warning}`)
-    .join('')}`
 
 interface Reloaded {
   changed: boolean
@@ -71,8 +24,6 @@ const showReload = ({ changed, version, restartNeeded, warnings }: Reloaded): st
 
 /** `check` reads files only; all others call the admin listener. */
 export function addOperation(program: Command, open: Open): void {
-  adder(program, '', open)('status', 'show the status of the gateway', {}, showStatus)
-
   const add = (name: string, description: string, run: (session: Session) => Promise<void>) =>
     program
       .command(name)
@@ -118,4 +69,46 @@ export function addOperation(program: Command, open: Open): void {
     if (json) print(parseExposition(text), String)
     else io.out(text)
   })
+}
+
+interface CheckOptions {
+  readonly plugins?: boolean
+  readonly olderThan: number
+  readonly strict?: boolean
+}
+
+/** At most a century. */
+function wholeDays(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError(`"${text}" is not a whole number of days`)
+}
+
+function showCheck({ models, providers, offers, warnings }: ModelsCheck): string {
+  const counts = `${offers} offers of ${models} models by ${providers} providers`
+  if (warnings.length === 0) return `no warnings: ${counts}\n`
+  const rows = warnings.map(({ model, provider, warning, since }) => [model, provider, warning, since])
+  return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
+}
+
+/** Adds `models check`, which reads files only. */
+export function addModelsCheck(program: Command, open: Open): void {
+  program.commands
+    .find(one => one.name() === 'models')!
+    .command('check')
+    .description('find old or missing prices and deactivated models in the configuration files; needs no gateway')
+    .option('--older-than <days>', 'age from which a price is old', wholeDays, 90)
+    .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
+    .option('--strict', 'exit with status 1 when there is a warning')
+    .action(async (options: CheckOptions, command: Command) => {
+      const { io, config, print } = open(command)
+      const [{ readCatalog }, { checkModels }] = await Promise.all([
+        import('../app/check.ts'),
+        import('../app/check-models.ts'),
+      ])
+      const { path } = locateConfig(config, io.env, io.cwd)
+      const { catalog } = await readCatalog(resolve(io.cwd, path), options)
+      const checked = checkModels(catalog, options.olderThan, new Date().toISOString().slice(0, 10))
+      print(checked, showCheck)
+      if (options.strict && checked.warnings.length > 0) throw new CheckFailed()
+    })
 }

@@ -1,28 +1,25 @@
 /** `gatewayctl`: the operator's command line. */
 import { Command, CommanderError } from 'commander'
 import { version } from '../app/version.ts'
-import { addCompliance, addIam, addProviderKeys } from './access.ts'
-import { addKeys, addMembers, addOrganizations, addProjects } from './accounts.ts'
-import { addCatalogue } from './catalogue.ts'
 import { addChat } from './chat.ts'
-import { addCredits, addPlans } from './credits.ts'
+import { addFamily } from './commands.ts'
 import { addImage } from './image.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
 import { addLaunch } from './launch.ts'
-import { addOAuth } from './oauth.ts'
-import { addOperation } from './operation.ts'
-import { addAudit, addJobs, addUsage } from './records.ts'
-import { addRoute } from './route.ts'
+import { addModelsCheck, addOperation } from './operation.ts'
 import { refuseKeys, refuseSecret } from './secrets.ts'
 import { type Open, openSession } from './session.ts'
 import { addSpeak } from './speak.ts'
 import { addTranscribe } from './transcribe.ts'
 import { addVideo } from './video.ts'
 
-/** In the order of the help. */
-const families: readonly ((program: Command, open: Open) => void)[] = [
-  ...[addOrganizations, addProjects, addMembers, addKeys, addOAuth, addCredits, addPlans, addOperation, addCatalogue],
-  ...[addProviderKeys, addIam, addCompliance, addRoute, addJobs, addUsage, addAudit],
+type Add = (program: Command, open: Open) => void
+
+/** Families of commands of the admin listener, and those made by hand, in the order of the help. */
+const families: readonly (string | Add)[] = [
+  ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', addOperation],
+  ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
+  ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', 'audit'],
   ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo],
 ]
 
@@ -49,7 +46,10 @@ export function buildProgram(io: Io): Command {
     .exitOverride()
   refuseSecret(program, '--token', 'set GATEWAY_ADMIN_TOKEN, or name its file with --token-file')
   const open = openSession(io)
-  for (const add of families) add(program, open)
+  for (const family of families) {
+    if (typeof family === 'string') addFamily(program, open, family)
+    else family(program, open)
+  }
   return program
 }
 

@@ -32,6 +32,8 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
     verbose: true,
   })
   ajv.addFormat('date', isDate)
+  // An argument's option in the shell.
+  ajv.addVocabulary(['shell'])
   // ajv counts every code point, which blocks the event loop on large texts.
   for (const keyword of ['minLength', 'maxLength']) ajv.removeKeyword(keyword)
   ajv.addKeyword(lengthKeyword({ _ }, 'minLength', isShorter))

@@ -1,181 +1,156 @@
-/** Keys of organizations for providers, access rules, and compliance requirements. */
+/** Access rules, and compliance requirements. */
 import { type Compliance, ruleTypes } from '../../core/policy.ts'
-import type { ProviderKeyRecord, RuleRecord } from '../../core/ports.ts'
+import type { RuleRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { errors } from '../../lib/error.ts'
-import {
-  amount,
-  amountOrNone,
-  keyId,
-  limitArguments,
-  limitChange,
-  limitInput,
-  member,
-  organization,
-  pageArguments,
-  pageOf,
-  provider,
-  shownLimit,
-} from '../arguments.ts'
-import { type CommandTable, command } from '../command.ts'
-import type { AdminContext } from '../context.ts'
+import { keyId, member, names, organization, pageArguments, pageOf } from '../arguments.ts'
+import { type CommandTable, command, shell } from '../command.ts'
+import { day, facts, list, rows } from '../table.ts'
 
-const id = s.string({ minLength: 1, description: 'an id, as the list shows it' })
-/** Names of models or providers; unknown ones are reported, not refused. */
-const names = s.array(s.string({ minLength: 1, maxLength: 256 }), { description: 'a list of names' })
-
-const label = s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' })
-const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the secret that the provider gave' })
-
-/** A record without the secret, with limits as `shownLimit` shows them. */
-export type ShownProviderKey = ReturnType<typeof shown>
-const shown = ({ limits, ...rest }: ProviderKeyRecord) => ({ ...rest, limits: limits.map(shownLimit) })
-
-/** → with `unknown`: names of models that the organization does not have yet. */
-export type ChangedProviderKey = ShownProviderKey & { readonly unknown: readonly string[] }
-async function changed(record: ProviderKeyRecord, { policies }: AdminContext): Promise<ChangedProviderKey> {
-  const unknown = await policies.unknown(record.organization, { models: record.models ?? [] })
-  return { ...shown(record), unknown }
-}
-
-/** `provider-keys.*`. */
-export const providerKeyCommands: CommandTable = {
-  /** → the record, without the secret. */
-  'provider-keys.add': command(
-    s.object({
-      organization,
-      provider,
-      label: s.optional(label),
-      secret,
-      models: s.optional(names),
-      limit: s.optional(amount),
-      ...limitArguments,
-    }),
-    async ({ organization, provider, label = 'default', secret, models, ...limits }, context, actor) => {
-      const input = { organization, provider, label, secret, models: some(models), limit: limitInput(limits) }
-      return changed(await context.policies.providerKeys.add(input, actor), context)
-    },
-  ),
-  'provider-keys.list': command(
-    s.object({ organization: s.optional(organization), ...pageArguments }),
-    async ({ organization, ...page }, { policies }) =>
-      (await policies.providerKeys.list(organization, pageOf(page))).map(shown),
-  ),
-  /** Omitted fields stay unchanged → the record. */
-  'provider-keys.update': command(
-    s.object({
-      id,
-      organization: s.optional(organization),
-      label: s.optional(label),
-      models: s.optional(s.either(s.enum('all'), names)),
-      limit: s.optional(amountOrNone),
-      ...limitArguments,
-    }),
-    async ({ id, organization, label, models, ...limits }, context, actor) => {
-      const limit = limitChange(limits)
-      if (label === undefined && models === undefined && !limit)
-        throw errors.badRequest('Name at least one field to change.')
-      const changes = { label, models: typeof models === 'string' ? null : some(models), limit }
-      return changed(await context.policies.providerKeys.update(id, organization, changes, actor), context)
-    },
-  ),
-  'provider-keys.remove': command(
-    s.object({ id, organization: s.optional(organization) }),
-    async ({ id, organization }, { policies }, actor) =>
-      shown(await policies.providerKeys.remove(id, organization, actor)),
-  ),
-  /** Seals every kind of stored value anew → `{reencrypted, unreadable, keyVersion, kinds}`. May be repeated after an interruption. */
-  'provider-keys.reencrypt': command(
-    s.object({ newKey: s.optional(s.boolean()) }),
-    ({ newKey = false }, { policies }, actor) => policies.masterKeys.reencrypt(newKey, actor),
-  ),
-}
-
-/** A key for no model at all would be a mistake in the list. */
-function some(models: string[] | undefined): string[] | undefined {
-  if (models?.length !== 0) return models
-  throw errors.invalidParameters('Argument "models" must name at least one model.', 'models')
-}
-
+const id = shell('<id>: id of the rule', s.string({ minLength: 1, description: 'an id, as the list shows it' }))
+const ownRule = shell('--org <organization>: only if it is a rule of this organization', s.optional(organization))
 const price = s.string({ description: 'a price in USD per million tokens, such as "2.50"' })
 
-/** → with `unknown`: names of models and providers that the organization does not have yet. */
-export type AddedRule = RuleRecord & { readonly unknown: readonly string[] }
+function shownValue({ value }: RuleRecord): string {
+  const { models, providers, ipCidrs, pricing, maxInputPrice, maxOutputPrice } = value
+  const lists = [models, providers, ipCidrs].flatMap(list => (list ? [list.join(', ')] : []))
+  const limits = [
+    pricing,
+    maxInputPrice && `input up to ${maxInputPrice} USD/M`,
+    maxOutputPrice && `output up to ${maxOutputPrice} USD/M`,
+  ]
+  return [...lists, ...limits.filter(Boolean)].join(', ')
+}
+
+const showRules = rows<RuleRecord>(
+  'id, organization, member, key, type, value, status, created',
+  rule => {
+    const { id, organization, member, key, type, status, createdAt } = rule
+    return [id, organization, member, key, type, shownValue(rule), status, day(createdAt)]
+  },
+  'no rules: everything is allowed\n',
+)
 
 /** `iam.*`: access rules. */
 export const iamCommands: CommandTable = {
+  /** → with `unknown`: names of models and providers that the organization does not have yet. */
   'iam.add': command(
     s.object({
-      organization: s.optional(organization),
-      member: s.optional(member),
-      key: s.optional(keyId),
-      type: s.enum(...ruleTypes),
-      models: s.optional(names),
-      providers: s.optional(names),
-      pricing: s.optional(s.enum('free', 'paid')),
-      maxInputPrice: s.optional(price),
-      maxOutputPrice: s.optional(price),
-      ipCidrs: s.optional(names),
+      organization: shell('--org <organization>: for all keys of this organization', s.optional(organization)),
+      member: shell(
+        '--member <address>: for all keys that this member of the organization created',
+        s.optional(member),
+      ),
+      key: shell('--key <id>: for this API key', s.optional(keyId)),
+      type: shell('--type <type>: kind of rule', s.enum(...ruleTypes)),
+      models: shell('--models <list>: models: ids or aliases, or provider/model', s.optional(names)),
+      providers: shell('--providers <list>: providers: ids, "custom", or custom:<id>', s.optional(names)),
+      pricing: shell('--pricing <kind>: free or paid models', s.optional(s.enum('free', 'paid'))),
+      maxInputPrice: shell('--max-input-price <usd>: USD per million tokens', s.optional(price)),
+      maxOutputPrice: shell('--max-output-price <usd>: USD per million tokens', s.optional(price)),
+      ipCidrs: shell('--ip-cidrs <list>: addresses and ranges: 192.0.2.0/24,2001:db8::/32', s.optional(names)),
     }),
-    async ({ organization, member, key, type, ...value }, { policies }, actor): Promise<AddedRule> => {
+    async ({ organization, member, key, type, ...value }, { policies }, actor) => {
       const record = await policies.rules.add({ organization, member, key, type, value }, actor)
       return { ...record, unknown: await policies.unknown(record.organization, record.value) }
     },
+    'add a rule; allowing rules of one type form a union, all types must pass, and denials win',
+    ({ id, type }) => `added rule ${id} (${type})\n`,
   ),
   'iam.list': command(
     s.object({
-      organization: s.optional(organization),
-      member: s.optional(member),
-      key: s.optional(keyId),
+      organization: shell(
+        '--org <organization>: only those of this organization, its members and keys',
+        s.optional(organization),
+      ),
+      member: shell('--member <address>: only those of this member of the organization', s.optional(member)),
+      key: shell('--key <id>: only those of this API key', s.optional(keyId)),
       ...pageArguments,
     }),
     ({ after, limit, ...scope }, { policies }) => policies.rules.list(scope, pageOf({ after, limit })),
+    'list rules',
+    showRules,
   ),
   /** An inactive rule is stored but not applied. */
   'iam.update': command(
-    s.object({ id, organization: s.optional(organization), status: s.enum('active', 'inactive') }),
+    s.object({
+      id,
+      status: shell('--status <status>: whether the rule applies', s.enum('active', 'inactive')),
+      organization: ownRule,
+    }),
     ({ id, organization, status }, { policies }, actor) => policies.rules.setStatus(id, status, organization, actor),
+    'activate or deactivate a rule',
+    rule => `rule ${rule.id} is ${rule.status}\n`,
   ),
   'iam.remove': command(
-    s.object({ id, organization: s.optional(organization) }),
+    s.object({ id, organization: ownRule }),
     ({ id, organization }, { policies }, actor) => policies.rules.remove(id, organization, actor),
+    'remove a rule',
+    rule => `removed rule ${rule.id} (${rule.type})\n`,
   ),
 }
 
+const organizationArgument = {
+  organization: shell('--org <organization>: id or name of the organization', organization),
+}
+const demand = (text: string) => shell(text, s.optional(s.boolean()))
+const namesFor = (text: string) => shell(text, s.optional(names))
+
 /** `organization` as named in the command; `policy` is null without requirements. */
-export interface ShownCompliance {
+interface ShownCompliance {
   readonly organization: string
   readonly policy: Compliance | null
 }
-/** → with `unknown`: names of models and providers that the organization does not have yet. */
-export type SetCompliance = ShownCompliance & { readonly unknown: readonly string[] }
+
+function showPolicy({ organization, policy }: ShownCompliance): string {
+  if (!policy) return `${organization} has no requirements for providers\n`
+  const on = (demanded: boolean) => (demanded ? 'on' : 'off')
+  return facts([
+    ['no training', on(policy.noTraining)],
+    ['no logging', on(policy.noLogging)],
+    ['GDPR', on(policy.gdpr)],
+    ['SOC 2', policy.soc2 === undefined ? 'off' : `type ${policy.soc2}`],
+    ['ISO 27001', on(policy.iso27001)],
+    ['SOC 2 type 2 or ISO 27001', on(policy.soc2OrIso27001)],
+    ['countries', list(policy.countries)],
+    ['allowed providers', list(policy.allowedProviders)],
+    ['blocked providers', list(policy.blockedProviders)],
+    ['allowed models', list(policy.allowedModels)],
+    ['blocked models', list(policy.blockedModels)],
+  ])
+}
 
 /** `compliance.*`: what organizations demand of providers. */
 export const complianceCommands: CommandTable = {
   'compliance.show': command(
-    s.object({ organization }),
+    s.object(organizationArgument),
     async ({ organization }, { policies }): Promise<ShownCompliance> => ({
       organization,
       policy: await policies.compliance.show(organization),
     }),
+    'show the requirements of an organization',
+    showPolicy,
   ),
   /** Omitted requirements stay unchanged; `soc2: "off"` removes the requirement. */
   'compliance.set': command(
     s.object({
-      organization,
-      noTraining: s.optional(s.boolean()),
-      noLogging: s.optional(s.boolean()),
-      gdpr: s.optional(s.boolean()),
-      soc2: s.optional(s.enum('1', '2', 'off')),
-      iso27001: s.optional(s.boolean()),
-      soc2OrIso27001: s.optional(s.boolean()),
-      countries: s.optional(names),
-      allowedProviders: s.optional(names),
-      blockedProviders: s.optional(names),
-      allowedModels: s.optional(names),
-      blockedModels: s.optional(names),
+      ...organizationArgument,
+      noTraining: demand('--block-training <on|off>: providers do not train on API data'),
+      noLogging: demand(
+        '--zdr <on|off>: zero data retention: providers keep no prompts, and no answer is replayed from the cache',
+      ),
+      gdpr: demand('--gdpr <on|off>: providers comply with GDPR'),
+      soc2: shell('--soc2 <type>: providers have a SOC 2 report of this type', s.optional(s.enum('1', '2', 'off'))),
+      iso27001: demand('--iso27001 <on|off>: providers have an ISO 27001 certificate'),
+      soc2OrIso27001: demand(
+        '--soc2-or-iso27001 <on|off>: providers have a SOC 2 type 2 report or an ISO 27001 certificate',
+      ),
+      countries: namesFor('--countries <list>: providers have their headquarters in these countries'),
+      allowedProviders: namesFor('--allow-providers <list>: only these providers'),
+      blockedProviders: namesFor('--block-providers <list>: never these providers'),
+      allowedModels: namesFor('--allow-models <list>: only these models'),
+      blockedModels: namesFor('--block-models <list>: never these models'),
     }),
-    async ({ organization, soc2, ...rest }, { policies }, actor): Promise<SetCompliance> => {
+    async ({ organization, soc2, ...rest }, { policies }, actor) => {
       const changes = { ...given(rest), ...(soc2 && { soc2: soc2 === 'off' ? undefined : soc2 }) }
       const policy = await policies.compliance.change(organization, changes, actor)
       const { allowedModels, blockedModels, allowedProviders, blockedProviders } = policy
@@ -185,13 +160,17 @@ export const complianceCommands: CommandTable = {
       }
       return { organization, policy, unknown: await policies.unknown(organization, names) }
     },
+    'change requirements; a provider that does not state a fact fails the requirement; lists may be empty: ""',
+    showPolicy,
   ),
   'compliance.clear': command(
-    s.object({ organization }),
+    s.object(organizationArgument),
     async ({ organization }, { policies }, actor): Promise<ShownCompliance> => {
       await policies.compliance.clear(organization, actor)
       return { organization, policy: null }
     },
+    'remove all requirements',
+    showPolicy,
   ),
 }
 

@@ -5,8 +5,9 @@ import type { DiscountRecord, LedgerEntry, PlanState } from '../../core/ports.ts
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { amount, isOn, organization, paid, partArguments, partOf } from '../arguments.ts'
-import { type CommandTable, command } from '../command.ts'
+import { type CommandTable, command, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
+import { facts, rows } from '../table.ts'
 
 const reference = s.string({
   pattern: '^[A-Za-z0-9._:/-]{1,200}$',
@@ -21,50 +22,80 @@ const PERCENT_PLACES = 4
 const WHOLE = 1_000_000
 
 /** A ledger entry with its amount as a decimal string in USD. */
-export type ShownEntry = ReturnType<typeof shownEntry>
+type ShownEntry = ReturnType<typeof shownEntry>
 const shownEntry = ({ amount, ...rest }: LedgerEntry) => ({ ...rest, amount: formatMoney(amount) })
 
 /** A discount in percent, as a decimal string. */
-export type ShownDiscount = ReturnType<typeof shownDiscount>
-/** → with `unknown`: names of models and providers that none of the organizations concerned has yet. */
-export type GivenDiscount = ShownDiscount & { readonly unknown: readonly string[] }
+type ShownDiscount = ReturnType<typeof shownDiscount>
 const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
   ...rest,
   percent: formatDecimal(BigInt(millionths), PERCENT_PLACES),
 })
 
-const booking = s.object({ organization, amount, reference: s.optional(reference), note: s.optional(note) })
+const booking = s.object({
+  organization,
+  amount: shell('--amount <usd>: amount in USD: 12.50', amount),
+  reference: shell('--reference <text>: reference of the payment; one reference is booked once', s.optional(reference)),
+  note: shell('--note <text>: description', s.optional(note)),
+})
+
+const showEntries = rows<ShownEntry>(
+  'at, kind, amount USD, reference, note',
+  ({ at, kind, amount, reference, note }) => [at.slice(0, 19), kind, amount, reference, note],
+)
+const showDiscounts = rows<ShownDiscount>('organization, provider, model, percent', one => [
+  ...[one.organization, one.provider, one.model].map(name => name ?? 'all'),
+  one.percent,
+])
 
 /** `credits.*`: payments, refunds and discounts. */
 export const creditCommands: CommandTable = {
   /** Books a reference once, however often the command runs → the ledger entry. */
-  'credits.add': command(booking, async (args, { credits }, actor) =>
-    shownEntry(await credits.add({ ...args, amount: paid(args.amount) }, actor)),
+  'credits.add': command(
+    booking,
+    async (args, { credits }, actor) => shownEntry(await credits.add({ ...args, amount: paid(args.amount) }, actor)),
+    'book a payment',
+    showEntries,
   ),
-  /** Refunds a payment → the ledger entry, with a negative amount. */
-  'credits.refund': command(booking, async (args, { credits }, actor) =>
-    shownEntry(await credits.refund({ ...args, amount: paid(args.amount) }, actor)),
+  /** → the ledger entry, with a negative amount. */
+  'credits.refund': command(
+    booking,
+    async (args, { credits }, actor) => shownEntry(await credits.refund({ ...args, amount: paid(args.amount) }, actor)),
+    'refund a payment',
+    showEntries,
   ),
   /** → `{balance, held, used}` in USD. */
-  'credits.show': command(s.object({ organization }), async ({ organization }, { credits }) => {
-    const { balance, held, used } = await credits.show(organization)
-    return { balance: formatMoney(balance), held: formatMoney(held), used: formatMoney(used) }
-  }),
+  'credits.show': command(
+    s.object({ organization }),
+    async ({ organization }, { credits }) => {
+      const { balance, held, used } = await credits.show(organization)
+      return { balance: formatMoney(balance), held: formatMoney(held), used: formatMoney(used) }
+    },
+    'show the balance, its held part, and the amount used',
+    ({ balance, held, used }) =>
+      facts([
+        ['balance USD', balance],
+        ['held USD', held],
+        ['used USD', used],
+      ]),
+  ),
   /** → payments and refunds, newest first. */
   'credits.entries': command(
     s.object({ organization, ...partArguments }),
     async ({ organization, ...part }, { credits }) =>
       (await credits.entries(organization, ...partOf(part))).map(shownEntry),
+    'list payments and refunds',
+    showEntries,
   ),
-  /** Zero percent removes a discount → the discount. Without an organization it applies to all. */
+  /** → the discount, with `unknown`: names that none of the organizations concerned has yet. Without an organization it applies to all. */
   'credits.discount': command(
     s.object({
-      organization: s.optional(organization),
-      provider: s.optional(offerName),
-      model: s.optional(offerName),
-      percent,
+      percent: shell('--percent <percent>: percentage: 12.5; 0 removes the discount', percent),
+      organization: shell('--org <org>: for this organization (default: for all)', s.optional(organization)),
+      provider: shell('--provider <id>: only at this provider', s.optional(offerName)),
+      model: shell('--model <id>: only of this model', s.optional(offerName)),
     }),
-    async ({ percent, ...given }, { credits, policies }, actor): Promise<GivenDiscount> => {
+    async ({ percent, ...given }, { credits, policies }, actor) => {
       const millionths = Number(parseDecimal(percent, PERCENT_PLACES))
       if (millionths > WHOLE) throw errors.invalidParameters('Argument "percent" must be at most 100.', 'percent')
       const { organization = null, provider = null, model = null } = given
@@ -72,11 +103,18 @@ export const creditCommands: CommandTable = {
       const names = { models: model === null ? [] : [model], providers: provider === null ? [] : [provider] }
       return { ...shownDiscount(record), unknown: await policies.unknown(given.organization, names) }
     },
+    'set a discount; the most specific one applies',
+    showDiscounts,
   ),
   'credits.discounts': command(
-    s.object({ organization: s.optional(organization), ...partArguments }),
+    s.object({
+      organization: shell('--org <org>: only those that apply to this organization', s.optional(organization)),
+      ...partArguments,
+    }),
     async ({ organization, ...part }, { credits }) =>
       (await credits.discounts(organization, ...partOf(part))).map(shownDiscount),
+    'list discounts',
+    showDiscounts,
   ),
 }
 
@@ -84,7 +122,7 @@ export const creditCommands: CommandTable = {
 const TOKEN_PLACES = 6
 
 /** A plan of the configuration; amounts in USD, prices in USD per million tokens. */
-export type DeclaredPlan = ReturnType<typeof declared>[number]
+type DeclaredPlan = ReturnType<typeof declared>[number]
 const declared = (context: AdminContext) =>
   [...context.snapshot().plans].map(([plan, { monthly, weeklyPremium, premiumFrom }]) => ({
     plan,
@@ -95,7 +133,7 @@ const declared = (context: AdminContext) =>
   }))
 
 /** An organization's plan with what was used of it; `{ plan: 'none' }` without one. */
-export type ShownPlan = ReturnType<typeof shownPlan>
+type ShownPlan = ReturnType<typeof shownPlan>
 function shownPlan(state: PlanState | null, context: AdminContext) {
   if (!state) return { plan: 'none' as const }
   const plan = context.snapshot().plans.get(state.plan)
@@ -112,27 +150,58 @@ function shownPlan(state: PlanState | null, context: AdminContext) {
   }
 }
 
+const showPlans = rows<DeclaredPlan>(
+  'plan, USD a month, premium USD a week, premium from input USD/M, or output USD/M',
+  one => [one.plan, one.monthly, one.weeklyPremium, one.premiumFromInput, one.premiumFromOutput],
+)
+
+function showPlan(state: ShownPlan): string {
+  if (state.plan === 'none') return 'no plan\n'
+  const { premiumUsed, weeklyPremium, premiumResetsAt } = state
+  return facts([
+    ['plan', state.plan],
+    ['used USD', `${state.used} of ${state.monthly}, renews ${state.renewsAt.slice(0, 10)}`],
+    ['premium USD', `${premiumUsed} of ${weeklyPremium}, resets ${premiumResetsAt ?? 'not yet started'}`],
+    ['overflow', state.overflow ? 'to credits' : 'off'],
+  ])
+}
+
 /** `plans.*`: coding plans. */
 export const planCommands: CommandTable = {
   /** → the plans that the configuration declares. */
-  'plans.list': command(s.object({}), (_, context) => declared(context)),
-  'plans.show': command(s.object({ organization }), async ({ organization }, context) =>
-    shownPlan(await context.plans.show(organization), context),
+  'plans.list': command(
+    s.object({}),
+    (_, context) => declared(context),
+    'list the plans of the configuration',
+    showPlans,
   ),
   /** `none` ends the plan. With overflow, credits pay for what exceeds the plan. */
   'plans.set': command(
     s.object({
       organization,
-      plan: s.optional(s.enum(...planNames, 'none')),
-      overflow: s.optional(s.enum('on', 'off')),
+      plan: shell('--plan <plan>: which', s.optional(s.enum(...planNames, 'none'))),
+      overflow: shell(
+        '--overflow <on|off>: whether credits pay for what exceeds the plan',
+        s.optional(s.enum('on', 'off')),
+      ),
     }),
     async ({ organization, plan, overflow }, context, actor) => {
       const changes = { plan: plan === 'none' ? null : plan, overflow: isOn(overflow) }
       return shownPlan(await context.plans.set(organization, changes, actor), context)
     },
+    'put an organization on a plan, or end it',
+    showPlan,
   ),
-  /** Restarts the week of premium models. */
-  'plans.reset': command(s.object({ organization }), async ({ organization }, context, actor) =>
-    shownPlan(await context.plans.resetWeek(organization, actor), context),
+  'plans.show': command(
+    s.object({ organization }),
+    async ({ organization }, context) => shownPlan(await context.plans.show(organization), context),
+    'show the used part of a plan',
+    showPlan,
+  ),
+  'plans.reset': command(
+    s.object({ organization }),
+    async ({ organization }, context, actor) => shownPlan(await context.plans.resetWeek(organization, actor), context),
+    'restart the week of premium models',
+    showPlan,
   ),
 }

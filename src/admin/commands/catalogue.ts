@@ -1,16 +1,12 @@
-/** Providers, models, chains and routing of the running configuration. */
+/** Providers and models of the running configuration. */
 import type { Catalog, Mapping, Model, Provider } from '../../core/catalog.ts'
-import type { Link } from '../../core/chain.ts'
 import { formatDecimal } from '../../core/money.ts'
 import { foundOffers, isLive, offerOf } from '../../core/offer.ts'
-import type { ProviderHealth } from '../../core/ports.ts'
+import type { CircuitHealth, ProviderHealth } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import type { Route } from '../../core/snapshot.ts'
-import { errors } from '../../lib/error.ts'
-import { maskAll } from '../../secrets/known.ts'
-import { mapText } from '../../secrets/map-text.ts'
 import { organization, partArguments, partOf, provider } from '../arguments.ts'
-import { type CommandTable, command } from '../command.ts'
+import { type CommandTable, command, shell } from '../command.ts'
+import { day, list, rows, table } from '../table.ts'
 
 function countModels(catalog: Catalog): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
@@ -24,7 +20,7 @@ function countModels(catalog: Catalog): ReadonlyMap<string, number> {
 }
 
 /** A provider with its count of models; credentials are fingerprints. */
-export type ListedProvider = ReturnType<typeof describeProvider>
+type ListedProvider = ReturnType<typeof describeProvider>
 const describeProvider = (provider: Provider, { status, credentials }: ProviderHealth, models: number) => ({
   id: provider.id,
   name: provider.name,
@@ -35,19 +31,51 @@ const describeProvider = (provider: Provider, { status, credentials }: ProviderH
   credentials,
 })
 
+/** The wires are in the JSON alone: some providers have ten. */
+const showProviders = rows<ListedProvider>(
+  'id, name, status, models, credentials, variables',
+  ({ id, name, status, variables, models, credentials }) => {
+    return [id, name, status, models, list(credentials.map(({ fingerprint }) => fingerprint)), list(variables)]
+  },
+)
+
+const showCircuit = ({ circuit, openMs }: CircuitHealth): string =>
+  circuit === 'open' && openMs > 0 ? `open ${Math.ceil(openMs / 1000)}s` : circuit
+
+const showHealth = rows<ProviderHealth>(
+  'id, status, credentials, offers, not closed',
+  ({ id, status, credentials, offers, broken }) => [
+    id,
+    status,
+    list(credentials.map(one => `${one.fingerprint} ${showCircuit(one)}`)),
+    offers,
+    list(broken.map(one => `${one.offer} ${showCircuit(one)}`)),
+  ],
+)
+
 /** `providers.list` and `providers.health`. */
 export const providerCommands: CommandTable = {
+  'providers.health': command(
+    s.object({}),
+    (_, context) => context.providerHealth(),
+    'show the state of each provider, its credentials, and its offers whose circuits are not closed',
+    showHealth,
+  ),
   /** Wires by operation; credentials as fingerprints. */
-  'providers.list': command(s.object({}), async (_, context) => {
-    const { catalog } = context.snapshot()
-    const counts = countModels(catalog)
-    return (await context.providerHealth()).flatMap(health => {
-      // A reload may come in between.
-      const provider = catalog.providers.get(health.id)
-      return provider ? [describeProvider(provider, health, counts.get(provider.id) ?? 0)] : []
-    })
-  }),
-  'providers.health': command(s.object({}), (_, context) => context.providerHealth()),
+  'providers.list': command(
+    s.object({}),
+    async (_, context) => {
+      const { catalog } = context.snapshot()
+      const counts = countModels(catalog)
+      return (await context.providerHealth()).flatMap(health => {
+        // A reload may come in between.
+        const provider = catalog.providers.get(health.id)
+        return provider ? [describeProvider(provider, health, counts.get(provider.id) ?? 0)] : []
+      })
+    },
+    'list providers: live, failing, or without a credential',
+    showProviders,
+  ),
 }
 
 const deactivated = (at: string | undefined): boolean => at !== undefined && Date.parse(at) <= Date.now()
@@ -94,108 +122,88 @@ function matches(model: Model, query: string): boolean {
   return names.some(name => name.toLowerCase().includes(query))
 }
 
+/** One row per offer. */
+const showModels = (models: readonly ListedModel[]): string =>
+  table(
+    ['model', 'provider', 'live', 'context', 'input USD/M', 'output USD/M', 'aliases'],
+    models.flatMap(({ id, aliases, providers, contextLength }) =>
+      providers.length === 0
+        ? [[id, null, 'no', contextLength, null, null, list(aliases)]]
+        : providers.map(({ provider, live, contextLength, inputPerMillion, outputPerMillion }) => {
+            return [id, provider, live ? 'yes' : 'no', contextLength, inputPerMillion, outputPerMillion, list(aliases)]
+          }),
+    ),
+  )
+
 /** `models.list`. */
 export const modelCommands: CommandTable = {
   /** → the models with `query` as part of a name, or all; then those listed by providers. */
-  'models.list': command(s.object({ query: s.optional(s.string()) }), ({ query = '' }, context) => {
-    const { catalog } = context.snapshot()
-    const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
-    return models.filter(model => matches(model, query.toLowerCase())).map(describeModel)
-  }),
+  'models.list': command(
+    s.object({ query: shell('[query]: part of a name, alias, family or provider', s.optional(s.string())) }),
+    ({ query = '' }, context) => {
+      const { catalog } = context.snapshot()
+      const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
+      return models.filter(model => matches(model, query.toLowerCase())).map(describeModel)
+    },
+    'list models, their providers and prices',
+    showModels,
+  ),
 }
 
-const manifest = s.string({ minLength: 1, description: 'a manifest as in providers.d, YAML or JSON' })
-
 /** A manifest as declared. */
-export interface ShownManifest {
+interface ShownManifest {
   readonly organization: string
   readonly provider: string
   readonly manifest: unknown
   readonly createdAt: string
 }
 
+const showManifests = rows<ShownManifest>(
+  'organization, provider, address, models, created',
+  ({ organization, provider, manifest, createdAt }) => {
+    const { base_url, models } = manifest as { base_url: string; models: readonly { model: string }[] }
+    return [organization, provider, base_url, list(models.map(({ model }) => model)), day(createdAt)]
+  },
+  'no custom providers; add one with `gatewayctl models custom create --org O manifest.yaml`\n',
+)
+
+const owner = shell('--org <organization>: id or name of the organization', organization)
+
 /** `models.custom.*`: providers that organizations declare. */
 export const customModelCommands: CommandTable = {
   /** → `{organization, provider, models}`. Replaces a provider with the same id. */
   'models.custom.add': command(
-    s.object({ organization, manifest }),
+    s.object({
+      manifest: shell(
+        '[file]: the manifest, YAML or JSON (default: standard input)',
+        s.string({ minLength: 1, description: 'a manifest as in providers.d, YAML or JSON' }),
+      ),
+      organization: owner,
+    }),
     ({ organization, manifest }, { policies }, actor) => policies.manifests.declare(organization, manifest, actor),
+    'declare a provider with a manifest as in providers.d, without its secret',
+    ({ organization, provider, models }) => `${organization} has ${provider} now: ${models.join(', ')}\n`,
   ),
   'models.custom.list': command(
-    s.object({ organization: s.optional(organization), ...partArguments }),
+    s.object({
+      organization: shell('--org <organization>: only that of this organization', s.optional(organization)),
+      ...partArguments,
+    }),
     async ({ organization, ...part }, { policies }): Promise<ShownManifest[]> =>
       (await policies.manifests.list(organization, ...partOf(part))).map(({ manifest, ...rest }) => ({
         ...rest,
         manifest: JSON.parse(manifest) as unknown,
       })),
+    'list declared providers',
+    showManifests,
   ),
   'models.custom.remove': command(
-    s.object({ organization, provider }),
+    s.object({ provider: shell('<provider>: id of the provider', provider), organization: owner }),
     async ({ organization, provider }, { policies }, actor) => {
       await policies.manifests.remove(organization, provider, actor)
       return { organization, provider }
     },
+    'withdraw a provider',
+    ({ organization, provider }) => `${organization} no longer has a custom provider ${provider}\n`,
   ),
-}
-
-const endpoint = s.string({ minLength: 1, description: 'the name or the path of an endpoint' })
-
-interface ExplainedFilter {
-  readonly name: string
-  readonly runs: 'once per request' | 'once per attempt'
-  readonly needs: readonly string[]
-  readonly gives: readonly string[]
-  /** In effect, with defaults. */
-  readonly options: unknown
-}
-
-/** Filters below a repeating one run once per attempt. */
-function explainLinks(links: readonly Link[]): ExplainedFilter[] {
-  let perAttempt = false
-  return links.map(link => {
-    const { name, needs = [], gives = [], repeats = false } = link.factory
-    const runs = perAttempt ? 'once per attempt' : 'once per request'
-    perAttempt ||= repeats
-    return { name, runs, needs, gives, options: link.options }
-  })
-}
-
-/** An endpoint with the filters of its chain, in order. */
-export type ExplainedChain = ReturnType<typeof explain>
-const explain = ({ endpoint, chain, compat }: Route) => ({
-  endpoint: endpoint.name,
-  method: endpoint.method,
-  path: endpoint.path,
-  compat,
-  chain: endpoint.chain,
-  filters: explainLinks(chain.links),
-  end: endpoint.serve === 'upstream' ? 'provider' : 'local',
-})
-
-/** `explain`, by the name or the path of an endpoint. */
-export const explainCommands: CommandTable = {
-  /** → `{endpoint, method, path, compat, chain, filters, end}` of the first endpoint with this name. */
-  explain: command(s.object({ endpoint }), (args, context) => {
-    const routes = context.snapshot().routes()
-    const found =
-      routes.find(route => route.endpoint.name === args.endpoint) ??
-      routes.find(route => route.endpoint.path === args.endpoint)
-    if (found) return explain(found)
-    const known = [...new Set(routes.map(route => route.endpoint.name))].sort()
-    throw errors.notFound(`There is no endpoint "${args.endpoint}". Endpoints: ${known.join(', ')}.`)
-  }),
-}
-
-const question = s.object({
-  model: s.string({ minLength: 1, maxLength: 256, description: 'a model, as a request names it' }),
-  routing: s.optional(s.enum('auto', 'price', 'throughput', 'latency')),
-  stream: s.optional(s.boolean()),
-  prompt: s.optional(s.integer({ minimum: 0, maximum: 1_000_000, description: 'tokens, at most 1000000' })),
-  session: s.optional(s.string({ minLength: 1, maxLength: 256 })),
-})
-
-/** `route.explain`. */
-export const routeCommands: CommandTable = {
-  /** → the candidates with their measurements and all terms of their scores, the selection and its reason. */
-  'route.explain': command(question, async (args, context) => mapText(await context.explainRoute(args), maskAll)),
 }

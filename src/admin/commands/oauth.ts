@@ -1,44 +1,60 @@
-/** Clients of OAuth, what they were granted, and codes by which members prove who they are. */
+/** Clients of OAuth, and what they were granted. */
+import type { ClientRecord, GrantRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { opaque } from '../../lib/opaque.ts'
-import { durationOf, keyId, member, name, organization, pageArguments, pageOf, project } from '../arguments.ts'
-import { type CommandTable, command } from '../command.ts'
-import type { AdminContext } from '../context.ts'
+import { keyId, name, ofOrganization, pageArguments, pageOf } from '../arguments.ts'
+import { type CommandTable, command, shell } from '../command.ts'
+import { day, facts, list, rows } from '../table.ts'
 
-const LOGIN_BYTES = 20
 const CLIENT_BYTES = 16
 const SECRET_BYTES = 32
 
-const clientId = s.string({ minLength: 1, description: 'the id of a client, as oauth.clients.list shows it' })
-const grantId = s.string({ minLength: 1, description: 'the id of a grant, as oauth.grants.list shows it' })
-const scopes = s.string({
-  pattern: '^(mcp:tools|usage:read)( (mcp:tools|usage:read))?$',
-  description: '"mcp:tools", "usage:read", or both with a blank between',
-})
-const lifetime = s.string({ pattern: '^[1-9]\\d{0,3}[smh]$', description: 'a time such as 90s, 10m or 1h' })
+const clientId = shell(
+  '<id>: id of the client',
+  s.string({ minLength: 1, description: 'the id of a client, as oauth.clients.list shows it' }),
+)
+const grantId = shell(
+  '<id>: id of the grant',
+  s.string({ minLength: 1, description: 'the id of a grant, as oauth.grants.list shows it' }),
+)
+const scopes = shell(
+  '--scope <scopes>: "mcp:tools", "usage:read", or both with a blank between (default: both)',
+  s.string({
+    pattern: '^(mcp:tools|usage:read)( (mcp:tools|usage:read))?$',
+    description: '"mcp:tools", "usage:read", or both with a blank between',
+  }),
+)
 
-/** Where people find how to connect. */
-async function setupUrl({ state }: AdminContext): Promise<string> {
-  const { publicUrl, listen } = await state()
-  return `${(publicUrl ?? `http://${listen}`).replace(/\/$/, '')}/mcp`
-}
+/** Strangers name clients: nothing of it may turn a line of a terminal round. */
+const plain = (name: string): string => name.replace(/[\p{Cc}\p{Cf}]/gu, '')
+const lastUse = (time: string | null): string => (time === null ? 'never' : day(time))
 
-/** `oauth.*` and `members.login-link`. */
+const showClients = rows<ClientRecord>(
+  'id, name, redirects to, key, created, used',
+  ({ clientId, name, redirectUris, key, createdAt, usedAt }) => {
+    return [clientId, plain(name), list(redirectUris), key, day(createdAt), lastUse(usedAt)]
+  },
+  'no clients; programs register themselves when somebody connects them\n',
+)
+const showGrants = rows<GrantRecord>(
+  'id, client, key, member, scope, created, used',
+  ({ id, clientName, key, member, scope, createdAt, lastUsedAt }) => {
+    return [id, plain(clientName), key, member, scope, day(createdAt), lastUse(lastUsedAt)]
+  },
+  'no grants in force\n',
+)
+
+/** `oauth.*`. */
 export const oauthCommands: CommandTable = {
-  /** → the code, once. Its `url` is the set-up page, and never holds the code. */
-  'members.login-link': command(
-    s.object({ organization, member, project: s.optional(project), expires: s.optional(lifetime) }),
-    async ({ expires, ...named }, context, actor) => {
-      const ms = expires === undefined ? context.snapshot().mcp.oauth.loginCodeMs : durationOf(expires)
-      const { text: code, hash } = opaque('mgw_li_', LOGIN_BYTES)
-      const made = await context.oauth.grants.addLoginCode({ ...named, hash, expiresAt: Date.now() + ms }, actor)
-      return { code, url: await setupUrl(context), ...made }
-    },
+  'oauth.clients.list': command(
+    s.object(pageArguments),
+    (page, { oauth }) => oauth.clients.list(pageOf(page)),
+    'list clients',
+    showClients,
   ),
-  'oauth.clients.list': command(s.object(pageArguments), (page, { oauth }) => oauth.clients.list(pageOf(page))),
   /** A client that acts for a key by itself → its id, and its secret, which nothing shows again. */
   'oauth.clients.create': command(
-    s.object({ name, key: keyId, scope: s.optional(scopes) }),
+    s.object({ name: shell('--name <name>: what the client is called', name), key: keyId, scope: s.optional(scopes) }),
     async ({ name, key, scope = 'mcp:tools usage:read' }, { oauth }, actor) => {
       const { text: id } = opaque('mgw_cl_', CLIENT_BYTES)
       const { text: clientSecret, hash: secretHash } = opaque('mgw_cs_', SECRET_BYTES)
@@ -49,17 +65,37 @@ export const oauthCommands: CommandTable = {
       const made = await oauth.clients.create(client, actor)
       return { clientId: id, clientSecret, name: made.name, key: made.key, scope: made.scope }
     },
+    'make a client that acts for a key by itself, and show its secret, once',
+    made =>
+      `${facts([
+        ['client id', made.clientId],
+        ['client secret', made.clientSecret],
+        ['name', made.name],
+        ['key', made.key],
+        ['scope', made.scope],
+      ])}The secret is shown only this once.\n`,
   ),
-  /** Its grants end. */
-  'oauth.clients.remove': command(s.object({ id: clientId }), ({ id }, { oauth }, actor) =>
-    oauth.clients.remove(id, actor),
+  'oauth.clients.remove': command(
+    s.object({ id: clientId }),
+    ({ id }, { oauth }, actor) => oauth.clients.remove(id, actor),
+    'remove a client; what it was granted ends',
+    ({ clientId, name }) => `removed ${clientId} (${plain(name)})\n`,
   ),
-  /** Those in force, the oldest first. */
+  /** The oldest first. */
   'oauth.grants.list': command(
-    s.object({ organization: s.optional(organization), key: s.optional(keyId), ...pageArguments }),
+    s.object({
+      organization: ofOrganization,
+      key: shell('--key <id>: only those of this key', s.optional(keyId)),
+      ...pageArguments,
+    }),
     ({ organization, key, ...page }, { oauth }) => oauth.grants.list({ organization, key, ...pageOf(page) }),
+    'list grants that are in force',
+    showGrants,
   ),
-  'oauth.grants.revoke': command(s.object({ id: grantId }), ({ id }, { oauth }, actor) =>
-    oauth.grants.revoke(id, actor),
+  'oauth.grants.revoke': command(
+    s.object({ id: grantId }),
+    ({ id }, { oauth }, actor) => oauth.grants.revoke(id, actor),
+    'end a grant at once, with its tokens',
+    ({ id, clientName }) => `revoked ${id} (${plain(clientName)})\n`,
   ),
 }

@@ -1,91 +1,14 @@
-/** Records of what happened: jobs, usage, and the audit log. */
+/** Usage, and the audit log. */
 import { formatMoney } from '../../core/money.ts'
-import { type Job, type JobStore, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
+import { type AuditEntry, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
 import { keyId, organization, partArguments, partOf, project } from '../arguments.ts'
-import { type CommandTable, command } from '../command.ts'
+import { type CommandTable, command, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-
-const VIDEO = 'video'
-const id = s.string({ minLength: 1, maxLength: 100, description: 'the id of a job, such as "video_…"' })
-const event = s.string({ minLength: 1, maxLength: 100, description: 'the id of an event, such as "evt_…"' })
-const limit = s.optional(s.integer({ minimum: 1, maximum: 1000 }))
-const DEFAULT_JOBS = 100
-
-/** A job with times in ISO 8601 and amounts as decimal strings in USD. */
-export type ShownJob = ReturnType<typeof shownJob>
-/** `address` is signed and reads the video without a key; null while there is none. */
-export type ShownVideo = ShownJob & { readonly address: string | null }
-/** Omits the prompt, addresses and the secret. */
-const shownJob = (job: Job) => ({
-  id: job.id,
-  status: job.state,
-  progress: job.progress,
-  model: job.model,
-  provider: job.provider,
-  organization: job.orgId,
-  project: job.projectId,
-  createdAt: new Date(job.createdAt).toISOString(),
-  completedAt: job.completedAt === null ? null : new Date(job.completedAt).toISOString(),
-  polls: job.attempts,
-  failures: job.failures,
-  held: job.completedAt === null ? formatMoney(job.hold.amount) : '0',
-  cost: job.cost === null ? null : formatMoney(job.cost),
-  error: job.error,
-})
-
-async function found(jobs: JobStore, id: string): Promise<Job> {
-  const job = await jobs.get(id)
-  if (!job || job.deletedAt !== null) throw errors.notFound(`There is no job "${id}".`)
-  return job
-}
-
-/** `videos.*` and `jobs.*`. */
-export const jobCommands: CommandTable = {
-  'videos.list': command(
-    s.object({ organization: s.optional(organization), project: s.optional(project), limit }),
-    async ({ organization, project, limit = DEFAULT_JOBS }, { jobs, names }) => {
-      const orgId = organization === undefined ? undefined : await names.organization(organization)
-      const projectId = project === undefined ? undefined : await names.project(project)
-      return (await jobs.list({ orgId, projectId }, VIDEO, { limit })).map(shownJob)
-    },
-  ),
-  /** → with the signed address of its content; null when there is none. */
-  'videos.show': command(s.object({ id }), async ({ id }, { jobs, jobRunner }) => {
-    const job = await found(jobs, id)
-    const { content = [] } = jobRunner.show(job) as { content?: { url: string }[] }
-    return { ...shownJob(job), address: content[0]?.url ?? null }
-  }),
-  /** → the job after the cancellation. */
-  'videos.cancel': command(s.object({ id }), async ({ id }, { jobs, jobRunner }) => {
-    const job = await found(jobs, id)
-    return shownJob(job.completedAt === null ? await jobRunner.cancel(job) : job)
-  }),
-  'jobs.status': command(s.object({}), async (_, { jobs }) => {
-    const { oldest, ...status } = await jobs.status(Date.now())
-    return { ...status, oldest: oldest === null ? null : new Date(oldest).toISOString() }
-  }),
-  'jobs.events': command(s.object({ id }), async ({ id }, { jobs }) => {
-    const deliveries = await jobs.deliveries((await found(jobs, id)).id)
-    return deliveries.map(({ eventId, type, attempt, state, triedAt, status, response, error }) => ({
-      ...{ event: eventId, type, attempt, state, status, response, error },
-      triedAt: triedAt === null ? null : new Date(triedAt).toISOString(),
-    }))
-  }),
-  /** A secret is erased once its callback was delivered or given up. */
-  'jobs.retry-callback': command(s.object({ event }), async ({ event }, { jobs, jobRunner }) => {
-    if (!(await jobs.redeliver(event, Date.now()))) {
-      throw errors.badRequest(
-        `"${event}" cannot be delivered again: the event does not exist, or its secret is erased.`,
-      )
-    }
-    jobRunner.wake()
-    return { event }
-  }),
-}
+import { facts, rows, table } from '../table.ts'
 
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
@@ -133,20 +56,46 @@ const shownTotals = <T extends UsageTotals>(totals: T) => ({
   storageCost: formatMoney(totals.storageCost),
 })
 
+type Totals = ReturnType<typeof shownTotals<UsageTotals>>
+interface Usage {
+  readonly from: string
+  readonly to: string
+  readonly totals: Totals
+  readonly groupBy?: string
+  readonly groups?: readonly (Totals & { readonly id: string; readonly name?: string })[]
+}
+
+function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
+  const summary = facts([
+    ['days', `${from} to ${to} (UTC)`],
+    ['requests', `${totals.requests} (${totals.errors} failed, ${totals.cached} from cache)`],
+    ['input tokens', `${totals.inputTokens} (${totals.cachedTokens} cached)`],
+    ['output tokens', `${totals.outputTokens} (${totals.reasoningTokens} reasoning)`],
+    ['cost USD', `${totals.cost} (${totals.creditsCost} of credits, ${totals.byokCost} through own provider keys)`],
+    ['storage USD', totals.storageCost],
+  ])
+  if (!groups) return summary
+  const isNamed = groups.some(({ name }) => name !== undefined)
+  const rows = groups.map(({ id, name, requests, errors, inputTokens, outputTokens, cost }) => {
+    return [id, ...(isNamed ? [name] : []), requests, errors, inputTokens, outputTokens, cost]
+  })
+  return `${summary}\n${table([groupBy ?? '', ...(isNamed ? ['name'] : []), 'requests', 'failed', 'input', 'output', 'cost USD'], rows)}`
+}
+
 /** `usage` and `usage.check`. */
 export const usageCommands: CommandTable = {
   /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. `groups` are paged. */
   usage: command(
     s.object({
-      organization: s.optional(organization),
-      project: s.optional(project),
-      key: s.optional(keyId),
-      from: s.optional(date),
-      to: s.optional(date),
-      groupBy: s.optional(s.enum(...usageGroups)),
+      organization: shell('--org <org>: only this organization', s.optional(organization)),
+      project: shell('--project <project>: only this project', s.optional(project)),
+      key: shell('--key <id>: only this key', s.optional(keyId)),
+      from: shell('--from <date>: first day, YYYY-MM-DD (UTC)', s.optional(date)),
+      to: shell('--to <date>: last day, YYYY-MM-DD (UTC)', s.optional(date)),
+      groupBy: shell('--group-by <what>: group by', s.optional(s.enum(...usageGroups))),
       ...partArguments,
     }),
-    async ({ from, to, groupBy, limit, offset, ...scope }, context) => {
+    async ({ from, to, groupBy, limit, offset, ...scope }, context): Promise<Usage> => {
       const { first, last } = period(from, to)
       const query = { ...(await scopeOf(scope, context)), from: first, to: last + DAY_MS }
       const result = { from: isoDay(first), to: isoDay(last), totals: shownTotals(await context.usage.totals(query)) }
@@ -154,25 +103,60 @@ export const usageCommands: CommandTable = {
       const groups = await context.usage.breakdown(query, groupBy, ...partOf({ limit, offset }))
       return { ...result, groupBy, groups: groups.map(shownTotals) }
     },
+    'show requests, tokens and cost (default: the last 30 days)',
+    showUsage,
   ),
   /** → `{differences}`: a sentence each; empty when request rows, ledger and aggregates agree. */
-  'usage.check': command(s.object({}), async (_, { usage }) => ({ differences: await usage.check() })),
+  'usage.check': command(
+    s.object({}),
+    async (_, { usage }) => ({ differences: await usage.check() }),
+    'compare request rows, ledger and totals',
+    ({ differences }) => `${differences.join('\n') || 'no differences'}\n`,
+  ),
 }
 
 const DEFAULT_ENTRIES = 50
 
+type Facts = Readonly<Record<string, unknown>>
+
+const isFacts = (value: unknown): value is Facts => typeof value === 'object' && value !== null
+
+/** Changed fields: `name: a → b`. */
+function differences({ before, after }: AuditEntry): string {
+  const was: Facts = isFacts(before) ? before : {}
+  const became: Facts = isFacts(after) ? after : {}
+  const show = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
+  return [...new Set([...Object.keys(was), ...Object.keys(became)])]
+    .filter(name => show(was[name]) !== show(became[name]))
+    .map(name =>
+      isFacts(before) ? `${name}: ${show(was[name])} → ${show(became[name])}` : `${name}: ${show(became[name])}`,
+    )
+    .join(', ')
+}
+
+const showEntries = rows<AuditEntry>('id, at, who, what, organization, subject, change', entry => {
+  const { id, at, actor, action, organization, subject } = entry
+  return [id, at.slice(0, 19), actor, action, organization, subject, differences(entry)]
+})
+
 /** `audit`. */
 export const auditCommands: CommandTable = {
-  /**
-   * → `{id, at, actor, action, organization, subject, before, after}`, newest first; `beforeId` requests the next page.
-   */
+  /** → `{id, at, actor, action, organization, subject, before, after}`; `beforeId` requests the next page. */
   audit: command(
     s.object({
-      organization: s.optional(organization),
-      limit: s.optional(s.integer({ minimum: 1, maximum: 1000, description: 'a count from 1 to 1000' })),
-      beforeId: s.optional(s.integer({ minimum: 1, description: 'the id of an entry' })),
+      organization: shell('--org <org>: only changes of this organization', s.optional(organization)),
+      limit: shell(
+        '--limit <count>: number of entries (default: 50)',
+        s.optional(s.integer({ minimum: 1, maximum: 1000, description: 'a count from 1 to 1000' })),
+      ),
+      beforeId: shell(
+        '--before <id>: only entries older than this one',
+        s.optional(s.integer({ minimum: 1, description: 'the id of an entry' })),
+      ),
     }),
     async ({ organization, limit = DEFAULT_ENTRIES, beforeId }, { audit }) =>
       mapText(await audit.list({ organization, limit, before: beforeId }), maskAll),
+    'list changes and who made them, newest first',
+    showEntries,
   ),
 }

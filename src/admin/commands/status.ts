@@ -3,6 +3,7 @@ import type { ProviderState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
+import { facts } from '../table.ts'
 
 /** Whether the gateway can serve requests; `reason` names the part that cannot. */
 export interface Readiness {
@@ -46,7 +47,53 @@ async function status(context: AdminContext) {
   }
 }
 
+/** 93_784_000 → `1d 2h`; the two largest units. */
+function span(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ] as const
+  const first = parts.findIndex(([count]) => count > 0)
+  const shown = first === -1 ? parts.slice(-1) : parts.slice(first, first + 2)
+  return shown.map(([count, unit]) => `${count}${unit}`).join(' ')
+}
+
+const showStatus = (status: Status): string =>
+  facts([
+    ['state', status.ready ? 'ready' : `not ready: ${status.reason}`],
+    ['version', status.version],
+    ['listens on', status.listen],
+    ...(status.publicUrl === undefined ? [] : [['public URL', status.publicUrl] as const]),
+    ['process', `${status.pid}, up ${span(status.uptimeMs)}`],
+    ...(status.workers ?? []).map(worker => ['worker', showWorker(worker)] as const),
+    ['in flight', status.inFlight],
+    ['database', status.database],
+    ['configuration', status.configVersion],
+    ['last reload', lastReload(status)],
+    ['providers', `${status.providers}, ${status.liveProviders} live, ${status.failingProviders} failing`],
+    ['models', status.models],
+  ])
+
+const showWorker = ({
+  pid,
+  ready,
+  uptimeMs,
+  inFlight,
+  configVersion,
+}: NonNullable<Status['workers']>[number]): string =>
+  ready
+    ? `${pid}, up ${span(uptimeMs)}, ${inFlight} in flight, configuration ${configVersion}`
+    : `${pid}, not ready: starting or draining`
+
+const lastReload = ({ lastReload: { ok, at, error, warnings = [] } }: Status): string =>
+  `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}${warnings
+    .map(warning => `; warning: ${warning}`)
+    .join('')}`
+
 /** `status`. */
 export const statusCommands: CommandTable = {
-  status: command(s.object({}), (_, context) => status(context)),
+  status: command(s.object({}), (_, context) => status(context), 'show the status of the gateway', showStatus),
 }

@@ -1,5 +1,5 @@
 /** Aligned text for terminals. */
-import { printable } from './io.ts'
+import { printable } from '../lib/printable.ts'
 
 type Cell = string | number | null | undefined
 
@@ -37,3 +37,16 @@ export function facts(entries: readonly (readonly [string, Cell])[]): string {
   const widest = Math.max(...entries.map(([name]) => width(name)))
   return entries.map(([name, value]) => `${pad(name, widest, false)}  ${show(value)}\n`).join('')
 }
+
+/** Formats one record or several as a table; `none` is the text for none. `headers` are separated by commas. */
+export const rows =
+  <T>(headers: string, cells: (record: T) => readonly Cell[], none?: string) =>
+  (found: T | readonly T[]): string => {
+    const records = ([] as T[]).concat(found)
+    return records.length === 0 && none !== undefined ? none : table(headers.split(', '), records.map(cells))
+  }
+
+/** `2026-01-31T10:20:30.000Z` → `2026-01-31`. */
+export const day = (time: string): string => time.slice(0, 10)
+/** Joins names in one cell. */
+export const list = (entries: readonly string[]): string => entries.join(', ')

@@ -1,0 +1,151 @@
+/** API keys, and sessions of the operator. */
+import { formatMoney } from '../../core/money.ts'
+import type { KeyRecord } from '../../core/ports.ts'
+import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
+import {
+  durationOf,
+  keyId,
+  lifetime,
+  limitArguments,
+  limitChange,
+  limitChanges,
+  limitInput,
+  member,
+  name,
+  ofProject,
+  pageArguments,
+  pageOf,
+  project,
+  showLimits,
+  shownLimit,
+} from '../arguments.ts'
+import { type CommandTable, command, shell } from '../command.ts'
+import { day, facts, rows } from '../table.ts'
+
+const lifetimeOrNever = s.string({
+  pattern: '^(never|[1-9]\\d{0,4}[mhdw])$',
+  description: 'a time such as 12h or 30d, or "never"',
+})
+
+const expiry = (after: string): number => Date.now() + durationOf(after)
+
+/** A key record with amounts as decimal strings in USD. */
+export type ShownKey = ReturnType<typeof shownKey>
+const shownKey = <T extends KeyRecord>({ limits, spent, ...rest }: T) => ({
+  ...rest,
+  limits: limits.map(shownLimit),
+  spent: formatMoney(spent),
+})
+
+const showNew = (key: ShownKey & { readonly key: string }): string =>
+  `${facts([
+    ['key', key.key],
+    ['id', key.id],
+    ['name', key.name],
+    ['project', key.project],
+    ['expires', key.expiresAt ?? 'never'],
+    ...(key.limits.length > 0 ? [['limits', showLimits(key.limits)] as const] : []),
+  ])}The key is shown only this once.\n`
+
+const showKeys = rows<ShownKey>(
+  'id, name, project, key, status, spent USD, limits USD, created, expires',
+  ({ id, name, project, preview, status, spent, limits, createdAt, expiresAt }) => {
+    const days = [day(createdAt), expiresAt === null ? 'never' : day(expiresAt)]
+    return [id, name, project, preview, status, spent, showLimits(limits), ...days]
+  },
+  'no keys; create one with `gatewayctl keys create --project default`\n',
+)
+
+const id = shell('<id>: id of the key', keyId)
+const purpose = shell('--name <name>: purpose of the key', s.optional(name))
+
+/** `keys.*`. */
+export const keyCommands: CommandTable = {
+  /** → the record, and `key`: the secret, which is never shownKey again. */
+  'keys.create': command(
+    s.object({
+      project,
+      name: purpose,
+      expires: shell(
+        '--expires <time>: lifetime of the key: 12h, 30d, 52w (default: unlimited; 15m for a session)',
+        s.optional(lifetime),
+      ),
+      kind: shell('--kind <kind>: kind of key', s.optional(s.enum('key', 'publishable', 'session'))),
+      createdBy: shell('--created-by <member>: address of the member who owns the key', s.optional(member)),
+      ...limitArguments,
+    }),
+    async (args, { accounts }, actor) => {
+      const input = {
+        project: args.project,
+        name: args.name ?? `key of ${new Date().toISOString().slice(0, 10)}`,
+        kind: args.kind,
+        expiresAt: args.expires === undefined ? undefined : expiry(args.expires),
+        createdBy: args.createdBy,
+        limit: limitInput(args),
+      }
+      const { key, ...record } = await accounts.createKey(input, actor)
+      return { key, ...shownKey(record) }
+    },
+    'create a key and show its secret, once',
+    showNew,
+  ),
+  /** → records, each with `spent`, its all-time spend in USD. */
+  'keys.list': command(
+    s.object({ project: ofProject, ...pageArguments }),
+    async ({ project, ...page }, { accounts }) => (await accounts.listKeys(project, pageOf(page))).map(shownKey),
+    'list keys; secrets are never shown',
+    showKeys,
+  ),
+  /** Omitted fields stay unchanged → the record. */
+  'keys.update': command(
+    s.object({
+      id,
+      name: purpose,
+      expires: shell(
+        '--expires <time>: lifetime of the key from now on: 12h, 30d, 52w, or never',
+        s.optional(lifetimeOrNever),
+      ),
+      ...limitChanges,
+    }),
+    async ({ id, name, expires, ...args }, { accounts }, actor) => {
+      const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : expiry(expires)
+      const limit = limitChange(args)
+      if (name === undefined && expiresAt === undefined && !limit)
+        throw errors.badRequest('Name at least one field to change.')
+      return shownKey(await accounts.updateKey(id, { name, expiresAt, limit }, actor))
+    },
+    'change a key; omitted options stay unchanged',
+    showKeys,
+  ),
+  'keys.revoke': command(
+    s.object({ id }),
+    async ({ id }, { accounts }, actor) => shownKey(await accounts.revokeKey(id, actor)),
+    'revoke a key at once',
+    ({ id, name }) => `revoked ${id} (${name})\n`,
+  ),
+  /** → as `keys.create`, with the same name and project. */
+  'keys.roll': command(
+    s.object({ id }),
+    async ({ id }, { accounts }, actor) => {
+      const { key, ...record } = await accounts.rollKey(id, actor)
+      return { key, ...shownKey(record) }
+    },
+    'revoke a key and create its successor, whose secret is shown once',
+    showNew,
+  ),
+}
+
+const sessionId = s.string({ minLength: 1, description: 'the id of a session, as sessions.begin answers it' })
+
+/** `sessions.*`: the operator's own sessions, by which `gatewayctl` calls the public listener. */
+export const sessionCommands: CommandTable = {
+  /** → `{id, key, expiresAt}`: `key` is the secret, which is never shown again. */
+  'sessions.begin': command(s.object({ project }), ({ project }, { operatorSessions }, actor) =>
+    operatorSessions.begin(project, actor),
+  ),
+  'sessions.end': command(s.object({ id: sessionId }), async ({ id }, { operatorSessions }) => {
+    await operatorSessions.end(id)
+    return { id }
+  }),
+}

@@ -1,0 +1,160 @@
+/** Organizations and their projects. */
+import type { OrganizationRecord, ProjectRecord } from '../../core/ports.ts'
+import { s } from '../../core/schema.ts'
+import {
+  cacheTtl,
+  durationOf,
+  isOn,
+  name,
+  ofOrganization,
+  organization,
+  pageArguments,
+  pageOf,
+  project,
+  responsesTime,
+} from '../arguments.ts'
+import { type CommandTable, command, shell } from '../command.ts'
+import { day, rows } from '../table.ts'
+
+const onOff = s.enum('on', 'off')
+const yes = (value: boolean): string => (value ? 'yes' : 'no')
+
+/** `off` keeps none; undefined leaves it as it is. */
+const storedOf = (responses: string | undefined): number | null | undefined =>
+  responses === undefined ? undefined : responses === 'off' ? null : durationOf(responses)
+
+interface CacheArguments {
+  cache?: 'on' | 'off' | undefined
+  cacheTtl?: string | undefined
+}
+
+/** A time to live turns the cache on; undefined leaves it unchanged. */
+function ttlOf({ cache, cacheTtl }: CacheArguments): number | 'on' | null | undefined {
+  if (cache === 'off') return null
+  if (cacheTtl !== undefined) return durationOf(cacheTtl)
+  return cache
+}
+
+const newName = shell('--name <name>: its new name', s.optional(name))
+const organizationSettings = {
+  account: shell('--account <kind>: whether its balance may fall below zero', s.optional(s.enum('prepaid', 'open'))),
+  retain: shell('--retain <on|off>: whether it pays for the storage of its data', s.optional(onOff)),
+}
+
+const showOrganizations = rows<OrganizationRecord>(
+  'id, name, account, plan, retains data, created',
+  ({ id, name, account, plan, retains, createdAt }) => [
+    id,
+    name,
+    account,
+    plan ?? 'none',
+    yes(retains),
+    day(createdAt),
+  ],
+)
+
+/** `orgs.*`. */
+export const organizationCommands: CommandTable = {
+  /** → the record. */
+  'orgs.create': command(
+    s.object({ name, ...organizationSettings }),
+    ({ name, account, retain }, { organizations }, actor) =>
+      organizations.create({ name, account, retains: retain === 'on' }, actor),
+    'create an organization: prepaid, without credits',
+    showOrganizations,
+  ),
+  'orgs.list': command(
+    s.object(pageArguments),
+    (page, { organizations }) => organizations.list(pageOf(page)),
+    'list organizations',
+    showOrganizations,
+  ),
+  /** → the record. */
+  'orgs.update': command(
+    s.object({
+      organization: shell('<org>: id or name of the organization', organization),
+      name: newName,
+      ...organizationSettings,
+    }),
+    ({ organization, name, account, retain }, { organizations }, actor) =>
+      organizations.update(organization, { name, account, retains: isOn(retain) }, actor),
+    'change an organization; omitted options stay unchanged',
+    showOrganizations,
+  ),
+}
+
+const named = { project: shell('<project>: id or name of the project', project) }
+const projectSettings = {
+  mode: shell('--mode <mode>: whose provider keys it uses', s.optional(s.enum('credits', 'api-keys', 'hybrid'))),
+  cache: shell('--cache <on|off>: whether the response cache replays whole answers', s.optional(onOff)),
+  cacheTtl: shell(
+    '--cache-ttl <time>: lifetime of cached answers: 60s, 10m, 12h; turns the cache on',
+    s.optional(cacheTtl),
+  ),
+  passParameters: shell(
+    '--pass-parameters <on|off>: whether stop, seed, logprobs and the like are sent to providers',
+    s.optional(onOff),
+  ),
+  promptCache: shell(
+    '--prompt-cache <auto|off>: whether prompts are marked for providers that cache marked prompts only',
+    s.optional(s.enum('auto', 'off')),
+  ),
+  responses: shell(
+    '--responses <time>: how long responses are stored: 12h, 30d; off stores none',
+    s.optional(responsesTime),
+  ),
+}
+
+const HOUR_MS = 3_600_000
+const showProjects = rows<ProjectRecord>(
+  'id, name, organization, mode, cache, responses, status, passes parameters, created',
+  ({ id, name, organization, mode, cacheTtlMs, responsesMs, status, passesParameters, createdAt }) => {
+    const cache = cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`
+    const responses = responsesMs === null ? 'off' : `${responsesMs / HOUR_MS}h`
+    return [id, name, organization, mode, cache, responses, status, yes(passesParameters), day(createdAt)]
+  },
+)
+
+/** `projects.*`. */
+export const projectCommands: CommandTable = {
+  'projects.create': command(
+    s.object({ organization, name, ...projectSettings }),
+    ({ organization, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
+      const cacheTtlMs = ttlOf(cache) ?? null
+      const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
+      const responsesMs = storedOf(responses)
+      return projects.create({ organization, name, mode, cacheTtlMs, responsesMs, ...settings }, actor)
+    },
+    'make a project',
+    showProjects,
+  ),
+  'projects.list': command(
+    s.object({ organization: ofOrganization, ...pageArguments }),
+    ({ organization, ...page }, { projects }) => projects.list(organization, pageOf(page)),
+    'list projects',
+    showProjects,
+  ),
+  /** → the record. */
+  'projects.update': command(
+    s.object({ ...named, name: newName, ...projectSettings }),
+    ({ project, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
+      const times = { cacheTtlMs: ttlOf(cache), responsesMs: storedOf(responses) }
+      const passes = { passesParameters: isOn(passParameters), cachesPrompts: isOn(promptCache) }
+      return projects.update(project, { name, mode, ...times, ...passes }, actor)
+    },
+    'change a project; omitted options stay unchanged',
+    showProjects,
+  ),
+  'projects.archive': command(
+    s.object(named),
+    ({ project }, { projects }, actor) => projects.update(project, { archived: true }, actor),
+    'archive a project: its requests get 410',
+    showProjects,
+  ),
+  'projects.restore': command(
+    s.object(named),
+    ({ project }, { projects }, actor) => projects.update(project, { archived: false }, actor),
+    'restore an archived project',
+    showProjects,
+  ),
+}

@@ -1,0 +1,141 @@
+/** Keys of organizations for providers. */
+import type { ProviderKeyRecord, Reencryption, SealedKind } from '../../core/ports.ts'
+import { s } from '../../core/schema.ts'
+import { errors } from '../../lib/error.ts'
+import {
+  limitArguments,
+  limitChange,
+  limitChanges,
+  limitInput,
+  names,
+  organization,
+  pageArguments,
+  pageOf,
+  provider,
+  showLimits,
+  shownLimit,
+} from '../arguments.ts'
+import { type CommandTable, command, shell } from '../command.ts'
+import type { AdminContext } from '../context.ts'
+import { day, facts, rows, table } from '../table.ts'
+
+const named = {
+  id: shell('<id>: id of the key', s.string({ minLength: 1, description: 'an id, as the list shows it' })),
+  organization: shell('--org <organization>: only if it is a key of this organization', s.optional(organization)),
+}
+const label = shell(
+  '--label <label>: label of the key in the routing of answers',
+  s.optional(s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' })),
+)
+const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the secret that the provider gave' })
+
+/** A record without the secret, with limits as `shownLimit` shows them. */
+type ShownProviderKey = ReturnType<typeof shown>
+const shown = ({ limits, ...rest }: ProviderKeyRecord) => ({ ...rest, limits: limits.map(shownLimit) })
+
+/** → with `unknown`: names of models that the organization does not have yet. */
+async function changed(record: ProviderKeyRecord, { policies }: AdminContext) {
+  const unknown = await policies.unknown(record.organization, { models: record.models ?? [] })
+  return { ...shown(record), unknown }
+}
+
+const showKeys = rows<ShownProviderKey>(
+  'id, organization, provider, label, fingerprint, models, limits USD, master key, created',
+  ({ id, organization, provider, label, fingerprint, models, limits, keyVersion, createdAt }) => {
+    const scope = [models?.join(', ') ?? 'all', showLimits(limits)]
+    return [id, organization, provider, label, fingerprint, ...scope, keyVersion, day(createdAt)]
+  },
+  'no provider keys; add one with `gatewayctl provider-keys create --org O --provider ID < secret`\n',
+)
+
+const KINDS: Readonly<Record<SealedKind, string>> = {
+  provider_keys: 'provider keys',
+  responses: 'stored responses',
+  realtime_secrets: 'realtime client secrets',
+  jobs: 'jobs',
+}
+
+const showReencryption = ({ reencrypted, unreadable, keyVersion, kinds }: Reencryption): string =>
+  table(
+    ['sealed values', 'encrypted anew', 'unreadable'],
+    Object.entries(kinds).map(([kind, counts]) => [KINDS[kind as SealedKind], counts.reencrypted, counts.unreadable]),
+  ) +
+  facts([
+    ['encrypted anew', reencrypted],
+    ['master key', keyVersion],
+    ['unreadable', unreadable.join(', ')],
+  ])
+
+/** `provider-keys.*`. */
+export const providerKeyCommands: CommandTable = {
+  /** → the record, without the secret. */
+  'provider-keys.add': command(
+    s.object({
+      organization: shell('--org <organization>: id or name of the organization', organization),
+      provider,
+      label,
+      secret,
+      models: shell('--models <list>: only for these models: ids, aliases, or provider/model', s.optional(names)),
+      ...limitArguments,
+    }),
+    async ({ organization, provider, label = 'default', secret, models, ...limits }, context, actor) => {
+      const input = { organization, provider, label, secret, models: some(models), limit: limitInput(limits) }
+      return changed(await context.policies.providerKeys.add(input, actor), context)
+    },
+    'add a key for a provider; its secret is read from standard input and never shown',
+    key => `kept ${key.id} (${key.label}) for ${key.provider}, fingerprint ${key.fingerprint}\n`,
+  ),
+  /** → the record. */
+  'provider-keys.update': command(
+    s.object({
+      ...named,
+      label,
+      models: shell('--models <list>: only for these models, or all', s.optional(s.either(s.enum('all'), names))),
+      ...limitChanges,
+    }),
+    async ({ id, organization, label, models, ...limits }, context, actor) => {
+      const limit = limitChange(limits)
+      if (label === undefined && models === undefined && !limit)
+        throw errors.badRequest('Name at least one field to change.')
+      const changes = { label, models: typeof models === 'string' ? null : some(models), limit }
+      return changed(await context.policies.providerKeys.update(id, organization, changes, actor), context)
+    },
+    'change the models and limits of a key; omitted options stay unchanged',
+    showKeys,
+  ),
+  'provider-keys.list': command(
+    s.object({
+      organization: shell('--org <organization>: only those of this organization', s.optional(organization)),
+      ...pageArguments,
+    }),
+    async ({ organization, ...page }, { policies }) =>
+      (await policies.providerKeys.list(organization, pageOf(page))).map(shown),
+    'list keys by their fingerprints; secrets are never shown',
+    showKeys,
+  ),
+  'provider-keys.remove': command(
+    s.object(named),
+    async ({ id, organization }, { policies }, actor) =>
+      shown(await policies.providerKeys.remove(id, organization, actor)),
+    'forget a key',
+    key => `removed ${key.id} (${key.label}) for ${key.provider}\n`,
+  ),
+  /** Seals every kind of stored value anew. */
+  'provider-keys.reencrypt': command(
+    s.object({
+      newKey: shell(
+        '--new-key: create a new master key first (when master keys are in the file beside the database)',
+        s.optional(s.boolean()),
+      ),
+    }),
+    ({ newKey = false }, { policies }, actor) => policies.masterKeys.reencrypt(newKey, actor),
+    'encrypt everything that is sealed under the newest master key; may be repeated after an interruption',
+    showReencryption,
+  ),
+}
+
+/** A key for no model at all would be a mistake in the list. */
+function some(models: string[] | undefined): string[] | undefined {
+  if (models?.length !== 0) return models
+  throw errors.invalidParameters('Argument "models" must name at least one model.', 'models')
+}
