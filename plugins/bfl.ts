@@ -32,7 +32,7 @@ const FILLS = /fill/
 const MAX_IMAGES = 8
 const FIRST_WAIT_MS = 500
 const WAIT_FACTOR = 1.3
-const MOST_WAIT_MS = 3_000
+const MAX_WAIT_MS = 3_000
 
 function fieldsOf(request: Readonly<ImageRequest>, { mapping: { externalId: id } }: Target): Json {
   const { prompt, size, aspect_ratio: given, output_format } = request
@@ -71,7 +71,7 @@ function reader(target: Target): (frame: Frame) => FoundImages | UnfinishedJob {
     }
     if (state?.endsWith('Moderated')) return { images: [], refused: `The provider left the image out: ${state}.` }
     if (state !== undefined && state !== 'Pending') throw errors.invalidAnswer(`its job ended: ${state.slice(0, 60)}`)
-    afterMs = Math.min(afterMs * WAIT_FACTOR, MOST_WAIT_MS)
+    afterMs = Math.min(afterMs * WAIT_FACTOR, MAX_WAIT_MS)
     return { url, afterMs }
   }
 }

@@ -14,7 +14,7 @@ import { openAiImages } from './shared/images/openai-form.ts'
 import { ratioFor } from './shared/images/proportions.ts'
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9', '2:3', '3:2', '1:2', '2:1']
-const MOST = 10
+const MAX_IMAGES = 10
 
 function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target): Json {
   const { prompt, n, size, quality, output_format } = request
@@ -36,7 +36,7 @@ const images: Translator<'images'> = {
   op: 'images',
   wire: 'xai.images',
   lacks,
-  fanOut: imageFanOut(() => MOST),
+  fanOut: imageFanOut(() => MAX_IMAGES),
   encode: (request, target) => ({ path: '/images/generations', body: fieldsOf(request, target) }),
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
   error: plainError,
@@ -46,7 +46,7 @@ const imageEdits: Translator<'image_edits'> = {
   op: 'image_edits',
   wire: 'xai.image-edits',
   lacks,
-  fanOut: imageFanOut(() => MOST),
+  fanOut: imageFanOut(() => MAX_IMAGES),
   encode(request, target) {
     const images = request.images.map(image => ({ url: urlOf(image), type: 'image_url' }))
     const [first, ...more] = images

@@ -89,6 +89,11 @@ const retired: Readonly<Record<string, string>> = {
   planRefusal: 'exhaustedPlan',
   toldResult: 'resultWithErrorText',
   toldSchema: 'schemaInstruction',
+  Tally: 'AnswerCounter',
+  FollowUps: 'ResultPoller',
+  Lingering: 'AbandonedAnswers',
+  HeldAnswer: 'HealingBuffer, or BufferedEvents',
+  Said: 'BodyData',
 }
 /** Of the class Exchange. */
 const retiredMembers: Readonly<Record<string, string>> = {

@@ -21,7 +21,7 @@ import { errorOf } from './error.ts'
 import { vertex } from './surface.ts'
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9']
-const MOST = 4
+const MAX_IMAGES = 4
 
 function encode(request: Readonly<ImageRequest>, { mapping }: Target): WireRequest {
   const { prompt, n, size, output_format: format, output_compression: compressionQuality } = request
@@ -64,7 +64,7 @@ export const imagen = (error: Translator['error']): Translator<'images'> => ({
   op: 'images',
   wire: 'vertex.imagen',
   lacks: new Set(['background', 'output_format:webp']),
-  fanOut: imageFanOut(() => MOST),
+  fanOut: imageFanOut(() => MAX_IMAGES),
   encode,
   decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
   error,

@@ -27,13 +27,13 @@ import type { Surface } from './surface.ts'
 import { UsageMeter } from './usage.ts'
 
 const USUAL_VOICE = 'Kore'
-const RATE = 24_000
+const SAMPLE_RATE = 24_000
 /** Tokens of an answer of its models so far, where a mapping names none: Vertex AI refuses a higher limit. */
-const MOST_OUTPUT = 16_384
+const MAX_SPEECH_TOKENS = 16_384
 
 function outputOf(request: Readonly<SpeechRequest>, mapping: Mapping) {
   const { limit, least } = speechOutput(request, mapping)
-  const { maxOutput: most = MOST_OUTPUT } = mapping
+  const { maxOutput: most = MAX_SPEECH_TOKENS } = mapping
   return { limit: Math.min(limit, most), least: Math.min(least, most) }
 }
 
@@ -63,7 +63,7 @@ function encode(
 }
 
 /** Reads the sample rate from a media type such as `audio/L16;codec=pcm;rate=24000`. */
-const rateOf = (mimeType: string): number => Number(/;\s*rate=(\d{4,6})\b/.exec(mimeType)?.[1] ?? RATE)
+const rateOf = (mimeType: string): number => Number(/;\s*rate=(\d{4,6})\b/.exec(mimeType)?.[1] ?? SAMPLE_RATE)
 
 /** Without details, all that was answered is audio. */
 const asAudio = (usage: Usage): Usage => ({ ...usage, output_audio: usage.output_audio ?? usage.completion ?? 0 })

@@ -12,12 +12,12 @@ const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   max: 65_536,
 }
 /** Largest budgets, by model name. */
-const MOST: readonly [RegExp, number][] = [
+const MAX_BUDGET_TOKENS: readonly [RegExp, number][] = [
   [/gemini-2\.5-pro/, 32_768],
   [/gemini-2\.5-flash/, 24_576],
 ]
 /** Smallest budget of a model whose thinking cannot be turned off. */
-const LEAST_BUDGET = 128
+const MIN_BUDGET_TOKENS = 128
 const LEVELS = ['minimal', 'low', 'medium', 'high']
 
 /**
@@ -46,9 +46,12 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Js
 }
 
 const budgetOf = (effort: ReasoningEffort, { externalId }: Mapping): number =>
-  Math.min(BUDGETS[effort], MOST.find(([pattern]) => pattern.test(externalId))?.[1] ?? Number.POSITIVE_INFINITY)
+  Math.min(
+    BUDGETS[effort],
+    MAX_BUDGET_TOKENS.find(([pattern]) => pattern.test(externalId))?.[1] ?? Number.POSITIVE_INFINITY,
+  )
 
-const leastBudget = ({ externalId }: Mapping): number => (externalId.includes('gemini-2.5-pro') ? LEAST_BUDGET : 0)
+const leastBudget = ({ externalId }: Mapping): number => (externalId.includes('gemini-2.5-pro') ? MIN_BUDGET_TOKENS : 0)
 
 const lowestLevel = ({ reasoningEfforts }: Mapping): string =>
   (LEVELS.find(level => reasoningEfforts.includes(level)) ?? 'minimal').toUpperCase()

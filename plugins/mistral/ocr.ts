@@ -24,7 +24,7 @@ export const ocr: Translator<'ocr'> = {
 }
 
 /** No document that is read has more. */
-const MOST_PAGES = 10_000
+const MAX_PAGES = 10_000
 
 /** Reads the answer; fields that the provider adds are passed on. */
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
@@ -34,7 +34,7 @@ function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): Ret
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
   const reported = Number.isSafeInteger(processed) ? Number(processed) : 0
-  const count = reported > 0 && reported <= MOST_PAGES ? reported : pages.length
+  const count = reported > 0 && reported <= MAX_PAGES ? reported : pages.length
   const value: OcrResult = {
     ...(answer as Json),
     pages,

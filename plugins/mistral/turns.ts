@@ -18,7 +18,7 @@ import { replayThinking } from '../shared/chat-completions/thinking.ts'
 import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../shared/chat-completions/tool-results.ts'
 import { wireName } from './tools.ts'
 
-const LENGTH = 9
+const ID_CHARACTERS = 9
 const OWN = /^[a-zA-Z0-9]{9}$/
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -31,7 +31,7 @@ export function wireId(id: string, copy: number): string {
   const hash = createHash('sha256').update(copy === 0 ? id : `${id}\n${copy}`)
   let rest = hash.digest().readBigUInt64BE()
   let out = ''
-  while (out.length < LENGTH) {
+  while (out.length < ID_CHARACTERS) {
     out += DIGITS[Number(rest % 62n)]
     rest /= 62n
   }

@@ -16,7 +16,7 @@ import { withCache } from '../shared/usage-reports.ts'
 
 const SECONDS_PER_HOUR = 3600
 /** No session uses more of anything at once: a larger count is a provider's defect. */
-const MOST = 1e9
+const MAX_COUNT = 1e9
 
 function encode({ transcribes }: Readonly<RealtimeRequest>, { mapping }: Target): WireRequest {
   const model = encodeURIComponent(mapping.externalId)
@@ -25,7 +25,7 @@ function encode({ transcribes }: Readonly<RealtimeRequest>, { mapping }: Target)
 
 const within = (value: unknown): number | undefined => {
   const count = countIn(value)
-  return count !== undefined && count <= MOST ? count : undefined
+  return count !== undefined && count <= MAX_COUNT ? count : undefined
 }
 
 /** Tokens as responses and transcripts report them; undefined without whole counts. */
@@ -58,7 +58,7 @@ const form: RealtimeForm = {
   transcriptUsage({ usage }) {
     if (isObject(usage) && usage.type === 'duration') {
       const { seconds } = usage
-      const isSound = typeof seconds === 'number' && seconds >= 0 && seconds <= MOST
+      const isSound = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_COUNT
       return isSound ? { input_audio_hour: seconds / SECONDS_PER_HOUR } : undefined
     }
     return tokensIn(usage)

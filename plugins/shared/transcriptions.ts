@@ -25,10 +25,10 @@ export function fileOf({ file, fileType }: Readonly<TranscriptionRequest>): File
 }
 
 /** No recording is longer: 11 days. */
-const MOST_SECONDS = 1e6
+const MAX_AUDIO_SECONDS = 1e6
 /** A time or a length of audio; undefined for what is none. */
 export const secondsIn = (value: unknown): number | undefined =>
-  typeof value === 'number' && value >= 0 && value <= MOST_SECONDS ? value : undefined
+  typeof value === 'number' && value >= 0 && value <= MAX_AUDIO_SECONDS ? value : undefined
 
 /** A time that ends no sooner than it begins. */
 function spanIn({ start, end }: Json): { readonly start: number; readonly end: number } | undefined {

@@ -49,13 +49,16 @@ const period = s.enum(...periods)
 const zone = s.string({ minLength: 1, maxLength: 64, description: 'an IANA time zone such as "Europe/Berlin"' })
 
 const AMOUNT = '\\d{1,9}(\\.\\d{1,9})?'
-const MOST = 'at most 999999999.999999999'
+const AMOUNT_LIMIT = 'at most 999999999.999999999'
 /** USD as a decimal string, zero included; `parseMoney` reads it. */
-export const amount = s.string({ pattern: `^${AMOUNT}$`, description: `an amount of USD such as "12.50", ${MOST}` })
+export const amount = s.string({
+  pattern: `^${AMOUNT}$`,
+  description: `an amount of USD such as "12.50", ${AMOUNT_LIMIT}`,
+})
 /** The same, or `none`, which removes a limit. */
 export const amountOrNone = s.string({
   pattern: `^(none|${AMOUNT})$`,
-  description: `an amount of USD such as "12.50", ${MOST}, or "none"`,
+  description: `an amount of USD such as "12.50", ${AMOUNT_LIMIT}, or "none"`,
 })
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const

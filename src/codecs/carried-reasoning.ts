@@ -11,8 +11,8 @@ import type { ReasoningDetail } from '../wire/fold.ts'
 const START = '{"mgw":1'
 const ENCODED_START = Buffer.from(START).toString('base64').slice(0, 10)
 /** JSON levels of a signature: native blocks may be deep, within a body. */
-const LEVEL = 5
-const VALUES = 100_000
+const BODY_LEVEL = 5
+const MAX_SIGNED_VALUES = 100_000
 
 /** Seals in it verify by themselves; a client may modify the rest. */
 export interface Carried {
@@ -33,7 +33,7 @@ export function carried(value: string, count: Count): Carried | undefined {
   if (!value.startsWith(ENCODED_START)) return undefined
   const json = Buffer.from(value, 'base64').toString('utf8')
   if (!json.startsWith(START)) return undefined
-  const shape = new Shape({ values: VALUES }, count, LEVEL)
+  const shape = new Shape({ values: MAX_SIGNED_VALUES }, count, BODY_LEVEL)
   shape.add(json)
   if (shape.excess) return undefined
   let parsed: unknown

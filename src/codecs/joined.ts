@@ -61,7 +61,7 @@ function once(format: string): string {
 }
 
 /** Characters of a string that is not written again to be compared. */
-const LONG = 1024
+const MAX_COMPARED_CHARACTERS = 1024
 
 /** Equal for equal entries alone. */
 const keyOf = (entry: unknown): string =>
@@ -72,7 +72,7 @@ const shortened = (_name: string, value: unknown): unknown =>
 
 /** Without long strings, and without halves of characters, which take long to be written. */
 function isShort(value: unknown): boolean {
-  if (typeof value === 'string') return value.length < LONG && isWellFormed(value)
+  if (typeof value === 'string') return value.length < MAX_COMPARED_CHARACTERS && isWellFormed(value)
   if (typeof value !== 'object' || value === null) return true
   for (const name in value) if (!isShort((value as Record<string, unknown>)[name])) return false
   return true

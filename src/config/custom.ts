@@ -31,10 +31,10 @@ interface Declaration {
 
 const NAME = 'manifest'
 /** Characters above which a thread parses: the dearest text takes 3 ms per kilobyte. */
-const LONG = 8 * 1024
-const MAX_LENGTH = 64 * 1024
+const MIN_THREAD_CHARACTERS = 8 * 1024
+const MAX_YAML_CHARACTERS = 64 * 1024
 /** Bounds of the stored JSON. It has quotes that YAML can omit. Linking takes about a microsecond per value. */
-const STORED: Bounds = { characters: 2 * MAX_LENGTH, values: 10_000 }
+const STORED_BOUNDS: Bounds = { characters: 2 * MAX_YAML_CHARACTERS, values: 10_000 }
 const MAX_MODELS = 200
 /** In the JSON of a manifest that is not parsed. */
 const PROVIDER = /"provider":"([a-z0-9-]{1,64})"/
@@ -58,11 +58,17 @@ export async function readManifest(
 ): Promise<Declaration> {
   const source = new Source(NAME, text)
   // `error` would parse the whole text to find the position.
-  if (text.length > MAX_LENGTH) throw source.errorAt(0, `expected at most ${MAX_LENGTH} characters`)
+  if (text.length > MAX_YAML_CHARACTERS) throw source.errorAt(0, `expected at most ${MAX_YAML_CHARACTERS} characters`)
   try {
-    return declarationOf(orgId, source, await parseFile(source, LONG, STORED), shared(), options)
+    return declarationOf(
+      orgId,
+      source,
+      await parseFile(source, MIN_THREAD_CHARACTERS, STORED_BOUNDS),
+      shared(),
+      options,
+    )
   } catch (thrown) {
-    throw await located(thrown, LONG)
+    throw await located(thrown, MIN_THREAD_CHARACTERS)
   }
 }
 
@@ -114,10 +120,10 @@ export function linkCustom(
     }
   }
   for (const manifest of manifests) {
-    if (manifest.length > STORED.characters) {
+    if (manifest.length > STORED_BOUNDS.characters) {
       warn(
         PROVIDER.exec(manifest)?.[1] ?? 'unknown',
-        `it has more than ${STORED.characters} characters; declare a shorter one`,
+        `it has more than ${STORED_BOUNDS.characters} characters; declare a shorter one`,
       )
       continue
     }

@@ -6,7 +6,7 @@ import type { Source } from './source.ts'
 import { type Bounds, parseYamlFile } from './yaml.ts'
 
 /** Characters above which starting a thread pays off. */
-const LARGE = 32 * 1024
+const MIN_THREAD_CHARACTERS = 32 * 1024
 /** Each has a heap of its own; further texts wait. */
 const MAX_THREADS = 4
 /** The bundle places it beside this module; absent when the code runs from its sources, which parse everything here. */
@@ -29,7 +29,11 @@ export type Parsed =
  * The plain values of a file, references unresolved; a text above `large` characters is parsed in a thread. Rejects with a
  * ConfigError, also beyond `bounds`.
  */
-export async function parseFile(source: Source, large: number = LARGE, bounds?: Bounds): Promise<unknown> {
+export async function parseFile(
+  source: Source,
+  large: number = MIN_THREAD_CHARACTERS,
+  bounds?: Bounds,
+): Promise<unknown> {
   if (source.text.length <= large || !existsSync(THREAD)) return parseYamlFile(source, bounds)
   const { name, text } = source
   const parsed = await inThread({ name, text, bounds })
@@ -39,7 +43,7 @@ export async function parseFile(source: Source, large: number = LARGE, bounds?: 
 }
 
 /** The thrown error with its position resolved, in a thread for a text above `large` characters. */
-export async function located(thrown: unknown, large: number = LARGE): Promise<unknown> {
+export async function located(thrown: unknown, large: number = MIN_THREAD_CHARACTERS): Promise<unknown> {
   if (!(thrown instanceof ConfigError)) return thrown
   const { file, sought } = thrown
   if (!sought || sought.text.length <= large || !existsSync(THREAD)) return thrown

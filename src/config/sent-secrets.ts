@@ -12,7 +12,7 @@ const MAX_CHARACTERS = 4096
 /** Other values that it may take from references. */
 const MAX_VALUES = 64
 /** Shorter texts are words. */
-const SHORTEST = 8
+const MIN_SECRET_CHARACTERS = 8
 
 /**
  * Secrets are headers whose names say so, and referred values that look like a credential; other values from references
@@ -28,7 +28,7 @@ export function sentSecrets({ source, value, referred }: ConfigFile<ProviderFile
     const text = String(valueAt(value, path))
     const found = credentialIn(text)
     if (found !== undefined) secrets.add(found)
-    else if (text.length >= SHORTEST && !secrets.has(text)) values.add(text)
+    else if (text.length >= MIN_SECRET_CHARACTERS && !secrets.has(text)) values.add(text)
   }
   if (secrets.size + values.size === 0) return undefined
   let characters = 0

@@ -17,7 +17,7 @@ export interface AddressRange extends Address {
  * forms of IPv4, which the library would read, and zones (`fe80::1%eth0`).
  */
 export function parseAddress(text: string): Address | undefined {
-  if (text.length > LONGEST || !PLAIN.test(text)) return undefined
+  if (text.length > MAX_IP_CHARACTERS || !PLAIN.test(text)) return undefined
   const dotted = text.slice(text.lastIndexOf(':') + 1)
   if (dotted.includes('.') && !ipaddr.IPv4.isValidFourPartDecimal(dotted)) return undefined
   if (dotted === text) return dotted.includes('.') ? addressOf(ipaddr.IPv4.parse(text)) : undefined
@@ -26,7 +26,7 @@ export function parseAddress(text: string): Address | undefined {
   return ipaddr.IPv6.isValid(v6) ? addressOf(ipaddr.process(v6)) : undefined
 }
 
-const LONGEST = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
+const MAX_IP_CHARACTERS = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
 const PLAIN = /^[0-9a-f:.]+$/i
 const COMPATIBLE = /^::(?=\d+\.)/
 

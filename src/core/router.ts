@@ -23,7 +23,7 @@ type Reader = (path: string) => Record<string, string> | undefined
 
 const NO_PARAMS: Params = Object.freeze({})
 const SEGMENT = /^\{([A-Za-z_]\w*)\}$/
-const MANY = /^([^{}]*)\{\+([A-Za-z_]\w*)\}([^{}]*)$/
+const REST_SEGMENTS = /^([^{}]*)\{\+([A-Za-z_]\w*)\}([^{}]*)$/
 
 /**
  * `{id}` stands for one whole segment that is not empty, `{+id}` for any text, slashes included; a path with that has no
@@ -70,7 +70,7 @@ export class Router<T> {
 }
 
 function readerOf(template: string): Reader {
-  const [, before, name, behind] = MANY.exec(template) ?? []
+  const [, before, name, behind] = REST_SEGMENTS.exec(template) ?? []
   if (name === undefined) return segmentsOf(template)
   return path => {
     const end = path.length - behind!.length

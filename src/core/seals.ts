@@ -33,14 +33,14 @@ export const looksSealed = (value: string): boolean => SEALED.test(value)
 /** Maximum seals of one request or one answer; the longest conversations have fewer. */
 const MAX_SEALS = 4096
 /** JSON values in the native blocks of an answer: a hundred tools of an MCP server have 10,000. */
-const ANSWER_VALUES = 50_000
+const MAX_ANSWER_VALUES = 50_000
 /**
  * Maximum JSON values in the native blocks of a request. Some wires hold a block in two forms, each of which is
  * checked.
  */
-const REQUEST_VALUES = 100_000
+const MAX_REQUEST_VALUES = 100_000
 /** Maximum characters sealed in an answer or checked of a request. Pages that a provider read may be files. */
-const CHARACTERS = 16 * 1024 * 1024
+const MAX_SEALED_CHARACTERS = 16 * 1024 * 1024
 
 type Kind = 'value' | 'block'
 
@@ -106,7 +106,7 @@ export class AnswerSeals {
   }
 
   #takes(value: string): boolean {
-    this.#work ??= new WorkBudget(ANSWER_VALUES, CHARACTERS)
+    this.#work ??= new WorkBudget(MAX_ANSWER_VALUES, MAX_SEALED_CHARACTERS)
     return this.#left-- > 0 && takes(this.#work, value)
   }
 
@@ -188,7 +188,7 @@ class Checks implements SealCheck {
 
   /** Each time: a text is hashed to find it among those that were checked. */
   #takes(sealed: string): boolean {
-    this.#work ??= new WorkBudget(REQUEST_VALUES, CHARACTERS)
+    this.#work ??= new WorkBudget(MAX_REQUEST_VALUES, MAX_SEALED_CHARACTERS)
     return takes(this.#work, sealed)
   }
 

@@ -37,14 +37,14 @@ export type Axis = (typeof axes)[number]
 export type Usage = Partial<Record<Axis, number>>
 
 /** No answer has more of anything. Above it stands what a broken provider says, which no ledger could hold. */
-const MOST = 1e9
+const MAX_COUNT = 1e9
 
 /** Sets the axes of `into` that a later `report` counts; the others keep their values. */
 export function applyReport(into: Usage, report: Partial<Usage>): void {
   for (const key in report) {
     const axis = key as Axis
     const value = report[axis]
-    if (typeof value === 'number' && value >= 0 && value <= MOST) into[axis] = value
+    if (typeof value === 'number' && value >= 0 && value <= MAX_COUNT) into[axis] = value
   }
 }
 
@@ -53,7 +53,7 @@ export function mergeUsage(into: Usage, usage: Partial<Usage>): void {
   for (const key in usage) {
     const axis = key as Axis
     const value = usage[axis]
-    if (typeof value === 'number' && value >= 0 && value <= MOST && value > (into[axis] ?? -1)) {
+    if (typeof value === 'number' && value >= 0 && value <= MAX_COUNT && value > (into[axis] ?? -1)) {
       into[axis] = value
     }
   }

@@ -12,9 +12,9 @@ import { buildConnector } from 'undici'
 const CIPHERS = `${DEFAULT_CIPHERS}:!DHE`
 
 /** Bytes that one read of the system brings at most: where more is there, an answer has paused. */
-const ONE_READ = 64 * 1024
+const MAX_READ_BYTES = 64 * 1024
 /** Bytes read at once: as many as a socket keeps before it stops reading. */
-const SLICE = 16 * 1024
+const READ_BYTES = 16 * 1024
 
 /** As undici's, with the socket that connects; undefined where none is opened. */
 export type Connector = (...given: Parameters<buildConnector.connector>) => Socket | undefined
@@ -41,7 +41,7 @@ export function boundedConnector(options: buildConnector.BuildOptions): Connecto
 function boundReading(socket: Socket): void {
   const { read } = socket
   socket.read = size =>
-    size === undefined && socket.readableLength > ONE_READ
-      ? Duplex.prototype.read.call(socket, SLICE)
+    size === undefined && socket.readableLength > MAX_READ_BYTES
+      ? Duplex.prototype.read.call(socket, READ_BYTES)
       : read.call(socket, size)
 }

@@ -11,7 +11,7 @@ const MAX_BYTES = 5 * 1024
 const MAX_KEPT = 1_000
 /** At the same time, of all strangers together; and what one reader may have of those. */
 const MAX_FETCHES = 16
-const SHARE = 1 / 4
+const TENANT_SHARE = 1 / 4
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
@@ -30,7 +30,7 @@ export class DocumentFetcher implements DocumentSource {
   readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
   /** One fetch of an address at a time. */
   readonly #running = new Map<string, Promise<Kept>>()
-  readonly #places = new FairShare(MAX_FETCHES, undefined, { alone: SHARE, contended: SHARE })
+  readonly #places = new FairShare(MAX_FETCHES, undefined, { alone: TENANT_SHARE, contended: TENANT_SHARE })
 
   /** `now` is monotonic, in milliseconds: a document is kept for a time, whatever becomes of the wall clock. */
   constructor(fetcher: Fetcher, now: () => number = () => performance.now()) {

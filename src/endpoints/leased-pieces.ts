@@ -10,7 +10,7 @@ import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 type Batch = IteratorResult<readonly Event[]>
 
 /** Bytes that wait for a client beyond what counts against its organization. */
-const PIECE = 64 * 1024
+const PIECE_BYTES = 64 * 1024
 
 /** Takes memory when it is first read; that throws a 529 when there is none. Releases it with the last piece. */
 class LeasedPieces implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
@@ -37,8 +37,8 @@ class LeasedPieces implements AsyncIterable<readonly Event[]>, AsyncIterator<rea
       if (!lease.grow(bytes.length)) throw errors.overloaded()
       this.#lease = lease
     }
-    this.#bytes = bytes.subarray(PIECE)
-    return { done: false, value: [{ type: 'bytes', bytes: bytes.subarray(0, PIECE) }] }
+    this.#bytes = bytes.subarray(PIECE_BYTES)
+    return { done: false, value: [{ type: 'bytes', bytes: bytes.subarray(0, PIECE_BYTES) }] }
   }
 
   async return(): Promise<Batch> {
@@ -50,7 +50,7 @@ class LeasedPieces implements AsyncIterable<readonly Event[]>, AsyncIterator<rea
 
 /** A reply that is JSON already. Large ones go out in pieces: a hundred unread ones would otherwise fill the process. */
 export function jsonReply(bytes: Buffer, { tenant }: Exchange, services: Services): Reply {
-  if (bytes.length <= PIECE) return written(bytes)
+  if (bytes.length <= PIECE_BYTES) return written(bytes)
   const headers = ['content-length', String(bytes.length)]
   return { status: 200, headers, events: new LeasedPieces(bytes, services.memory, tenant) }
 }

@@ -15,13 +15,13 @@ const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 /** Bytes of all listings: each session may have its own view. Beyond them the oldest are dropped. */
 const MAX_BYTES = 64 * 1024 * 1024
 /** Bytes that one takes beside its JSON. */
-const ENTRY = 600
+const ENTRY_BYTES = 600
 const kept: { readonly made: Listings['made']; readonly key: string; readonly bytes: number }[] = []
 let keptBytes = 0
 
 function keep(made: Listings['made'], key: string, listing: Buffer): void {
   made.set(key, listing)
-  const bytes = listing.length + ENTRY
+  const bytes = listing.length + ENTRY_BYTES
   kept.push({ made, key, bytes })
   keptBytes += bytes
   while (keptBytes > MAX_BYTES) {

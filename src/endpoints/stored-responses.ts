@@ -15,7 +15,7 @@ import { jsonReply } from './leased-pieces.ts'
 import { type ListQuery, listOf, listQuery } from './list-query.ts'
 
 /** Copies of a request's input while it is listed: its text, and its items. */
-const COPIES = 2
+const RESPONSE_COPIES = 2
 
 const unknown = (id: string): GatewayError =>
   errors.notFound(`No response "${id.slice(0, 100)}" is stored here.`).with({ param: 'id' })
@@ -64,8 +64,8 @@ async function list(ex: Exchange, services: Services): Promise<Reply> {
   const { id, turn } = await findOwn(ex, services)
   const { input } = textsOfTurn(turn)
   const { orgId } = ex.principal!
-  const lease = services.memory.lease(orgId, input.length * COPIES)
-  if (!lease.grow(input.length * COPIES)) throw errors.overloaded()
+  const lease = services.memory.lease(orgId, input.length * RESPONSE_COPIES)
+  if (!lease.grow(input.length * RESPONSE_COPIES)) throw errors.overloaded()
   try {
     return jsonReply(await scheduler.run(orgId, () => pageOf(id, input, query)), ex, services)
   } finally {

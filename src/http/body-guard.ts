@@ -4,7 +4,7 @@ import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 import { RateWindow } from '../limits/rate.ts'
 
 /** Maximum bytes of a small body together with its parsed form. */
-const PARSED = 256 * 1024
+const SMALL_BODY_BYTES = 256 * 1024
 /** Window over which the rate of a body is measured. */
 const WINDOW_MS = 10_000
 
@@ -57,7 +57,7 @@ export class BodyGuard {
 
   /** Takes memory for the parsed form, besides the text. A body of 64 KiB stays within the reserve with it. */
   parse(bytes: number): void {
-    if (!this.#grow(bytes, PARSED)) throw errors.overloaded()
+    if (!this.#grow(bytes, SMALL_BODY_BYTES)) throw errors.overloaded()
   }
 
   /** Takes memory for bytes that have already arrived. Returns false, and takes nothing, when there is none. */

@@ -1,13 +1,13 @@
 /** The chunks of an answer without a length (RFC 9112 section 7.1), and bytes in one piece or several. */
 
 /** Content of an answer: text, its bytes, or pieces of them. */
-export type Said = string | Buffer | readonly Buffer[]
+export type BodyData = string | Buffer | readonly Buffer[]
 
-export const isList = (said: Said): said is readonly Buffer[] => Array.isArray(said)
+export const isList = (data: BodyData): data is readonly Buffer[] => Array.isArray(data)
 
 /** Without a copy of bytes. */
-export const piecesOf = (said: Said): readonly Buffer[] =>
-  isList(said) ? said : [typeof said === 'string' ? Buffer.from(said) : said]
+export const piecesOf = (data: BodyData): readonly Buffer[] =>
+  isList(data) ? data : [typeof data === 'string' ? Buffer.from(data) : data]
 
 /** In bytes. */
 export const sizeOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0)

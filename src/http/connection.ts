@@ -5,11 +5,11 @@ import { isClosing } from './closing.ts'
 
 const MAX_REQUESTS = 1_000
 /** Requests that are served at once. */
-const AT_ONCE = 8
+const MAX_CONCURRENT = 8
 /** Requests without an answer, those that wait included. */
 export const MAX_UNANSWERED = 128
 /** Maximum pipelined requests behind the last one. `node:http` keeps 1.7 kB for each until the connection closes. */
-const MAX_BEHIND = 256
+const MAX_EXCESS_REQUESTS = 256
 
 /** Counts its requests and their answers. */
 export class Connection {
@@ -38,7 +38,7 @@ export class Connection {
   /** To be called for whatever comes: whether it comes behind the end. Of so much the socket is destroyed. */
   isOver(): boolean {
     if (!this.#ended && !isClosing(this.#socket)) return false
-    if (++this.#behind > MAX_BEHIND) this.#socket.destroy()
+    if (++this.#behind > MAX_EXCESS_REQUESTS) this.#socket.destroy()
     return true
   }
 
@@ -106,6 +106,6 @@ export class Connection {
   /** An answer that ends the connection leaves those behind it unserved. */
   get #mayServe(): boolean {
     const { destroyed } = this.#socket
-    return this.#waiting.length > 0 && this.#serving < AT_ONCE && !destroyed && !isClosing(this.#socket)
+    return this.#waiting.length > 0 && this.#serving < MAX_CONCURRENT && !destroyed && !isClosing(this.#socket)
   }
 }

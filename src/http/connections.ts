@@ -6,7 +6,7 @@ import { isClosing } from './closing.ts'
 import { Connection } from './connection.ts'
 
 /** Shares of the heap limit above which connections are closed after an answer, and above which none is accepted. */
-const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
+const HEAP_SHARES = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
 /** Counts connections. When memory is short it closes, and then refuses, connections. */
 export class Connections {
@@ -14,8 +14,8 @@ export class Connections {
   readonly #most: number
   readonly #onClose: (socket: Socket) => void
   readonly #failed: (thrown: unknown, socket: Socket) => void
-  readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
-  readonly #refusesConnections = new Hysteresis(FULL.accept, FULL.accept - FULL.slack)
+  readonly #closesConnections = new Hysteresis(HEAP_SHARES.keepAlive, HEAP_SHARES.keepAlive - HEAP_SHARES.slack)
+  readonly #refusesConnections = new Hysteresis(HEAP_SHARES.accept, HEAP_SHARES.accept - HEAP_SHARES.slack)
   /** Whether every answer closes its connection: memory is short. */
   areLast = false
   /** Instead of the server's own limit, beyond which a primary would offer a connection to its workers repeatedly. */

@@ -2,17 +2,17 @@
 import { readFileSync } from 'node:fs'
 
 /** File descriptors besides connections: files, libraries, listeners. */
-const OWN = 64
+const RESERVED_FILES = 64
 /** To providers: of requests that are admitted at the same time, and idle ones. */
-const MOST_UPSTREAM = 2000
+const UPSTREAM_SOCKETS = 2000
 
 /**
  * Connections that fit, when each request needs one more descriptor for its provider. A worker that has none left cannot
  * be handed a connection, and Node's primary never offers it one again.
  */
 export function connectionsWithin(files: number): number {
-  const free = files - OWN
-  return Math.max(1, Math.floor(free / 2), free - MOST_UPSTREAM)
+  const free = files - RESERVED_FILES
+  return Math.max(1, Math.floor(free / 2), free - UPSTREAM_SOCKETS)
 }
 
 /** Limit of open files of this process; Node raises the soft limit to the hard one. Known on Linux only. */

@@ -5,7 +5,7 @@ import { unpack } from './content-coding.ts'
 import { type IncomingRequest, MAX_BODY_CHUNKS, MIN_CHUNK_BYTES } from './incoming-request.ts'
 
 /** From this length on a body is put together in one place from the start, not twice. */
-const LARGE = 64 * 1024
+const MIN_PREALLOCATED_BYTES = 64 * 1024
 
 /**
  * `declared` is the length that the client announced. Rejects with 400, 408, 413, 499 or 529 as a GatewayError.
@@ -76,7 +76,7 @@ class Pieces {
   #size = 0
 
   constructor(declared: number | undefined) {
-    if (declared !== undefined && declared > LARGE) this.#whole = Buffer.allocUnsafe(declared)
+    if (declared !== undefined && declared > MIN_PREALLOCATED_BYTES) this.#whole = Buffer.allocUnsafe(declared)
   }
 
   add(chunk: Buffer): void {

@@ -8,7 +8,7 @@ import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from '../json/structure.ts'
 import { errors } from '../lib/error.ts'
 
 /** Bytes from which a string counts as long. */
-const LONG = 4096
+const MIN_LONG_BYTES = 4096
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COLON = 0x3a
@@ -121,7 +121,7 @@ export class ShapeScan {
     this.#at = close + 1
     if (this.#inString) return
     this.#suspicious ||= isSuspicious(this.#body, this.#stringAt, close)
-    if (close - this.#stringAt >= LONG) this.#long.push(this.#stringAt - 1, close + 1)
+    if (close - this.#stringAt >= MIN_LONG_BYTES) this.#long.push(this.#stringAt - 1, close + 1)
   }
 }
 

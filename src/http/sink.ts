@@ -6,18 +6,18 @@ import type { Sink } from '../core/pump.ts'
 import { guarded } from '../lib/guarded.ts'
 import { ResponseRate } from '../limits/rate.ts'
 import type { BodyGuard } from './body-guard.ts'
-import { asChunk, asLastChunk, CRLF, isList, piecesOf, type Said, sizeOf } from './chunked.ts'
+import { asChunk, asLastChunk, type BodyData, CRLF, isList, piecesOf, sizeOf } from './chunked.ts'
 import { endLast } from './closing.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
 /** Characters from which a text is written as bytes: `node:http` keeps three for each until the client takes them. */
-const LARGE = 4096
+const MAX_STRING_CHARACTERS = 4096
 /** Characters from which a whole answer takes several turns of the loop. */
-const LARGE_ANSWER = 1024 * 1024
+const STEPPED_CHARACTERS = 1024 * 1024
 /** Bytes of a whole answer from which its client gets it piece by piece, and those of a piece. */
-const PIECE = 64 * 1024
+const PIECE_BYTES = 64 * 1024
 const REQUEST_TIMEOUT = 408
 const NO_CONTENT = 204
 const EVENT_STREAM = 'text/event-stream'
@@ -130,7 +130,7 @@ export class HttpSink implements ServedSink {
     if (!destroyed && !writableEnded && !writableNeedDrain && !this.#wake) this.#say(text)
   }
 
-  write(chunk: Said): Promise<void> | undefined {
+  write(chunk: BodyData): Promise<void> | undefined {
     this.#silence = 0
     // A chunk of nothing would end the answer.
     if ((isList(chunk) ? sizeOf(chunk) : chunk.length) === 0) return undefined
@@ -160,8 +160,8 @@ export class HttpSink implements ServedSink {
     this.#wake?.()
   }
 
-  end(last: Said = ''): Promise<void> | undefined {
-    if (typeof last === 'string' && last.length > LARGE_ANSWER) return this.#endLarge(last)
+  end(last: BodyData = ''): Promise<void> | undefined {
+    if (typeof last === 'string' && last.length > STEPPED_CHARACTERS) return this.#endLarge(last)
     const length = isList(last) ? sizeOf(last) : Buffer.byteLength(last)
     const isWhole = !this.begun
     if (isWhole) {
@@ -169,7 +169,7 @@ export class HttpSink implements ServedSink {
       if (this.#status !== NO_CONTENT) this.#headers.push('content-length', length)
       this.#res.writeHead(this.#status, this.#headers)
     }
-    if (length > PIECE) {
+    if (length > PIECE_BYTES) {
       // A whole answer had room until now, and goes soonest when it is sent; the end of a stream repeats what was said.
       const hasRoom = this.#guard?.holds(length) ?? true
       if (hasRoom || isWhole) return this.#endPaced(piecesOf(last))
@@ -198,8 +198,8 @@ export class HttpSink implements ServedSink {
   /** The client gets a piece when it has taken the one before. */
   async #endPaced(pieces: readonly Buffer[]): Promise<void> {
     for (const piece of pieces) {
-      for (let at = 0; at < piece.length && !this.#res.destroyed; at += PIECE) {
-        const drained = this.write(piece.subarray(at, at + PIECE))
+      for (let at = 0; at < piece.length && !this.#res.destroyed; at += PIECE_BYTES) {
+        const drained = this.write(piece.subarray(at, at + PIECE_BYTES))
         if (drained) await drained
       }
     }
@@ -255,11 +255,13 @@ export class HttpSink implements ServedSink {
   }
 
   /** False when the client has to take what was said before. */
-  #say(chunk: Said): boolean {
+  #say(chunk: BodyData): boolean {
     if (isList(chunk)) return this.#sayPieces(chunk)
-    if (typeof chunk !== 'string' && chunk.length > LARGE) return this.#sayPieces([chunk])
+    if (typeof chunk !== 'string' && chunk.length > MAX_STRING_CHARACTERS) return this.#sayPieces([chunk])
     const framed = this.#chunked ? asChunk(chunk) : chunk
-    return this.#res.write(typeof framed === 'string' && framed.length > LARGE ? Buffer.from(framed) : framed)
+    return this.#res.write(
+      typeof framed === 'string' && framed.length > MAX_STRING_CHARACTERS ? Buffer.from(framed) : framed,
+    )
   }
 
   /** As one chunk in one write, without a copy of them. */

@@ -10,14 +10,14 @@ import { Poller } from './poller.ts'
 import type { JobProvider } from './provider.ts'
 
 /** No sleep is longer: other processes create jobs, too. */
-const MOST_SLEEP_MS = 1_000
-const LEAST_SLEEP_MS = 10
+const MAX_SLEEP_MS = 1_000
+const MIN_SLEEP_MS = 10
 /** Where something is due that cannot be claimed yet: other claims of its organization, or of all, must end first. */
 const BLOCKED_SLEEP_MS = 250
-const CLAIMED = 25
+const CLAIM_JOBS = 25
 const LOST_MS = 30_000
-const SWEPT_MS = 600_000
-const SWEPT = 100
+const SWEEP_INTERVAL_MS = 600_000
+const SWEEP_ROWS = 100
 
 /** One loop of turns, woken by new jobs; claims expire when the process ends without `stop`. */
 export class Engine {
@@ -61,7 +61,7 @@ export class Engine {
   }
 
   /** A lease of this process. */
-  lease(limit = CLAIMED): Lease {
+  lease(limit = CLAIM_JOBS): Lease {
     const now = this.#context.now()
     return { owner: this.#owner, now, until: now + this.#context.options().lease, limit }
   }
@@ -81,7 +81,7 @@ export class Engine {
   }
 
   async #run(): Promise<void> {
-    let sleep = MOST_SLEEP_MS
+    let sleep = MAX_SLEEP_MS
     try {
       this.#woken = false
       this.#dropAfterJump()
@@ -91,7 +91,7 @@ export class Engine {
       const isDue = next !== undefined && next <= this.#context.now()
       const begun = isDue ? (await this.#claim()) + (await this.#callbacks.run()) : 0
       const swept = await this.#sweep(next)
-      sleep = await this.#untilNext(isDue && begun + swept === 0 ? BLOCKED_SLEEP_MS : LEAST_SLEEP_MS)
+      sleep = await this.#untilNext(isDue && begun + swept === 0 ? BLOCKED_SLEEP_MS : MIN_SLEEP_MS)
     } catch (err) {
       this.#report(err)
     }
@@ -131,7 +131,7 @@ export class Engine {
     if (free <= 0) return 0
     // Neither one organization nor one provider that is slow takes all polls.
     const share = Math.max(1, Math.floor(concurrency / 2))
-    const claimed = await this.#context.store.claim(this.lease(Math.min(CLAIMED, free)), share)
+    const claimed = await this.#context.store.claim(this.lease(Math.min(CLAIM_JOBS, free)), share)
     for (const job of claimed) this.#begin(job)
     return claimed.length
   }
@@ -148,12 +148,12 @@ export class Engine {
   /** How many results it removed. */
   async #sweep(next: number | undefined): Promise<number> {
     const { store, blobs, options, now } = this.#context
-    const due = next !== undefined && next <= now() ? await store.expireDue(now(), SWEPT) : []
+    const due = next !== undefined && next <= now() ? await store.expireDue(now(), SWEEP_ROWS) : []
     for (const { result } of due) if (result?.kind === 'blob') await blobs.remove(result.blob)
-    if (now() - this.#sweptAt >= SWEPT_MS) {
-      const pruned = await store.prune(now() - options().keep, SWEPT)
+    if (now() - this.#sweptAt >= SWEEP_INTERVAL_MS) {
+      const pruned = await store.prune(now() - options().keep, SWEEP_ROWS)
       // Where there are more, the next turn goes on.
-      if (pruned < SWEPT) this.#sweptAt = now()
+      if (pruned < SWEEP_ROWS) this.#sweptAt = now()
     }
     return due.length
   }
@@ -161,8 +161,8 @@ export class Engine {
   async #untilNext(leastMs: number): Promise<number> {
     const next = await this.#context.store.nextAt()
     const isBusy = this.#running.size >= this.#context.options().concurrency
-    if (next === undefined || isBusy) return MOST_SLEEP_MS
-    return Math.max(leastMs, Math.min(MOST_SLEEP_MS, next - this.#context.now()))
+    if (next === undefined || isBusy) return MAX_SLEEP_MS
+    return Math.max(leastMs, Math.min(MAX_SLEEP_MS, next - this.#context.now()))
   }
 
   readonly #report = (err: unknown): void => this.#context.log.warn({ err }, 'job claim failed; retried')

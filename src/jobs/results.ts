@@ -7,7 +7,7 @@ import { Copies, type Copy } from './copies.ts'
 import { InlineField } from './inline-field.ts'
 
 /** Largest share of the stored results that one organization may have. */
-const SHARE = 1 / 2
+const TENANT_SHARE = 1 / 2
 
 type Blob = Extract<JobResult, { kind: 'blob' }>
 
@@ -28,7 +28,7 @@ export class ResultKeeper {
     const { blobs, kinds, options, store } = this.#context
     const { max_result, max_kept } = options()
     const { all, own } = await store.keptBytes(job.orgId)
-    const room = { all: max_kept - all, own: Math.floor(max_kept * SHARE) - own }
+    const room = { all: max_kept - all, own: Math.floor(max_kept * TENANT_SHARE) - own }
     if (room.all <= 0 || room.own <= 0) return undefined
     const full = errors.invalidAnswer('there is no room for its result')
     const copy = this.#copies.begin(job.orgId, room)

@@ -28,7 +28,7 @@ export const MAX_CHOICES = 1024
 /** Entries of one list: of parts, of blocks, of sources. */
 const MAX_ENTRIES = 10_000
 /** Shorter text, with two brackets for each level, cannot nest too deep. */
-const SHORT = 2 * MAX_LEVELS
+const MIN_PARSED_CHARACTERS = 2 * MAX_LEVELS
 
 const beyond = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: 'size' })
 
@@ -74,7 +74,7 @@ export const tooLongCalls = (): GatewayError =>
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
 export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void {
-  if (json.length <= SHORT) return
+  if (json.length <= MIN_PARSED_CHARACTERS) return
   const shape = new Shape(bounds)
   shape.add(json)
   if (shape.excess !== undefined) throw excessive(shape)

@@ -34,20 +34,20 @@ export class WorkBudget {
 
 const MAX_DEPTH = 128
 /** To sort more names than these takes longer than to write them. */
-const FEW = 256
+const MAX_FREE_NAMES = 256
 /** Characters of a string that are looked at one by one: longer ones are searched and written by native code. */
-const SHORT = 64
+const MAX_LOOP_CHARACTERS = 64
 /** Characters of a longer one that are written at a time. */
-const PIECE = 8 * 1024
+const PIECE_CHARACTERS = 8 * 1024
 /** Buffer for all writing here, which is synchronous. A piece takes up to six bytes per character. */
 const BYTES = Buffer.allocUnsafeSlow(64 * 1024)
 const UNUSUAL = /[^ !#-[\]-~]/
 /** Each byte of a text that is not plain ASCII takes so many times as long. */
-const DEAR = 2
+const NON_ASCII_WORK = 2
 /** Maximum bytes per character in a text with lone surrogates, each of which is escaped. */
-const DEAREST = 8
+const SURROGATE_WORK = 8
 /** Bytes of a character that is not escaped. */
-const WIDEST = 3
+const MAX_CHARACTER_BYTES = 3
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -89,7 +89,7 @@ class Writer {
     const names = Object.keys(value)
     if (!this.#work.takesValues(names.length)) return false
     if (!isOrdered(names)) {
-      if (names.length > FEW && !this.#work.takesValues(names.length)) return false
+      if (names.length > MAX_FREE_NAMES && !this.#work.takesValues(names.length)) return false
       names.sort()
     }
     this.#ascii(MEMBERS)
@@ -149,13 +149,13 @@ class Writer {
   #string(text: string): boolean {
     const { length } = text
     if (length > this.#work.characters) return false
-    if (length <= SHORT && this.#short(text)) return this.#work.takesCharacters(length)
-    const isPlain = length > SHORT && !UNUSUAL.test(text)
+    if (length <= MAX_LOOP_CHARACTERS && this.#short(text)) return this.#work.takesCharacters(length)
+    const isPlain = length > MAX_LOOP_CHARACTERS && !UNUSUAL.test(text)
     if (isPlain && !this.#work.takesCharacters(length)) return false
-    if (!isPlain && length <= PIECE) return this.#takes(this.#write(JSON.stringify(text), 'utf8') - 2, text)
+    if (!isPlain && length <= PIECE_CHARACTERS) return this.#takes(this.#write(JSON.stringify(text), 'utf8') - 2, text)
     this.#byte(QUOTE)
     for (let at = 0; at < length; ) {
-      const end = pieceEnd(text, at + PIECE)
+      const end = pieceEnd(text, at + PIECE_CHARACTERS)
       const piece = text.slice(at, end)
       if (isPlain) this.#write(piece, 'latin1')
       else if (!this.#takes(this.#write(JSON.stringify(piece).slice(1, -1), 'utf8'), piece)) return false
@@ -167,12 +167,12 @@ class Writer {
 
   /** Takes the work of the bytes that `text` was written as. */
   #takes(bytes: number, text: string): boolean {
-    return this.#work.takesCharacters(bytes * (isWellFormed(text) ? DEAR : DEAREST))
+    return this.#work.takesCharacters(bytes * (isWellFormed(text) ? NON_ASCII_WORK : SURROGATE_WORK))
   }
 
   /** Writes a piece, and returns its bytes. */
   #write(text: string, encoding: 'latin1' | 'utf8'): number {
-    if (this.#at + text.length * WIDEST > BYTES.length) this.flush()
+    if (this.#at + text.length * MAX_CHARACTER_BYTES > BYTES.length) this.flush()
     const bytes = BYTES.write(text, this.#at, encoding)
     this.#at += bytes
     return bytes
@@ -211,10 +211,10 @@ class Writer {
 /** At `to`, or before the character that goes on there. */
 function pieceEnd(text: string, to: number): number {
   if (to >= text.length) return text.length
-  return (text.charCodeAt(to - 1) & 0xfc00) === HIGH ? to - 1 : to
+  return (text.charCodeAt(to - 1) & 0xfc00) === HIGH_SURROGATE ? to - 1 : to
 }
 /** The first half of a pair. */
-const HIGH = 0xd800
+const HIGH_SURROGATE = 0xd800
 
 /** Tells whether the names are sorted by UTF-16 units, as `sort` orders them. */
 function isOrdered(names: readonly string[]): boolean {

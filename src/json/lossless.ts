@@ -12,8 +12,8 @@ import { isObject, type Json } from './json.ts'
  */
 const MARK = `~${randomBytes(11).toString('base64url')}`
 /** Fewer digits always fit. */
-const DIGITS = 16
-const LONG = /\d{16}/
+const EXACT_DIGITS = 16
+const MANY_DIGITS = /\d{16}/
 const TOKEN = /"|-?\d[\d.eE+-]*/g
 const INTEGER = /^-?\d+$/
 /** Matches the number behind a mark. */
@@ -22,7 +22,7 @@ const MARKED = /-?[1-9]\d{15,}/y
 /** As `JSON.parse`, with marks. What is made of it has to go out through `stringifyLossless`. Throws a SyntaxError. */
 export function parseLossless(json: string): unknown {
   const value: unknown = JSON.parse(json)
-  return LONG.test(json) ? JSON.parse(marked(json)) : value
+  return MANY_DIGITS.test(json) ? JSON.parse(marked(json)) : value
 }
 
 /**
@@ -69,7 +69,7 @@ export const parseCalls = (json: string, place: Place): unknown => parseAt(parse
 const calledWith = (member: Json): string => stringifyLossless(JSON.stringify(member))
 
 function parseAt(value: unknown, json: string, place: Place, keep: (member: Json) => unknown): unknown {
-  return LONG.test(json) ? roundedAt(JSON.parse(marked(json)), place, keep) : value
+  return MANY_DIGITS.test(json) ? roundedAt(JSON.parse(marked(json)), place, keep) : value
 }
 
 function roundedAt(value: unknown, place: Place, keep: (member: Json) => unknown): unknown {
@@ -100,7 +100,7 @@ function marked(json: string): string {
     const [part] = match
     const end = match.index + part.length
     if (part === '"') TOKEN.lastIndex = endOfString(json, end)
-    else if (part.length >= DIGITS && INTEGER.test(part) && JSON.stringify(Number(part)) !== part) {
+    else if (part.length >= EXACT_DIGITS && INTEGER.test(part) && JSON.stringify(Number(part)) !== part) {
       out += `${json.slice(from, match.index)}"${MARK}${part}"`
       from = end
     }

@@ -5,7 +5,7 @@
 import { stringifyLossless } from './lossless.ts'
 
 /** Shorter ones are not looked for. In characters. */
-export const LONG = 1024
+export const MIN_RAW_CHARACTERS = 1024
 /** Strings are nearly always written in the order in which they were read, so a search checks few. */
 const MAX_LOOKS = 16
 
@@ -68,7 +68,7 @@ export class RawStrings {
 
 /** Adds all objects that hold a long string, however deep, to `holders`. Returns whether there is one in `value`. */
 function find(value: unknown, holders: Set<object>): boolean {
-  if (typeof value === 'string') return value.length >= LONG
+  if (typeof value === 'string') return value.length >= MIN_RAW_CHARACTERS
   if (typeof value !== 'object' || value === null) return false
   let found = false
   if (Array.isArray(value)) for (const item of value) found = find(item, holders) || found
@@ -93,7 +93,7 @@ class Writing {
   }
 
   value(value: unknown): void {
-    if (typeof value === 'string' && value.length >= LONG) this.#string(value)
+    if (typeof value === 'string' && value.length >= MIN_RAW_CHARACTERS) this.#string(value)
     else if (typeof value !== 'object' || value === null || !this.#holders.has(value)) {
       this.#text += JSON.stringify(value) ?? 'null'
     } else if (Array.isArray(value)) this.#array(value)

@@ -35,7 +35,7 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 /** Characters of a string that are read one by one: a native search costs as much as this many. */
-const SHORT = 24
+const MAX_LOOP_CHARACTERS = 24
 
 /** Which bound a text exceeds. */
 type Excess = 'levels' | 'values' | 'names' | 'nameLength'
@@ -144,7 +144,7 @@ export class Shape {
   #endOfString(piece: string, from: number): number {
     const { length } = piece
     this.#quoted = true
-    let near = from + SHORT
+    let near = from + MAX_LOOP_CHARACTERS
     for (let at = from; at < length; at++) {
       if (this.#escaped) {
         this.#escaped = false
@@ -159,7 +159,7 @@ export class Shape {
         if (backslashes % 2 === 1) this.#escaped = true
         if (quote < 0) return length
         at = quote
-        near = quote + SHORT
+        near = quote + MAX_LOOP_CHARACTERS
         if (!this.#escaped) {
           this.#quoted = false
           return quote + 1

@@ -1,8 +1,8 @@
 /** Longest delay of a Node timer, about 24 days: a longer one fires at once. */
-const LONGEST_MS = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** A delay that `setTimeout` takes: at most the longest one. */
-export const timerMs = (ms: number): number => Math.min(ms, LONGEST_MS)
+export const timerMs = (ms: number): number => Math.min(ms, MAX_TIMER_MS)
 
 /**
  * Aborts `signal` after a delay in milliseconds, or together with `other`. The timer refers to the controller: a signal

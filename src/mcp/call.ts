@@ -21,7 +21,7 @@ const PASSED = [
   'x-request-id',
 ]
 /** Copies of an answer in memory: its pieces, their text, the parsed value and the result. */
-const COPIES = 4
+const ANSWER_COPIES = 4
 
 /** A request to another endpoint of this gateway, made within an exchange. */
 export interface Call {
@@ -90,7 +90,7 @@ class Collected implements Sink {
   end(last: string | Buffer | readonly Buffer[] = ''): undefined {
     const pieces = typeof last === 'string' || Buffer.isBuffer(last) ? [last] : last
     const size = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0)
-    if (this.#lease.grow(size * COPIES)) this.pieces = pieces
+    if (this.#lease.grow(size * ANSWER_COPIES)) this.pieces = pieces
   }
 
   destroy(): void {}

@@ -5,8 +5,8 @@ import { type MediaBudget, type MediaFile, spend } from './source.ts'
 /** The longest and the shortest that a file of a size can be: silence in FLAC, and stereo of 192 kHz with 32 bits. */
 const BYTES_PER_SECOND = { least: 25, most: 1_536_000 }
 
-const HEAD = 512
-const TAIL = 64 * 1024
+const HEAD_BYTES = 512
+const TAIL_BYTES = 64 * 1024
 const ID3_HEAD = 10
 /** Work for the heads of a file, beside what the library reads. */
 const FILE_WORK = 100
@@ -29,7 +29,7 @@ export async function mediaSeconds(file: MediaFile, budget: MediaBudget): Promis
   if (!spend(budget, FILE_WORK)) return undefined
   const start = afterTag(file.read(0, ID3_HEAD))
   const size = file.size - start
-  const head = file.read(start, HEAD)
+  const head = file.read(start, HEAD_BYTES)
   const found =
     head.toString('latin1', 0, 4) === 'OggS' ? oggSeconds(head, file) : await said(file, start, head, budget)
   if (found === undefined || !Number.isFinite(found) || found <= 0) return undefined
@@ -56,7 +56,7 @@ function afterTag(head: Buffer): number {
 
 /** Reads the position of the last page (RFC 3533 section 6). The library would read every page. */
 function oggSeconds(head: Buffer, file: MediaFile): number | undefined {
-  const tail = file.read(Math.max(0, file.size - TAIL), TAIL)
+  const tail = file.read(Math.max(0, file.size - TAIL_BYTES), TAIL_BYTES)
   const page = tail.lastIndexOf('OggS')
   const vorbis = head.indexOf('\x01vorbis', 0, 'latin1')
   if (page < 0 || page + 14 > tail.length || (vorbis >= 0 && vorbis + 16 > head.length)) return undefined

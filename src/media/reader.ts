@@ -4,7 +4,7 @@ import { AbstractTokenizer, EndOfStreamError, type IReadChunkOptions } from 'str
 import { type MediaBudget, type MediaFile, spend } from './source.ts'
 
 /** Bytes that are read at once, for the small reads that follow. */
-const WINDOW = 1024
+const WINDOW_BYTES = 1024
 /** Larger values are tags and pictures, which take long to read and say no length. */
 const MAX_VALUE = 1024
 /** A table of samples in MP4: an hour has 700 kB. */
@@ -87,7 +87,7 @@ class BoundedTokenizer extends AbstractTokenizer {
     if (length > this.#maxRead || !spend(this.#budget, WORK.read)) throw new Error('the budget of media is spent')
     const at = from - this.#windowAt
     if (at < 0 || at + length > this.#window.length) {
-      const read = Math.max(length, WINDOW)
+      const read = Math.max(length, WINDOW_BYTES)
       if (!spend(this.#budget, read * this.#byteWork)) throw new Error('the budget of media is spent')
       this.#window = this.#file.read(this.#start + from, read)
       this.#windowAt = from

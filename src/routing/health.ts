@@ -169,7 +169,7 @@ const LATE_FACTOR = 3
 const LATE_MS = 1000
 
 /** Share of its time that a stream may have waited for its client and still be timed. */
-const MOST_STALLED = 0.05
+const MAX_STALLED_SHARE = 0.05
 
 const isStreamed = ({ target }: CandidateTarget, { streaming }: AttemptContext): boolean =>
   streaming && target.mapping.supports.has('streaming')
@@ -188,7 +188,7 @@ function speedOf(step: CandidateTarget, answer: EndedAnswer): Speeds {
   const streamed = isStreamed(step, answer)
   const ms = (streamed ? timings.end : timings.answered) - timings.sent
   const tokens = usage.completion ?? 0
-  const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && timings.stalled <= MOST_STALLED * ms
+  const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && timings.stalled <= MAX_STALLED_SHARE * ms
   const perSecond = isTimed ? (1000 * tokens) / ms : undefined
   const isTelling = tokens >= TELLING_TOKENS && choices === 1 && !estimated
   return {

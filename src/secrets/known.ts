@@ -1,5 +1,5 @@
 /** Keeps the secrets of the process's files, and masks of the credentials in use, to find them in what is shown. */
-import { MASK, Mask, type SentSecrets, SHORTEST } from './mask.ts'
+import { MASK, Mask, MIN_SECRET_CHARACTERS, type SentSecrets } from './mask.ts'
 
 const MAX_MASKS = 256
 
@@ -12,7 +12,7 @@ const known = new Map<string, readonly string[]>()
 export function knowSecrets(source: string, secrets: Iterable<string>): void {
   known.set(
     source,
-    [...new Set(secrets)].filter(secret => secret.length >= SHORTEST),
+    [...new Set(secrets)].filter(secret => secret.length >= MIN_SECRET_CHARACTERS),
   )
 }
 
@@ -21,7 +21,7 @@ export function knowSecrets(source: string, secrets: Iterable<string>): void {
  * when all is too short.
  */
 export function maskOf(secret: string, sent?: SentSecrets): Mask | undefined {
-  if (secret.length < SHORTEST && sent === undefined) return undefined
+  if (secret.length < MIN_SECRET_CHARACTERS && sent === undefined) return undefined
   const key = sent === undefined ? secret : `${secret}\0${sent.key}`
   const mask = masks.get(key) ?? new Mask(secret, sent)
   masks.delete(key)
@@ -33,7 +33,7 @@ export function maskOf(secret: string, sent?: SentSecrets): Mask | undefined {
 
 /** `text` without any secret that is known. Costs a search for each: not for answers. */
 export function maskAll(text: string): string {
-  if (text.length < SHORTEST) return text
+  if (text.length < MIN_SECRET_CHARACTERS) return text
   let clean = text
   for (const secrets of known.values()) for (const secret of secrets) clean = clean.replaceAll(secret, MASK)
   for (const mask of masks.values()) clean = mask.strict(clean)

@@ -3,13 +3,13 @@
 /** Text that replaces a credential. */
 export const MASK = '***'
 /** Shorter secrets are treated as words. */
-export const SHORTEST = 8
+export const MIN_SECRET_CHARACTERS = 8
 /** Characters at both ends of a credential that are searched for; a match grows from there. */
-const ANCHOR = 12
+const ANCHOR_CHARACTERS = 12
 /** Longest credential searched for, in characters: a private key of 8,192 bits has 6,400. */
-const LONGEST = 8192
+const MAX_SECRET_CHARACTERS = 8192
 /** Longest common prefix of credentials of one kind. */
-const LONGEST_PREFIX = 'sk-ant-api03-'.length
+const MAX_PREFIX_CHARACTERS = 'sk-ant-api03-'.length
 
 /** Secrets that a provider gets besides its credential. */
 export interface SentSecrets {
@@ -33,15 +33,15 @@ interface Anchor {
 
 /** Splits a secret. Of a service account's JSON only the private key is secret: the other fields are public. */
 function partsOf(secret: string): string[] {
-  if (!secret.startsWith('{')) return secret.slice(0, LONGEST).split(/\s+/)
+  if (!secret.startsWith('{')) return secret.slice(0, MAX_SECRET_CHARACTERS).split(/\s+/)
   const key = /"private_key"\s*:\s*"([^"]*)"/.exec(secret)?.[1] ?? ''
-  const lines = key.slice(0, LONGEST).split(/\\n|\n/)
+  const lines = key.slice(0, MAX_SECRET_CHARACTERS).split(/\\n|\n/)
   return lines.filter(line => line !== '' && !line.startsWith('-----'))
 }
 
 /** Characters at the beginning of a secret that are common to many of its kind: words, and no part of a UUID. */
 const prefixOf = (secret: string): number =>
-  Math.min(/^(?=.{24})(?:[a-z]{1,6}(?:\d\d)?[-_]){1,3}/i.exec(secret)?.[0].length ?? 0, LONGEST_PREFIX)
+  Math.min(/^(?=.{24})(?:[a-z]{1,6}(?:\d\d)?[-_]){1,3}/i.exec(secret)?.[0].length ?? 0, MAX_PREFIX_CHARACTERS)
 
 /** Returns the base64 forms of a secret behind 0, 1 and 2 bytes, limited to characters that it alone determines. */
 const base64Of = (secret: string): string[] =>
@@ -72,10 +72,10 @@ function escapesOf(secret: string): string[] {
 
 /** The beginning of a spelling, behind the prefix, which many may write, and its end; none of a short one. */
 function anchorsOf(spelling: string, prefix: number): Anchor[] {
-  const last = spelling.length - ANCHOR
+  const last = spelling.length - ANCHOR_CHARACTERS
   if (last < 0) return []
   return [...new Set([Math.min(prefix, last), last])].map(at => ({
-    text: spelling.slice(at, at + ANCHOR),
+    text: spelling.slice(at, at + ANCHOR_CHARACTERS),
     at,
     spelling,
   }))
@@ -99,9 +99,9 @@ export class Mask {
 
   constructor(secret: string, sent?: SentSecrets) {
     const parts = [secret, ...(sent?.secrets ?? [])].flatMap(partsOf).flatMap(part => [part, ...part.split(':')])
-    const secrets = [...new Set(parts)].filter(part => part.length >= SHORTEST)
+    const secrets = [...new Set(parts)].filter(part => part.length >= MIN_SECRET_CHARACTERS)
     this.#anchors = anchorsOfAll(secrets)
-    const whole = [...secrets.filter(part => part.length < ANCHOR), ...(sent?.values ?? [])]
+    const whole = [...secrets.filter(part => part.length < ANCHOR_CHARACTERS), ...(sent?.values ?? [])]
     this.#whole = [...new Set(whole.flatMap(text => [text, ...escapesOf(text), ...base64Of(text)]))]
   }
 
@@ -159,7 +159,7 @@ class PiecewiseMask {
   /** The next piece, masked. Credentials hold no spaces, so most pieces of prose are not searched. */
   next(text: string): string {
     const space = text.indexOf(' ')
-    if (text.length < ANCHOR && this.#tail.length + (space < 0 ? text.length : space) < ANCHOR) {
+    if (text.length < ANCHOR_CHARACTERS && this.#tail.length + (space < 0 ? text.length : space) < ANCHOR_CHARACTERS) {
       this.#tail = space < 0 ? this.#tail + text : text.slice(text.lastIndexOf(' ') + 1)
       return text
     }
@@ -167,7 +167,7 @@ class PiecewiseMask {
     const runs = this.#mask.runsIn(whole)
     const open = runs?.find(([, end]) => end === whole.length)
     const clean = runs ? withoutRuns(whole, runs, this.#tail.length) : text
-    this.#tail = whole.slice(open ? open[0] : 1 - ANCHOR)
+    this.#tail = whole.slice(open ? open[0] : 1 - ANCHOR_CHARACTERS)
     return clean
   }
 }

@@ -4,7 +4,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 const TICK_MS = 100
 const RESOLUTION_MS = 10
 /** Weight of one tick against all earlier ones. */
-const WEIGHT = 1 / 4
+const SAMPLE_WEIGHT = 1 / 4
 
 /** Seconds. Quantiles cover the time since the previous call; `sum` and `count` the whole life of the process. */
 interface LagSample {
@@ -95,7 +95,7 @@ export class Lag {
 
   #with(lateMs: number): number {
     const own = Math.min(lateMs, this.#clocks.used() - this.#used)
-    return this.#smoothed + (own - this.#smoothed) * WEIGHT
+    return this.#smoothed + (own - this.#smoothed) * SAMPLE_WEIGHT
   }
 }
 

@@ -6,12 +6,12 @@ import { errors } from '../lib/error.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 
 /** Copies of a held answer in memory: its bytes, and its events. */
-const COPIES = 2
+const ANSWER_COPIES = 2
 /** Bytes of an answer up to which it takes nothing of the memory budget: most are smaller. */
-const SMALL = 64 * 1024
+const FREE_BYTES = 64 * 1024
 const LOOK_MS = 25
 /** Maximum milliseconds of one wait. Providers end sockets that are not read. */
-const MOST_MS = 30_000
+const MAX_WAIT_MS = 30_000
 
 /** The answers that are being read, of one process. */
 export class AnswerMemory {
@@ -56,7 +56,9 @@ export class AnswerMemory {
   leavesRoom(tenant: string, answer: AnswerLease, bytes: number): boolean {
     const [first] = this.#reading.get(tenant) ?? []
     return (
-      !first || first === answer || this.#budget.fits(tenant, bytes + Math.max(0, first.most * COPIES - first.held))
+      !first ||
+      first === answer ||
+      this.#budget.fits(tenant, bytes + Math.max(0, first.most * ANSWER_COPIES - first.held))
     )
   }
 }
@@ -125,19 +127,19 @@ export class AnswerLease implements MemoryLease {
 
   /** Returns the additional memory for so many bytes of the answer. */
   #more(bytes: number): number {
-    if (bytes <= SMALL || bytes <= this.#covered) return 0
-    const more = (bytes - this.#covered) * COPIES
+    if (bytes <= FREE_BYTES || bytes <= this.#covered) return 0
+    const more = (bytes - this.#covered) * ANSWER_COPIES
     this.#covered = bytes
     return more
   }
 
   async #wait(bytes: number): Promise<void> {
-    const deadline = performance.now() + MOST_MS
+    const deadline = performance.now() + MAX_WAIT_MS
     do {
       await sleep(LOOK_MS)
       if (this.#signal.reason) throw this.#signal.reason
       if (this.#taken(bytes)) return
-      if (this.#isTooLarge(bytes)) throw tooManyBytes(this.#memory.most(this.#tenant) / COPIES)
+      if (this.#isTooLarge(bytes)) throw tooManyBytes(this.#memory.most(this.#tenant) / ANSWER_COPIES)
     } while (performance.now() < deadline)
     throw errors.overloaded().with({ excess: 'size' })
   }

@@ -7,11 +7,11 @@ import { billed, MAX_ANSWER_BYTES, tooManyBytes } from '../json/answer-bounds.ts
 import { asAnswerError, asError, errors, type GatewayError } from '../lib/error.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { Mask } from '../secrets/mask.ts'
+import { AnswerCounter, writtenIn } from './answer-counter.ts'
 import type { AnswerLease } from './answer-memory.ts'
 import type { PlainSource } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { AnswerMask } from './masking.ts'
-import { Tally, writtenIn } from './tally.ts'
 import { END_GRACE_MS, type UpstreamResponse } from './upstream-response.ts'
 
 /** Step in which a stream takes memory, in bytes. */
@@ -62,7 +62,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #mayCallTools: boolean
   readonly #isStream: boolean
   readonly #tenant: string
-  readonly #tally: Tally
+  readonly #counter: AnswerCounter
   /** The last one, until its events are read. */
   #frame: Frame | undefined
   /** Events that `commit` has read. */
@@ -91,7 +91,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
-    this.#tally = new Tally(isHeld, decoder.kept === undefined)
+    this.#counter = new AnswerCounter(isHeld, decoder.kept === undefined)
     this.#mayCallTools = mayCallTools
     this.#isStream = isStream
     this.#tenant = tenant
@@ -144,7 +144,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** A caller may ask for large media, and for long streams. What else is too large is the provider's failure. */
   #tooManyBytes(seen: boolean): GatewayError {
     const error = tooManyBytes(this.#lease.most)
-    const isKept = (this.#decoder.kept ?? this.#tally.kept) > 0 || this.#framing.pending > this.#lease.most / 2
+    const isKept = (this.#decoder.kept ?? this.#counter.kept) > 0 || this.#framing.pending > this.#lease.most / 2
     const isAsked = this.#isStream ? seen || isKept : this.#lease.most > MAX_ANSWER_BYTES
     return isAsked ? error : error.with({ excess: undefined })
   }
@@ -210,7 +210,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   #conclude(isEnd: boolean, events: Event[]): void {
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
-    const kept = this.#tally.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
+    const kept = this.#counter.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
     if (kept > this.#lease.most) throw tooManyBytes(this.#lease.most)
     if (kept > this.#lease.covered + HELD_STEP) this.#lease.cover(kept)
     if (!isEnd && !this.#decoder.done && !this.#isOverdue(events)) return
@@ -265,7 +265,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   #addEvents(decoded: readonly Event[], characters: number, events: Event[]): void {
     try {
-      this.#tally.add(decoded, characters)
+      this.#counter.add(decoded, characters)
     } catch (thrown) {
       // Nothing of it is passed on, but it may be charged.
       for (const event of decoded) if (event.type === 'usage') events.push(event)

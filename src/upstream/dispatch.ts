@@ -16,15 +16,15 @@ import { type AnswerLease, AnswerMemory } from './answer-memory.ts'
 import { type AnswerReading, isCancellable, readingOf } from './answer-reading.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
-import { FollowUps } from './follow-ups.ts'
 import { errorOf, type ProviderCall, remainingMs, type Sent, send } from './provider-call.ts'
+import { ResultPoller } from './result-poller.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /**
  * Share of its memory that a read answer keeps, where several form one: one copy, or a file's base64 without its bytes.
  */
-const KEPT = 4 / 7
+const KEPT_SHARE = 4 / 7
 
 /** An answer whose beginning is here. */
 interface OpenAnswer {
@@ -45,7 +45,7 @@ export function dispatch(
   fetcher: Fetcher = new Fetcher([]),
 ): (ex: Exchange) => Promise<Reply> {
   const memory = new AnswerMemory(budget)
-  const followUps = new FollowUps(transport, fetcher)
+  const results = new ResultPoller(transport, fetcher)
 
   const open = async (call: ProviderCall): Promise<OpenAnswer> => {
     const { ex, signal } = call
@@ -95,7 +95,7 @@ export function dispatch(
     const { ex, target, signal } = call
     const first = answer.pending
     answer.release()
-    return followUps.all(first, {
+    return results.all(first, {
       target,
       decoder: reading.decoder,
       signal,
@@ -117,7 +117,7 @@ export function dispatch(
       // Parts have receipts of their own.
       ex.atProvider = true
       answered(ex)
-      return { status: 200, headers: [], events: new HeldAnswer(events, release) }
+      return { status: 200, headers: [], events: new BufferedEvents(events, release) }
     } catch (thrown) {
       release()
       throw thrown
@@ -152,7 +152,7 @@ export function dispatch(
         try {
           const opened = await bodies.during(characters, () => open(call))
           const events = await followed(call, opened)
-          opened.lease.keep(KEPT)
+          opened.lease.keep(KEPT_SHARE)
           return events
         } catch (thrown) {
           const error = asError(thrown)
@@ -242,7 +242,7 @@ const ignored = () => undefined
 type Batch = IteratorResult<readonly Event[]>
 
 /** Gives all events at once, and then what they took of the memory budget back. */
-class HeldAnswer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+class BufferedEvents implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   #events: readonly Event[] | undefined
   readonly #release: () => void
 

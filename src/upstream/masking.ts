@@ -80,5 +80,5 @@ export class AnswerMask {
 
 /** Base64 of a file or a vector: large, and nothing that a provider writes a credential into. */
 const isData = (text: string): boolean =>
-  text.startsWith('data:') || (text.length > LONGEST_WORD && !text.includes(' '))
-const LONGEST_WORD = 16 * 1024
+  text.startsWith('data:') || (text.length > MAX_WORD_CHARACTERS && !text.includes(' '))
+const MAX_WORD_CHARACTERS = 16 * 1024

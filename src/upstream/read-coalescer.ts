@@ -6,9 +6,9 @@ import type { Socket } from 'node:net'
 import type { Taken } from './chunk-queue.ts'
 
 /** Bytes in a millisecond: a stream that brings more is no trickle, and rests would hold it up and save nothing. */
-const MUCH = 1024
+const MAX_BYTES_PER_MS = 1024
 /** So many deliveries in a tick's time cost next to nothing: a process that has little to do keeps nothing waiting. */
-const FEW = 16
+const MAX_IMMEDIATE_READS = 16
 
 /**
  * Keeps sockets from reading until the next tick, which lets all of them go on at once. Ticks come only while a socket
@@ -34,7 +34,7 @@ export class ReadCoalescer {
       this.#since = now
       this.#count = 0
     }
-    if (++this.#count <= FEW || !goesOn) return
+    if (++this.#count <= MAX_IMMEDIATE_READS || !goesOn) return
     this.#nextTick ??= setTimeout(this.#tick, this.#ms)
     this.#resting.add(socket)
     socket.pause()
@@ -76,7 +76,7 @@ export class Trickle {
       this.#bytes = 0
     }
     this.#bytes += bytes
-    if (Math.max(this.#bytes, this.#bytesBefore) > MUCH * ms) return false
+    if (Math.max(this.#bytes, this.#bytesBefore) > MAX_BYTES_PER_MS * ms) return false
     return silence < ms || pieces > 1
   }
 }

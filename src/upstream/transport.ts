@@ -4,10 +4,10 @@ import type { InProcessProviders } from '../core/ports.ts'
 import type { Resolve } from '../egress/guard.ts'
 import type { Sending } from '../egress/socket.ts'
 import { errors } from '../lib/error.ts'
+import { type AbandonedAnswerOptions, AbandonedAnswers } from './abandoned-answers.ts'
 import { PiecewiseBody } from './content.ts'
 import { InFlightCounts } from './in-flight-count.ts'
 import { callInProcess } from './in-process-call.ts'
-import { Lingering, type LingerOptions } from './linger.ts'
 import { Pools } from './pools.ts'
 import { ReadCoalescer } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
@@ -27,7 +27,7 @@ interface TransportOptions {
   /** Providers that are called without a socket. */
   readonly inProcess?: InProcessProviders
   /** How answers are read on whose client has left. */
-  readonly linger?: LingerOptions
+  readonly linger?: AbandonedAnswerOptions
 }
 
 /** Sends requests to all providers of a process; `close` destroys its sockets. */
@@ -36,7 +36,7 @@ export class Transport {
   readonly #inFlight: InFlightCounts
   readonly #allowPrivate: boolean
   readonly #coalescer: ReadCoalescer
-  readonly #lingering: Lingering
+  readonly #abandoned: AbandonedAnswers
   readonly #inProcess: InProcessProviders | undefined
 
   /** Reads chunks of a stream together when they arrive within `gatherMs` of each other. */
@@ -45,7 +45,7 @@ export class Transport {
     this.#allowPrivate = allowPrivate
     this.#coalescer = new ReadCoalescer(gatherMs)
     this.#pools = new Pools(resolve)
-    this.#lingering = new Lingering(linger)
+    this.#abandoned = new AbandonedAnswers(linger)
     this.#inProcess = inProcess
   }
 
@@ -61,7 +61,7 @@ export class Transport {
     if (!open) return Promise.reject(errors.providerBusy(id))
     const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)
     const pieces = body instanceof PiecewiseBody ? body : undefined
-    const response = new UpstreamResponse(call, pieces, open, this.#coalescer, this.#lingering)
+    const response = new UpstreamResponse(call, pieces, open, this.#coalescer, this.#abandoned)
     if (response.hasFailed) return response.head
     const local = this.#inProcess?.get(originOf(baseUrl))
     if (local) {

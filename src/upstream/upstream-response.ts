@@ -5,10 +5,10 @@ import { MAX_INTERIM } from '../egress/single-client.ts'
 import type { UpstreamSocket } from '../egress/socket.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 import { timerMs } from '../lib/timer.ts'
+import type { AbandonedAnswers } from './abandoned-answers.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { PiecewiseBody } from './content.ts'
 import type { InFlightCount } from './in-flight-count.ts'
-import type { Lingering } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 
@@ -79,7 +79,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #failed = false
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
-  readonly #lingering: Lingering
+  readonly #abandoned: AbandonedAnswers
   readonly #cancellable: boolean | undefined
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
@@ -90,7 +90,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     sending: PiecewiseBody | undefined,
     open: InFlightCount,
     coalescer: ReadCoalescer,
-    lingering: Lingering,
+    abandoned: AbandonedAnswers,
   ) {
     this.#idleMs = timeouts.idle
     this.#firstEventMs = firstEventMs
@@ -101,7 +101,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#receipt = receipt
     this.#tenant = tenant
     this.#cancellable = cancellable
-    this.#lingering = lingering
+    this.#abandoned = abandoned
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
@@ -306,14 +306,14 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
       !hasLeft ||
       !this.#receipt.atProvider ||
       this.#settled ||
-      (isBounded && !this.#lingering.acquire(this.#tenant))
+      (isBounded && !this.#abandoned.acquire(this.#tenant))
     ) {
       this.#fail(reason ?? errors.aborted())
       return
     }
-    this.#lingerBytes = isBounded ? this.#lingering.bytes : Number.POSITIVE_INFINITY
+    this.#lingerBytes = isBounded ? this.#abandoned.bytes : Number.POSITIVE_INFINITY
     const now = performance.now()
-    if (isBounded) this.#deadline = now + this.#lingering.ms
+    if (isBounded) this.#deadline = now + this.#abandoned.ms
     clearTimeout(this.#timer)
     this.#look()
   }
@@ -344,7 +344,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     if (!this.#settled) {
       this.#settled = true
-      if (this.#hasSlot) this.#lingering.release(this.#tenant)
+      if (this.#hasSlot) this.#abandoned.release(this.#tenant)
       this.#open.end(this.#tenant)
     }
     this.#signal.ignore(this.#onAbort)

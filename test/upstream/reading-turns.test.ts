@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import type { Dispatcher } from 'undici'
 import { Cancellation } from '../../src/core/cancel.ts'
+import { AbandonedAnswers } from '../../src/upstream/abandoned-answers.ts'
 import { InFlightCount } from '../../src/upstream/in-flight-count.ts'
-import { Lingering } from '../../src/upstream/linger.ts'
 import { ReadCoalescer } from '../../src/upstream/read-coalescer.ts'
 import type { UpstreamRequest } from '../../src/upstream/upstream-request.ts'
 import { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
@@ -39,7 +39,13 @@ class FullSocket {
       receipt: { atProvider: false },
       tenant: 'org-1',
     }
-    this.response = new UpstreamResponse(sent, undefined, new InFlightCount(), new ReadCoalescer(0), new Lingering())
+    this.response = new UpstreamResponse(
+      sent,
+      undefined,
+      new InFlightCount(),
+      new ReadCoalescer(0),
+      new AbandonedAnswers(),
+    )
     this.response.onRequestStart(this.controller)
     this.response.onResponseStart(this.controller, 200, {})
   }

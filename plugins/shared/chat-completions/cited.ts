@@ -12,7 +12,7 @@ import {
 
 const MARKER = /\[(?:ref_)?(\d{1,3})\]/g
 /** A longer start is not a marker. */
-const LONGEST = '[ref_123]'.length
+const MAX_MARK_CHARACTERS = '[ref_123]'.length
 /** Text with more markers is code, not citations. */
 const MAX_MARKERS = 1000
 
@@ -36,7 +36,7 @@ class Markers {
       if (this.found.length === MAX_MARKERS) break
       this.found.push({ entry: Number(entry), start: start + index, end: start + index + marker.length })
     }
-    const end = text.slice(1 - LONGEST)
+    const end = text.slice(1 - MAX_MARK_CHARACTERS)
     const at = end.lastIndexOf('[')
     this.#open = at >= 0 && !end.includes(']', at) ? end.slice(at) : ''
   }

@@ -33,7 +33,7 @@ interface StreamedCall {
 }
 
 /** Memory of a call beside its texts, in characters. */
-const CALL = 128
+const CALL_CHARACTERS = 128
 
 /** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */
 export class ToolCalls {
@@ -131,7 +131,7 @@ export class ToolCalls {
     const last = this.#bySlot.get(slot)
     if (last && continues(last, id, part, index !== undefined)) return last
     this.#count.begin()
-    this.kept += CALL
+    this.kept += CALL_CHARACTERS
     const custom = isCustom(delta)
     const args = new Arguments(custom, this.#count)
     const call: StreamedCall = {

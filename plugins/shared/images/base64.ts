@@ -6,7 +6,7 @@ import { parsed } from '../whole.ts'
 const QUOTE = 0x22
 const COLON = 0x3a
 /** Shorter ones are parsed with the rest. */
-const LONG = 4096
+const MIN_CUT_CHARACTERS = 4096
 /** Maximum size of a body without its images, in characters. */
 const MAX_REST = 1024 * 1024
 /** Stands for an image that was cut out; no base64 holds it. */
@@ -43,7 +43,7 @@ function cutImages(body: Buffer, name: string): ImageAnswer | undefined {
     if (body[at] !== COLON) continue
     at = afterSpace(body, at + 1)
     const end = body[at] === QUOTE ? body.indexOf(QUOTE, at + 1) : -1
-    if (end - at < LONG) continue
+    if (end - at < MIN_CUT_CHARACTERS) continue
     const bytes = body.subarray(at + 1, end)
     if (rest.length + at - done > MAX_REST || !isPlain(bytes)) return undefined
     rest += `${body.toString('utf8', done, at + 1)}${MARK}${slices.length}`

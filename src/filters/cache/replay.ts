@@ -10,7 +10,7 @@ import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
 
 const BYTES_OF_CHARACTER = 2
 /** Characters of a piece, and at least of a batch: its client takes one before the next is written. */
-const BATCH = 32 * 1024
+const BATCH_CHARACTERS = 32 * 1024
 
 /** Throws 529 where there is no memory for the entry: the cache may drop it long before its client has taken it. */
 export function replay(ex: Exchange, hit: CachedReply, memory: MemoryBudget): Reply {
@@ -40,7 +40,7 @@ function* batchesOf(events: readonly Event[]): Generator<readonly Event[]> {
     for (const piece of piecesOf(event)) {
       batch.push(piece)
       length += weigh(piece)
-      if (length < BATCH) continue
+      if (length < BATCH_CHARACTERS) continue
       yield batch
       batch = []
       length = 0
@@ -50,13 +50,13 @@ function* batchesOf(events: readonly Event[]): Generator<readonly Event[]> {
 }
 
 function* piecesOf(event: Event): Generator<Event> {
-  if (event.type !== 'text' || event.text.length <= BATCH) {
+  if (event.type !== 'text' || event.text.length <= BATCH_CHARACTERS) {
     yield event
     return
   }
   const { text } = event
   for (let at = 0; at < text.length; ) {
-    const end = at + BATCH - (isSplit(text, at + BATCH) ? 1 : 0)
+    const end = at + BATCH_CHARACTERS - (isSplit(text, at + BATCH_CHARACTERS) ? 1 : 0)
     yield { ...event, text: text.slice(at, end) }
     at = end
   }

@@ -22,7 +22,7 @@ export interface HealLimits {
 }
 
 /** Share of the threads that an organization may have while another one is active. */
-const CONTENDED = 1 / 2
+const TENANT_SHARE = 1 / 2
 /** Beside the bundle; absent when the code runs from its sources, where everything is healed on the event loop. */
 const FILE = new URL('./heal-thread.js', import.meta.url)
 const startHere = existsSync(FILE) ? () => new FileThread() : undefined
@@ -50,7 +50,7 @@ export class HealThreads {
     texts: readonly string[],
     limits: HealLimits,
   ): Promise<readonly string[] | HealingSkipped> {
-    this.#slots.resize(limits.threads, CONTENDED)
+    this.#slots.resize(limits.threads, TENANT_SHARE)
     const { queue, wait: waitMs } = limits
     if (!(await this.#slots.enter(tenant, { queue, waitMs }))) return 'busy'
     try {

@@ -10,13 +10,13 @@ import { heal, isJson, soundJson } from './heal.ts'
 import { type HealLimits, HealThreads } from './heal-threads.ts'
 
 /** Characters of one answer, all choices together, that are looked through for JSON on the event loop. */
-const SMALL = 4 * 1024
+const INLINE_CHARACTERS = 4 * 1024
 /** Characters that are held of one answer; what is beyond them is passed on as it came. */
-const LARGE = 1024 * 1024
+const MAX_HELD_CHARACTERS = 1024 * 1024
 /** Memory is taken in such steps, and none for the first of them. */
-const STEP = 64 * 1024
+const MEMORY_STEP_CHARACTERS = 64 * 1024
 /** Bytes that a character may take. */
-const CHARACTER = 2
+const BYTES_PER_CHARACTER = 2
 
 /** Threads of the process, shared by all filters. */
 const threads = new HealThreads()
@@ -72,7 +72,7 @@ export async function* healed(
 ): AsyncGenerator<readonly Event[]> {
   const { tenant } = ex
   const lease = memory.lease(tenant)
-  const answer = new HeldAnswer(tenant, lease, aside, limits)
+  const answer = new HealingBuffer(tenant, lease, aside, limits)
   try {
     for await (const batch of events) {
       const out = await answer.pass(batch)
@@ -91,7 +91,7 @@ export async function* healed(
 }
 
 /** The text of a choice, and the citations to emit after it. */
-class Held {
+class HeldText {
   readonly choice: number
   readonly text: string
   readonly sources: readonly SourceEvent[]
@@ -113,7 +113,7 @@ class Held {
  * Holds each choice's text until the choice ends and emits it in one piece, unless the texts are too long to heal.
  * Citations follow the text.
  */
-class HeldAnswer {
+class HealingBuffer {
   /** Why a text was passed on that is malformed, or was not parsed. */
   skipped: HealingSkipped | undefined = undefined
   readonly #tenant: string
@@ -127,8 +127,8 @@ class HeldAnswer {
   /** Counts the JSON values of all texts. */
   readonly #count = new Count()
   #held = 0
-  #leased = STEP
-  #small = SMALL
+  #leased = MEMORY_STEP_CHARACTERS
+  #small = INLINE_CHARACTERS
 
   constructor(tenant: string, lease: MemoryLease, aside: HealThreads, limits: HealLimits) {
     this.#tenant = tenant
@@ -139,7 +139,7 @@ class HeldAnswer {
 
   /** The events that can be emitted after a batch. */
   pass(batch: readonly Event[]): Promise<Event[]> | Event[] {
-    const out: (Event | Held)[] = []
+    const out: (Event | HeldText)[] = []
     for (const event of batch) {
       if (event.type === 'text' && !this.#passed.has(event.choice)) {
         const text = (this.#texts.get(event.choice) ?? '') + event.text
@@ -177,10 +177,10 @@ class HeldAnswer {
   /** Why so many characters more cannot be held. */
   #grow(length: number): HealingSkipped | undefined {
     this.#held += length
-    if (this.#held > LARGE) return 'too_long'
-    const wanted = Math.ceil((this.#held - this.#leased) / STEP) * STEP
+    if (this.#held > MAX_HELD_CHARACTERS) return 'too_long'
+    const wanted = Math.ceil((this.#held - this.#leased) / MEMORY_STEP_CHARACTERS) * MEMORY_STEP_CHARACTERS
     if (wanted <= 0) return undefined
-    if (!this.#lease.grow(wanted * CHARACTER)) return 'busy'
+    if (!this.#lease.grow(wanted * BYTES_PER_CHARACTER)) return 'busy'
     this.#leased += wanted
     return undefined
   }
@@ -190,10 +190,10 @@ class HeldAnswer {
   }
 
   /** Removes and returns the held end of a choice; none or one. */
-  #taken(choice: number): Held[] {
+  #taken(choice: number): HeldText[] {
     const text = this.#texts.get(choice)
     if (text === undefined) return []
-    const held = new Held(choice, text, this.#cited.get(choice) ?? [])
+    const held = new HeldText(choice, text, this.#cited.get(choice) ?? [])
     this.#texts.delete(choice)
     this.#cited.delete(choice)
     this.#held -= text.length
@@ -219,10 +219,10 @@ class HeldAnswer {
   }
 
   /** The texts in `out` are healed together. */
-  #settled(out: readonly (Event | Held)[]): Promise<Event[]> | Event[] {
-    const broken = out.filter(one => one instanceof Held && this.#isBroken(one.text)) as Held[]
+  #settled(out: readonly (Event | HeldText)[]): Promise<Event[]> | Event[] {
+    const broken = out.filter(one => one instanceof HeldText && this.#isBroken(one.text)) as HeldText[]
     const emit = (healed: readonly string[] = []) =>
-      out.flatMap(one => (one instanceof Held ? one.events(healed[broken.indexOf(one)] ?? one.text) : one))
+      out.flatMap(one => (one instanceof HeldText ? one.events(healed[broken.indexOf(one)] ?? one.text) : one))
     if (broken.length === 0) return emit()
     const texts = broken.map(({ text }) => text)
     const sound = this.#sound(texts)

@@ -12,11 +12,11 @@ export interface KeptCall {
 type Batch = IteratorResult<readonly Event[]>
 
 /** Maximum characters kept of one answer; a longer one is not kept. */
-const MAX_KEPT = 1024 * 1024
+const MAX_KEPT_CHARACTERS = 1024 * 1024
 /** Bytes that an entry takes beside its events. */
-const ENTRY = 600
+const ENTRY_BYTES = 600
 /** Characters that each kept event counts beside its own. */
-const EVENT = 64
+const EVENT_CHARACTERS = 64
 
 /**
  * Collects the reasoning of the first choice. Clients that run tool loops request a single choice. A hand-written
@@ -59,7 +59,7 @@ export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIter
     if (!('choice' in event) || event.choice !== 0) return
     if (event.type === 'reasoning') {
       this.#size += event.text.length + (event.signature?.length ?? 0) + (event.data?.length ?? 0)
-      if (this.#size <= MAX_KEPT) this.#keep(event)
+      if (this.#size <= MAX_KEPT_CHARACTERS) this.#keep(event)
     } else if (event.type === 'tool') this.#seeCall(event)
     else if (event.type === 'finish') this.#finish()
   }
@@ -72,27 +72,28 @@ export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIter
       if (event.signature !== undefined) last.signature = event.signature
       return
     }
-    this.#size += EVENT
+    this.#size += EVENT_CHARACTERS
     this.#reasoning.push(Object.assign({}, event))
   }
 
   #seeCall({ index, id, name, args = '', signature }: ToolEvent): void {
     if (index === 0) {
       this.#call ??= { id: id ?? '', name: name ?? '', args: '' }
-      if (this.#call.args.length <= MAX_KEPT) this.#call.args += args
+      if (this.#call.args.length <= MAX_KEPT_CHARACTERS) this.#call.args += args
     }
     if (signature === undefined || id === undefined) return
-    this.#size += signature.length + EVENT
-    if (this.#size <= MAX_KEPT) this.#signed.push({ type: 'tool', choice: 0, index, id, signature })
+    this.#size += signature.length + EVENT_CHARACTERS
+    if (this.#size <= MAX_KEPT_CHARACTERS) this.#signed.push({ type: 'tool', choice: 0, index, id, signature })
   }
 
   #finish(): void {
     const isSealed = this.#signed.length > 0 || this.#reasoning.length > 0
-    if (!this.#call || !isSealed || this.#size > MAX_KEPT || this.#call.args.length > MAX_KEPT) return
+    if (!this.#call || !isSealed || this.#size > MAX_KEPT_CHARACTERS || this.#call.args.length > MAX_KEPT_CHARACTERS)
+      return
     const events = [...this.#reasoning, ...this.#signed]
     const { id, name, args } = this.#call
     this.#call = undefined
-    this.#set({ id, name, args: args === '' ? '{}' : args }, events, ENTRY + JSON.stringify(events).length)
+    this.#set({ id, name, args: args === '' ? '{}' : args }, events, ENTRY_BYTES + JSON.stringify(events).length)
   }
 }
 

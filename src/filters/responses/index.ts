@@ -5,7 +5,7 @@ import { type Infer, s } from '../../core/schema.ts'
 import { ExchangeResponses, type StoredBounds } from './stored-responses.ts'
 
 /** Oldest responses of an organization, or of a session, that one new response may displace: some milliseconds. */
-const DROPPED = 200
+const MAX_DISPLACED = 200
 
 const options = s.object({
   /** JSON of one response with what its own request added; larger ones are not stored. */
@@ -25,7 +25,7 @@ export const responses: FilterFactory<Infer<typeof options>> = {
   needs: ['principal'],
   appliesTo: ({ codec }) => codec.stored !== undefined,
   create({ max_response: maxBytes, organization: bytes, session, max_chain: maxChain }, services) {
-    const bounds: StoredBounds = { maxBytes, maxChain, share: { bytes, session, dropped: DROPPED } }
+    const bounds: StoredBounds = { maxBytes, maxChain, share: { bytes, session, dropped: MAX_DISPLACED } }
     const needs = {
       responses: services.responses,
       memory: services.memory,

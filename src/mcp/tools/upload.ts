@@ -28,8 +28,8 @@ export interface Names {
   readonly extension: string | undefined
 }
 
-/** Share of the free space that one organization may take. */
-const SHARE = 1 / 2
+/** Share of the space left by others that one organization may take. */
+const TENANT_SHARE = 1 / 2
 /** Files of the whole folder. */
 export const MAX_FILES = 10_000
 /** How long the sum of all files is taken as it was read: the operator may remove some. */
@@ -69,7 +69,7 @@ class Folder implements UploadFolder {
     // The operator may have removed files since.
     const own = { bytes: Math.min(all.bytes, saved.bytes), files: Math.min(all.files, saved.files) }
     const fits = (of: keyof FolderUse) =>
-      all[of] + added[of] <= most[of] && own[of] + added[of] <= SHARE * (most[of] - (all[of] - own[of]))
+      all[of] + added[of] <= most[of] && own[of] + added[of] <= TENANT_SHARE * (most[of] - (all[of] - own[of]))
     if (!fits('bytes') || !fits('files')) return false
     await write()
     this.#all = sumOf(all, added)

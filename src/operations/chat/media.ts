@@ -39,7 +39,7 @@ const MAX_TYPED = 1024
 
 const nothing: Media = { images: [], audioSeconds: 0, fileTokens: 0 }
 /** Messages without media that are walked again, rather than remembered. */
-const FEW = 16
+const MAX_UNCACHED_MESSAGES = 16
 
 /** Results by part. Filters build new messages from the same parts. */
 const measured = new WeakMap<ContentPart, PartMedia>()
@@ -50,7 +50,7 @@ export function mediaOf(messages: ChatRequest['messages']): Media {
   let media = sums.get(messages)
   if (!media) {
     media = mediaIn(messages)
-    if (media !== nothing || messages.length > FEW) sums.set(messages, media)
+    if (media !== nothing || messages.length > MAX_UNCACHED_MESSAGES) sums.set(messages, media)
   }
   return media
 }

@@ -5,20 +5,20 @@ import { isWellFormed } from '../../json/json.ts'
 import { weigh } from '../../json/size.ts'
 
 /** Characters that separate messages or calls: the role, and the end. */
-const ENVELOPE = 16
+const ENVELOPE_CHARACTERS = 16
 /** Characters of envelopes and ids that an estimate may leave out. */
-const FREE = 64 * ENVELOPE
+const FREE_CHARACTERS = 64 * ENVELOPE_CHARACTERS
 
 /** Without earlier reasoning, which most providers never get. */
 export function promptSize({ messages, tools, response_format: format }: Readonly<ChatRequest>): number {
   let sum = 0
-  let around = -FREE
+  let around = -FREE_CHARACTERS
   for (const message of messages) {
-    around += ENVELOPE + textSize(message.tool_call_id ?? '')
+    around += ENVELOPE_CHARACTERS + textSize(message.tool_call_id ?? '')
     sum +=
       Math.max(contentOf(message), itemsOf(message)) + textSize(message.refusal ?? '') + textSize(message.name ?? '')
     for (const call of message.tool_calls ?? []) {
-      around += ENVELOPE + textSize(call.id)
+      around += ENVELOPE_CHARACTERS + textSize(call.id)
       sum +=
         call.type === 'function'
           ? textSize(call.function.name) + textSize(call.function.arguments)
@@ -32,18 +32,20 @@ export function promptSize({ messages, tools, response_format: format }: Readonl
 }
 
 /** Longer strings are not written to be measured, nor halves of characters, each of which takes 70 ns. */
-const LONG = 4096
+const MAX_ENCODED_CHARACTERS = 4096
 
 /** Characters up to which tools are encoded at once, which is faster for usual tools. */
-const LIGHT = 256 * 1024
+const INLINE_CHARACTERS = 256 * 1024
 
 /** The size of the JSON of what JSON can say; of what is not light, long strings without their escapes. */
 export const jsonSize = (value: object): number =>
-  weigh(value) < LIGHT ? textSize(JSON.stringify(value)) : sizeOf(value)
+  weigh(value) < INLINE_CHARACTERS ? textSize(JSON.stringify(value)) : sizeOf(value)
 
 function sizeOf(value: unknown): number {
   if (typeof value === 'string')
-    return value.length < LONG && isWellFormed(value) ? textSize(JSON.stringify(value)) : textSize(value) + 2
+    return value.length < MAX_ENCODED_CHARACTERS && isWellFormed(value)
+      ? textSize(JSON.stringify(value))
+      : textSize(value) + 2
   if (typeof value !== 'object' || value === null) return String(value ?? null).length
   let sum = 1
   if (Array.isArray(value)) for (let at = 0; at < value.length; at++) sum += sizeOf(value[at]) + 1
@@ -87,7 +89,7 @@ export function reasoningSize({ messages }: Readonly<ChatRequest>): number {
 }
 
 /** Approximate characters around each JSON value of a block. */
-const AROUND = 8
+const VALUE_CHARACTERS = 8
 
 /**
  * Counts content of earlier answers that only this provider reads: sealed reasoning, and blocks of its own tools. A
@@ -104,7 +106,7 @@ export function sealedSize({ messages }: Readonly<ChatRequest>, provider: string
       if (sealed > 0) sum += Math.max(sealed, textSize(text ?? ''))
     }
     for (const block of blocks ?? [])
-      if ('provider' in block && block.provider === provider) sum += valueSize(block, AROUND)
+      if ('provider' in block && block.provider === provider) sum += valueSize(block, VALUE_CHARACTERS)
     for (const call of calls ?? []) sum += own(call.extra_content?.vendor?.thought_signature)
   }
   return sum

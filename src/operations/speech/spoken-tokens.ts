@@ -4,22 +4,24 @@ import type { SentOutput } from '../../core/translator.ts'
 import type { SpeechRequest } from './request.ts'
 
 /** Slower than speech usually is: 10 letters a second, in alphabets of any script, 3.5 syllables, or 1.5 words. */
-const LETTER = 2
-const SYLLABLE = 6
-const WORD = 14
+const LETTER_TOKENS = 2
+const SYLLABLE_TOKENS = 6
+const WORD_TOKENS = 14
 
 /** Hangul and what stands behind it: a character of those scripts is a syllable, often a word. */
 const FIRST_SYLLABLE = 0x1100
 /** Digits, and signs that are spoken by their names. */
 const isWord = (character: string): boolean => /[\p{N}\p{S}#%&*/@\\_]/u.test(character)
-const ascii = Uint8Array.from({ length: 128 }, (_, code) => (isWord(String.fromCharCode(code)) ? WORD : LETTER))
+const ascii = Uint8Array.from({ length: 128 }, (_, code) =>
+  isWord(String.fromCharCode(code)) ? WORD_TOKENS : LETTER_TOKENS,
+)
 
 /** At usual speed, rather too many than too few. */
 export function spokenTokens(text: string): number {
   let sum = 0
   for (const character of text) {
     const code = character.codePointAt(0)!
-    sum += ascii[code] ?? (isWord(character) ? WORD : code < FIRST_SYLLABLE ? LETTER : SYLLABLE)
+    sum += ascii[code] ?? (isWord(character) ? WORD_TOKENS : code < FIRST_SYLLABLE ? LETTER_TOKENS : SYLLABLE_TOKENS)
   }
   return sum
 }

@@ -110,13 +110,13 @@ const BYTES_PER_SECOND = 8000
 /** Assumed seconds of audio at an address. */
 const UNKNOWN_SECONDS = 600
 /** Seconds of the longest audio that providers take. */
-const MOST_SECONDS = 10 * 3600
+const MAX_AUDIO_SECONDS = 10 * 3600
 /** The length of the audio in seconds, estimated where the request does not say it. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
   seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
 /** Returns the seconds by which audio at an address may exceed the assumed length. */
 export function unmeasuredSeconds(request: Readonly<TranscriptionRequest>): number {
-  return request.file ? 0 : MOST_SECONDS - UNKNOWN_SECONDS
+  return request.file ? 0 : MAX_AUDIO_SECONDS - UNKNOWN_SECONDS
 }
 
 declare module '../../core/ops.ts' {

@@ -24,11 +24,11 @@ const MINUTE_MS = 60_000
 const MAX_OFFERS = 1000
 const MAX_OWN_OFFERS = 1000
 /** Organizations measured separately per offer; all others count as one. */
-const MAX_APART = 6
+const MAX_SEPARATE_TENANTS = 6
 /** Other organizations whose measurements together may lower what is usual. */
-const AGREEING = 2
+const MIN_AGREEING_TENANTS = 2
 /** Samples in the current minute at which a mean has a weight of one half. */
-const TRUSTED = 5
+const HALF_WEIGHT_SAMPLES = 5
 /** Idle minutes after which an organization gives its separate place to another one. */
 const IDLE_MINUTES = 10
 
@@ -149,7 +149,7 @@ class Offer implements Measured {
       if (series !== own) others++
       fastest = Math.max(fastest, series.values[WRITING]! / its)
     }
-    return others >= AGREEING ? fastest : Math.max(fastest, history.usualThroughput)
+    return others >= MIN_AGREEING_TENANTS ? fastest : Math.max(fastest, history.usualThroughput)
   }
 
   /** Judges failures only. */
@@ -169,7 +169,7 @@ class Offer implements Measured {
     this.#count = own === undefined ? 0 : own.values[count]!
     const all = this.#all
     if (all.length < (own === undefined ? 2 : 3)) return
-    const doubt = TRUSTED * Math.max(1, weight)
+    const doubt = HALF_WEIGHT_SAMPLES * Math.max(1, weight)
     const doubted = usual * doubt
     let sources = 0
     let total = 0
@@ -213,7 +213,7 @@ class Offer implements Measured {
     const known = this.#apart.get(org)
     if (known) return known
     let series: Series | undefined
-    if (this.#apart.size < MAX_APART) series = this.#added()
+    if (this.#apart.size < MAX_SEPARATE_TENANTS) series = this.#added()
     else {
       this.#others ??= this.#added()
       series = this.#givenUp(this.#others, minute)

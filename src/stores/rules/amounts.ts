@@ -5,19 +5,19 @@ import type { LedgerEntry } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 
 /** Half of the 64-bit range: the rest is for sums. */
-export const MOST = 2n ** 62n
+export const MAX_AMOUNT = 2n ** 62n
 
 /** The amount, capped to the storable range. */
-export const storable = (amount: Money): Money => (amount > MOST ? MOST : amount)
+export const storable = (amount: Money): Money => (amount > MAX_AMOUNT ? MAX_AMOUNT : amount)
 
 /** Throws a 400 when a payment would exceed the storable balance of the organization `name`. */
 export function checkPayment(balance: Money, amount: Money, name: string): void {
-  if (balance + amount > MOST) throw tooMuch(MOST - balance, 'added to', balance, name)
+  if (balance + amount > MAX_AMOUNT) throw tooMuch(MAX_AMOUNT - balance, 'added to', balance, name)
 }
 
 /** Checks a refund, whether or not the amount is free. */
 export function checkRefund(balance: Money, amount: Money, name: string): void {
-  if (balance - amount < -MOST) throw tooMuch(balance + MOST, 'taken from', balance, name)
+  if (balance - amount < -MAX_AMOUNT) throw tooMuch(balance + MAX_AMOUNT, 'taken from', balance, name)
 }
 
 /** The error for a refund above the free part of a prepaid balance. */

@@ -20,7 +20,7 @@ export const MAX_TOKENS_OF_GRANT = 100
 /** Login codes of one member that are in force: the oldest ends. */
 export const MAX_LOGIN_CODES = 10
 /** Rows of each kind removed per sweep, so that it does not block other requests. */
-export const SWEPT = 500
+export const SWEEP_ROWS = 500
 
 interface Once {
   readonly usedAt: number | null

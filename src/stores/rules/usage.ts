@@ -116,13 +116,13 @@ export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, tim
 /** Saving of a discount, in millionths of the list price, on a price that is now `cost`; rounded to nearest. */
 function savedBy(cost: Money, discount: number): Money {
   const taken = BigInt(discount)
-  const left = WHOLE - taken
+  const left = MILLIONTHS - taken
   const saved = left > 0n ? (cost * taken + left / 2n) / left : 0n
-  return saved < MOST_SAVED ? saved : MOST_SAVED
+  return saved < MAX_SAVED_NANO ? saved : MAX_SAVED_NANO
 }
-const WHOLE = 1_000_000n
+const MILLIONTHS = 1_000_000n
 /** A million USD: a sum beyond the storable range must not fail a charge. */
-const MOST_SAVED = 10n ** 15n
+const MAX_SAVED_NANO = 10n ** 15n
 
 /** A storable count: an odd number from a provider must not fail a charge. */
 export const wholeNumber = (value: number | undefined): number | null =>

@@ -9,7 +9,7 @@ import { type Lease, type LeaseClient, type LeaseRequest, type Remainder, system
 
 const MAX_KEYS = 10_000
 /** Beyond its need a worker gets its share of the rest, divided by this, so that little stays unused. */
-const CAUTION = 4
+const SURPLUS_DIVISOR = 4
 /** Time for a worker to return units; later returns still count. */
 const RECALL_MS = 250
 
@@ -69,7 +69,7 @@ export class LeaseServer {
     const free = Math.max(0, limit - window.sum)
     const recalled = free < need && quota.recall(bucket)
     if (recalled) return recalled.then(() => this.#lend(quota, request, recall))
-    const spare = Math.min(more, Math.floor((free - need) / (CAUTION * this.#borrowers)))
+    const spare = Math.min(more, Math.floor((free - need) / (SURPLUS_DIVISOR * this.#borrowers)))
     const units = free < need ? free : need + spare
     // Spare units may be used until the end of their bucket.
     window.add(bucket, units, units > need ? (bucket + 1) * bucketMs(request.windowMs) : now)

@@ -4,10 +4,10 @@ import { bucketMs, untilLeft } from '../memory/window.ts'
 import type { Lease, LeaseClient, Unused } from './lease.ts'
 
 /** Share of a bucket's units with which the next bucket begins. */
-const CARRIED = 1 / 8
+const CARRIED_SHARE = 1 / 8
 /** Requests per bucket for exactly the needed units: rare keys are counted one by one. */
-const SINGLE_ASKS = 4
-const MAX_MORE = 1024
+const SINGLE_UNIT_REQUESTS = 4
+const MAX_EXTRA_UNITS = 1024
 
 interface Waiter {
   readonly limit: number
@@ -132,7 +132,7 @@ export class LeasedQuota {
       this.#requests = { bucket, times: 0, units: 0, before }
     }
     const times = ++this.#requests.times
-    const doubled = times > SINGLE_ASKS ? 2 ** (times - SINGLE_ASKS) : 0
-    return Math.min(MAX_MORE, Math.max(doubled, Math.floor(this.#requests.before * CARRIED)))
+    const doubled = times > SINGLE_UNIT_REQUESTS ? 2 ** (times - SINGLE_UNIT_REQUESTS) : 0
+    return Math.min(MAX_EXTRA_UNITS, Math.max(doubled, Math.floor(this.#requests.before * CARRIED_SHARE)))
   }
 }

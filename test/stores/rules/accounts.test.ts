@@ -1,7 +1,7 @@
 /** What an operator may make of organizations, keys, money and policies, and what each refusal says. */
 import t from 'tap'
 import { cacheTtl, checkOwners, checkRoll, expiryOf, keyStatus, ttlOf } from '../../../src/stores/rules/accounts.ts'
-import { checkPayment, checkRefund, isRepeated, MOST, storable } from '../../../src/stores/rules/amounts.ts'
+import { checkPayment, checkRefund, isRepeated, MAX_AMOUNT, storable } from '../../../src/stores/rules/amounts.ts'
 import { chosen, noSuch, showNamed, unknownName } from '../../../src/stores/rules/names.ts'
 import {
   checkManifests,
@@ -64,17 +64,17 @@ t.test('the last owner stays one', async t => {
 })
 
 t.test('a booking that a balance cannot hold is refused, and one that is reported again is none', async t => {
-  checkPayment(MOST - 5n, 5n, 'a')
+  checkPayment(MAX_AMOUNT - 5n, 5n, 'a')
   t.match(
-    thrown(() => checkPayment(MOST - 5n, 6n, 'a')),
+    thrown(() => checkPayment(MAX_AMOUNT - 5n, 6n, 'a')),
     { status: 400, message: /^At most 0.000000005 USD.*"a"/ },
   )
-  checkRefund(5n - MOST, 5n, 'a')
+  checkRefund(5n - MAX_AMOUNT, 5n, 'a')
   t.match(
-    thrown(() => checkRefund(5n - MOST, 6n, 'a')),
+    thrown(() => checkRefund(5n - MAX_AMOUNT, 6n, 'a')),
     { status: 400, message: /^At most 0.000000005 USD can be taken/ },
   )
-  t.same([storable(MOST + 1n), storable(5n)], [MOST, 5n])
+  t.same([storable(MAX_AMOUNT + 1n), storable(5n)], [MAX_AMOUNT, 5n])
   const entry = { orgId: 'a', amount: 5n }
   t.equal(isRepeated(undefined, entry, 'topup', 'r'), false)
   t.equal(isRepeated(entry, { ...entry }, 'topup', 'r'), true)

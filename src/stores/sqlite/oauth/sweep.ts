@@ -1,6 +1,6 @@
 /** Ends and removes what is over of clients, grants, codes and tokens, some at a time. */
 import type { Statement } from 'better-sqlite3'
-import { CLIENT_MS, KEPT_MS, SWEPT } from '../../rules/oauth.ts'
+import { CLIENT_MS, KEPT_MS, SWEEP_ROWS } from '../../rules/oauth.ts'
 import type { Sqlite } from '../open.ts'
 import type { GrantEnds } from './ends.ts'
 
@@ -8,7 +8,7 @@ const LIVE = 'grant_id = oauth_grants.id AND used_at IS NULL AND expires_at > @n
 /** A grant of which nothing is in force. */
 const OVER = `
   NOT EXISTS (SELECT 1 FROM oauth_tokens WHERE ${LIVE}) AND NOT EXISTS (SELECT 1 FROM oauth_codes WHERE ${LIVE})`
-const GONE = `SELECT id FROM oauth_grants WHERE revoked_at < @before LIMIT ${SWEPT}`
+const GONE = `SELECT id FROM oauth_grants WHERE revoked_at < @before LIMIT ${SWEEP_ROWS}`
 
 interface Times {
   now: number
@@ -16,7 +16,7 @@ interface Times {
   unused: number
 }
 
-/** Removes at most `SWEPT` rows of each kind at a time. */
+/** Removes at most `SWEEP_ROWS` rows of each kind at a time. */
 export class OAuthSweep {
   readonly #ends: GrantEnds
   readonly #over: Statement<Pick<Times, 'now'>, string>
@@ -27,11 +27,11 @@ export class OAuthSweep {
     this.#ends = ends
     this.#over = db
       .prepare<Pick<Times, 'now'>, string>(
-        `SELECT id FROM oauth_grants WHERE revoked_at IS NULL AND ${OVER} LIMIT ${SWEPT}`,
+        `SELECT id FROM oauth_grants WHERE revoked_at IS NULL AND ${OVER} LIMIT ${SWEEP_ROWS}`,
       )
       .pluck()
     const old = (table: string, ended: string) => `
-      DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${ended} < @before LIMIT ${SWEPT})`
+      DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${ended} < @before LIMIT ${SWEEP_ROWS})`
     this.#deletes = [
       old('login_codes', 'expires_at'),
       old('oauth_codes', 'expires_at'),
@@ -49,7 +49,7 @@ export class OAuthSweep {
           )
           ELSE keys.revoked_at IS NOT NULL OR keys.expires_at <= @now
         END
-        LIMIT ${SWEPT}
+        LIMIT ${SWEEP_ROWS}
       )`)
   }
 

@@ -19,16 +19,16 @@ import { CALL_BOUNDS, Count, Shape } from '../json/shape.ts'
 import { weigh } from '../json/size.ts'
 
 /** More blocks than a choice may have; makes one number of a choice and a block. */
-const STEP = 1e6
+const BLOCKS_PER_CHOICE = 1e6
 /** Characters of a frame, beside what it passes on, that are not kept: names, ids and counts. */
-const ENVELOPE = 4096
+const ENVELOPE_CHARACTERS = 4096
 /** Fewer events of a small frame are not large either. */
-const MANY = 64
+const MAX_UNCHECKED_EVENTS = 64
 /** Characters of a waiting event besides its text. */
-const WAITING = 64
+const EVENT_CHARACTERS = 64
 
 /** The counts of one answer, as its events come. */
-export class Tally {
+export class AnswerCounter {
   #calls = 0
   /** The arguments of each call, as far as they came: other wires parse them. */
   #args: Map<number, Shape> | undefined
@@ -65,7 +65,7 @@ export class Tally {
   add(events: readonly Event[], characters: number): void {
     // What was kept of many frames may come with one.
     const isLarge = characters > MAX_FRAME_CHARACTERS || this.#kept > MAX_FRAME_CHARACTERS
-    if (isLarge || events.length > MANY) checkFrame(events)
+    if (isLarge || events.length > MAX_UNCHECKED_EVENTS) checkFrame(events)
     let added = 0
     /** Characters that the client gets now. */
     let passed = 0
@@ -77,7 +77,7 @@ export class Tally {
           this.#text += event.text.length
           passed += event.text.length
           if (this.#isHeld) added += event.text.length
-          else if (this.#waits) added += event.text.length + WAITING
+          else if (this.#waits) added += event.text.length + EVENT_CHARACTERS
           if (event.choice === 0) this.#run(event.type)
           break
         case 'reasoning':
@@ -85,8 +85,8 @@ export class Tally {
           this.#text += event.text.length
           passed += event.text.length
           added += event.signature === undefined && event.data === undefined ? event.text.length : characters
-          if (this.#waits) added += WAITING
-          if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
+          if (this.#waits) added += EVENT_CHARACTERS
+          if (event.block !== undefined) this.#block(event.choice * BLOCKS_PER_CHOICE + event.block)
           break
         case 'phase':
           this.#waits = true
@@ -111,7 +111,7 @@ export class Tally {
           break
         case 'logprobs':
           if (this.#isHeld) added = characters
-          else if (characters > ENVELOPE) passed += weigh(event.tokens)
+          else if (characters > ENVELOPE_CHARACTERS) passed += weigh(event.tokens)
           break
         case 'usage':
         case 'progress':
@@ -129,7 +129,7 @@ export class Tally {
           added = characters
       }
     }
-    if (this.#countsRest) added += Math.max(0, characters - passed - ENVELOPE)
+    if (this.#countsRest) added += Math.max(0, characters - passed - ENVELOPE_CHARACTERS)
     if (this.#isHeld && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
     this.#kept += events.length === 0 ? characters : Math.min(added, characters)
   }
@@ -152,7 +152,7 @@ export class Tally {
     if (!args || custom) return
     this.#called += args.length
     if (this.#called > MAX_CALL_CHARACTERS) throw tooLongCalls()
-    const key = choice * STEP + index
+    const key = choice * BLOCKS_PER_CHOICE + index
     this.#args ??= new Map()
     let shape = this.#args.get(key)
     if (!shape) {

@@ -5,10 +5,10 @@
 import { FairShare } from '../limits/share.ts'
 
 /** Share of all slots that one organization may have. */
-const SHARE = 1 / 8
+const TENANT_SHARE = 1 / 8
 
 /** `linger` of gateway.yaml. */
-export interface LingerOptions {
+export interface AbandonedAnswerOptions {
   /** How long an answer is read on, in milliseconds. */
   readonly time: number
   /** How many bytes of it are read on. */
@@ -16,15 +16,15 @@ export interface LingerOptions {
   /** Answers at a time. */
   readonly per_organization: number
 }
-const DEFAULTS: LingerOptions = { time: 2_000, size: 1024 * 1024, per_organization: 64 }
+const DEFAULTS: AbandonedAnswerOptions = { time: 2_000, size: 1024 * 1024, per_organization: 64 }
 
 /** The slots of a process. */
-export class Lingering extends FairShare {
+export class AbandonedAnswers extends FairShare {
   readonly ms: number
   readonly bytes: number
 
-  constructor({ time, size, per_organization }: LingerOptions = DEFAULTS) {
-    super(per_organization / SHARE, undefined, { alone: SHARE, contended: SHARE })
+  constructor({ time, size, per_organization }: AbandonedAnswerOptions = DEFAULTS) {
+    super(per_organization / TENANT_SHARE, undefined, { alone: TENANT_SHARE, contended: TENANT_SHARE })
     this.ms = time
     this.bytes = size
   }

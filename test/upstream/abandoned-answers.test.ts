@@ -5,20 +5,20 @@ import type { Event } from '../../src/core/event.ts'
 import { Fetcher } from '../../src/egress/fetcher.ts'
 import { errors, GatewayError } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
-import { FollowUps } from '../../src/upstream/follow-ups.ts'
-import { Lingering } from '../../src/upstream/linger.ts'
+import { AbandonedAnswers } from '../../src/upstream/abandoned-answers.ts'
+import { ResultPoller } from '../../src/upstream/result-poller.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 import { scripted } from '../helpers/scripted.ts'
 import { target } from '../plugins/wire-kit.ts'
 
 t.test('an organization reads 64 answers on, and a process 512 of all organizations', async t => {
-  const slots = new Lingering()
+  const slots = new AbandonedAnswers()
   const taken = (tenant: string) => Array.from({ length: 100 }, () => slots.acquire(tenant)).filter(Boolean).length
   const organizations = Array.from({ length: 9 }, (_, at) => `organization-${at}`)
   t.strictSame(organizations.map(taken), [64, 64, 64, 64, 64, 64, 64, 64, 0])
   slots.release('organization-0')
   t.strictSame([slots.acquire('organization-8'), slots.acquire('organization-1')], [true, false])
-  const few = new Lingering({ time: 1, size: 1, per_organization: 2 })
+  const few = new AbandonedAnswers({ time: 1, size: 1, per_organization: 2 })
   t.strictSame([few.acquire('a'), few.acquire('a'), few.acquire('a'), few.acquire('b')], [true, true, false, true])
 })
 
@@ -26,7 +26,7 @@ t.test('M7 a job cannot be cancelled: it is polled on after its client has left'
   const provider = await scripted(t)
   const transport = new Transport()
   t.teardown(() => transport.close())
-  const followUps = new FollowUps(transport, new Fetcher([]))
+  const results = new ResultPoller(transport, new Fetcher([]))
   const url = `${provider.url}/state`
   const pending: Event = { type: 'wait', url, afterMs: 0 }
   const result: Event = { type: 'result', value: 'made' }
@@ -113,7 +113,7 @@ t.test('M7 a job cannot be cancelled: it is polled on after its client has left'
     provider.got.length = 0
     const lease = new MemoryBudget(1024 * 1024, { memory: () => 0 }).lease('org')
     const attempt = { decoder, signal, lease, cancellable, tenant: 'org', requestId: 'r', mask: undefined }
-    const whole = followUps.all([pending], {
+    const whole = results.all([pending], {
       ...attempt,
       target: target({ provider: { baseUrl: provider.url } }),
       remainingMs: () => leftMs,

@@ -33,7 +33,7 @@ const COPIES = 7 / 3
 type Next = Extract<Event, { type: 'wait' | 'fetch' }>
 
 /** The attempt whose answer goes on. */
-interface FollowedAttempt {
+interface PolledAttempt {
   readonly target: Target
   readonly decoder: Decoder
   readonly signal: Cancellation
@@ -46,7 +46,7 @@ interface FollowedAttempt {
 }
 
 /** Answers the `wait` and `fetch` events of a decoder with what their addresses give, until it gives neither. */
-export class FollowUps {
+export class ResultPoller {
   readonly #transport: Transport
   readonly #fetcher: Fetcher
 
@@ -60,7 +60,7 @@ export class FollowUps {
    * is polled to its end, since it costs nothing where its provider fails; where it is made, or its end is not seen within
    * the request's time, this rejects with the reason of the signal.
    */
-  async all(events: readonly Event[], attempt: FollowedAttempt): Promise<Event[]> {
+  async all(events: readonly Event[], attempt: PolledAttempt): Promise<Event[]> {
     const polling = new Polling(attempt.signal, attempt.cancellable)
     polling.runs = events.at(-1)?.type === 'wait'
     polling.begin()
@@ -73,7 +73,7 @@ export class FollowUps {
     }
   }
 
-  async #read(events: readonly Event[], attempt: FollowedAttempt, polling: Polling): Promise<Event[]> {
+  async #read(events: readonly Event[], attempt: PolledAttempt, polling: Polling): Promise<Event[]> {
     const { decoder, mask } = attempt
     const masking = mask && new AnswerMask(mask)
     const kept: Event[] = []
@@ -100,7 +100,7 @@ export class FollowUps {
   }
 
   /** A provider that is busy or gone for a moment still has the job. */
-  async #get(next: Next, attempt: FollowedAttempt): Promise<Buffer> {
+  async #get(next: Next, attempt: PolledAttempt): Promise<Buffer> {
     for (let tries = 1, delay = BACK_OFF.first; ; tries++, delay = Math.min(delay * BACK_OFF.factor, BACK_OFF.most)) {
       let failure: GatewayError
       let wait = delay
@@ -126,7 +126,7 @@ export class FollowUps {
     next: Next,
     status: number,
     content: Buffer,
-    { target, mask }: FollowedAttempt,
+    { target, mask }: PolledAttempt,
   ): Promise<GatewayError> {
     if (next.type === 'fetch') return errors.invalidAnswer(`an address in it answers with status ${status}`, status)
     if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
@@ -135,7 +135,7 @@ export class FollowUps {
   }
 
   /** Every place is checked anew: the credential goes to the provider's own origin alone. */
-  #follow({ type, url }: Next, attempt: FollowedAttempt): Promise<Fetched> {
+  #follow({ type, url }: Next, attempt: PolledAttempt): Promise<Fetched> {
     const { provider, baseUrl = provider.baseUrl } = attempt.target
     const maxBytes = type === 'wait' ? MAX_STATE_BYTES : MAX_FILE_BYTES
     const get = (url: URL) => {
@@ -145,7 +145,7 @@ export class FollowUps {
     return followRedirects(url, get)
   }
 
-  async #own(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
+  async #own(url: URL, maxBytes: number, attempt: PolledAttempt): Promise<Fetched> {
     const { target, signal, lease, tenant, requestId } = attempt
     const { provider } = target
     const { timeouts } = provider
@@ -189,7 +189,7 @@ export class FollowUps {
     }
   }
 
-  async #foreign(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
+  async #foreign(url: URL, maxBytes: number, attempt: PolledAttempt): Promise<Fetched> {
     const { signal, lease } = attempt
     const controller = new AbortController()
     const abort = () => controller.abort()
@@ -225,7 +225,7 @@ function take(lease: MemoryLease, bytes: number): void {
 }
 
 /** Rejects when the exchange ends before, and when its time would be over. */
-function pause(ms: number, attempt: FollowedAttempt): Promise<void> {
+function pause(ms: number, attempt: PolledAttempt): Promise<void> {
   const { signal } = attempt
   const left = attempt.remainingMs()
   return new Promise((resolve, reject) => {
