@@ -1,6 +1,5 @@
 /** The façade: the only module that plugins import. */
 export { definitionIn, isReference, type PlacedTool, toolsAdded, toolsIn } from './codecs/messages/tools-in.ts'
-export type { Mapping, Provider } from './core/catalog.ts'
 export type {
   ChatRequest,
   ContentPart,
@@ -21,23 +20,22 @@ export type {
   WireFields,
 } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
-export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
-export type { RealtimeForm } from './core/realtime.ts'
+export type { Plugin } from './core/plugin.ts'
 export { s } from './core/schema.ts'
+export type { CountForm, JobForm, Mapping, Provider, Target, Translator } from './core/translator.ts'
+export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'
 export type {
   CacheMark,
-  CountForm,
   Decoder,
   FilePart,
   Frame,
+  JobReport,
   LoadedMedia,
   MediaByAddress,
-  Plugin,
-  Target,
-  Translator,
+  RealtimeForm,
+  UpstreamJob,
   WireRequest,
-} from './core/translator.ts'
-export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'
+} from './core/wire.ts'
 export {
   ANSWER_BOUNDS,
   billed,

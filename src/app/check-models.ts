@@ -1,5 +1,6 @@
 /** Catalogue entries that need an operator's attention: old prices, missing prices, deactivated models. */
-import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 
 const DAY_MS = 86_400_000
 

@@ -1,7 +1,8 @@
 /** Usage, cost and routing of an answer in the form of docs/contract.md#chat-answers. */
 import type { Attempt } from '../core/attempt.ts'
+import { costOf } from '../core/cost.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Cost, costOf, toNumber } from '../core/money.ts'
+import { type Cost, toNumber } from '../core/money.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 

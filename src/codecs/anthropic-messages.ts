@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/messages` (docs/contract.md#messages). */
 import type { Codec } from '../core/codec.ts'
 import { looksSealed, type SealCheck } from '../core/seals.ts'
-import type { TokenCount } from '../core/translator.ts'
+import type { TokenCount } from '../core/wire.ts'
 import { isObject, type Json } from '../json/json.ts'
 import { loose, withOpaque } from '../json/opaque.ts'
 import { nativeField } from './address-field.ts'

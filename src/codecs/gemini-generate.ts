@@ -3,7 +3,7 @@
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec, Encoder } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { TokenCount } from '../core/translator.ts'
+import type { TokenCount } from '../core/wire.ts'
 import { isObject } from '../json/json.ts'
 import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'

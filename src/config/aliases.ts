@@ -1,5 +1,6 @@
 /** Aliases of models: those in a model's entry, and those in the `aliases` of a models file. */
-import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import type { ModelsFile } from './schemas/models.ts'

@@ -1,5 +1,5 @@
 /** `auth` of a provider's file → the auth scheme of its requests, and its credentials. */
-import type { Auth, Credential } from '../core/catalog.ts'
+import type { Auth, Credential } from '../core/provider-settings.ts'
 import { awsKeys, type Parsed, serviceAccount } from '../secrets/credential.ts'
 import { type ConfigFile, fingerprint } from './file.ts'
 import type { AuthEntry, ProviderFile } from './schemas/provider.ts'

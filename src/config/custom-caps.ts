@@ -1,6 +1,7 @@
 /** Limits on time and concurrency of organizations' own providers, whatever their manifests say. */
-import type { CustomCaps, Provider } from '../core/catalog.ts'
+import type { CustomCaps } from '../core/catalog.ts'
 import { type Infer, s } from '../core/schema.ts'
+import type { Provider } from '../core/translator.ts'
 import { isObject } from '../json/json.ts'
 import type { ProviderFile } from './schemas/provider.ts'
 import type { Path, Source } from './source.ts'

@@ -1,6 +1,8 @@
 /** Providers that an organization declares for itself: manifests as in `providers.d`, but untrusted. */
 import { isPublicHost } from '../core/address.ts'
-import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
+import { REGION } from '../core/provider-settings.ts'
+import type { Mapping, Model, Provider } from '../core/translator.ts'
 import { isObject } from '../json/json.ts'
 import { urlOf } from '../lib/url.ts'
 import { capped, cappedKeys, refuseBeyond } from './custom-caps.ts'

@@ -1,7 +1,9 @@
 /** Models in a provider's file → mappings. */
-import { type FoundModel, type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
+import type { FoundModel, OpenModels } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
 import { isFree, serves } from '../core/offer.ts'
+import { REGION } from '../core/provider-settings.ts'
+import type { Mapping, Model, Provider } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import { OpenCatalog } from './open.ts'

@@ -1,7 +1,8 @@
 /** Offers of models that no file lists, by names from callers or from the provider's list. */
 import { LRUCache } from 'lru-cache'
-import type { FoundModel, Mapping, Model, OpenModels } from '../core/catalog.ts'
+import type { FoundModel, OpenModels } from '../core/catalog.ts'
 import { OPEN_SERIES } from '../core/offer.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 
 /** No segment of a name is empty or consists of dots: some wires put it into a path. */
 const NAME = /^[A-Za-z0-9][\w.:@+-]*(?:\/\w[\w.:@+-]*)*$/

@@ -1,6 +1,7 @@
 /** Prices of the configuration → rates of the ledger, and decimals for clients. */
-import type { Mapping } from '../core/catalog.ts'
+
 import { formatDecimal, type Price, parseDecimal } from '../core/money.ts'
+import type { Mapping } from '../core/translator.ts'
 import type { ConfigError } from './error.ts'
 import type { OfferEntry } from './schemas/offer.ts'
 import { tokenPriceKeys, unitPriceKeys } from './schemas/pricing.ts'

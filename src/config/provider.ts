@@ -1,8 +1,8 @@
 /** A provider's file → the provider as requests use it: address, credentials, wires. */
 import { isPublicHost } from '../core/address.ts'
-import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
-import type { Translator } from '../core/translator.ts'
+import type { DataPolicy } from '../core/provider-settings.ts'
+import type { Provider, Translator } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { urlOf } from '../lib/url.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'

@@ -1,6 +1,7 @@
 /** How much a model shall reason: some wires take an effort, others a budget of tokens, and a caller may send either. */
-import type { Mapping } from './catalog.ts'
+
 import type { ChatRequest, ReasoningEffort } from './chat-request.ts'
+import type { Mapping } from './translator.ts'
 
 type Effort = Exclude<ReasoningEffort, 'none'>
 

@@ -25,8 +25,9 @@ import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { StoredResponses } from './stored-responses.ts'
 import type { Timings } from './timings.ts'
-import type { NativeRequest, Target } from './translator.ts'
+import type { Target } from './translator.ts'
 import { CHARACTERS, type Usage } from './usage.ts'
+import type { NativeRequest } from './wire.ts'
 
 /** What ends an answer early: the organization's credits or plan, or a limit of its own. */
 export type StoppedBy = 'credit' | 'limit'

@@ -1,6 +1,5 @@
 /** Integer money. Amounts are nano-USD, rates pico-USD per unit; floats appear only when a client is shown a number. */
-import { atLeastZero, count, HOUR_MS, isUnknown, MS_PER_SECOND, rateOf } from './counted.ts'
-import type { Axis, Usage } from './usage.ts'
+import type { Axis } from './usage.ts'
 
 /** An amount of nano-USD (10⁻⁹ USD). A bigint, so that neither NaN nor a fraction can enter the ledger. */
 export type Money = bigint
@@ -55,8 +54,6 @@ export interface Cost {
   readonly imageOutput: Money
 }
 
-const PICO_PER_NANO = 1000n
-
 /** `"2.5"` with 9 places → 2_500_000_000n. Throws a RangeError for what is not a plain non-negative decimal. */
 export function parseDecimal(text: string, places: number): bigint {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text)
@@ -95,88 +92,6 @@ export const MILLION = 1_000_000n
 export const tierFactorOf = ({ tierFactors }: Price, { tier = '' }: Terms): bigint =>
   tierFactors && Object.hasOwn(tierFactors, tier) ? tierFactors[tier]! : MILLION
 
-/** Most requests count nothing of most rates: a product that is zero costs no multiplication, which allocates. */
-const times = (count: bigint, rate: bigint | undefined, scale: bigint): bigint =>
-  count === 0n || !rate ? 0n : count * rate * scale
-
-/** Holds two factors in millionths, and milliseconds of an hour, without a remainder. */
-const FINE = MILLION * MILLION * HOUR_MS
-
-/**
- * Computes the cost of `usage` at `price`; null when a needed rate is unknown. Formula: docs/money.md#cost. Audio and
- * images of an answer at token rates count as tokens. Every part is exact. Only the running sum is rounded, so parts
- * always add up to the total.
- */
-export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}): Cost | null {
-  if (!price) return null
-  const rates = ratesFor(price, terms.requests?.longest ?? usage.prompt ?? 0)
-  const counted = count(usage, rates, price, terms.requests?.count)
-  const perSecond = rateOf(price.perSecond, terms)
-  const perImage = rateOf(price.perImage, terms)
-  if (isUnknown(counted, rates, perSecond, perImage)) return null
-
-  const { prompt, completion, read, readAudio, write5m, write1h, thinking } = counted
-  const promptRate = rates.prompt ?? 0n
-  const completionRate = rates.completion ?? 0n
-  const readRate = rates.input_cache_read ?? promptRate
-  const text = atLeastZero(prompt - read - write5m - write1h - counted.audioInput - counted.imageInput)
-  const written = atLeastZero(completion - thinking - counted.imageOutput - counted.audioOutput)
-
-  const { discount = 0 } = price
-  const tierFactor = tierFactorOf(price, terms)
-  const plain = discount === 0 && tierFactor === MILLION && counted.hours === 0n && counted.seconds === 0n
-  const left = plain ? 1n : (MILLION - BigInt(discount)) * MILLION * HOUR_MS
-  const tokens = plain ? 1n : (left / MILLION) * tierFactor
-  const unit = plain ? PICO_PER_NANO : PICO_PER_NANO * FINE
-  let exact = 0n
-  let rounded = 0n
-  const part = (amount: bigint): Money => {
-    if (amount === 0n) return 0n
-    exact += amount
-    const total = (exact + unit / 2n) / unit
-    const share = total - rounded
-    rounded = total
-    return share
-  }
-  const imageInput =
-    part(times(counted.images, rates.image, left)) + part(times(counted.imageInput, rates.image_input, tokens))
-  const audioInput =
-    part(times(counted.audioInput, rates.input_audio, tokens)) +
-    part(times(counted.hours, rates.input_audio_hour, left / HOUR_MS))
-  const pages = part(
-    times(counted.pages, rates.ocr_page, left) + times(counted.annotated, rates.ocr_page_annotated, left),
-  )
-  const plainInput = part(times(text, promptRate, tokens))
-  const cachedInput = part(
-    times(read - readAudio, readRate, tokens) + times(readAudio, rates.input_audio_cache_read, tokens),
-  )
-  const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write ?? 0n
-  const cacheWrite = part(times(write5m, rates.input_cache_write, tokens) + times(write1h, rate1h, tokens))
-  const imageOutput =
-    part(perImage === undefined ? times(counted.imageOutput, rates.image_output, tokens) : 0n) +
-    part(times(counted.outputImages, perImage, left))
-  const footage = part(times(counted.seconds, perSecond, left / MS_PER_SECOND))
-  const plainOutput = part(
-    times(written, completionRate, tokens) +
-      times(thinking, rates.internal_reasoning, tokens) +
-      times(counted.audioOutput, rates.output_audio ?? completionRate, tokens),
-  )
-  const request = part(times(counted.requests, rates.request, left))
-  const webSearch = part(times(counted.searches, rates.web_search, left))
-  return {
-    input: imageInput + audioInput + pages + plainInput,
-    cachedInput,
-    cacheWrite,
-    output: imageOutput + footage + plainOutput,
-    request,
-    webSearch,
-    total: rounded,
-    imageInput,
-    audioInput,
-    imageOutput,
-  }
-}
-
 /** The cost of a replay from the response cache. */
 export const noCost: Cost = {
   input: 0n,
@@ -190,3 +105,13 @@ export const noCost: Cost = {
   audioInput: 0n,
   imageOutput: 0n,
 }
+
+/** JSON text of a price, each bigint as a string such as `"5n"`; `null` for a price that is unknown. */
+export const writtenPrice = (price: Price | undefined): string =>
+  JSON.stringify(price ?? null, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
+
+/** The inverse of `writtenPrice`. Throws a SyntaxError for what is not JSON. */
+export const readPrice = (text: string): Price | undefined =>
+  (JSON.parse(text, (_key, value: unknown) =>
+    typeof value === 'string' && /^\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
+  ) as Price | null) ?? undefined

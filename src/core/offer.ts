@@ -1,6 +1,8 @@
 /** Reads facts of an offer that several places need: its names, its provider's state, and whether it is free. */
-import type { Catalog, Credential, Mapping, Model, Provider } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
 import type { Op } from './ops.ts'
+import type { Credential } from './provider-settings.ts'
+import type { Mapping, Model, Provider } from './translator.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
@@ -81,3 +83,14 @@ export const serves = ({ operations }: Model, op: string): boolean => operations
 /** Whether an offer answers an operation: one of its model's by a wire for it, or any by a bridge. */
 export const isOffered = ({ model, wires }: Mapping, op: Op): boolean =>
   wires.has(op) && (serves(model, op) || wires.get(op)?.bridged === true)
+
+/** Whole answers come with their last token, and reasoning models are silent for minutes. */
+const FIRST_EVENT_MS = { stream: 60_000, reasoning: 300_000, whole: 600_000 }
+
+/** How long the first event of an answer of `mapping` may take. */
+export function firstEventMs({ provider, supports }: Mapping, streams: boolean): number {
+  const { firstEvent } = provider.timeouts
+  if (firstEvent !== undefined) return firstEvent
+  if (!streams || !supports.has('streaming')) return FIRST_EVENT_MS.whole
+  return supports.has('reasoning') ? FIRST_EVENT_MS.reasoning : FIRST_EVENT_MS.stream
+}

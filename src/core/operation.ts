@@ -2,13 +2,13 @@
 
 import type { Json } from '../json/json.ts'
 import type { Unaffordable } from '../lib/error.ts'
-import type { Mapping, Model } from './catalog.ts'
 import type { JobOperation } from './job.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'
-import type { FanOut, SentOutput, Target, Translator } from './translator.ts'
+import type { FanOut, Mapping, Model, Target, Translator } from './translator.ts'
 import type { Usage } from './usage.ts'
+import type { SentOutput } from './wire.ts'
 
 /** A row of the table of operations: chat, embeddings, images and so on. */
 export interface Operation<O extends Op = Op> {

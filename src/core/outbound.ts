@@ -1,6 +1,7 @@
 /** Holds the request that an exchange sends to the target of its attempt. */
 import type { StoppedBy } from './exchange.ts'
-import type { CacheMark, FanOut, RequestPart, SentOutput, WireRequest } from './translator.ts'
+import type { FanOut } from './translator.ts'
+import type { CacheMark, RequestPart, SentOutput, WireRequest } from './wire.ts'
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
 interface OutputLimit {

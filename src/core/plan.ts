@@ -1,6 +1,5 @@
 /** Coding plans: what an organization gets for a monthly price, as the configuration declares them. */
-import type { Mapping } from './catalog.ts'
-import type { Money } from './money.ts'
+import type { Money, Price } from './money.ts'
 
 /** The coding plans that there can be; `plans` in gateway.yaml says which there are. */
 export const planNames = ['lite', 'pro', 'max'] as const
@@ -26,6 +25,6 @@ export interface Plan {
 export type Plans = ReadonlyMap<PlanName, Plan>
 
 /** Whether the plan counts a model at this price against the week. A model of unknown price is not paid for at all. */
-export const isPremium = ({ premiumFrom }: Plan, price: Mapping['price']): boolean =>
+export const isPremium = ({ premiumFrom }: Plan, price: Price | undefined): boolean =>
   price !== undefined &&
   ((price.rates.prompt ?? 0n) >= premiumFrom.prompt || (price.rates.completion ?? 0n) >= premiumFrom.completion)

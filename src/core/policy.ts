@@ -1,9 +1,11 @@
 /** Defines which models an organization's keys may call, and the organization's own credentials. */
 import type { Address } from './address.ts'
-import type { Catalog, Credential, Mapping } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
 import type { Terms } from './money.ts'
 import type { Budget, Principal } from './ports/keys.ts'
+import type { Credential } from './provider-settings.ts'
 import type { Seals } from './seals.ts'
+import type { Mapping } from './translator.ts'
 
 /** The eight kinds of rules (docs/contract.md#access-rules). */
 export const ruleTypes = [

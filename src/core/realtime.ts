@@ -1,9 +1,8 @@
 /** Realtime sessions: what configuration and wires say of them, and how each of their responses is paid for. */
 
-import type { Json } from '../json/json.ts'
 import type { GatewayError } from '../lib/error.ts'
-import type { Mapping } from './catalog.ts'
 import type { Money } from './money.ts'
+import type { Mapping } from './translator.ts'
 import type { Usage } from './usage.ts'
 
 /** `realtime` of gateway.yaml. Times in milliseconds. */
@@ -22,20 +21,6 @@ export interface RealtimeOptions {
   readonly message: number
   /** Bytes a second that are read of the clients of an organization's sessions in one process, and of their providers. */
   readonly rate: number
-}
-
-/** A wire's reading of its providers' sessions. */
-export interface RealtimeForm {
-  /** Returns the usage of a finished response; undefined when it cannot be read. */
-  usage(response: Readonly<Json>): Usage | undefined
-  /** Returns the usage of the transcript of a user's audio. */
-  transcriptUsage(event: Readonly<Json>): Usage | undefined
-  /** Members of a session's or a response's settings that a credential of the operator's may carry. */
-  readonly settings: ReadonlySet<string>
-  /** Events of clients, likewise. */
-  readonly events: ReadonlySet<string>
-  /** Tokens of the highest `max_output_tokens` that providers take; undefined where they take none. */
-  readonly mostOutput?: number
 }
 
 /** Usage of one part of a session: a response of the model, or the transcript of a user's audio. */

@@ -1,70 +1,162 @@
-/** The provider side of one wire. Translators do no I/O and have no state beyond a decoder's. */
+/**
+ * The side of the providers: what they offer, and the wires by which they are spoken to. These types name each other: an
+ * offer has its wires, and a wire writes for an offer. Translators do no I/O and have no state beyond a decoder's.
+ */
 
 import type { GatewayError } from '../lib/error.ts'
-import type { Credential, Mapping, Provider } from './catalog.ts'
+import type { SentSecrets } from '../secrets/mask.ts'
 import type { Event } from './event.ts'
-import type { JobForm } from './job.ts'
+import type { ImageTokens } from './image-tokens.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
-import type { RealtimeForm } from './realtime.ts'
+import type {
+  Auth,
+  Capability,
+  Credential,
+  DataPolicy,
+  Quirks,
+  ReasoningSwitch,
+  Timeouts,
+} from './provider-settings.ts'
+import type {
+  Decoder,
+  JobReport,
+  MediaByAddress,
+  NativeRequest,
+  RealtimeForm,
+  UpstreamJob,
+  WireRequest,
+} from './wire.ts'
 
-/** One unit of a framed answer: an SSE event's data, one whole JSON body, or bytes as they came. */
-export interface Frame {
-  readonly data: string
-  readonly name?: string | undefined
-  /** The bytes of a whole body, for decoders that can do without its text, or a chunk of what is no text. */
-  readonly bytes?: Buffer
-}
-
-/** How an answer is bounded as it was sent, where that differs from the request: money is held for what may come. */
-export interface SentOutput {
-  /** The output limit of each choice, where another one is sent than the request has; Infinity where none is. */
-  readonly limit?: number
-  /** Limits that bound each choice, one after another: 2 where its reasoning has one of its own. 1 where it is left out. */
-  readonly limits?: 2
-  /** Tokens without which an answer is of no use: no lower limit is sent. */
-  readonly least?: number
-  /** The answer comes whole, though a stream was asked for. */
-  readonly whole?: true
-}
-
-/** How long a provider keeps what a request marks for its cache. */
-export type CacheMark = '5m' | '1h'
-
-/** A request to the provider. */
-export interface WireRequest {
-  /** Added to the provider's base address; may hold a query. */
-  path: string
-  /** POST where nothing is said. A GET or DELETE sends no body. */
-  method?: 'GET' | 'POST' | 'DELETE'
-  /** The fields: of a JSON object or, beside `files`, texts of a form. There a list is one part for each of its items. */
-  body: Record<string, unknown>
-  /** Makes the body multipart/form-data (RFC 7578); files stand behind the fields. */
-  files?: readonly FilePart[]
-  /** Sent in place of fields, with the content type that `headers` name. */
-  bytes?: readonly Buffer[]
-  headers?: Record<string, string>
-  /** Undefined where the answer is bounded as the request says. */
-  output?: SentOutput
-  /** The longest of its marks, on wires with `Translator.cacheMarks`; undefined without any. */
-  cacheMark?: CacheMark
-}
-
-/** One of several provider requests that serve one client request, with its canonical form. */
-export interface RequestPart {
-  readonly request: WireRequest
-  readonly input: Ops[Op]
-  /** Approximate length of the body as JSON, without the content of uploaded files. */
-  readonly characters: number
-}
-
-/** A file of a form that is sent. */
-export interface FilePart {
+/**
+ * A manifest of `providers.d` or of an organization, compiled: where its API is, how it is called, and within what
+ * bounds.
+ */
+export interface Provider {
+  readonly id: string
+  /** The organization whose own provider it is; undefined for those that all share. */
+  readonly owner?: string | undefined
+  /** Ids or names of the only organizations that it serves; undefined for all. */
+  readonly organizations?: readonly string[] | undefined
   readonly name: string
-  /** Made up: no client's name reaches a provider. */
-  readonly filename: string
-  readonly contentType: string
-  readonly pieces: readonly Buffer[]
+  /** Holds `REGION` when each region of a mapping has an address of its own. */
+  readonly baseUrl: string
+  readonly auth: Auth
+  readonly headers: Readonly<Record<string, string>>
+  /** Secrets in headers and defaults that must not be shown; undefined for none. */
+  readonly sentSecrets?: SentSecrets | undefined
+  /** Tokens that are passed on besides those of the wire, by the client's header in lower case. `*` ends a prefix. */
+  readonly passHeaders: Readonly<Record<string, readonly string[]>>
+  /** Fields and blocks of clients' own bodies that are sent on the operator's credentials besides those of the wire. */
+  readonly nativeFields?: readonly string[]
+  /** Types of tools, likewise; `*` ends a prefix. */
+  readonly nativeTools?: readonly string[]
+  readonly credentials: readonly Credential[]
+  /** Environment variables that its file reads: those of the credential, and those of the address. */
+  readonly variables?: Readonly<Record<'secret' | 'address', readonly string[]>>
+  readonly wires: ReadonlyMap<Op, Translator>
+  readonly quirks: Quirks
+  readonly timeouts: Timeouts
+  /** Attempts at the same time; what is beyond them goes to other providers. */
+  readonly concurrency: number
+  /** Maximum concurrent calls to all own providers of the owner together. */
+  readonly ownerConcurrency?: number
+  readonly priority: number
+  readonly dataPolicy: DataPolicy
+  /** It gets media as data alone, although its wire has addresses, too. */
+  readonly inlineMedia?: boolean
+  /** Field that carries earlier reasoning back to this provider, for providers that require it. */
+  readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
+  /** Maps the provider's own error codes to the names that other providers use. */
+  readonly errorCodes?: ReadonlyMap<string, string> | undefined
+  /** Parts of its error messages in lower case, and the code that each stands for. */
+  readonly errorPhrases?: readonly (readonly string[])[] | undefined
+}
+
+/** One provider's offer of one model. */
+export interface Mapping {
+  readonly model: Model
+  readonly provider: Provider
+  /** The provider's own name of the model. */
+  readonly externalId: string
+  /** Wires by operation: the provider's, with those that the mapping replaces. */
+  readonly wires: ReadonlyMap<Op, Translator>
+  readonly price: Price | undefined
+  /** USD per token or per unit, by the keys of docs/contract.md#catalogue. */
+  readonly pricing: Readonly<Record<string, string>>
+  /** USD per second and per image, by size, where the provider prices so. */
+  readonly pricingBySize?: {
+    readonly per_second?: Readonly<Record<string, string>>
+    readonly per_image?: Readonly<Record<string, string>>
+  }
+  readonly unpriced?: 'allow' | 'refuse' | undefined
+  readonly supports: ReadonlySet<Capability>
+  readonly reasoningEfforts: readonly string[]
+  readonly reasoningModes: readonly string[]
+  readonly reasoningSwitch?: ReasoningSwitch | undefined
+  readonly serviceTiers: readonly string[]
+  readonly regions: readonly string[]
+  /** Accepted request parameters; undefined means all of the wire. */
+  readonly parameters: ReadonlySet<string> | undefined
+  readonly contextLength: number | undefined
+  readonly maxOutput: number | undefined
+  readonly minCacheableTokens: number | undefined
+  /** Prompts of clients that mark nothing are marked for the provider's cache, where that saves money. */
+  readonly autoCache: boolean
+  /** False where the provider goes on, and charges, when its caller has left; true where it stops both at once. */
+  readonly cancellable?: boolean
+  readonly maxN: number
+  /** The provider's voices by what clients may say; `default` where they say nothing, `*` where any other is passed on. */
+  readonly voices?: Readonly<Record<string, string>> | undefined
+  /** Bytes of an audio file. */
+  readonly maxFile?: number | undefined
+  /** Unicode code points that a text to speak may have. */
+  readonly maxInputCharacters?: number | undefined
+  /** Maximum images of one request to the provider; undefined for the wire's own limit. */
+  readonly maxImageN?: number | undefined
+  /** Sizes and aspect ratios of images that it takes; undefined for all of the wire. */
+  readonly sizes?: readonly string[] | undefined
+  readonly aspectRatios?: readonly string[] | undefined
+  /** Images that an edit may have; undefined for as many as the wire takes. */
+  readonly maxImages?: number | undefined
+  /** Sizes and lengths of videos that it takes; undefined for all. */
+  readonly videoSizes?: readonly string[] | undefined
+  readonly videoSeconds?: readonly number[] | undefined
+  readonly maxReferenceImages?: number | undefined
+  /** The day that its prices are of. */
+  readonly pricedAt?: string | undefined
+  readonly stability: string | undefined
+  readonly deprecatedAt: string | undefined
+  readonly deactivatedAt: string | undefined
+}
+
+/** An entry of `config/models.d` with the mappings by which providers offer it. */
+export interface Model {
+  readonly id: string
+  readonly name: string
+  readonly description: string | undefined
+  readonly family: string
+  readonly aliases: readonly string[]
+  readonly created: number
+  readonly tokenizer: string | undefined
+  /** How its vendor counts images of a prompt; undefined where that is not published. */
+  readonly imageTokens?: ImageTokens | undefined
+  /** Tokens of a second of audio in a prompt; undefined where that is not published. */
+  readonly audioTokens?: number | undefined
+  readonly input: readonly string[]
+  readonly output: readonly string[]
+  readonly contextLength: number | undefined
+  readonly maxOutput: number | undefined
+  readonly stability: string | undefined
+  readonly deprecatedAt: string | undefined
+  readonly deactivatedAt: string | undefined
+  /** Operations that the model serves; undefined means all for which its provider has a wire. */
+  readonly operations?: readonly string[] | undefined
+  readonly mappings: readonly Mapping[]
+  /** It stands in no file. */
+  readonly open?: true | undefined
+  /** Name in metrics, circuits and retry budgets, in place of an id that callers can make up. */
+  readonly series?: string | undefined
 }
 
 /** One possible destination. */
@@ -79,56 +171,6 @@ export interface Target {
   /** The provider's address in that region; undefined for a provider that has but one. */
   readonly baseUrl?: string | undefined
 }
-
-/** Reads one answer. Sync and stateful; one per attempt. */
-export interface Decoder {
-  /** The events of one frame; an in-band error comes as an `error` event. */
-  frame(frame: Frame): Event[]
-  /** Called once at the end of the bytes; must add an `error` event when the answer was cut short. */
-  end(): Event[]
-  /** True once the wire's own terminator was seen; what follows is ignored. */
-  readonly done: boolean
-  /**
-   * True once `end` would give no error, on wires whose terminator or report follows the finish reason: what breaks the
-   * answer from here on took nothing away. Absent where `done` says as much.
-   */
-  readonly complete?: boolean
-  /**
-   * Characters that it keeps for later events, beside those of events so far. Without it, all that a frame holds beside
-   * its events counts as kept.
-   */
-  readonly kept?: number | undefined
-}
-
-/** A client's request in the words of its own wire. */
-export interface NativeRequest {
-  readonly wire: string
-  readonly body: Readonly<Record<string, unknown>>
-  /** Headers of the wire that go with the body, by their names in lower case. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Path of a field that changes the request, and that no other wire can carry; undefined when there is none. */
-  readonly only?: string | undefined
-  /** Pages that tools of the provider may read, which stand nowhere in the body; at least one where a tool reads any. */
-  readonly pages?: number
-  /** A tool runs at the provider, which may read the whole prompt again after each of its calls. */
-  readonly loops?: boolean
-  /** Bytes of the body that providers of the wire read, and the canonical request does not hold. */
-  readonly size?: number
-}
-
-/** A file that was fetched for a request. */
-export interface LoadedMedia {
-  /** The media type that its first bytes prove, else the one that its server said. */
-  readonly type: string
-  readonly base64: string
-  /** The last part of its address, where that has one. */
-  readonly name?: string | undefined
-  /** The format of audio that its bytes prove. */
-  readonly audio?: string | undefined
-}
-
-/** The files of a request, by addresses as its parts have them. */
-export type MediaByAddress = ReadonlyMap<string, LoadedMedia>
 
 /** For wires that are also client wires: forwards a client's body unchanged. */
 interface NativeForm<O extends Op = Op> {
@@ -173,11 +215,6 @@ export interface CountForm {
   decoder(target: Target): Decoder
 }
 
-/** A provider's answer about the tokens of a request. */
-export interface TokenCount {
-  readonly tokens: number
-}
-
 /** Maximum concurrent requests that together serve one. */
 export const PARTS_AT_ONCE = 4
 
@@ -195,6 +232,22 @@ export interface FanOut<O extends Op = Op> {
   readonly repeats?: true
   /** Each answer has its place: what a provider refuses to make for one request, it refuses for all. */
   readonly ordered?: true
+}
+
+/** How a wire speaks of jobs that it has created. Its decoder gives one `job` event for the create. */
+export interface JobForm {
+  poll(job: UpstreamJob, target: Target): WireRequest
+  /** Reads a 200 of at most 1 MiB, 10,000 JSON values and 128 levels. Throws a GatewayError for what cannot be read. */
+  read(body: string, target: Target): JobReport
+  /** Where results are behind a request of the wire. */
+  result?(job: UpstreamJob, target: Target): WireRequest
+  cancel?(job: UpstreamJob, target: Target): WireRequest
+  /** Origins besides the provider's own that its credential is for. */
+  readonly sharesCredentialWith?: readonly string[]
+  /** How long the provider keeps results; undefined where that is not known. */
+  readonly lifeMs?: number
+  /** The field of answers in whose first value a result may stand as base64. `read` gets an empty text in its place. */
+  readonly inlineResult?: string
 }
 
 /** One provider wire of one operation: writes requests and reads answers. It does no I/O. */
@@ -250,15 +303,3 @@ export interface Translator<O extends Op = Op> {
 /** The form that forwards a client's own body, if the target has the same wire. */
 export const nativeFormOf = ({ native }: Translator, given: NativeRequest | undefined) =>
   native && given?.wire === native.wire ? native : undefined
-
-/** A plugin module that was loaded from a folder, and its text then. */
-export interface LoadedModule {
-  readonly path: string
-  readonly source: string
-}
-
-/** Exports of a plugin module. */
-export interface Plugin {
-  readonly wires?: readonly Translator[]
-  readonly filters?: readonly import('./filter.ts').FilterFactory[]
-}

@@ -1,5 +1,6 @@
 /** Listings of the catalogue as JSON, each made once. */
-import type { Catalog, Mapping } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
+import type { Mapping } from '../core/translator.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { View } from './model-view.ts'
 

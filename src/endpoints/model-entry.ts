@@ -1,8 +1,9 @@
 /** An entry of the catalogue in the form of docs/contract.md#catalogue. */
 import type { CatalogEntry } from '../codecs/catalog-entry.ts'
-import type { Capability, Mapping, Model } from '../core/catalog.ts'
 import { isFree, offerOf } from '../core/offer.ts'
+import type { Capability } from '../core/provider-settings.ts'
 import { type Schema, s } from '../core/schema.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 import { imageBody, imageEditBody } from '../operations/images/request.ts'
 import { ocrBody } from '../operations/ocr/request.ts'
 import { rerankBody } from '../operations/rerank/request.ts'

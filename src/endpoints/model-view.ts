@@ -1,6 +1,7 @@
 /** The part of the catalogue that a caller may see. */
-import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 import { isCallable } from '../routing/plan.ts'
 import { admits } from '../routing/policy.ts'
 

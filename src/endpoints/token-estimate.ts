@@ -1,6 +1,6 @@
 /** The gateway's own estimate of a prompt's tokens, where no provider counts them. */
 import { type Endpoint, value } from '../core/endpoint.ts'
-import type { TokenCount } from '../core/translator.ts'
+import type { TokenCount } from '../core/wire.ts'
 import { PAYMENT_REQUIRED } from '../lib/gateway-error.ts'
 
 /** Replaces provider failures; invalid or forbidden requests are still refused. */

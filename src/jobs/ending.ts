@@ -1,9 +1,11 @@
 /** The end of a job: its cost, the row of its request, and its callback. */
+
+import { costOf } from '../core/cost.ts'
 import type { JobOperation } from '../core/job.ts'
-import { costOf } from '../core/money.ts'
+import { readPrice } from '../core/money.ts'
 import type { EndedJob, FinalState, Job, JobError, JobResult, RequestRow } from '../core/ports.ts'
 import type { Usage } from '../core/usage.ts'
-import { readPrice } from '../core/written-price.ts'
+
 import { shortId } from '../lib/id.ts'
 import { persistently } from '../lib/persistently.ts'
 import type { JobsContext } from './context.ts'

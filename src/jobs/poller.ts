@@ -1,8 +1,9 @@
 /** Polls claimed jobs, and moves each by the answer or the failure. */
 import type { Cancellation } from '../core/cancel.ts'
-import { isFinal, type JobReport } from '../core/job.ts'
+import { isFinal } from '../core/job.ts'
 import type { FinalState, Job, JobError, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
+import type { JobReport } from '../core/wire.ts'
 import { asError, errors, type GatewayError } from '../lib/error.ts'
 import { guessStatus, redactMessage, upstreamError } from '../wire/upstream-error.ts'
 import { failureGap, pollGap } from './back-off.ts'

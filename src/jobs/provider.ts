@@ -1,9 +1,9 @@
 /** Requests to the providers of jobs: polls, cancels and results. */
 
 import type { Cancellation } from '../core/cancel.ts'
-import type { FoundResult, JobReport } from '../core/job.ts'
 import type { Job, JobAnswer, JobResult } from '../core/ports.ts'
-import type { Target, WireRequest } from '../core/translator.ts'
+import type { Target } from '../core/translator.ts'
+import type { FoundResult, JobReport, WireRequest } from '../core/wire.ts'
 import { checkAnswer, STATE_BOUNDS } from '../json/answer-bounds.ts'
 import { ByteBuffer } from '../lib/byte-buffer.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../lib/error.ts'

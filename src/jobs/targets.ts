@@ -1,7 +1,8 @@
 /** Finds the targets of a job in the configuration that is in force now. */
-import { type Credential, REGION } from '../core/catalog.ts'
+
 import { credentialName } from '../core/job.ts'
 import type { Job } from '../core/ports.ts'
+import { type Credential, REGION } from '../core/provider-settings.ts'
 import type { Target } from '../core/translator.ts'
 import type { JobsContext } from './context.ts'
 

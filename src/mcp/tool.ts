@@ -1,8 +1,9 @@
 /** The interface of a tool: its schemas, the scope that it needs, and how it runs. */
-import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Services } from '../core/ports.ts'
 import { type JsonSchema, type Schema, s } from '../core/schema.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 
 /** OAuth scopes, in canonical order. */

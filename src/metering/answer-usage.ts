@@ -1,9 +1,9 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
-import { isPaidByTokens } from '../core/counted.ts'
+import { costOf, isPaidByTokens } from '../core/cost.ts'
 import { type Event, isContent, type UsageReport } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Cost, costOf, noCost, type Requests } from '../core/money.ts'
+import { type Cost, noCost, type Requests } from '../core/money.ts'
 import type { AnswerMeasure } from '../core/operation.ts'
 import { type Axis, applyReport, estimateTokens, mergeUsage, type Usage } from '../core/usage.ts'
 import { type Assumed, assume } from './assumed.ts'

@@ -1,5 +1,5 @@
 /** What the audio of a prompt comes to in tokens. */
-import type { Model } from '../core/catalog.ts'
+import type { Model } from '../core/translator.ts'
 
 /** Of a second, for models that do not say it: the most that a vendor counts. */
 export const MOST_AUDIO_TOKENS = 32

@@ -3,7 +3,7 @@
 import { Cancellation } from '../core/cancel.ts'
 import type { Event, UsageReport } from '../core/event.ts'
 import { Exchange } from '../core/exchange.ts'
-import type { RequestPart } from '../core/translator.ts'
+import type { RequestPart } from '../core/wire.ts'
 import { errors } from '../lib/error.ts'
 import { meters } from './meters.ts'
 

@@ -1,7 +1,9 @@
 /** Which providers an organization's compliance policy lets it use (docs/contract.md#compliance). */
-import type { DataPolicy, Mapping } from '../core/catalog.ts'
+
 import { namesOf, refsOf } from '../core/offer.ts'
 import type { Compliance } from '../core/policy.ts'
+import type { DataPolicy } from '../core/provider-settings.ts'
+import type { Mapping } from '../core/translator.ts'
 
 /** The policy that allows every provider and model: what changes are applied to where an organization has none. */
 export const noDemands: Compliance = {

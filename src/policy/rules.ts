@@ -1,9 +1,9 @@
 /** Decides what one key may call. Rules: docs/contract.md#access-rules. */
 import { type Address, type AddressRange, inRange, parseRange } from '../core/address.ts'
-import type { Mapping } from '../core/catalog.ts'
 import { formatDecimal, MILLION, type Price, parseDecimal, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
 import { isFree, namesOf, offerOf, refsOf } from '../core/offer.ts'
 import type { Access, AccessIssue, Compliance, PricedRequest, Rule, RuleType, RuleValue } from '../core/policy.ts'
+import type { Mapping } from '../core/translator.ts'
 import { errors } from '../lib/error.ts'
 import { compliancePredicate } from './compliance.ts'
 

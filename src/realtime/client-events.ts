@@ -1,5 +1,5 @@
 /** Events of clients: most are passed on, some are changed, and some cost money. */
-import type { Mapping } from '../core/catalog.ts'
+import type { Mapping } from '../core/translator.ts'
 import { MOST_OUTPUT } from '../core/usage.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../json/shape.ts'

@@ -1,12 +1,12 @@
 /** Opens a session: its place, its provider, and only then its client's WebSocket. */
 
-import type { Mapping } from '../core/catalog.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Message, MessageListener } from '../core/message-socket.ts'
 import { isFor, isOver } from '../core/offer.ts'
 import type { ProviderSocket, Services } from '../core/ports.ts'
+import type { Mapping } from '../core/translator.ts'
 import { isObject, type Json } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import type { RealtimeRequest } from '../operations/realtime/request.ts'

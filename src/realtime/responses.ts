@@ -1,8 +1,10 @@
 /** The responses of a session: each is held for before its provider has it, and is settled before its end is shown. */
-import type { Mapping } from '../core/catalog.ts'
+
 import type { Money } from '../core/money.ts'
-import type { PartHold, RealtimeForm, SessionCharges, SessionPart } from '../core/realtime.ts'
+import type { PartHold, SessionCharges, SessionPart } from '../core/realtime.ts'
+import type { Mapping } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
+import type { RealtimeForm } from '../core/wire.ts'
 import type { Json } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { plausible } from '../metering/plausible-usage.ts'

@@ -1,9 +1,9 @@
 /** What a session is set to, and what of it a client may change. */
-import type { Catalog, Mapping, Provider } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
 import { namesOf } from '../core/offer.ts'
-import type { RealtimeForm } from '../core/realtime.ts'
-import type { Target } from '../core/translator.ts'
+import type { Mapping, Provider, Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
+import type { RealtimeForm } from '../core/wire.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
 import { bytesPerSecond, mayTruncate } from './conversation.ts'
 import { EventError } from './events.ts'

@@ -1,8 +1,9 @@
 /** A mapping in one of its regions: what scores, health and stickiness are about. */
-import { type Credential, type Mapping, REGION } from '../core/catalog.ts'
+
 import type { Price } from '../core/money.ts'
 import { seriesOf } from '../core/offer.ts'
-import type { Target } from '../core/translator.ts'
+import { type Credential, REGION } from '../core/provider-settings.ts'
+import type { Mapping, Target } from '../core/translator.ts'
 
 /** One mapping and region: the unit that is scored, and that circuits, measurements and affinity name by `key`. */
 export interface Candidate {

@@ -1,10 +1,11 @@
 /** Explains the choice of `route` for a request and each candidate. Changes no stored state. */
-import type { Mapping } from '../core/catalog.ts'
+
 import { isLive, isOver, offerOf, serves } from '../core/offer.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import type { Mapping } from '../core/translator.ts'
 import { errors } from '../lib/error.ts'
 import { candidateTargetOf } from './candidate.ts'
 import { type NamedModel, namedModels } from './named-models.ts'

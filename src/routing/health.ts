@@ -1,6 +1,7 @@
 /** Records what attempts show of providers and of credentials, separately. */
-import { firstEventMs } from '../core/catalog.ts'
+
 import type { Outcome } from '../core/exchange.ts'
+import { firstEventMs } from '../core/offer.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
 import type { Timings } from '../core/timings.ts'
 import type { Usage } from '../core/usage.ts'

@@ -1,8 +1,8 @@
 /** Which targets may serve a request, in the order in which they are tried. */
-import type { Mapping, Model } from '../core/catalog.ts'
+
 import { isFor, isFree, isOffered, isOver, serves } from '../core/offer.ts'
 import type { Op } from '../core/ops.ts'
-import type { Target } from '../core/translator.ts'
+import type { Mapping, Model, Target } from '../core/translator.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { candidatesOf } from './candidate.ts'
 import { admits, type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'

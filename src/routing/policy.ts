@@ -1,7 +1,8 @@
 /** Applies an organization's policy to a plan: the allowed offers, and the credentials for each. */
-import type { Credential, Mapping, Provider } from '../core/catalog.ts'
+
 import type { AccessIssue } from '../core/policy.ts'
-import type { Target } from '../core/translator.ts'
+import type { Credential } from '../core/provider-settings.ts'
+import type { Mapping, Provider, Target } from '../core/translator.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf } from '../lib/nearest.ts'
 import type { RoutingQuery } from './query.ts'

@@ -1,6 +1,7 @@
 /** Converts a request's provider and price preferences for routing (docs/routing.md#routing-by-request). */
-import type { Catalog, Mapping } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
 import type { ProviderPreferences } from '../core/provider-preferences.ts'
+import type { Mapping } from '../core/translator.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 import { priceExcess } from '../policy/rules.ts'

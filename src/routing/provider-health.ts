@@ -1,7 +1,8 @@
 /** Health of providers by their credentials, lists and circuits: the one source for commands and metrics. */
-import type { Catalog, Mapping, Provider } from '../core/catalog.ts'
+import type { Catalog } from '../core/catalog.ts'
 import { foundOffers, isAbsent, isFor, isLive } from '../core/offer.ts'
 import type { CircuitHealth, Circuits, ProviderHealth, ProviderState } from '../core/ports.ts'
+import type { Mapping, Provider } from '../core/translator.ts'
 import { candidatesOf, credentialKeyOf, pollKeyOf } from './candidate.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
 

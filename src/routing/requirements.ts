@@ -1,7 +1,8 @@
 /** Which mappings can serve a request, by the requirements of its operation. */
-import type { Mapping } from '../core/catalog.ts'
+
 import type { Operation, Requirement } from '../core/operation.ts'
 import type { Op, Ops } from '../core/ops.ts'
+import type { Mapping } from '../core/translator.ts'
 import { estimateTokens } from '../core/usage.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 

@@ -1,6 +1,7 @@
 /** Resolves a model string: `auto`, a canonical id or alias, or `<provider>/<model>`. */
-import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
+import type { Catalog, OpenModels } from '../core/catalog.ts'
 import { offerOf } from '../core/offer.ts'
+import type { Mapping, Model, Provider } from '../core/translator.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 import { admits, type Payer } from './policy.ts'

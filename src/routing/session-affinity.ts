@@ -1,9 +1,9 @@
 /** Keeps the requests of a session with one provider. */
 import { createHash } from 'node:crypto'
-import type { Model } from '../core/catalog.ts'
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Headers } from '../core/exchange.ts'
 import type { Operation } from '../core/operation.ts'
+import type { Model } from '../core/translator.ts'
 import type { RoutedRequest, RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 

@@ -1,7 +1,8 @@
 /** How an answer is cut into frames, and what reads them. */
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
+import { nativeFormOf, type Target } from '../core/translator.ts'
+import type { Decoder, RequestPart } from '../core/wire.ts'
 import { isUnmeasured } from '../metering/requests.ts'
 import type { Framing } from './framing/framing.ts'
 import { BytesFraming, framingFor, mediaType } from './framing/index.ts'

@@ -2,7 +2,7 @@
 
 import { type Event, isContent } from '../core/event.ts'
 import type { AnswerSeals } from '../core/seals.ts'
-import type { Decoder, Frame } from '../core/translator.ts'
+import type { Decoder, Frame } from '../core/wire.ts'
 import { billed, MAX_ANSWER_BYTES, tooManyBytes } from '../json/answer-bounds.ts'
 import { asAnswerError, asError, errors, type GatewayError } from '../lib/error.ts'
 import { scheduler } from '../limits/scheduler.ts'

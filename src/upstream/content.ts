@@ -1,6 +1,6 @@
 /** The body of a request to a provider, in the form in which it is sent. */
 import { randomUUID } from 'node:crypto'
-import type { FilePart, WireRequest } from '../core/translator.ts'
+import type { FilePart, WireRequest } from '../core/wire.ts'
 import { stringifyLossless } from '../json/lossless.ts'
 import type { RawStrings } from '../json/raw-strings.ts'
 

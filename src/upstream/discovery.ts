@@ -1,7 +1,8 @@
 /** Reads the lists of models of providers now and then: engines of the operator's own come and go. */
 import { Agent } from 'undici'
-import type { Catalog, FoundModel, ModelLists, Provider } from '../core/catalog.ts'
+import type { Catalog, FoundModel, ModelLists } from '../core/catalog.ts'
 import type { Log } from '../core/ports.ts'
+import type { Provider } from '../core/translator.ts'
 import { sharedLookup } from '../egress/names.ts'
 import { plainConnector } from '../egress/paused-answers.ts'
 import { parseAnswer } from '../json/answer-bounds.ts'

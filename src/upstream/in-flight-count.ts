@@ -1,5 +1,5 @@
 /** Calls and sessions that are open: to one provider, and with it to all own providers of its owner. */
-import type { Provider } from '../core/catalog.ts'
+import type { Provider } from '../core/translator.ts'
 import { aloneOf, FairShare, type Shares } from '../limits/share.ts'
 
 /** An organization alone may have all calls of a provider of its own, or of a small one. */

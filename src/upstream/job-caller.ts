@@ -1,7 +1,8 @@
 /** Requests about jobs to their providers: answers are read as they come, and no length of time bounds the whole. */
 import { isPublicHost } from '../core/address.ts'
 import type { JobAnswer, JobCall, JobCaller } from '../core/ports.ts'
-import type { Target, WireRequest } from '../core/translator.ts'
+import type { Target } from '../core/translator.ts'
+import type { WireRequest } from '../core/wire.ts'
 import type { Fetcher } from '../egress/fetcher.ts'
 import { AddressNotAllowed, followRedirects, providerAddressError } from '../egress/redirects.ts'
 import { waitFor } from './auth/wait.ts'

@@ -1,9 +1,10 @@
 /** One call of a provider: signs a request of an exchange, sends it, and reads the refusal of one. */
 import type { Cancellation } from '../core/cancel.ts'
-import { firstEventMs } from '../core/catalog.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { RequestPart, Target } from '../core/translator.ts'
+import { firstEventMs } from '../core/offer.ts'
+import type { Target } from '../core/translator.ts'
+import type { RequestPart } from '../core/wire.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
 import type { AnswerLease } from './answer-memory.ts'

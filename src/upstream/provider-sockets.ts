@@ -1,10 +1,9 @@
 /** WebSockets to providers: signed, connected and guarded as any request to them. */
 import type { Socket } from 'node:net'
-import type { Provider } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MessageSocket } from '../core/message-socket.ts'
 import type { InProcessProviders, ProviderSocket, ProviderSockets } from '../core/ports.ts'
-import type { Target } from '../core/translator.ts'
+import type { Provider, Target } from '../core/translator.ts'
 import { boundedConnector, type Connector } from '../egress/connector.ts'
 import { guardedConnector, nameServers, type Resolve } from '../egress/guard.ts'
 import { sharedLookup } from '../egress/names.ts'

@@ -2,7 +2,8 @@
 
 import type { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
-import type { Decoder, Target } from '../core/translator.ts'
+import type { Target } from '../core/translator.ts'
+import type { Decoder } from '../core/wire.ts'
 import type { Fetched, Fetcher } from '../egress/fetcher.ts'
 import { followRedirects, providerAddressError } from '../egress/redirects.ts'
 import { checkAnswer, STATE_BOUNDS, undelivered } from '../json/answer-bounds.ts'

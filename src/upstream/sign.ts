@@ -1,6 +1,7 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
-import type { Auth, Credential, Provider } from '../core/catalog.ts'
-import type { Target, WireRequest } from '../core/translator.ts'
+import type { Auth, Credential } from '../core/provider-settings.ts'
+import type { Provider, Target } from '../core/translator.ts'
+import type { WireRequest } from '../core/wire.ts'
 import { maskOf } from '../secrets/known.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { findAwsKeys } from './auth/aws-default.ts'

@@ -2,7 +2,8 @@
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Event } from '../core/event.ts'
 import { takes } from '../core/operation.ts'
-import type { Decoder, Frame, Target } from '../core/translator.ts'
+import type { Target } from '../core/translator.ts'
+import type { Decoder, Frame } from '../core/wire.ts'
 
 /**
  * `decoder` with a cut at those sequences of a request that its provider does not see; itself without any. `cancel` ends the

@@ -1,7 +1,8 @@
 /** One request to a provider, signed and ready. */
 import type { Cancellation } from '../core/cancel.ts'
-import type { Timeouts } from '../core/catalog.ts'
-import type { WireRequest } from '../core/translator.ts'
+import type { Timeouts } from '../core/provider-settings.ts'
+import type { WireRequest } from '../core/wire.ts'
+
 import type { Content } from './content.ts'
 import type { CalledProvider } from './in-flight-count.ts'
 

@@ -1,7 +1,6 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 
-import type { Provider } from '../core/catalog.ts'
-import type { Target } from '../core/translator.ts'
+import type { Provider, Target } from '../core/translator.ts'
 import { ERROR_BOUNDS, parseAnswer } from '../json/answer-bounds.ts'
 import { isObject, type Json } from '../json/json.ts'
 import { asAnswerError, GatewayError } from '../lib/error.ts'

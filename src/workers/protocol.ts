@@ -1,7 +1,7 @@
 /** Calls between the primary process and its workers. */
 import type { ModelLists } from '../core/catalog.ts'
+import type { LoadedModule } from '../core/plugin.ts'
 import type { ExplainedRoute, ProviderHealth, RouteQuestion } from '../core/ports.ts'
-import type { LoadedModule } from '../core/translator.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
 import type { Lease, LeaseRequest, Remainder, Unused } from '../stores/workers/lease.ts'

@@ -1,6 +1,5 @@
 /** A gateway that exists only as an admin context: two providers, one model, a key or two. */
 import type { AdminContext } from '../../src/admin/context.ts'
-import type { Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import { compile, type Link } from '../../src/core/chain.ts'
 import type { Codec } from '../../src/core/codec.ts'
 import type { FilterFactory } from '../../src/core/filter.ts'
@@ -23,7 +22,7 @@ import type {
 } from '../../src/core/ports.ts'
 import { s } from '../../src/core/schema.ts'
 import type { Route, Snapshot } from '../../src/core/snapshot.ts'
-import type { Translator } from '../../src/core/translator.ts'
+import type { Mapping, Model, Provider, Translator } from '../../src/core/translator.ts'
 import { errors } from '../../src/lib/error.ts'
 import { providerHealth } from '../../src/routing/provider-health.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'

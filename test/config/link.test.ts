@@ -2,10 +2,10 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Model } from '../../src/core/catalog.ts'
 import { seriesOf } from '../../src/core/offer.ts'
 import type { Match } from '../../src/core/router.ts'
 import type { Route } from '../../src/core/snapshot.ts'
+import type { Model } from '../../src/core/translator.ts'
 import { candidatesOf } from '../../src/routing/candidate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import {

@@ -6,7 +6,8 @@ import { nativeOf as responsesNative } from '../../src/codecs/responses/native.t
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Price } from '../../src/core/money.ts'
-import type { NativeRequest, Target, Translator } from '../../src/core/translator.ts'
+import type { Target, Translator } from '../../src/core/translator.ts'
+import type { NativeRequest } from '../../src/core/wire.ts'
 import {
   chat,
   embeddings,

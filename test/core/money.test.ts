@@ -1,7 +1,8 @@
 /** Money: what usage costs, exactly, and how amounts are read and written. */
 import fc from 'fast-check'
 import t from 'tap'
-import { type Cost, costOf, formatDecimal, formatMoney, type Price, parseDecimal } from '../../src/core/money.ts'
+import { costOf } from '../../src/core/cost.ts'
+import { type Cost, formatDecimal, formatMoney, type Price, parseDecimal } from '../../src/core/money.ts'
 import { type Axis, axes, type Usage } from '../../src/core/usage.ts'
 import { runs } from '../helpers/runs.ts'
 import { base, flat, goldens, type Rates, rates } from './prices.ts'

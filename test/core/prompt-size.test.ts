@@ -1,9 +1,8 @@
 /** The prompt of a chat request is estimated from every text that a wire may send. */
 import t from 'tap'
-import type { Provider } from '../../src/core/catalog.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
-import type { Translator } from '../../src/core/translator.ts'
+import type { Provider, Translator } from '../../src/core/translator.ts'
 import { chat as chatEndpoint, images, moderations } from '../../src/endpoints/inference.ts'
 import { chat, promptFanOut } from '../../src/operations/chat/index.ts'
 import { imageFanOut } from '../../src/operations/images/decoder.ts'

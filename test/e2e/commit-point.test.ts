@@ -1,7 +1,8 @@
 /** Answers of which nothing has been sent yet: they are bounded, and another provider may still answer. */
 import { createServer } from 'node:http'
 import t from 'tap'
-import { firstEventMs, type Mapping } from '../../src/core/catalog.ts'
+import { firstEventMs } from '../../src/core/offer.ts'
+import type { Mapping } from '../../src/core/translator.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { readEvents } from '../helpers/sse.ts'

@@ -1,11 +1,12 @@
 /** Who pays for an attempt: discounts, coding plans, keys of one's own, limits, and what is reserved. */
 import t from 'tap'
-import type { Credential, Mapping } from '../../src/core/catalog.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { formatMoney, parseMoney } from '../../src/core/money.ts'
 import type { Plan } from '../../src/core/plan.ts'
 import type { Exhausted, Hold, HoldRequest, Principal, RequestRow, Services } from '../../src/core/ports.ts'
+import type { Credential } from '../../src/core/provider-settings.ts'
+import type { Mapping } from '../../src/core/translator.ts'
 import { transcriptions } from '../../src/endpoints/inference.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { errors, type GatewayError } from '../../src/lib/error.ts'

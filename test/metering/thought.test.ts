@@ -2,10 +2,11 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import type { Mapping } from '../../src/core/catalog.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Outbound } from '../../src/core/outbound.ts'
-import type { SentOutput } from '../../src/core/translator.ts'
+import type { Mapping } from '../../src/core/translator.ts'
+import type { SentOutput } from '../../src/core/wire.ts'
+
 import { errors } from '../../src/lib/error.ts'
 import { Thought } from '../../src/metering/thought.ts'
 import { exchange, text } from '../core/kit.ts'

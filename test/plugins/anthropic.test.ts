@@ -10,7 +10,8 @@ import { strictSchema } from '../../plugins/shared/claude/schema.ts'
 import { fromWireName, toWireName } from '../../plugins/shared/tool-name.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { Decoder, Target } from '../../src/core/translator.ts'
+import type { Target } from '../../src/core/translator.ts'
+import type { Decoder } from '../../src/core/wire.ts'
 import { exchange } from '../core/kit.ts'
 import {
   anyMessages,

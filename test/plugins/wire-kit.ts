@@ -1,7 +1,9 @@
 /** What wire tests share: a target to speak to, frozen inputs, and a decoder read to its end. */
-import type { DataPolicy, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+
 import type { Event } from '../../src/core/event.ts'
-import type { Decoder, Target, Translator } from '../../src/core/translator.ts'
+import type { DataPolicy } from '../../src/core/provider-settings.ts'
+import type { Mapping, Model, Provider, Target, Translator } from '../../src/core/translator.ts'
+import type { Decoder } from '../../src/core/wire.ts'
 
 /** A provider that says nothing of the data that it is sent. */
 export const silent: DataPolicy = {

@@ -1,9 +1,11 @@
 /** What the tests of policies share: rules, an access under them, and a policy that is only that. */
 import { createSecretKey } from 'node:crypto'
-import type { Catalog, DataPolicy, Mapping, Model } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import { type Price, parseDecimal } from '../../src/core/money.ts'
 import type { Access, Compliance, Policies, Policy, Rule, RuleType, RuleValue } from '../../src/core/policy.ts'
+import type { DataPolicy } from '../../src/core/provider-settings.ts'
 import { Seals } from '../../src/core/seals.ts'
+import type { Mapping, Model } from '../../src/core/translator.ts'
 import { accessOf } from '../../src/policy/rules.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 

@@ -1,9 +1,11 @@
 /** What a policy leaves of a plan: offers, refusals, and whose credentials are tried in which order. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { Compliance, Policy, Rule } from '../../src/core/policy.ts'
 import type { Principal } from '../../src/core/ports.ts'
+import type { Credential } from '../../src/core/provider-settings.ts'
+import type { Mapping, Model, Provider } from '../../src/core/translator.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { noDemands } from '../../src/policy/compliance.ts'

@@ -1,9 +1,10 @@
 /** Organizations' policies as a whole gateway puts them together: what is opened when, and what the operator may add. */
 import t, { type Test } from 'tap'
 import { OrganizationPolicies, policyAdmin } from '../../src/app/policies.ts'
-import type { Catalog, Provider } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { Caller, Policy } from '../../src/core/policy.ts'
 import type { Log } from '../../src/core/ports.ts'
+import type { Provider } from '../../src/core/translator.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { noDemands } from '../../src/policy/compliance.ts'
 import { Keyring, keyFile } from '../../src/stores/keyring.ts'

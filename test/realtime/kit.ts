@@ -1,9 +1,10 @@
 /** A session between two ends that tests drive, whose parts are paid for from a balance that tests read. */
 import { setImmediate } from 'node:timers/promises'
 import { realtime } from '../../plugins/openai/realtime.ts'
-import type { Catalog, Mapping } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { MessageListener, MessageSocket } from '../../src/core/message-socket.ts'
 import type { PartHold, SessionCharges, SessionPart } from '../../src/core/realtime.ts'
+import type { Mapping } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import { errors, type GatewayError } from '../../src/lib/error.ts'
 import { TokenBucket } from '../../src/limits/rate.ts'

@@ -1,9 +1,9 @@
 /** Which offers serve embeddings, what they need of them, and what the listing says of their models. */
 import t from 'tap'
 import { operationsOf } from '../../src/config/catalog.ts'
-import type { Catalog, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { Route } from '../../src/core/snapshot.ts'
-import type { Translator } from '../../src/core/translator.ts'
+import type { Mapping, Model, Provider, Translator } from '../../src/core/translator.ts'
 import { chat, embeddings } from '../../src/endpoints/inference.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import type { GatewayError } from '../../src/lib/error.ts'

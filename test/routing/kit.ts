@@ -1,8 +1,10 @@
 /** What routing tests share: settings with their defaults, catalogues of a few offers, and a memory under a fake clock. */
 import { check } from '../../src/config/validate.ts'
-import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Log, Services } from '../../src/core/ports.ts'
+import type { Credential } from '../../src/core/provider-settings.ts'
+import type { Mapping, Model, Provider } from '../../src/core/translator.ts'
 import { estimateTokens } from '../../src/core/usage.ts'
 import { chat } from '../../src/operations/chat/index.ts'
 import type { RoutedRequest, RoutingQuery } from '../../src/routing/query.ts'

@@ -1,7 +1,9 @@
 /** Which provider may serve a request: what a model name means, what a request needs, the order, and who failed. */
 import t from 'tap'
-import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
+import type { Credential } from '../../src/core/provider-settings.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
+import type { Mapping, Model, Provider } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/inference.ts'
 import { errors, GatewayError } from '../../src/lib/error.ts'
 import { chat as operation } from '../../src/operations/chat/index.ts'

@@ -1,6 +1,6 @@
 /** Scores against the formula of docs/contract.md#routing-score, term by term. */
 import t from 'tap'
-import type { Mapping } from '../../src/core/catalog.ts'
+import type { Mapping } from '../../src/core/translator.ts'
 import { candidatesOf } from '../../src/routing/candidate.ts'
 import { priceOf } from '../../src/routing/ranking.ts'
 import { type Facts, type Situation, scoresOf, weightsFor } from '../../src/routing/score.ts'

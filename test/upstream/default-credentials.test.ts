@@ -1,6 +1,6 @@
 /** Credentials that nobody wrote into a manifest: where they are looked for, in which order, and what is said of none. */
 import t from 'tap'
-import type { Auth } from '../../src/core/catalog.ts'
+import type { Auth } from '../../src/core/provider-settings.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { findAwsKeys } from '../../src/upstream/auth/aws-default.ts'
 import { type CredentialSources, foundBy } from '../../src/upstream/auth/credential-sources.ts'

@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { OpenCatalog } from '../../src/config/open.ts'
-import type { Catalog, Provider } from '../../src/core/catalog.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { Log } from '../../src/core/ports.ts'
+import type { Provider } from '../../src/core/translator.ts'
 import { Discovery, FoundModels } from '../../src/upstream/discovery.ts'
 import { target } from '../plugins/wire-kit.ts'
 

@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
-import type { Frame } from '../../src/core/translator.ts'
+import type { Frame } from '../../src/core/wire.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { EventStreamFraming } from '../../src/upstream/framing/eventstream.ts'
 import { thrown } from '../core/kit.ts'

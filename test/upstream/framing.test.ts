@@ -1,7 +1,7 @@
 /** Bytes from a provider: how they become frames, and when it may be asked again. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Frame } from '../../src/core/translator.ts'
+import type { Frame } from '../../src/core/wire.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { EventStreamFraming } from '../../src/upstream/framing/eventstream.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'

@@ -2,7 +2,7 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import type { Auth, Credential } from '../../src/core/catalog.ts'
+import type { Auth, Credential } from '../../src/core/provider-settings.ts'
 import { errors } from '../../src/lib/error.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { serviceAccount } from '../../src/secrets/credential.ts'

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import type { Provider } from '../../src/core/catalog.ts'
 import type { ProviderSocket } from '../../src/core/ports.ts'
+import type { Provider } from '../../src/core/translator.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
 import { InFlightCounts } from '../../src/upstream/in-flight-count.ts'
 import { type ProviderSocketsOptions, UpstreamSockets } from '../../src/upstream/provider-sockets.ts'

@@ -1,7 +1,8 @@
 /** Stop sequences that a provider's wire cannot carry end its answer all the same. */
 import t from 'tap'
 import type { Event } from '../../src/core/event.ts'
-import type { Decoder, Target } from '../../src/core/translator.ts'
+import type { Target } from '../../src/core/translator.ts'
+import type { Decoder } from '../../src/core/wire.ts'
 import { cutAtStops } from '../../src/upstream/stop-sequences.ts'
 import { target } from '../plugins/wire-kit.ts'
 

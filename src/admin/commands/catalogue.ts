@@ -1,9 +1,10 @@
 /** Providers and models of the running configuration. */
-import type { Catalog, Mapping, Model, Provider } from '../../core/catalog.ts'
+import type { Catalog } from '../../core/catalog.ts'
 import { formatDecimal } from '../../core/money.ts'
 import { foundOffers, isLive, offerOf } from '../../core/offer.ts'
 import type { CircuitHealth, ProviderHealth } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import type { Mapping, Model, Provider } from '../../core/translator.ts'
 import { organization, partArguments, partOf, provider } from '../arguments.ts'
 import { type CommandTable, command, shell } from '../command.ts'
 import { day, list, rows, table } from '../table.ts'

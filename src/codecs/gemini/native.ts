@@ -3,7 +3,7 @@
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { pagesOf } from '../../core/media.ts'
 import type { SealCheck } from '../../core/seals.ts'
-import type { NativeRequest } from '../../core/translator.ts'
+import type { NativeRequest } from '../../core/wire.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { Count } from '../../json/shape.ts'
 import { textKey } from '../../json/text-key.ts'

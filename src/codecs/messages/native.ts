@@ -1,7 +1,7 @@
 /** A Messages request for providers of the same wire. */
 import type { Exchange } from '../../core/exchange.ts'
 import { pagesOf } from '../../core/media.ts'
-import type { NativeRequest } from '../../core/translator.ts'
+import type { NativeRequest } from '../../core/wire.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'

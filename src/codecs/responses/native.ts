@@ -3,7 +3,7 @@
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { SealCheck } from '../../core/seals.ts'
-import type { NativeRequest } from '../../core/translator.ts'
+import type { NativeRequest } from '../../core/wire.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { Count } from '../../json/shape.ts'
 import { carried } from '../carried-reasoning.ts'

@@ -1,5 +1,5 @@
 /** The schema of a provider's offer of a model. */
-import { capabilities } from '../../core/catalog.ts'
+import { capabilities } from '../../core/provider-settings.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { pricing, tier } from './pricing.ts'
 import { called, count, date, lifecycle, list, mapOf, modelId, name, text } from './terms.ts'

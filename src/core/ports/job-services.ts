@@ -2,7 +2,8 @@
 
 import type { GatewayError } from '../../lib/error.ts'
 import type { Cancellation } from '../cancel.ts'
-import type { Target, WireRequest } from '../translator.ts'
+import type { Target } from '../translator.ts'
+import type { WireRequest } from '../wire.ts'
 
 /** An answer whose body is read as it comes. */
 export interface JobAnswer {

@@ -3,7 +3,6 @@
 import type { Period } from '../../lib/period.ts'
 import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
-import type { RealtimeGrant } from './realtime.ts'
 
 /** A `publishable` key may stand in client programs and calls no models; a `session` is one end user's, for a time. */
 export type KeyKind = 'key' | 'publishable' | 'session'
@@ -39,6 +38,14 @@ export interface Discount {
   readonly model: string | null
   /** Share of the price in millionths; 100_000 is ten percent. */
   readonly millionths: number
+}
+
+/** Session that a client secret opens. */
+export interface RealtimeGrant {
+  /** Id of the session, as its client sees it. */
+  readonly id: string
+  /** JSON of the session's settings. Kept sealed. */
+  readonly session: string
 }
 
 /** The caller: one key of one project of one organization. */

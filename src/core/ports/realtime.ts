@@ -1,14 +1,6 @@
 /** Client secrets of realtime sessions: for a short time they open sessions of one kind, as the key that made them. */
 import type { Principal } from './keys.ts'
 
-/** Session that a client secret opens. */
-export interface RealtimeGrant {
-  /** Id of the session, as its client sees it. */
-  readonly id: string
-  /** JSON of the session's settings. Kept sealed. */
-  readonly session: string
-}
-
 /** Client secrets, each by its SHA-256. */
 export interface RealtimeSecretStore {
   /** The secret is never shown again. Ends the oldest secrets of a key that has too many. Rejects with 503 when the store fails. */

@@ -1,19 +1,12 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
+
+import { costOf } from '../../core/cost.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { IMAGE_TOKENS, LARGE_IMAGE_TOKENS } from '../../core/media.ts'
-import {
-  costOf,
-  MILLION,
-  type Money,
-  type Price,
-  type Rates,
-  ratesFor,
-  type Terms,
-  tierFactorOf,
-} from '../../core/money.ts'
+import { MILLION, type Money, type Price, type Rates, ratesFor, type Terms, tierFactorOf } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
-import type { SentOutput } from '../../core/translator.ts'
 import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
+import type { SentOutput } from '../../core/wire.ts'
 import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../metering/requests.ts'
 import { addCacheWrite, wholePrompt } from '../../metering/whole-prompt.ts'
 

@@ -1,11 +1,13 @@
 /** Money of sessions: each part of one is held for before its provider has it, and settled before its end is shown. */
-import type { Mapping } from '../../core/catalog.ts'
+
+import { costOf } from '../../core/cost.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
-import { costOf, type Money, type Price, toNumber } from '../../core/money.ts'
+import { type Money, type Price, toNumber } from '../../core/money.ts'
 import { isFree, labelsOf } from '../../core/offer.ts'
 import type { Hold, HoldRequest, Principal, RequestRow, Services } from '../../core/ports.ts'
 import { type PartHold, type SessionCharges, type SessionPart, withOutput } from '../../core/realtime.ts'
+import type { Mapping } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
 import { isByok } from '../../routing/policy.ts'

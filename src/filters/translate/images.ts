@@ -4,7 +4,7 @@ import type { ChatRequest, ContentPart, Message } from '../../core/chat-request.
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services as AllServices, MediaFetcher } from '../../core/ports.ts'
-import type { LoadedMedia, MediaByAddress } from '../../core/translator.ts'
+import type { LoadedMedia, MediaByAddress } from '../../core/wire.ts'
 import { isObject } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
 import { isAddress } from '../../lib/url.ts'

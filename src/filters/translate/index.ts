@@ -4,15 +4,8 @@ import type { FilterFactory, Reply } from '../../core/filter.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { RequestEncoding } from '../../core/outbound.ts'
 import { s } from '../../core/schema.ts'
-import {
-  type FanOut,
-  type NativeRequest,
-  nativeFormOf,
-  type RequestPart,
-  type Target,
-  type Translator,
-  type WireRequest,
-} from '../../core/translator.ts'
+import { type FanOut, nativeFormOf, type Target, type Translator } from '../../core/translator.ts'
+import type { NativeRequest, RequestPart, WireRequest } from '../../core/wire.ts'
 import { excerptOf, isObject, type Json, textIn } from '../../json/json.ts'
 import { weigh } from '../../json/size.ts'
 import { errors, GatewayError } from '../../lib/error.ts'

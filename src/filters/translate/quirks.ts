@@ -1,5 +1,7 @@
 /** Applies a provider's quirks (drop, rename, default, clamp) to an encoded body. */
-import type { Provider, Quirks } from '../../core/catalog.ts'
+
+import type { Quirks } from '../../core/provider-settings.ts'
+import type { Provider } from '../../core/translator.ts'
 import type { Json } from '../../json/json.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 

@@ -1,8 +1,9 @@
 /** `list-models` and `list-image-models`: what the caller could call now, with prices. */
-import type { Mapping } from '../../core/catalog.ts'
+
 import { formatDecimal, parseDecimal } from '../../core/money.ts'
 import { isFree } from '../../core/offer.ts'
 import { type Infer, type Schema, s } from '../../core/schema.ts'
+import type { Mapping } from '../../core/translator.ts'
 import { count, type ListedModel, only, orNull, structured, type Tool } from '../tool.ts'
 
 const input = s.object({

@@ -1,6 +1,7 @@
 /** Options that a request addresses to one provider by name. */
-import type { Capability } from '../../core/catalog.ts'
+
 import type { ChatRequest } from '../../core/chat-request.ts'
+import type { Capability } from '../../core/provider-settings.ts'
 import type { Target } from '../../core/translator.ts'
 import { isObject, type Json } from '../../json/json.ts'
 

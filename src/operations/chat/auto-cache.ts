@@ -1,7 +1,8 @@
 /** Cache marks for clients that set none, at providers that cache only marked prompts. */
-import type { Mapping } from '../../core/catalog.ts'
+
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-request.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
+import type { Mapping } from '../../core/translator.ts'
 import { estimateTokens, textSize } from '../../core/usage.ts'
 import { LEAST_CACHEABLE } from '../../metering/whole-prompt.ts'
 import { jsonSize } from './prompt-size.ts'

@@ -1,11 +1,11 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
-import type { Mapping } from '../../core/catalog.ts'
+
 import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
 import { effortOf } from '../../core/effort.ts'
 import type { Event } from '../../core/event.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
-import type { FanOut, Target } from '../../core/translator.ts'
+import type { FanOut, Mapping, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
 import { audioTokensOf } from '../../metering/audio-tokens.ts'

@@ -2,8 +2,9 @@
 
 import type { Event } from '../../core/event.ts'
 import { IMAGE_TOKENS } from '../../core/media.ts'
-import type { Decoder, Frame, Target } from '../../core/translator.ts'
+import type { Target } from '../../core/translator.ts'
 import { estimateTokens, type Usage } from '../../core/usage.ts'
+import type { Decoder, Frame } from '../../core/wire.ts'
 import { billed } from '../../json/answer-bounds.ts'
 import { errors, GatewayError } from '../../lib/error.ts'
 import { sniffImage } from '../../wire/wire.ts'

@@ -1,8 +1,9 @@
 /** Images: `POST /v1/images/generations`, and `/v1/images/edits` (docs/contract.md#images). */
-import type { Model } from '../../core/catalog.ts'
+
 import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
 import type { Price, Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
+import type { Model } from '../../core/translator.ts'
 import { textSize } from '../../core/usage.ts'
 import { imageClassOf } from '../../media/image-size.ts'
 import { imagesOverChat } from './bridge.ts'

@@ -1,6 +1,7 @@
 /** Requirements of an images request on a mapping: the fields marked M in docs/contract.md#images. */
-import type { Mapping } from '../../core/catalog.ts'
+
 import type { Requirement } from '../../core/operation.ts'
+import type { Mapping } from '../../core/translator.ts'
 import { serviceTier } from '../service-tier.ts'
 import { type ImageEditRequest, type ImageRequest, MAX_IMAGES } from './request.ts'
 

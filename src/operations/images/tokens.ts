@@ -1,9 +1,10 @@
 /** Tokens that images may have, and all of an answer with them (docs/money.md#media-prices). */
-import type { Mapping } from '../../core/catalog.ts'
+
 import { LARGE_IMAGE_TOKENS } from '../../core/media.ts'
 import { takes } from '../../core/operation.ts'
-import type { SentOutput } from '../../core/translator.ts'
+import type { Mapping } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { SentOutput } from '../../core/wire.ts'
 import type { ImageRequest } from './request.ts'
 
 /** Tokens that an image may have, by its quality. */

@@ -1,6 +1,7 @@
 /** Realtime sessions: `GET /v1/realtime`, and the client secrets that open them (docs/realtime.md). */
-import type { Mapping } from '../../core/catalog.ts'
+
 import type { Operation } from '../../core/operation.ts'
+import type { Mapping } from '../../core/translator.ts'
 import { demoSession } from './demo.ts'
 import type { RealtimeRequest } from './request.ts'
 

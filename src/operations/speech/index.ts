@@ -1,5 +1,5 @@
 /** Speech: `POST /v1/audio/speech` (docs/contract.md#speech). */
-import type { Mapping } from '../../core/catalog.ts'
+
 import {
   type AnswerMeasure,
   type Operation,
@@ -7,6 +7,7 @@ import {
   SimulatedError,
   type Simulation,
 } from '../../core/operation.ts'
+import type { Mapping } from '../../core/translator.ts'
 import { CHARACTERS, textSize, type Usage } from '../../core/usage.ts'
 import { wavHead } from '../../lib/wav.ts'
 import { usualBytesPerSecond } from '../../media/length.ts'

@@ -1,6 +1,7 @@
 /** Estimates the audio tokens of a spoken text; a second has 21 (docs/money.md#media-prices). */
-import type { Mapping } from '../../core/catalog.ts'
-import type { SentOutput } from '../../core/translator.ts'
+import type { Mapping } from '../../core/translator.ts'
+import type { SentOutput } from '../../core/wire.ts'
+
 import type { SpeechRequest } from './request.ts'
 
 /** Slower than speech usually is: 10 letters a second, in alphabets of any script, 3.5 syllables, or 1.5 words. */

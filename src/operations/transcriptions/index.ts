@@ -1,6 +1,7 @@
 /** `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
-import type { Mapping } from '../../core/catalog.ts'
+
 import type { Operation, Requirement, SimulatedRequest, Simulation } from '../../core/operation.ts'
+import type { Mapping } from '../../core/translator.ts'
 import { estimateTokens, TOKEN_BYTES, textSize, type Usage } from '../../core/usage.ts'
 import { mediaSeconds } from '../../media/length.ts'
 import { MEDIA_BUDGET, type MediaFile, PiecedFile } from '../../media/source.ts'

@@ -1,9 +1,11 @@
 /** Videos as jobs: what is kept of a request, what the end costs, and the job as clients get it. */
+
+import { costOf } from '../../core/cost.ts'
 import type { JobOperation } from '../../core/job.ts'
-import { costOf, type Terms, toNumber } from '../../core/money.ts'
+import { readPrice, type Terms, toNumber } from '../../core/money.ts'
 import type { Job, JobState } from '../../core/ports.ts'
 import type { Usage } from '../../core/usage.ts'
-import { readPrice } from '../../core/written-price.ts'
+
 import { secondsFor, type VideoParams, type VideoRequest, videoClassOf } from './request.ts'
 
 /** ISO base media (ISO 14496-12 section 4.3), and EBML, which WebM is. */

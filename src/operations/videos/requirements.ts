@@ -1,6 +1,8 @@
 /** Requirements of a videos request on a mapping. */
-import type { Capability, Mapping } from '../../core/catalog.ts'
+
 import type { Requirement } from '../../core/operation.ts'
+import type { Capability } from '../../core/provider-settings.ts'
+import type { Mapping } from '../../core/translator.ts'
 import type { VideoRequest } from './request.ts'
 
 const supports = (

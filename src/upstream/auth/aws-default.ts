@@ -3,7 +3,7 @@
  * Kubernetes, a container's role, the machine's role. No single sign-on, and no process that would be started.
  */
 import { join } from 'node:path'
-import type { Auth } from '../../core/catalog.ts'
+import type { Auth } from '../../core/provider-settings.ts'
 import type { Grant } from './access-token.ts'
 import { awsSigv4 } from './aws-sigv4.ts'
 import { type CredentialSources, missing } from './credential-sources.ts'

@@ -2,7 +2,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { LRUCache } from 'lru-cache'
-import type { Auth } from '../../core/catalog.ts'
+import type { Auth } from '../../core/provider-settings.ts'
 import { upstreamError } from '../../wire/upstream-error.ts'
 import { AccessToken, type Grant } from './access-token.ts'
 import { callEndpoint } from './endpoint.ts'

@@ -1,6 +1,6 @@
 /** OAuth for a service account: its key is traded for tokens that last an hour, one for all requests of a credential. */
 import { LRUCache } from 'lru-cache'
-import type { Credential } from '../../core/catalog.ts'
+import type { Credential } from '../../core/provider-settings.ts'
 import { serviceAccount } from '../../secrets/credential.ts'
 import { upstreamError } from '../../wire/upstream-error.ts'
 import { AccessToken } from './access-token.ts'

@@ -1,5 +1,5 @@
 /** Types shared by the strategies of `auth.scheme`. */
-import type { Auth, Credential } from '../../core/catalog.ts'
+import type { Auth, Credential } from '../../core/provider-settings.ts'
 import type { Content } from '../content.ts'
 import type { UpstreamRequest } from '../upstream-request.ts'
 

@@ -1,6 +1,6 @@
 /** The event stream `application/vnd.amazon.eventstream`: one frame per message (docs/contributing/wire-sources.md#bedrock). */
 import { crc32 } from 'node:zlib'
-import type { Frame } from '../../core/translator.ts'
+import type { Frame } from '../../core/wire.ts'
 import { ByteBuffer } from '../../lib/byte-buffer.ts'
 import { errors } from '../../lib/error.ts'
 import type { Framing } from './framing.ts'

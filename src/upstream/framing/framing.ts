@@ -1,5 +1,5 @@
 /** How a byte stream is cut into frames. Sync; one per answer. */
-import type { Frame } from '../../core/translator.ts'
+import type { Frame } from '../../core/wire.ts'
 
 /** Cuts the chunks of one answer into frames. `push` and `end` throw a 502 where a frame is too large. */
 export interface Framing {

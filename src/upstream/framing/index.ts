@@ -1,6 +1,6 @@
 /** Chooses a framing by what the provider says that it sends. */
 
-import type { Frame } from '../../core/translator.ts'
+import type { Frame } from '../../core/wire.ts'
 import { errors } from '../../lib/error.ts'
 import { EventStreamFraming } from './eventstream.ts'
 import type { Framing } from './framing.ts'

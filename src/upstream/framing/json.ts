@@ -1,6 +1,6 @@
 /** One whole JSON body as one frame. */
 
-import type { Frame } from '../../core/translator.ts'
+import type { Frame } from '../../core/wire.ts'
 import { MAX_ANSWER_BYTES, tooManyBytes } from '../../json/answer-bounds.ts'
 import { ByteBuffer } from '../../lib/byte-buffer.ts'
 import type { Framing } from './framing.ts'

@@ -1,7 +1,7 @@
 /** Server-sent events: chunks in, one frame per event out. */
 import { StringDecoder } from 'node:string_decoder'
 import { createParser, type EventSourceParser } from 'eventsource-parser'
-import type { Frame } from '../../core/translator.ts'
+import type { Frame } from '../../core/wire.ts'
 import { tooManyBytes } from '../../json/answer-bounds.ts'
 import type { Framing } from './framing.ts'
 

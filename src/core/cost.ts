@@ -1,17 +1,28 @@
-/** Usage as prices see it: in whole units, divided among the rates that there are. */
-import type { Price, Rates, RatesBySize, Terms } from './money.ts'
+/** What usage costs at a price: its whole units, divided among the rates that there are. */
+import {
+  type Cost,
+  MILLION,
+  type Money,
+  type Price,
+  type Rates,
+  type RatesBySize,
+  ratesFor,
+  type Terms,
+  tierFactorOf,
+} from './money.ts'
 import type { Usage } from './usage.ts'
 
 /** Tokens of an image of unknown size (docs/money.md#cost). */
 const IMAGE_TOKENS = 1120n
 /** Milliseconds of an hour. */
-export const HOUR_MS = 3_600_000n
+const HOUR_MS = 3_600_000n
 /** Milliseconds of a second. */
-export const MS_PER_SECOND = 1000n
+const MS_PER_SECOND = 1000n
+const PICO_PER_NANO = 1000n
 
 const units = (n: number | undefined): bigint => (n === undefined || !(n > 0) ? 0n : BigInt(Math.round(n)))
 /** `n`, or 0 where it is negative. */
-export const atLeastZero = (n: bigint): bigint => (n > 0n ? n : 0n)
+const atLeastZero = (n: bigint): bigint => (n > 0n ? n : 0n)
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 
 /** Usage in whole units, as far as it has a rate of its own: what has none stays in the plain prompt or completion. */
@@ -47,7 +58,7 @@ interface Counted {
  * The units of an answer that a price list charges for, each token counted once: cached, audio and image tokens are
  * taken from the totals in which providers report them. `requests`: as many as a provider that counts none has had.
  */
-export function count(usage: Usage, rates: Rates, { perImage }: Price, requests = 1): Counted {
+function count(usage: Usage, rates: Rates, { perImage }: Price, requests = 1): Counted {
   const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
   const completion = units(usage.completion)
   const outputImages = units(usage.output_images)
@@ -90,7 +101,7 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price, requests 
  * those may as well be paid by tokens. A price of the request pays for the tokens where none of them has a price, and
  * for those of images. A search is paid by itself.
  */
-export function isUnknown(
+function isUnknown(
   { prompt, completion, imageOutput, audioOutput, pages, annotated, hours, seconds, outputImages, searches }: Counted,
   rates: Rates,
   perSecond: bigint | undefined,
@@ -114,11 +125,93 @@ export function isUnknown(
 }
 
 /** Finds the rate for the requested sizes: the first size with a rate, else the default, else the most expensive. */
-export function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): bigint | undefined {
+function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): bigint | undefined {
   if (!rates) return undefined
   const size = sizes.find(name => Object.hasOwn(rates, name)) ?? 'default'
   if (Object.hasOwn(rates, size)) return rates[size]
   return Object.values(rates).reduce((most, rate) => (rate > most ? rate : most), 0n)
+}
+
+/** Most requests count nothing of most rates: a product that is zero costs no multiplication, which allocates. */
+const times = (count: bigint, rate: bigint | undefined, scale: bigint): bigint =>
+  count === 0n || !rate ? 0n : count * rate * scale
+
+/** Holds two factors in millionths, and milliseconds of an hour, without a remainder. */
+const FINE = MILLION * MILLION * HOUR_MS
+
+/**
+ * Computes the cost of `usage` at `price`; null when a needed rate is unknown. Formula: docs/money.md#cost. Audio and
+ * images of an answer at token rates count as tokens. Every part is exact. Only the running sum is rounded, so parts
+ * always add up to the total.
+ */
+export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}): Cost | null {
+  if (!price) return null
+  const rates = ratesFor(price, terms.requests?.longest ?? usage.prompt ?? 0)
+  const counted = count(usage, rates, price, terms.requests?.count)
+  const perSecond = rateOf(price.perSecond, terms)
+  const perImage = rateOf(price.perImage, terms)
+  if (isUnknown(counted, rates, perSecond, perImage)) return null
+
+  const { prompt, completion, read, readAudio, write5m, write1h, thinking } = counted
+  const promptRate = rates.prompt ?? 0n
+  const completionRate = rates.completion ?? 0n
+  const readRate = rates.input_cache_read ?? promptRate
+  const text = atLeastZero(prompt - read - write5m - write1h - counted.audioInput - counted.imageInput)
+  const written = atLeastZero(completion - thinking - counted.imageOutput - counted.audioOutput)
+
+  const { discount = 0 } = price
+  const tierFactor = tierFactorOf(price, terms)
+  const plain = discount === 0 && tierFactor === MILLION && counted.hours === 0n && counted.seconds === 0n
+  const left = plain ? 1n : (MILLION - BigInt(discount)) * MILLION * HOUR_MS
+  const tokens = plain ? 1n : (left / MILLION) * tierFactor
+  const unit = plain ? PICO_PER_NANO : PICO_PER_NANO * FINE
+  let exact = 0n
+  let rounded = 0n
+  const part = (amount: bigint): Money => {
+    if (amount === 0n) return 0n
+    exact += amount
+    const total = (exact + unit / 2n) / unit
+    const share = total - rounded
+    rounded = total
+    return share
+  }
+  const imageInput =
+    part(times(counted.images, rates.image, left)) + part(times(counted.imageInput, rates.image_input, tokens))
+  const audioInput =
+    part(times(counted.audioInput, rates.input_audio, tokens)) +
+    part(times(counted.hours, rates.input_audio_hour, left / HOUR_MS))
+  const pages = part(
+    times(counted.pages, rates.ocr_page, left) + times(counted.annotated, rates.ocr_page_annotated, left),
+  )
+  const plainInput = part(times(text, promptRate, tokens))
+  const cachedInput = part(
+    times(read - readAudio, readRate, tokens) + times(readAudio, rates.input_audio_cache_read, tokens),
+  )
+  const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write ?? 0n
+  const cacheWrite = part(times(write5m, rates.input_cache_write, tokens) + times(write1h, rate1h, tokens))
+  const imageOutput =
+    part(perImage === undefined ? times(counted.imageOutput, rates.image_output, tokens) : 0n) +
+    part(times(counted.outputImages, perImage, left))
+  const footage = part(times(counted.seconds, perSecond, left / MS_PER_SECOND))
+  const plainOutput = part(
+    times(written, completionRate, tokens) +
+      times(thinking, rates.internal_reasoning, tokens) +
+      times(counted.audioOutput, rates.output_audio ?? completionRate, tokens),
+  )
+  const request = part(times(counted.requests, rates.request, left))
+  const webSearch = part(times(counted.searches, rates.web_search, left))
+  return {
+    input: imageInput + audioInput + pages + plainInput,
+    cachedInput,
+    cacheWrite,
+    output: imageOutput + footage + plainOutput,
+    request,
+    webSearch,
+    total: rounded,
+    imageInput,
+    audioInput,
+    imageOutput,
+  }
 }
 
 /** Whether the tokens of `usage` are what it costs: some have a price, and nothing of it that is no token has one. */
