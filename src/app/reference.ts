@@ -1,5 +1,6 @@
 /** Run by the build: pages of docs/reference, from the schemas, the errors, the metrics and the commands. */
 import type { Command } from 'commander'
+import { exitCodes } from '../cli/exit-codes.ts'
 import { buildProgram } from '../cli/program.ts'
 import type { JsonSchema } from '../core/schema.ts'
 import { errors, GatewayError } from '../lib/error.ts'
@@ -99,6 +100,7 @@ async function metricRows(): Promise<Row[]> {
 
 function commandPage(top: Command): string {
   const parts = [head('Commands'), '', table(['Option of every command', 'Meaning'], optionRows(top))]
+  parts.push('', table(['Exit code', 'Meaning'], exitCodes))
   const walk = (command: Command, path: string): void => {
     for (const sub of command.commands) walk(sub, `${path} ${sub.name()}`)
     if (command.commands.length > 0) return

@@ -44,8 +44,11 @@ async function addressOf({ admin, config, tokenFile }: AdminPlaces, io: Io): Pro
   return { url, because: `, which ${named ? 'server.admin in ' : ''}${found.file} names` }
 }
 
-/** Finds address and token at the first request, which rejects with a Failure where the address is no URL. */
-export function connect(options: AdminPlaces, io: Io): Admin {
+/**
+ * Finds address and token at the first request, which rejects with a Failure where the address is no URL. `silenceMs`:
+ * time without data after which a request fails.
+ */
+export function connect(options: AdminPlaces, io: Io, silenceMs?: number): Admin {
   let found: Promise<Address> | undefined
   const address = () => {
     found ??= addressOf(options, io)
@@ -58,7 +61,7 @@ export function connect(options: AdminPlaces, io: Io): Admin {
     const headers: Record<string, string> = { 'x-gateway-actor': actorOf(io) }
     if (found.token !== undefined) headers.authorization = `Bearer ${found.token}`
     try {
-      const response = await call(new URL(path, url), { method, headers, body })
+      const response = await call(new URL(path, url), { method, headers, body, silenceMs })
       const answer = await readText(response)
       if (response.statusCode! < 400) return answer
       if (response.statusCode === 401) throw new Failure(refusedToken(found), parseError(answer))

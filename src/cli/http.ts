@@ -21,7 +21,7 @@ export interface HttpCall {
   /** Sent instead of `body`, while it is read. */
   readonly form?: FormContent
   /** Time without data after which the call fails; a minute by default. */
-  readonly silenceMs?: number
+  readonly silenceMs?: number | undefined
 }
 
 /** Resolves with the head of the answer; rejects with the system's error. Uses one connection per call. */

@@ -3,6 +3,8 @@ import { Command, CommanderError } from 'commander'
 import { version } from '../app/version.ts'
 import { addChat } from './chat.ts'
 import { addFamily } from './commands.ts'
+import { addCompletion, COMPLETE, complete } from './complete.ts'
+import { exitCode } from './exit-codes.ts'
 import { addImage } from './image.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
 import { addLaunch } from './launch.ts'
@@ -20,7 +22,7 @@ const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', addOperation],
   ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', 'audit'],
-  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo],
+  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion],
 ]
 
 /** All commands, on this terminal. */
@@ -53,16 +55,19 @@ export function buildProgram(io: Io): Command {
   return program
 }
 
-/** Runs one command line; resolves with the exit code: 0 done, 1 refused or failed, 2 wrong use. */
+/** Runs one command line; resolves with the exit code. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
   const program = buildProgram(io)
   try {
-    refuseKeys(program, args)
-    await program.parseAsync(args, { from: 'user' })
-    return 0
+    if (args[0] === COMPLETE) await complete(program, args.slice(1), io)
+    else {
+      refuseKeys(program, args)
+      await program.parseAsync(args, { from: 'user' })
+    }
+    return exitCode.done
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
-    if (thrown instanceof CheckFailed) return 1
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? exitCode.done : exitCode.usage
+    if (thrown instanceof CheckFailed) return exitCode.failed
     if (thrown instanceof Exited) return thrown.code
     const message = oneLine(thrown)
     if (program.opts().json) {
@@ -70,6 +75,6 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
       io.out(`${JSON.stringify({ error }, null, 2)}\n`)
     }
     io.err(`${message}\n`)
-    return 1
+    return exitCode.failed
   }
 }
