@@ -61,7 +61,6 @@ interface ExchangeInit extends InputSource {
 
 const NO_PARAMS: Params = Object.freeze({})
 const NO_PROXIES: readonly AddressRange[] = Object.freeze([])
-const unknownSpeed = (): number => 0
 
 /** One request and all that filters learn about it until its record is written. */
 export class Exchange {
@@ -116,8 +115,6 @@ export class Exchange {
   healingSkipped: HealingSkipped | undefined = undefined
   /** The gateway marked the prompt of the current attempt for the provider's cache. */
   autoCached = false
-  /** Usual output speed of the attempt's target, in tokens per second. */
-  usualSpeed: () => number = unknownSpeed
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
   /** True when a part of `usage` is the gateway's estimate. */
@@ -333,12 +330,7 @@ export class Exchange {
     return this.#answer.hasContent
   }
 
-  /** Answers that the request asks for; 0 where answers count no tokens. */
-  get choices(): number {
-    return (this.request && this.operation.output?.(this.request)?.choices) ?? 0
-  }
-
-  /** Tokens of all choices so far: reported, delivered, and hidden reasoning. */
+  /** Tokens of all choices so far: reported, and delivered since then. */
   get answerTokens(): number {
     return this.#answer.tokens
   }

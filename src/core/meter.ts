@@ -16,7 +16,7 @@ export interface PromptMeter {
 export interface AnswerMeter {
   /** Something has come that a client can see. */
   readonly hasContent: boolean
-  /** Tokens of all choices so far: reported, delivered, and hidden reasoning. */
+  /** Tokens of all choices so far: reported, and delivered since then. */
   readonly tokens: number
   /** The requests that the usage is the sum of; undefined for one. */
   readonly requests: Requests | undefined

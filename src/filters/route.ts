@@ -7,7 +7,7 @@ import { labelsOf, seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
 import { TokenBucket } from '../limits/rate.ts'
-import type { Candidate, CandidateTarget } from '../routing/candidate.ts'
+import type { CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { namedModels, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull, outOfBudget } from '../routing/outcome.ts'
@@ -54,8 +54,6 @@ export const route: FilterFactory<Settings> = {
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
-          const { candidate } = step
-          ex.usualSpeed = usualSpeed(selector, candidate, query.tenant)
           const due = health.began(step, query)
           try {
             const reply = await next()
@@ -187,7 +185,3 @@ class Answered implements Attempt {
     return sent > 0 && end > 0 ? end - sent : 0
   }
 }
-
-/** Made apart, so that it keeps nothing else of the attempt that it is made in. */
-const usualSpeed = (selector: TargetSelector, candidate: Candidate, tenant: string) => (): number =>
-  selector.speedOf(candidate, tenant)

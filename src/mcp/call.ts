@@ -5,7 +5,7 @@ import { pump, type Sink } from '../core/pump.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 import { scheduler } from '../limits/scheduler.ts'
-import { meters } from '../metering/meters.ts'
+import { meters } from '../metering/meter.ts'
 
 /** Headers of the caller that name its program. Never a credential. */
 const PASSED = [

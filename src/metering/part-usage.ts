@@ -5,7 +5,7 @@ import type { Event, UsageReport } from '../core/event.ts'
 import { Exchange } from '../core/exchange.ts'
 import type { RequestPart } from '../core/wire.ts'
 import { errors } from '../lib/error.ts'
-import { meters } from './meters.ts'
+import { meters } from './meter.ts'
 
 const NO_BODY = (): never => {
   throw new Error('the body of a part is not read')
@@ -17,14 +17,13 @@ const NO_BODY = (): never => {
  * a moment on the monotonic clock. It is what an exchange of its own has whose client leaves.
  */
 export function partUsage(ex: Exchange, part: RequestPart, sent: number, events: readonly Event[]): UsageReport {
-  const { snapshot, endpoint, headers, query, target, native, usualSpeed } = ex
+  const { snapshot, endpoint, headers, query, target, native } = ex
   const signal = new Cancellation()
   const own = new Exchange({ meters, snapshot, endpoint, headers, query, signal, body: NO_BODY })
   own.request = part.input
   own.target = target
   own.native = native
   own.outbound.partOf(ex.outbound, part)
-  own.usualSpeed = usualSpeed
   own.timings.sent = sent
   const isUnseen = events.length === 0
   own.atProvider = isUnseen

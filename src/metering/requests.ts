@@ -26,6 +26,9 @@ export function extrasOf(ex: Exchange): Usage {
   return extras
 }
 
+/** False where the model makes images or sound alone. */
+export const writesText = ({ target }: Exchange): boolean => target?.mapping.model.output.includes('text') !== false
+
 /** Whether its model may call tools, and so write arguments of any shape that the caller has it write. */
 export const mayCallTools = ({ request, native }: Exchange): boolean =>
   hasEntries((request as Partial<ChatRequest> | undefined)?.tools) || hasEntries(native?.body.tools)
@@ -50,3 +53,18 @@ export function withUnmeasured(ex: Exchange, usage: Usage): Usage {
   if (all.input_audio !== undefined) all.input_audio = Math.min(all.input_audio, all.prompt ?? all.input_audio)
   return all
 }
+
+/**
+ * False for answers that their provider makes whole, though a client may get them as a stream. What is bytes comes in pieces
+ * whatever its mapping supports.
+ */
+export function comesInPieces(ex: Exchange): boolean {
+  const { streaming, target, outbound } = ex
+  const { translator, mapping } = target!
+  const isWhole = outbound.parts !== undefined || outbound.output?.whole || translator.bridged
+  return streaming && !isWhole && (mapping.supports.has('streaming') || isMeasured(ex))
+}
+
+/** What its bytes come to is measured while they come. */
+const isMeasured = ({ target, operation, isCountedAhead }: Exchange): boolean =>
+  operation.measure !== undefined && target!.translator.bytes !== undefined && !isCountedAhead

@@ -74,7 +74,6 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
       lease: services.memory.lease(ex.tenant),
       now: services.now,
       denied: () => accessError(ex, services.policies),
-      usualSpeed: ex.usualSpeed,
       log: services.log,
     })
     void running.ended.then(readRates.leave)

@@ -116,9 +116,6 @@ export class ProviderEvents {
         return this.#shown(event, text)
       case 'response.created':
         return this.#created(event, text)
-      case 'response.output_item.done':
-        this.#responses.itemEnded()
-        return this.#shown(event, text)
       case 'response.done':
         return this.#done(event, text)
       case 'error':

@@ -1,8 +1,6 @@
 /** Counts what a running response comes to, and extends its hold before that is used up (docs/realtime.md#money). */
 import { type PartHold, withOutput } from '../core/realtime.ts'
 import { estimateTokens, mergeUsage, textSize, type Usage } from '../core/usage.ts'
-import { Thought } from '../metering/thought.ts'
-import { usuallyWritten } from '../metering/unseen.ts'
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
 export const HELD_OUTPUT = 4096
@@ -14,12 +12,10 @@ const GROWS_AT = 3 / 4
 interface MeteredResponse {
   readonly hold: PartHold
   readonly expected: Usage
-  /** Tokens that it may have at most, seen or not. */
+  /** Tokens that it may have at most. */
   readonly most: number
   /** Bytes of a second of audio in its output. */
   readonly outputRate: number
-  /** Tokens per second that its model usually writes; undefined where that does not think. */
-  readonly thinkingSpeed: (() => number) | undefined
 }
 
 /** One running response. Nothing else may extend its hold. */
@@ -30,27 +26,21 @@ export class ResponseMeter {
   readonly #began = performance.now()
   readonly #expected: Usage
   readonly #most: number
-  readonly #thinkingSpeed: (() => number) | undefined
   readonly #outputRate: number
   #textBytes = 0
   #audioBytes = 0
-  /** No event shows what a model thinks: it may, but while an item of its output comes. */
-  readonly #thought = new Thought()
-  /** Tokens that are held for: all of them, and those that deltas show, which may be audio. */
+  /** Tokens that are held for. */
   #covered: number
-  #coveredSeen: number
   /** There was no money for more than that: more is wanted when all of it is used, not before. */
   #isShort: boolean
   #growing: Promise<boolean> | undefined
 
-  constructor({ hold, expected, most, outputRate, thinkingSpeed }: MeteredResponse) {
+  constructor({ hold, expected, most, outputRate }: MeteredResponse) {
     this.hold = hold
     this.#expected = expected
     this.#most = most
-    this.#thinkingSpeed = thinkingSpeed
     this.#outputRate = outputRate
     this.#covered = hold.output
-    this.#coveredSeen = hold.output
     this.#isShort = hold.output < (expected.completion ?? 0)
   }
 
@@ -61,87 +51,56 @@ export class ResponseMeter {
 
   add(type: string, delta: string): void {
     if (delta === '') return
-    const now = performance.now()
-    this.firstMs ??= Math.round(now - this.#began)
-    this.#thought.ends(now, this.#began)
+    this.firstMs ??= Math.round(performance.now() - this.#began)
     if (type.endsWith('audio.delta')) this.#audioBytes += Math.floor((delta.length * 3) / 4)
     else this.#textBytes += textSize(delta)
   }
 
-  /** What follows an item of the output may have been thought about. */
-  itemEnded(): void {
-    this.#thought.goesOn()
-  }
-
   /** With the prompt that is expected: what the response is charged for where its provider reports nothing. */
   get usage(): Usage {
-    const completion = this.#seen + this.#thoughtTokens(performance.now())
-    return { ...this.#expected, completion, output_audio: this.#audioTokens }
+    return { ...this.#expected, completion: this.#tokens, output_audio: this.#audioTokens }
   }
 
-  /** What is held for: charged where the provider's report cannot be true. At least what was seen. */
+  /** What is held for, and at least what was seen: charged where the provider's report is not plausible. */
   get bound(): Usage {
-    const { usage } = this
-    const bound = { ...withOutput(this.#expected, this.#coveredSeen), completion: this.#covered }
-    mergeUsage(bound, usage)
+    const bound = withOutput(this.#expected, this.#covered)
+    mergeUsage(bound, this.usage)
     return bound
   }
 
-  /**
-   * Whether the response may go on; a promise where the ledger must be waited for, which rejects when that fails. `now`:
-   * milliseconds on the monotonic clock.
-   */
-  mayGoOn(now = performance.now()): boolean | Promise<boolean> {
+  /** Whether the response may go on; a promise where the ledger must be waited for, which rejects when that fails. */
+  mayGoOn(): boolean | Promise<boolean> {
     if (this.#growing) return this.#growing
-    if (this.#isWithin(now, this.#isShort ? 1 : GROWS_AT)) return true
-    this.#growing = this.#grow(now).finally(() => {
+    if (this.#isWithin(this.#isShort ? 1 : GROWS_AT)) return true
+    this.#growing = this.#grow().finally(() => {
       this.#growing = undefined
     })
     return this.#growing
   }
 
-  async #grow(now: number): Promise<boolean> {
-    const seen = this.#seen
-    const used = seen + this.#thoughtTokens(now)
-    const covered = this.#next(used)
-    // Thoughts are text: their price is that of the rest.
-    const coveredSeen = Math.min(this.#next(seen), covered)
-    const usage = { ...withOutput(this.#expected, coveredSeen), completion: covered }
-    if (await this.hold.extend(usage)) {
-      this.#covered = covered
-      this.#coveredSeen = coveredSeen
-      this.#isShort = false
-      return true
-    }
-    this.#isShort = true
+  async #grow(): Promise<boolean> {
+    const tokens = this.#tokens
+    const next = tokens + HELD_OUTPUT
+    // A provider that passes the limit is not bound by it.
+    const covered = tokens <= this.#most ? Math.min(next, this.#most) : next
+    const hasGrown = await this.hold.extend(withOutput(this.#expected, covered))
+    this.#isShort = !hasGrown
+    if (hasGrown) this.#covered = covered
     // What was held before may cover some still.
-    return this.#isWithin(now, 1)
-  }
-
-  /** Tokens that are held for next where so many are used: a provider that passes the limit is not bound by it. */
-  #next(used: number): number {
-    return used <= this.#most ? Math.min(used + HELD_OUTPUT, this.#most) : used + HELD_OUTPUT
+    return hasGrown || this.#isWithin(1)
   }
 
   /** Within `share` of what is held for; or all of it, where a response may have no more. */
-  #isWithin(now: number, share: number): boolean {
-    const seen = this.#seen
-    const bound = (covered: number) => (covered < this.#most ? covered * share : covered)
-    return seen <= bound(this.#coveredSeen) && seen + this.#thoughtTokens(now) <= bound(this.#covered)
+  #isWithin(share: number): boolean {
+    return this.#tokens <= (this.#covered < this.#most ? this.#covered * share : this.#covered)
   }
 
   get #audioTokens(): number {
     return Math.ceil((this.#audioBytes / this.#outputRate) * OUTPUT_TOKENS_PER_SECOND)
   }
 
-  /** Tokens of the output so far, without what was thought out of sight. */
-  get #seen(): number {
+  /** Tokens of the output so far. */
+  get #tokens(): number {
     return estimateTokens(this.#textBytes) + this.#audioTokens
-  }
-
-  #thoughtTokens(now: number): number {
-    if (!this.#thinkingSpeed) return 0
-    const tokens = Math.floor(usuallyWritten(this.#thought.time(now, this.#began), this.#thinkingSpeed()))
-    return Math.max(0, Math.min(tokens, this.#most - this.#seen))
   }
 }

@@ -7,7 +7,7 @@ import type { Usage } from '../core/usage.ts'
 import type { RealtimeForm } from '../core/wire.ts'
 import type { Json } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
-import { plausible } from '../metering/plausible-usage.ts'
+import { plausible } from '../metering/plausible.ts'
 import { speechUsage } from './conversation.ts'
 import { ResponseMeter } from './response-meter.ts'
 
@@ -51,8 +51,6 @@ interface ResponsesOptions {
   readonly charges: SessionCharges
   readonly form: RealtimeForm
   readonly now: () => number
-  /** Tokens per second that the model of the session usually writes; undefined where that does not think. */
-  readonly thinkingSpeed: (() => number) | undefined
   /** Tokens of the longest prompt that the model of the session reads; 0 where that is unknown. */
   readonly longest: number
   /** Ends the running response at its provider: there is no money for more of it. Called once for each. */
@@ -98,13 +96,13 @@ export class Responses {
    * there is money for less than what is expected, and its provider takes one. Throws the refusal.
    */
   async begin(eventId: string, { expected, most, outputRate, reported }: PlannedResponse): Promise<number | undefined> {
-    const { charges, form, now, thinkingSpeed } = this.#options
+    const { charges, form, now } = this.#options
     this.#isBeginning = true
     try {
       const hold = await charges.holdResponse(expected)
       const isLimited = form.mostOutput !== undefined && hold.output < (expected.completion ?? 0)
       const limit = isLimited ? Math.min(hold.output, form.mostOutput) : undefined
-      const meter = new ResponseMeter({ hold, expected, most: limit ?? most, outputRate, thinkingSpeed })
+      const meter = new ResponseMeter({ hold, expected, most: limit ?? most, outputRate })
       this.#running = { meter, eventId, reported, at: now(), id: undefined, isCancelled: false }
       return limit
     } finally {
@@ -142,17 +140,6 @@ export class Responses {
     running.meter.add(type, delta)
     const goesOn = running.meter.mayGoOn()
     return goesOn === true || this.#decide(running, goesOn)
-  }
-
-  /** An item of the output has ended. */
-  itemEnded(): void {
-    this.#running?.meter.itemEnded()
-  }
-
-  /** To be called now and then: what a model thinks costs, and no event shows it. Rejects when the ledger fails. */
-  async look(now: number): Promise<void> {
-    const running = this.#running
-    if (running && !running.isCancelled) await this.#decide(running, running.meter.mayGoOn(now))
   }
 
   async #decide(running: Running, goesOn: boolean | Promise<boolean>): Promise<boolean> {

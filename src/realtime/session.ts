@@ -50,8 +50,6 @@ interface SessionOptions {
   readonly now: () => number
   /** Why the caller may not go on, by the rules in force now. */
   readonly denied: () => Promise<GatewayError | undefined>
-  /** Tokens per second that the model usually writes. */
-  readonly usualSpeed: () => number
   readonly log: { warn(fields: object, message: string): void }
 }
 
@@ -109,7 +107,6 @@ export class Session {
     this.#responses = new Responses({
       ...{ charges, form: context.form, now, most: limits.spend },
       longest: mapping.contextLength ?? 0,
-      thinkingSpeed: mapping.supports.has('reasoning') ? options.usualSpeed : undefined,
       cancel: () => this.#cancelResponse(),
     })
     const failed = (cause: unknown) => this.#fail(asError(cause))
@@ -162,7 +159,6 @@ export class Session {
     } else if (now - Math.max(this.#client.lastAt, this.#provider.lastAt) >= limits.idle) {
       this.#end(NORMAL, 'session_idle', 'Nothing was sent for a long time. Open another session.')
     } else {
-      this.#responses.look(now).catch(thrown => this.#fail(asError(thrown)))
       void this.#judge()
       if (++this.#ticks % TICKS_PER_NOTE === 0) this.#responses.note()
       if (now >= this.#pingAt) this.#ping(now)

@@ -21,10 +21,6 @@ interface EndedAnswer extends AttemptContext {
   readonly failure: GatewayError | undefined
   readonly timings: Readonly<Timings>
   readonly usage: Readonly<Usage>
-  /** A part of `usage` is the gateway's own estimate. */
-  readonly estimated: boolean
-  /** Answers that the request asked for. */
-  readonly choices: number
 }
 
 /** Records attempts; a failure counts against the provider or against the credential, never both. */
@@ -175,26 +171,16 @@ const MAX_STALLED_SHARE = 0.05
 const isStreamed = ({ target }: CandidateTarget, { streaming }: AttemptContext): boolean =>
   streaming && target.mapping.supports.has('streaming')
 
-/**
- * An answer with fewer tokens says nothing of how fast its model writes: the time to the first token is most of its time.
- * At 100 tokens per second, and a second before the first, 256 take 3.6 seconds.
- */
-const TELLING_TOKENS = 256
+type Speeds = Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'>
 
-type Speeds = Pick<Sample, 'firstTokenMs' | 'tokensPerSecond' | 'writtenPerSecond'>
-
-/** Several choices end at different times, so none of them is timed for money. */
 function speedOf(step: CandidateTarget, answer: EndedAnswer): Speeds {
-  const { timings, usage, outcome, estimated, choices } = answer
+  const { timings, usage, outcome } = answer
   const streamed = isStreamed(step, answer)
   const ms = (streamed ? timings.end : timings.answered) - timings.sent
   const tokens = usage.completion ?? 0
   const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && timings.stalled <= MAX_STALLED_SHARE * ms
-  const perSecond = isTimed ? (1000 * tokens) / ms : undefined
-  const isTelling = tokens >= TELLING_TOKENS && choices === 1 && !estimated
   return {
     firstTokenMs: streamed ? timings.answered - timings.sent : undefined,
-    tokensPerSecond: perSecond,
-    writtenPerSecond: isTelling ? perSecond : undefined,
+    tokensPerSecond: isTimed ? (1000 * tokens) / ms : undefined,
   }
 }

@@ -119,11 +119,6 @@ export class Ranking {
     return this.#measurements.read(candidate.key, this.#history, org)
   }
 
-  /** Tokens per second by which hidden reasoning of an organization is charged. */
-  writingSpeed(candidate: Candidate, org: string): number {
-    return this.#measurements.writingSpeed(candidate.key, this.#history, org)
-  }
-
   /** Percent; undefined while there are fewer attempts than `least`. */
   uptime(measured: Measured | undefined, least: number = this.#settings.thresholds.min_requests): number | undefined {
     return measured && measured.requests >= least ? measured.uptime : undefined

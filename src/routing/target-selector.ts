@@ -106,11 +106,6 @@ export class TargetSelector {
     return { ranked: own, reason: 'direct-provider-specified', failover }
   }
 
-  /** Tokens per second by which hidden reasoning of an organization is charged. */
-  speedOf(candidate: Candidate, tenant: string): number {
-    return this.#ranking.writingSpeed(candidate, tenant)
-  }
-
   #sessions(query: RoutingQuery, ranked: Ranked[], key: string): Selection {
     const { uptime } = this.#settings.session
     const failover = query.failover && this.#settings.session.failover

@@ -7,7 +7,7 @@ import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { responses } from '../../src/endpoints/inference.ts'
 import { errors, type GatewayError } from '../../src/lib/error.ts'
-import { meters } from '../../src/metering/meters.ts'
+import { meters } from '../../src/metering/meter.ts'
 
 type Json = Record<string, unknown>
 interface Sent extends Json {

@@ -6,7 +6,7 @@ import type { Event } from '../../src/core/event.ts'
 import { Exchange } from '../../src/core/exchange.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { responses } from '../../src/endpoints/inference.ts'
-import { meters } from '../../src/metering/meters.ts'
+import { meters } from '../../src/metering/meter.ts'
 import { thrown } from '../core/kit.ts'
 
 type Json = Record<string, unknown>

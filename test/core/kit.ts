@@ -11,7 +11,7 @@ import type { Target } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/inference.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
-import { meters } from '../../src/metering/meters.ts'
+import { meters } from '../../src/metering/meter.ts'
 import { principalOf } from './principal.ts'
 
 export interface ExchangeFacts {

@@ -19,8 +19,8 @@ import {
   transcriptions,
 } from '../../src/endpoints/inference.ts'
 import { videos } from '../../src/endpoints/videos.ts'
-import { costWith, estimate } from '../../src/filters/billing/estimate.ts'
 import { errors } from '../../src/lib/error.ts'
+import { costWith, estimate } from '../../src/metering/estimate.ts'
 import { imageFanOut } from '../../src/operations/images/decoder.ts'
 import { spokenTokens } from '../../src/operations/speech/spoken-tokens.ts'
 import { videoJob } from '../../src/operations/videos/job.ts'
@@ -361,14 +361,14 @@ t.test('a caller that leaves pays for what no report names', async t => {
     ['the same by the image', images[0]!, draw, byImage, [none, preview], 200_000_000n],
     ['text of a model that makes images, too', chat, hi, drawing, early, 2000n],
     ['text of a provider that reports nothing with each event', chat, hi, drawing, nothing, 2000n],
-    ['an image before any text', chat, hi, drawing, [], 129_001_000n],
+    ['nothing before any text', chat, hi, drawing, [], 1_000n],
     ['an image that came, and text behind it', chat, hi, drawing, [image, early[0]!], 129_002_000n],
     ['two images since a report', chat, hi, drawing, [...early, image, image], 258_002_000n],
     ['an image that was reported', chat, hi, drawing, [image, ...early], 2000n],
     ['an image and text, at one price', chat, hi, plainly, [image, early[0]!], 1_292_000n],
     ['images and text, by the image', chat, hi, byEach, [image, image, early[0]!], 400_002_000n],
-    ['a search before any text', chat, { ...hi, web_search: true }, searching, [], 10_001_000n],
-    ['a search that was reported', chat, { ...hi, web_search: true }, searching, early.slice(0, 1), 1_000n],
+    ['no search that was reported', chat, { ...hi, web_search: true }, searching, [], 1_000n],
+    ['the same with a text', chat, { ...hi, web_search: true }, searching, early.slice(0, 1), 1_000n],
     ['a file that its provider fetches', chat, read, long, [], 240_000_000n],
     ['a document', ocr, page, pages, [], 40_000_000n],
     ['a document of ten pages', ocr, page, pages, [{ type: 'usage', usage: { ocr_page: 10 } }], 40_000_000n],

@@ -260,7 +260,6 @@ t.teardown(() => {
   server.close()
 })
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-// What is thought out of sight costs by the time it takes, which is up to the machine.
 const supports = testMapping.supports.filter(name => name !== 'reasoning')
 const priced = { supports, pricing: { prompt: '10', completion: '50' } }
 const held = { billing: { stream_hold: EXTENSION } }

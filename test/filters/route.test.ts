@@ -600,39 +600,6 @@ t.test('what an answer shows of its provider is measured when it has ended', asy
   t.match(measured, { latency: undefined, throughput: 200 }, 'of a whole answer only its provider is timed')
 })
 
-t.test('hidden reasoning costs by the speed of answers that tell how fast a model writes', async t => {
-  const rows: [says: string, ended: Partial<Exchange>, request: object, speed: number][] = [
-    ['a long answer', {}, {}, 200],
-    ['one of a few tokens', { usage: { completion: 1 } }, {}, 50],
-    ['one just too short', { usage: { completion: 255 } }, {}, 50],
-    ['the shortest that tells', { usage: { completion: 256 } }, {}, 128],
-    ['many choices', {}, { n: 8 }, 50],
-    ['an estimate', { estimated: true }, {}, 50],
-    ['one that its caller left', { outcome: 'aborted' }, {}, 50],
-    ['one that was read slowly', { timings: { stalled: 500 } as never }, {}, 50],
-  ]
-  for (const [says, ended, request, speed] of rows) {
-    const memory = new Memory()
-    const filter = route.create(settingsOf({}), memory as never)
-    const catalog = row('a')
-    const answered = async (ex: Exchange) => {
-      await filter.handle!(ex, async () => ({ status: 200, headers: [], events: [] as never }))
-      return ex
-    }
-    for (const org of ['x', 'y', 'z']) {
-      const ex = await answered(askingOf(org, catalog, { stream: true, ...request }))
-      Object.assign(ex.usage, ended.usage ?? { completion: 400 })
-      Object.assign(ex.timings, { sent: 1000, answered: 1250, end: 3000, ...ended.timings })
-      Object.assign(ex, { outcome: ended.outcome ?? 'ok', estimated: ended.estimated ?? false })
-      filter.finish!(ex, true)
-    }
-    const one = await answered(askingOf('x', catalog, { stream: true }))
-    t.equal(one.usualSpeed(), speed, says)
-    const { throughput } = memory.measurements.read('a/m', history, 'x') ?? {}
-    if (says === 'one of a few tokens') t.ok(throughput! < 50, 'routing ranks by it')
-  }
-})
-
 t.test('a total deadline that passes in mid-answer counts against no provider: the reader may be slow', async t => {
   const memory = new Memory()
   const filter = route.create(settingsOf({}), memory as never)

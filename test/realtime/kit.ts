@@ -181,8 +181,6 @@ export interface Opening {
   readonly transcribes?: boolean
   readonly byok?: boolean
   readonly mapping?: Partial<Mapping>
-  /** Tokens that its model usually writes in a second. */
-  readonly usualSpeed?: () => number
   /** A credential that its provider may send back. */
   readonly secret?: string
   /** More of the settings that its provider opens it with. */
@@ -206,7 +204,6 @@ export async function opened(opening: Opening = {}) {
     transcribes = false,
     byok = false,
     mapping = {},
-    usualSpeed = () => 50,
     secret,
     settings,
     earlier = [],
@@ -245,7 +242,6 @@ export async function opened(opening: Opening = {}) {
     client,
     provider: { socket: provider, mask: secret === undefined ? undefined : new Mask(secret) },
     ...{ created: { event: created, text: JSON.stringify(created) }, earlier, context, charges, limits, now: () => 0 },
-    usualSpeed,
     first: firstUpdate(created.session, transcribes ? transcription : undefined, context),
     denied: async () => denied?.(),
     tenant: TENANT,

@@ -171,64 +171,6 @@ t.test('whatever one organization does, what another one sees stays within what 
   )
 })
 
-t.test(
-  'money takes the largest speed that was measured, and no less than is usual unless two others measured',
-  async t => {
-    const rows: [says: string, speeds: Record<string, number[]>, of: string, speed: number][] = [
-      ['nothing was measured', {}, 'x', 50],
-      ['its own slow answers lower nothing', { x: [1, 1, 1] }, 'x', 50],
-      ['its own fast ones count', { x: [400, 400] }, 'x', 400],
-      ['slow ones of a single other one lower nothing', { y: [1, 1] }, 'x', 50],
-      ['nor those of it and another one', { x: [1], y: [2] }, 'x', 50],
-      ['two others say that the model is slow', { y: [20], z: [10, 10] }, 'x', 20],
-      ['many slow answers do not outweigh what others measured', { x: Array(500).fill(1), y: [400] }, 'x', 400],
-      ['of an organization the mean counts', { y: [100, 300] }, 'x', 200],
-      ['several that are not apart count as one', Object.fromEntries([...'abcdefgh'].map(org => [org, [30]])), 'h', 30],
-    ]
-    for (const [says, speeds, of, speed] of rows) {
-      const { measurements } = measuring()
-      for (const [org, each] of Object.entries(speeds)) {
-        for (const writtenPerSecond of each) measurements.add('a/m', { ok: true, writtenPerSecond }, org)
-      }
-      t.equal(Math.round(measurements.writingSpeed('a/m', history, of)), speed, says)
-    }
-    const { clock, measurements } = measuring()
-    measurements.add('a/m', { ok: true, tokensPerSecond: 700 }, 'x')
-    t.equal(measurements.writingSpeed('a/m', history, 'y'), 50, 'what routing ranks by is something else')
-    measurements.add('a/m', { ok: true, writtenPerSecond: 700 }, 'x')
-    clock.ms += 61 * MINUTE
-    t.equal(measurements.writingSpeed('a/m', history, 'x'), 50, 'after an hour it is forgotten')
-  },
-)
-
-t.test('no slow answers of one organization lower what any is charged by', async () => {
-  const speeds = fc.array(fc.nat(5000), { maxLength: 40 })
-  fc.assert(
-    fc.property(
-      speeds,
-      speeds,
-      fc.array(fc.nat(5000), { maxLength: 100 }),
-      fc.boolean(),
-      (one, two, attack, itself) => {
-        const { measurements } = measuring()
-        const of = itself ? 'attacker' : 'victim'
-        const tell = (org: string, each: number[]) => {
-          for (const writtenPerSecond of each) measurements.add('a/m', { writtenPerSecond }, org)
-        }
-        tell('x', one)
-        tell('y', two)
-        const before = measurements.writingSpeed('a/m', history, of)
-        tell('attacker', attack)
-        const means = [one, two].filter(each => each.length > 0).map(each => each.reduce((a, b) => a + b) / each.length)
-        const lowest = Math.max(0, ...means, means.length < 2 && itself ? 50 : 0)
-        const after = measurements.writingSpeed('a/m', history, of)
-        return after >= lowest - 0.01 && (itself ? after >= before - 0.01 : true)
-      },
-    ),
-    { seed: 20261127 },
-  )
-})
-
 t.test('active organizations are counted one by one, all others together', async t => {
   const { clock, measurements } = measuring()
   const tell = (org: string, ok: boolean) => {

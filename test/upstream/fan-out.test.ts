@@ -305,7 +305,7 @@ t.test('the estimate of a part is that of an exchange which is the part alone', 
   const perImage = { ...price, perImage: { default: 1n } }
   const rows: [facts: ExchangeFacts, part: object, events: readonly Event[], usage: Usage, by?: Price][] = [
     [draws, { ...draws.request, n: 1 }, [], { prompt: 100, output_images: 1, completion: 6300, image_output: 6300 }],
-    [writes, { ...request, max_tokens: 10 }, [], { prompt: 1, completion: 10 }],
+    [writes, { ...request, max_tokens: 10 }, [], { prompt: 1, completion: 0 }],
     [writes, { ...request, max_tokens: 10 }, [text('a'.repeat(12)), closing], { prompt: 1, completion: 3 }],
     [
       draws,
@@ -327,7 +327,6 @@ t.test('the estimate of a part is that of an exchange which is the part alone', 
   signal.abort(gone)
   for (const [facts, input, events, usage, by = price] of rows) {
     const ex = exchange({ ...facts, signal, target: target({ mapping: { price: by } }) })
-    ex.usualSpeed = () => 1000
     const part = { request: { path: '', body: {} }, input: input as ChatRequest, characters: 0 }
     const report = partUsage(ex, part, performance.now() - 60_000, events)
     t.strictSame(report, { type: 'usage', usage, estimated: true })

@@ -28,8 +28,6 @@ export interface Sample {
   readonly firstTokenMs?: number | undefined
   /** Completion tokens over the whole time of the answer. */
   readonly tokensPerSecond?: number | undefined
-  /** Writing speed, only from answers that show how fast a model writes. Money is estimated by it. */
-  readonly writtenPerSecond?: number | undefined
 }
 
 /** Averages over the weighted minutes; undefined where nothing was measured. */
@@ -59,11 +57,6 @@ export interface Measurements {
    * next call for the same offer. Undefined without samples.
    */
   read(offer: string, history: History, org: string | null): Measured | undefined
-  /**
-   * Tokens per second by which hidden reasoning of `org` is charged: the largest mean that any organization measured,
-   * and no less than is usual unless at least two others have measured the offer.
-   */
-  writingSpeed(offer: string, history: History, org: string): number
 }
 
 /** When a circuit opens, and for how long. */

@@ -12,11 +12,11 @@ import { labelsOf } from '../../core/offer.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../lib/error.ts'
-import { isUnmeasured } from '../../metering/requests.ts'
-import { comesInPieces } from '../../metering/unseen.ts'
+import { costWith, type Estimate, estimate, tokensWithin } from '../../metering/estimate.ts'
+import { comesInPieces, isUnmeasured } from '../../metering/requests.ts'
+import { charged } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
-import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
 import { allowanceOf, discounted, exhaustedError, type OutputLimit, payerOf, storageOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
 import { keep, release } from './keep.ts'
@@ -227,9 +227,8 @@ async function settle(
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
-  const isCapped = ex.estimated && cost !== null && most !== undefined && cost.total > most
-  const charged = isCapped ? most : (cost?.total ?? null)
-  await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)
+  const charge = charged(cost?.total ?? null, ex.estimated, most)
+  await keep(rowOf(ex, outcome, charge, now()), hold, delivered, services)
   const { provider, model } = labelsOf(ex.target!.mapping)
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
   if (cost) metrics.cost(provider, model, toNumber(cost.total))

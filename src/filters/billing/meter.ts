@@ -7,7 +7,7 @@ import type { Exchange, StoppedBy } from '../../core/exchange.ts'
 import type { Cost, Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
 import { asError, type GatewayError } from '../../lib/error.ts'
-import { costWith, type Estimate, tokensWithin } from './estimate.ts'
+import { costWith, type Estimate, tokensWithin } from '../../metering/estimate.ts'
 
 const EVERY_MS = 2_000
 /** A hold grows when so much of its last step is left. */

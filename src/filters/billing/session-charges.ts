@@ -10,6 +10,7 @@ import { type PartHold, type SessionCharges, type SessionPart, withOutput } from
 import type { Mapping } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
+import { charged } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
 import { allowanceOf, discounted, exhaustedError, payerOf, storageOf } from './funding.ts'
 import { keep, release } from './keep.ts'
@@ -161,19 +162,18 @@ class HeldPart implements PartHold {
   async settle(part: SessionPart): Promise<Money | null> {
     const { mapping, price } = this.#settlement
     const { metrics } = this.#services
-    const cost = costOf(part.usage, price)?.total
     const { amount } = this.#hold
+    const cost = costOf(part.usage, price)
     // What was held for is not free where its report has no price: a transcript by the hour that is reported in tokens.
-    const estimated = part.estimated || (cost === undefined && amount > 0n)
-    // An estimate of what was not reported never costs more than was held.
-    const isCapped = estimated && (cost === undefined ? amount > 0n : cost > amount)
-    const charged = isCapped ? amount : (cost ?? null)
-    await keep(this.#rowOf({ ...part, estimated }, charged), this.#hold, true, this.#services)
+    const isUnknown = !cost && amount > 0n
+    const estimated = part.estimated || isUnknown
+    const charge = charged(isUnknown ? amount : (cost?.total ?? null), estimated, amount)
+    await keep(this.#rowOf({ ...part, estimated }, charge), this.#hold, true, this.#services)
     const { provider, model } = labelsOf(mapping)
     for (const [kind, count] of Object.entries(part.usage)) metrics.tokens(provider, model, kind, count)
-    if (charged === null) metrics.unpriced(provider, model)
-    else metrics.cost(provider, model, toNumber(charged))
-    return charged
+    if (charge === null) metrics.unpriced(provider, model)
+    else metrics.cost(provider, model, toNumber(charge))
+    return charge
   }
 
   release(): void {

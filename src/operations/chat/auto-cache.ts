@@ -4,7 +4,7 @@ import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-re
 import { type Price, ratesFor } from '../../core/money.ts'
 import type { Mapping } from '../../core/translator.ts'
 import { estimateTokens, textSize } from '../../core/usage.ts'
-import { LEAST_CACHEABLE } from '../../metering/whole-prompt.ts'
+import { LEAST_CACHEABLE } from '../../metering/prompt.ts'
 import { jsonSize } from './prompt-size.ts'
 
 const MARK = { type: 'ephemeral' } as const

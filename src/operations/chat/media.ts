@@ -9,7 +9,7 @@ import { mediaSeconds } from '../../media/length.ts'
 import { Base64File, MEDIA_BUDGET, type MediaBudget, type MediaFile } from '../../media/source.ts'
 import { FILE_TOKENS, tokensByContent, tokensBySize, VIDEO_TOKENS } from '../../media/tokens.ts'
 import { MEDIA_HEAD, mediaTypeOf } from '../../media/type.ts'
-import { MOST_AUDIO_TOKENS } from '../../metering/audio-tokens.ts'
+import { MOST_AUDIO_TOKENS } from '../../metering/prompt.ts'
 import { dataHeadOf, parseDataUrl, withoutSpace } from '../../wire/wire.ts'
 
 /** Media of one part. */

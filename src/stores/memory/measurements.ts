@@ -13,8 +13,6 @@ import {
   Series,
   SPEED,
   SPEEDS,
-  WRITING,
-  WRITINGS,
 } from './series.ts'
 
 export { MAX_MINUTES } from './series.ts'
@@ -25,8 +23,6 @@ const MAX_OFFERS = 1000
 const MAX_OWN_OFFERS = 1000
 /** Organizations measured separately per offer; all others count as one. */
 const MAX_SEPARATE_TENANTS = 6
-/** Other organizations whose measurements together may lower what is usual. */
-const MIN_AGREEING_TENANTS = 2
 /** Samples in the current minute at which a mean has a weight of one half. */
 const HALF_WEIGHT_SAMPLES = 5
 /** Idle minutes after which an organization gives its separate place to another one. */
@@ -59,10 +55,6 @@ export class MemoryMeasurements implements Measurements {
 
   read(offer: string, history: History, org: string | null = null): Measured | undefined {
     return this.#find(offer, ownerOf(offer))?.read(this.#minute(), history, org)
-  }
-
-  writingSpeed(offer: string, history: History, org: string): number {
-    return this.#find(offer, ownerOf(offer))?.writingSpeed(this.#minute(), history, org) ?? history.usualThroughput
   }
 
   #find(offer: string, owner: string): Offer | undefined {
@@ -134,22 +126,6 @@ class Offer implements Measured {
     this.throughput = this.#count > 0 ? this.#sum / this.#count : undefined
     this.#own = own
     return this
-  }
-
-  /** The largest mean stands, so that slow answers of one organization lower no charge while another one measures. */
-  writingSpeed(minute: number, history: History, org: string): number {
-    const own = this.#apart.get(org)
-    let others = 0
-    let fastest = 0
-    for (let at = 0; at < this.#all.length; at++) {
-      const series = this.#all[at]!
-      series.look(minute, history)
-      const its = series.values[WRITINGS]!
-      if (its === 0) continue
-      if (series !== own) others++
-      fastest = Math.max(fastest, series.values[WRITING]! / its)
-    }
-    return others >= MIN_AGREEING_TENANTS ? fastest : Math.max(fastest, history.usualThroughput)
   }
 
   /** Judges failures only. */

@@ -16,21 +16,18 @@ export const FIRST_TOKENS = 3
 export const SPEED = 4
 /** Number of addends of `SPEED`. */
 export const SPEEDS = 5
-/** Sum and count of the answers that show how fast a model writes. */
-export const WRITING = 6
-export const WRITINGS = 7
-const FIELDS = 8
+const FIELDS = 6
 /** Fields read without weights: judged attempts, and judged and failed attempts of the last two minutes. */
-export const ALL_REQUESTS = 8
+export const ALL_REQUESTS = 6
 /** Judged attempts of the last two minutes. */
-export const LATE_REQUESTS = 9
+export const LATE_REQUESTS = 7
 /** Failed ones of them. */
-export const LATE_ERRORS = 10
-const VALUES = 11
+export const LATE_ERRORS = 8
+const VALUES = 9
 
 /**
  * All minutes but the current one are weighted once a minute, so that a reading costs a few additions. Minute m is in
- * slot m modulo the number of slots. Takes 4 KB.
+ * slot m modulo the number of slots. Takes 3 KB.
  */
 export class Series {
   readonly #sums = new Float32Array(MAX_MINUTES * FIELDS)
@@ -46,7 +43,7 @@ export class Series {
   /** Values by field, as of the last `look`. */
   readonly values = new Float64Array(VALUES)
 
-  add(minute: number, { ok, firstTokenMs, tokensPerSecond, writtenPerSecond }: Sample): void {
+  add(minute: number, { ok, firstTokenMs, tokensPerSecond }: Sample): void {
     this.#advance(minute)
     this.sampledAt = this.#minute
     const sums = this.#sums
@@ -60,10 +57,6 @@ export class Series {
     if (isSpeed(tokensPerSecond)) {
       sums[at + SPEED]! += tokensPerSecond
       sums[at + SPEEDS]! += 1
-    }
-    if (isSpeed(writtenPerSecond)) {
-      sums[at + WRITING]! += writtenPerSecond
-      sums[at + WRITINGS]! += 1
     }
     this.#stale = true
   }

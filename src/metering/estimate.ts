@@ -1,14 +1,14 @@
 /** Estimates the cost of an attempt at the highest price that can apply. */
 
-import { costOf } from '../../core/cost.ts'
-import type { Exchange } from '../../core/exchange.ts'
-import { IMAGE_TOKENS, LARGE_IMAGE_TOKENS } from '../../core/media.ts'
-import { MILLION, type Money, type Price, type Rates, ratesFor, type Terms, tierFactorOf } from '../../core/money.ts'
-import type { Operation } from '../../core/operation.ts'
-import { type Axis, MOST_OUTPUT, type Usage } from '../../core/usage.ts'
-import type { SentOutput } from '../../core/wire.ts'
-import { extrasOf, repeatsOf, requestsOf, withUnmeasured } from '../../metering/requests.ts'
-import { addCacheWrite, wholePrompt } from '../../metering/whole-prompt.ts'
+import { costOf } from '../core/cost.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { IMAGE_TOKENS, LARGE_IMAGE_TOKENS } from '../core/media.ts'
+import { MILLION, type Money, type Price, type Rates, ratesFor, type Terms, tierFactorOf } from '../core/money.ts'
+import type { Operation } from '../core/operation.ts'
+import { type Axis, MOST_OUTPUT, type Usage } from '../core/usage.ts'
+import type { SentOutput } from '../core/wire.ts'
+import { addCacheWrite, wholePrompt } from './prompt.ts'
+import { extrasOf, repeatsOf, requestsOf, withUnmeasured, writesText } from './requests.ts'
 
 /** The cost of an attempt as a function of its answer's tokens; see `costWith` and `tokensWithin`. */
 export interface Estimate {
@@ -69,7 +69,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const context = written && mapping.contextLength
   const images = extras.output_images ?? 0
   const ofImages = written ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
-  const drawsOnly = images > 0 && !mapping.model.output.includes('text')
+  const drawsOnly = images > 0 && !writesText(ex)
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? context ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))

@@ -1,5 +1,8 @@
-/** Which reports of usage an answer can have caused: any other is a mistake, or a fraud that its payer would pay. */
-import { type Axis, axes, type Usage } from '../core/usage.ts'
+/** Judges reports of usage: one that the answer to its request cannot have caused is a mistake that its payer would pay. */
+import type { Exchange } from '../core/exchange.ts'
+import { type Axis, axes, MOST_OUTPUT, mergeUsage, type Usage } from '../core/usage.ts'
+import { wholePrompt } from './prompt.ts'
+import { extrasOf } from './requests.ts'
 
 /** What a report is compared with: of the request, not of what the provider says. */
 export interface Expected {
@@ -67,4 +70,42 @@ function within(report: Partial<Usage>, { usage, longest, written: limit, loops 
     else if (units.has(axis) && usage[axis] !== undefined) kept[axis] = bound
   }
   return kept
+}
+
+/** The expected usage of an exchange. It is made once for each target: a stream may report with each of its events. */
+export class ExpectedUsage {
+  readonly #ex: Exchange
+  #known: (Pick<Exchange, 'target' | 'request'> & { readonly expected: Expected }) | undefined
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  readonly get = (): Expected => {
+    const { target, request } = this.#ex
+    const known = this.#known
+    if (known && known.target === target && known.request === request) return known.expected
+    const expected = expectedOf(this.#ex)
+    this.#known = { target, request, expected }
+    return expected
+  }
+}
+
+function expectedOf(ex: Exchange): Expected {
+  const { target, request, operation, native } = ex
+  const sent = ex.outbound.output
+  const usage = wholePrompt(ex)
+  if (request && target) mergeUsage(usage, extrasOf(ex))
+  const output = request && operation.output?.(request)
+  const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
+  // What has no limit may go on to the end of the context, whatever is known of the model's answers.
+  const isBounded = sent?.limit !== Number.POSITIVE_INFINITY
+  const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MOST_OUTPUT)
+  const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
+  return {
+    usage,
+    longest,
+    written: output ? most * output.choices * (sent?.limits ?? 1) : isBounded ? (sent?.limit ?? 0) : 0,
+    loops: loops === true,
+  }
 }
