@@ -129,8 +129,8 @@ t.test('code that seals for the database is listed here, so that no kind is left
   )
   t.same(sealing.sort(), [
     'stores/sealing.ts',
+    'stores/sql/provider-keys.ts',
     'stores/sqlite/jobs/table.ts',
-    'stores/sqlite/provider-keys.ts',
     'stores/sqlite/realtime.ts',
     'stores/sqlite/responses.ts',
   ])

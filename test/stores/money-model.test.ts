@@ -7,13 +7,14 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Hold, HoldRequest, Principal, Stores } from '../../src/core/ports.ts'
-import { SqliteAccounts } from '../../src/stores/sqlite/accounts.ts'
-import { AuditedTransaction } from '../../src/stores/sqlite/audited-transaction.ts'
-import { SqliteCredits } from '../../src/stores/sqlite/credits.ts'
+import { SqlAccounts } from '../../src/stores/sql/accounts.ts'
+import { AuditedTransaction } from '../../src/stores/sql/audit.ts'
+import { SqlCredits } from '../../src/stores/sql/credits.ts'
+import { SqlPlans } from '../../src/stores/sql/plans.ts'
+import { SqliteSql } from '../../src/stores/sql/sqlite.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { SqlitePlans } from '../../src/stores/sqlite/plans.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { figure } from '../helpers/figure.ts'
@@ -226,13 +227,13 @@ function sqliteBooks(now: () => number): Books {
   const db = openDatabase(':memory:')
   const writer = new Writer(db)
   const keys = new SqliteKeys(db, { now })
-  const changes = new AuditedTransaction(db, writer, { now, onKeyChange: () => keys.clear() })
+  const changes = new AuditedTransaction(new SqliteSql(db, writer), { now, onKeyChange: () => keys.clear() })
   const ledgers = [new SqliteLedger(db, writer, { now, warn })]
   return {
     keys,
-    accounts: new SqliteAccounts(db, changes),
-    credits: new SqliteCredits(db, changes),
-    plans: new SqlitePlans(db, changes),
+    accounts: new SqlAccounts(changes),
+    credits: new SqlCredits(changes),
+    plans: new SqlPlans(changes),
     usage: new SqliteUsage(db),
     get ledger() {
       return ledgers.at(-1)!

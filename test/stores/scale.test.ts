@@ -3,11 +3,13 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Principal } from '../../src/core/ports.ts'
+import { changeLimit, forgetLimits } from '../../src/stores/sql/limits.ts'
+import { SqliteSql } from '../../src/stores/sql/sqlite.ts'
 import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
-import { Limits } from '../../src/stores/sqlite/limits.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { planOf, type Ran, statementsOf } from './statements.ts'
 import { temporaryFolder } from './subject.ts'
 
@@ -164,9 +166,10 @@ t.test('a limit of a member counts the spending of its keys, which are found by 
   const db = openDatabase(path)
   t.teardown(() => db.close())
   const ran = statementsOf(t, path)
-  const limits = new Limits(db, () => 0)
-  limits.change('member', 'ada', { set: { amount: 5n } })
-  limits.forget('ada')
+  await new SqliteSql(db, new Writer(db)).transaction(async sql => {
+    await changeLimit(sql, 'member', 'ada', { set: { amount: 5n } }, 0)
+    await forgetLimits(sql, 'ada')
+  })
   t.equal(ran.filter(({ sql }) => sql.includes('created_by = ')).length, 2)
   t.strictSame(scansOf(db, ran), [])
 })

@@ -50,9 +50,9 @@ export const nameTaken = {
     errors.badRequest(`${email} is already a member of "${organization}".`),
 }
 
-/** Throws a 400 when a member of this role is the only owner; `owners` counts them. */
-export function checkOwners(role: Role, owners: () => number): void {
-  if (role !== 'owner' || owners() > 1) return
+/** Throws a 400 when a member of this role is the only one of `owners`. */
+export function checkOwners(role: Role, owners: number): void {
+  if (role !== 'owner' || owners > 1) return
   throw errors.badRequest('This is the only owner of the organization; make another member an owner first.')
 }
 

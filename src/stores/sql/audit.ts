@@ -37,7 +37,8 @@ export class Change {
     this.#now = now
   }
 
-  async note({ actor, action, organization, subject, was, became }: Note): Promise<void> {
+  /** Adds a line to the audit log. */
+  readonly note = async ({ actor, action, organization, subject, was, became }: Note): Promise<void> => {
     await this.sql.query(
       'INSERT INTO audit (at, actor, action, org_id, subject, was, became) VALUES ($1, $2, $3, $4, $5, $6, $7)',
       [this.#now(), actor, action, organization, subject, auditText(was), auditText(became)],
@@ -60,13 +61,12 @@ export class AuditedTransaction {
     this.#options = options
   }
 
-  /** Runs a change of what keys may do. */
+  /** Runs a change of what keys may do. Where there are other nodes, `mark` also makes such changes one at a time. */
   async run<T>(work: (change: Change) => Promise<T>): Promise<T> {
     try {
       return await this.write(async change => {
-        const result = await work(change)
         await this.#options.mark?.(change.sql)
-        return result
+        return work(change)
       })
     } finally {
       this.#options.onKeyChange()

@@ -42,3 +42,10 @@ export async function first<Row>(sql: Sql, text: string, values?: readonly SqlVa
   const [row] = await sql.query<Row>(text, values)
   return row
 }
+
+/** Returns an integer that is no money, such as a time. */
+export const numberOf = <T extends bigint | null>(value: T): number | (T extends null ? null : never) =>
+  (value === null ? null : Number(value)) as number | (T extends null ? null : never)
+
+/** Returns the ISO 8601 form of a time in Unix milliseconds. */
+export const isoOf = (at: bigint): string => new Date(Number(at)).toISOString()

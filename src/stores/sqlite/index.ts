@@ -3,32 +3,32 @@ import type { Money } from '../../core/money.ts'
 import type { Stores } from '../../core/ports.ts'
 import { warn as emitWarning } from '../../lib/warn.ts'
 import { Keyring, keyFile } from '../keyring.ts'
+import { SqlAccounts } from '../sql/accounts.ts'
 import { SqlAudit, AuditedTransaction as SqlTransaction } from '../sql/audit.ts'
+import { SqlCredits } from '../sql/credits.ts'
+import { SqlCompliance, SqlManifests } from '../sql/demands.ts'
+import { SqlMembers } from '../sql/members.ts'
 import { nameStore } from '../sql/names.ts'
+import { SqlOperatorSessions } from '../sql/operator-sessions.ts'
+import { SqlOrganizations } from '../sql/organizations.ts'
+import { SqlPlans } from '../sql/plans.ts'
+import { SqlProjects } from '../sql/projects.ts'
+import { SqlProviderKeys } from '../sql/provider-keys.ts'
+import { SqlRules } from '../sql/rules.ts'
+import { SqlSessions } from '../sql/sessions.ts'
 import { SqliteSql } from '../sql/sqlite.ts'
-import { SqliteAccounts } from './accounts.ts'
 import { AuditedTransaction } from './audited-transaction.ts'
-import { SqliteCredits } from './credits.ts'
 import { sqliteJobs } from './jobs/index.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMasterKeys } from './master-keys.ts'
-import { SqliteMembers } from './members.ts'
 import { sqliteOAuth } from './oauth/index.ts'
 import { openDatabase } from './open.ts'
-import { SqliteOperatorSessions } from './operator-sessions.ts'
-import { SqliteOrganizations } from './organizations.ts'
-import { SqlitePlans } from './plans.ts'
 import { PolicyReader } from './policy.ts'
-import { SqliteCompliance, SqliteManifests } from './policy-demands.ts'
-import { SqliteRules } from './policy-rules.ts'
-import { SqliteProjects } from './projects.ts'
-import { SqliteProviderKeys } from './provider-keys.ts'
 import { SqliteRealtimeSecrets } from './realtime.ts'
 import { SqliteReports } from './reports.ts'
 import { SqliteResponses } from './responses.ts'
 import { SqliteRetention } from './retention.ts'
-import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
 import { checkFile, fileOf, LogFile } from './wal-sync.ts'
 import { Writer } from './writer.ts'
@@ -65,36 +65,37 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     reader.changed()
   }
   const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
-  const admin = new SqlTransaction(new SqliteSql(db, writer), { now, onKeyChange })
+  const sql = new SqliteSql(db, writer)
+  const admin = new SqlTransaction(sql, { now, onKeyChange })
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
   return {
     identity: file,
     keys,
-    sessions: new SqliteSessions(db, writer, now, hash => keys.forget(hash)),
+    sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
     oauth: sqliteOAuth(db, changes, keys),
     realtimeSecrets: new SqliteRealtimeSecrets(db, writer, keys, { keyring, now }),
     ledger,
     jobs: sqliteJobs(db, writer, { ledger, keys, keyring }),
     responses: new SqliteResponses(db, writer, { keyring, now }),
-    accounts: new SqliteAccounts(db, changes),
-    operatorSessions: new SqliteOperatorSessions(db, changes),
-    organizations: new SqliteOrganizations(db, changes),
-    projects: new SqliteProjects(db, changes),
-    members: new SqliteMembers(db, changes),
-    credits: new SqliteCredits(db, changes),
-    plans: new SqlitePlans(db, changes),
+    accounts: new SqlAccounts(admin),
+    operatorSessions: new SqlOperatorSessions(admin),
+    organizations: new SqlOrganizations(admin),
+    projects: new SqlProjects(admin),
+    members: new SqlMembers(admin),
+    credits: new SqlCredits(admin),
+    plans: new SqlPlans(admin),
     audit: new SqlAudit(admin),
     names: nameStore(admin.names),
     policies: {
       organizationId: async organization => (await admin.names.organization(organization)).id,
       facts: orgId => reader.of(orgId),
-      providerKeys: new SqliteProviderKeys(db, changes, keyring),
+      providerKeys: new SqlProviderKeys(admin, keyring),
       masterKeys: new SqliteMasterKeys(db, changes, keyring),
-      rules: new SqliteRules(db, changes),
-      compliance: new SqliteCompliance(db, changes),
-      manifests: new SqliteManifests(db, changes),
+      rules: new SqlRules(admin),
+      compliance: new SqlCompliance(admin),
+      manifests: new SqlManifests(admin),
     },
     usage: new SqliteUsage(db),
     reports: new SqliteReports(db),

@@ -55,10 +55,10 @@ t.test('the cache of a project is as it was, as it is set, or usual; and off on 
 })
 
 t.test('the last owner stays one', async t => {
-  checkOwners('admin', () => 0)
-  checkOwners('owner', () => 2)
+  checkOwners('admin', 0)
+  checkOwners('owner', 2)
   t.match(
-    thrown(() => checkOwners('owner', () => 1)),
+    thrown(() => checkOwners('owner', 1)),
     { status: 400, message: /only owner/ },
   )
 })

@@ -1,0 +1,40 @@
+/** Reads spending limits. The ledger keeps their spending. */
+import type { Budget, BudgetState } from '../../core/ports.ts'
+import { budgetState } from '../rules/budgets.ts'
+import type { Sql } from './sql.ts'
+
+interface BudgetRow {
+  id: string
+  kind: Budget['of']
+  period: Budget['period']
+  zone: string
+  amount: bigint
+  period_at: bigint
+  spent: bigint
+  held: bigint
+}
+
+const LIMITS = `
+  SELECT id, kind, period, zone, amount, period_at, spent, held FROM budgets
+  WHERE subject IN ($1, $2, $3) ORDER BY kind DESC, period = 'total' DESC`
+
+/** Returns the limits of up to three subjects: a session's first, then a member's, then a key's. */
+export async function readBudgets(
+  sql: Sql,
+  [one = null, two = null, three = null]: readonly (string | null)[],
+  now: number,
+): Promise<BudgetState[]> {
+  const rows = await sql.query<BudgetRow>(LIMITS, [one, two, three])
+  return rows.map(row => budgetState(accountOf(row), now))
+}
+
+const accountOf = (row: BudgetRow) => ({
+  id: row.id,
+  of: row.kind,
+  limit: row.amount,
+  period: row.period,
+  zone: row.zone,
+  periodAt: Number(row.period_at),
+  spent: row.spent,
+  held: row.held,
+})

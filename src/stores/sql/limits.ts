@@ -1,0 +1,96 @@
+/** Spending limits as operators set them. The ledger keeps their spending. */
+import type { Money } from '../../core/money.ts'
+import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
+import { storable } from '../rules/amounts.ts'
+import { limitRecord, limitSetting, spentSince } from '../rules/limits.ts'
+import { readBudgets } from './budgets.ts'
+import { first, type Sql } from './sql.ts'
+import { type Sum, sumAs, sumOf } from './sums.ts'
+
+/** The key `$1` and its predecessors, or all keys of the member `$2`. */
+const OWN = `key_id IN (
+  WITH RECURSIVE own (id) AS (
+    SELECT id FROM keys WHERE id = $1 OR created_by = $2
+    UNION SELECT succeeds FROM keys JOIN own USING (id) WHERE succeeds IS NOT NULL
+  )
+  SELECT id FROM own
+)`
+const SPENT_SINCE = `SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE hour >= $3 AND ${OWN}`
+const SPENT_BETWEEN = `
+  SELECT ${sumAs('cost', 'spent')} FROM requests
+  WHERE id >= $3 AND id < $4 AND at >= $5 AND at < $6 AND ${OWN}`
+/** Running requests count against a limit that is set meanwhile. `budgets` is a JSON array of ids. */
+const ADOPT = `
+  UPDATE holds SET budgets = CASE
+    WHEN budgets IS NULL OR budgets = '[]' THEN '["' || CAST($3 AS text) || '"]'
+    ELSE substr(budgets, 1, length(budgets) - 1) || ',"' || CAST($3 AS text) || '"]'
+  END
+  WHERE ${OWN}
+  RETURNING amount`
+const INSERT = `
+  INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+type Owner = readonly [key: string | null, member: string | null]
+
+/** Returns the limits of a subject: a key, session, member or provider key. */
+export async function limitsOf(sql: Sql, subject: string, now: number): Promise<LimitRecord[]> {
+  return (await readBudgets(sql, [subject], now)).map(limitRecord)
+}
+
+/** Within a transaction. */
+export async function changeLimit(
+  sql: Sql,
+  kind: Budget['of'],
+  subject: string,
+  change: LimitChange,
+  now: number,
+): Promise<void> {
+  if ('set' in change) await setLimit(sql, kind, subject, change.set, now)
+  else {
+    const isTotal = change.drop === 'total'
+    await sql.query("DELETE FROM budgets WHERE subject = $1 AND (period = 'total') = $2", [subject, isTotal])
+  }
+}
+
+/** Within a transaction: deletes all limits of the subject. */
+export async function forgetLimits(sql: Sql, subject: string): Promise<void> {
+  await sql.query('DELETE FROM budgets WHERE subject = $1', [subject])
+}
+
+/** Within a transaction: moves all limits and their spending to another subject. */
+export async function moveLimits(sql: Sql, from: string, to: string): Promise<void> {
+  await sql.query('UPDATE budgets SET subject = $2 WHERE subject = $1', [from, to])
+}
+
+/**
+ * Earlier spending of a key or member counts against a new limit. For a provider key it is unknown, and a session has
+ * none when its limit is set.
+ */
+async function setLimit(sql: Sql, kind: Budget['of'], subject: string, input: LimitInput, now: number): Promise<void> {
+  const { amount } = input
+  const setting = limitSetting(await readBudgets(sql, [subject], now), input, now)
+  if ('raises' in setting) {
+    await sql.query('UPDATE budgets SET amount = $1 WHERE id = $2', [amount, setting.raises])
+    return
+  }
+  const { replaces, period, zone, periodAt } = setting
+  if (replaces !== undefined) await sql.query('DELETE FROM budgets WHERE id = $1', [replaces])
+  const id = shortId()
+  const owner: Owner = kind === 'key' ? [subject, null] : [null, subject]
+  const counts = kind === 'key' || kind === 'member'
+  const spent = counts ? storable(await moneySpentSince(sql, periodAt, owner)) : 0n
+  const held = counts ? await sql.query<{ amount: Money }>(ADOPT, [...owner, id]) : []
+  const sum = held.reduce((sum, { amount }) => sum + amount, 0n)
+  await sql.query(INSERT, [id, subject, kind, period, zone, amount, periodAt, spent, sum])
+}
+
+async function moneySpentSince(sql: Sql, at: number, owner: Owner): Promise<Money> {
+  const { hour, before } = spentSince(at)
+  const since = await first<Sum<'spent'>>(sql, SPENT_SINCE, [...owner, hour])
+  const sum = sumOf(since!, 'spent')
+  if (!before) return sum
+  const between = await first<Sum<'spent'>>(sql, SPENT_BETWEEN, [...owner, before.first, before.last, hour, at])
+  return sum - sumOf(between!, 'spent')
+}

@@ -1,0 +1,123 @@
+/** Operators' changes of projects. */
+import type { Compliance } from '../../core/policy.ts'
+import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
+import { checkResponses, nameTaken, ttlOf } from '../rules/accounts.ts'
+import type { AuditedTransaction } from './audit.ts'
+import { isAfter, pageOf } from './page.ts'
+import { type Flag, first, isoOf, numberOf, type Sql } from './sql.ts'
+
+interface ProjectRow {
+  id: string
+  org_id: string
+  name: string
+  organization: string
+  mode: ProjectMode
+  cache_ttl_ms: bigint | null
+  pass_parameters: Flag
+  cache_prompts: Flag
+  responses_ms: bigint | null
+  compliance: string | null
+  archived_at: bigint | null
+  created_at: bigint
+}
+
+const ROWS = `
+  SELECT projects.id, projects.org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
+    cache_prompts, responses_ms, archived_at, projects.created_at, compliance
+  FROM projects JOIN organizations ON organizations.id = projects.org_id
+    LEFT JOIN policies ON policies.org_id = projects.org_id`
+const PAGE = `
+  ${ROWS}
+  WHERE (CAST($1 AS text) IS NULL OR projects.org_id = $1) AND ${isAfter('projects', 2)}
+  ORDER BY projects.rowid LIMIT $3`
+const INSERT = `
+  INSERT INTO projects
+    (id, name, mode, cache_ttl_ms, pass_parameters, cache_prompts, responses_ms, archived_at, org_id, created_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const UPDATE = `
+  UPDATE projects SET name = $2, mode = $3, cache_ttl_ms = $4, pass_parameters = $5, cache_prompts = $6,
+    responses_ms = $7, archived_at = $8
+  WHERE id = $1`
+
+/** `ProjectStore` over `projects`; names are unique within an organization. */
+export class SqlProjects implements ProjectStore {
+  readonly #changes: AuditedTransaction
+
+  constructor(changes: AuditedTransaction) {
+    this.#changes = changes
+  }
+
+  create(input: Parameters<ProjectStore['create']>[0], actor: Actor): Promise<ProjectRecord> {
+    return this.#changes.run(async ({ sql, names, note }) => {
+      const now = this.#changes.now()
+      const org = (await names.organization(input.organization)).id
+      const { name, mode = 'credits', archived = false, passesParameters = false, cachesPrompts = false } = input
+      const { responsesMs = null } = input
+      await refuseTaken(sql, org, name)
+      const id = shortId()
+      const ttl = ttlOf(input.cacheTtlMs, null)
+      const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, archived ? now : null]
+      await sql.query(INSERT, [id, ...settings, org, now])
+      const made = await rowIn(sql, id)
+      checkResponses(responsesMs, complianceOf(made))
+      const became = recordOf(made)
+      await note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
+      return became
+    })
+  }
+
+  list(organization?: string, page?: Page): Promise<ProjectRecord[]> {
+    const { after, limit } = pageOf(page)
+    return this.#changes.read(async () => {
+      const org = await this.#changes.names.organizationId(organization)
+      const rows = await this.#changes.sql.query<ProjectRow>(PAGE, [org, after, limit])
+      return rows.map(recordOf)
+    })
+  }
+
+  update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord> {
+    return this.#changes.run(async ({ sql, names, note }) => {
+      const { id } = await names.project(project)
+      const row = await rowIn(sql, id)
+      const was = recordOf(row)
+      const { name = was.name, mode = was.mode, passesParameters = was.passesParameters } = changes
+      const { cachesPrompts = was.cachesPrompts, responsesMs = was.responsesMs, archived } = changes
+      if (changes.responsesMs != null) checkResponses(changes.responsesMs, complianceOf(row))
+      if (name !== was.name) await refuseTaken(sql, row.org_id, name)
+      const since = row.archived_at ?? this.#changes.now()
+      const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
+      const ttl = ttlOf(changes.cacheTtlMs, was.cacheTtlMs)
+      await sql.query(UPDATE, [id, name, mode, ttl, passesParameters, cachesPrompts, responsesMs, archivedAt])
+      const became = recordOf(await rowIn(sql, id))
+      await note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
+      return became
+    })
+  }
+}
+
+async function refuseTaken(sql: Sql, org: string, name: string): Promise<void> {
+  const taken = await first(sql, 'SELECT id FROM projects WHERE org_id = $1 AND name = $2', [org, name])
+  if (taken) throw nameTaken.project(name)
+}
+
+async function rowIn(sql: Sql, id: string): Promise<ProjectRow> {
+  const row = await first<ProjectRow>(sql, `${ROWS} WHERE projects.id = $1`, [id])
+  return row!
+}
+
+const complianceOf = ({ compliance }: ProjectRow): Compliance | null =>
+  compliance === null ? null : JSON.parse(compliance)
+
+const recordOf = (row: ProjectRow): ProjectRecord => ({
+  id: row.id,
+  name: row.name,
+  organization: row.organization,
+  mode: row.mode,
+  cacheTtlMs: numberOf(row.cache_ttl_ms),
+  passesParameters: Boolean(row.pass_parameters),
+  cachesPrompts: Boolean(row.cache_prompts),
+  responsesMs: numberOf(row.responses_ms),
+  status: row.archived_at === null ? 'active' : 'archived',
+  createdAt: isoOf(row.created_at),
+})

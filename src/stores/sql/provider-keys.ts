@@ -1,0 +1,143 @@
+/** Provider keys of organizations: sealed under a master key, decrypted only for use. */
+import type {
+  Actor,
+  NewProviderKey,
+  Page,
+  ProviderKeyChanges,
+  ProviderKeyRecord,
+  ProviderKeyStore,
+} from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
+import { type Keyring, placeOf } from '../keyring.ts'
+import { noSuch } from '../rules/names.ts'
+import { checkProviderKeys } from '../rules/policies.ts'
+import { attempt } from '../sealing.ts'
+import type { AuditedTransaction, Change } from './audit.ts'
+import { changeLimit, forgetLimits, limitsOf } from './limits.ts'
+import { pageOf } from './page.ts'
+import { first, isoOf, type Sql } from './sql.ts'
+
+interface KeyRow {
+  id: string
+  org_id: string
+  organization: string
+  provider: string
+  label: string
+  fingerprint: string
+  master_key: string
+  models: string | null
+  created_at: bigint
+}
+
+const ROWS = `
+  SELECT provider_keys.id, org_id, organizations.name AS organization, provider, label, fingerprint, master_key, models,
+    provider_keys.created_at
+  FROM provider_keys JOIN organizations ON organizations.id = provider_keys.org_id`
+const PAGE = `
+  ${ROWS}
+  WHERE (CAST($1 AS text) IS NULL OR org_id = $1) AND provider_keys.id > coalesce(CAST($2 AS text), '')
+  ORDER BY provider_keys.id LIMIT $3`
+const INSERT = `
+  INSERT INTO provider_keys
+    (id, org_id, provider, label, fingerprint, master_key, nonce, ciphertext, models, created_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const COUNT = 'SELECT count(*) AS keys FROM provider_keys WHERE org_id = $1'
+
+/** `ProviderKeyStore` over `provider_keys`. Records show a preview and a fingerprint, never the key. */
+export class SqlProviderKeys implements ProviderKeyStore {
+  readonly #changes: AuditedTransaction
+  readonly #keyring: () => Keyring
+
+  /** Opens the keyring when it is first needed. */
+  constructor(changes: AuditedTransaction, keyring: () => Keyring) {
+    this.#changes = changes
+    this.#keyring = keyring
+  }
+
+  async add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord> {
+    const { organization, provider, label, secret, fingerprint, models = null, limit } = input
+    const keyring = attempt(this.#keyring)
+    return this.#changes.run(async change => {
+      const { sql, names } = change
+      const now = this.#changes.now()
+      const org = (await names.organization(organization)).id
+      checkProviderKeys(Number((await first<{ keys: bigint }>(sql, COUNT, [org]))!.keys))
+      const id = shortId()
+      const { version, nonce, ciphertext } = keyring.seal(secret, placeOf({ orgId: org, provider, id }))
+      const facts = [id, org, provider, label, fingerprint, version, nonce, ciphertext, textOf(models)]
+      await sql.query(INSERT, [...facts, now])
+      if (limit) await changeLimit(sql, 'provider-key', id, { set: limit }, now)
+      const row = await rowIn(change, id)
+      const became = await this.#record(sql, row)
+      await note(change, 'provider-keys.add', actor, row, undefined, became)
+      return became
+    })
+  }
+
+  list(organization?: string, page?: Page): Promise<ProviderKeyRecord[]> {
+    const { after, limit } = pageOf(page)
+    const { sql, names } = this.#changes
+    return this.#changes.read(async () => {
+      const rows = await sql.query<KeyRow>(PAGE, [await names.organizationId(organization), after, limit])
+      return Promise.all(rows.map(row => this.#record(sql, row)))
+    })
+  }
+
+  update(
+    id: string,
+    organization: string | undefined,
+    { label, models, limit }: ProviderKeyChanges,
+    actor: Actor,
+  ): Promise<ProviderKeyRecord> {
+    return this.#changes.run(async change => {
+      const { sql } = change
+      const row = await rowIn(change, id, organization)
+      const was = await this.#record(sql, row)
+      const kept = models === undefined ? row.models : textOf(models)
+      // Also when only a limit changes: it raises the version of the policy.
+      await sql.query('UPDATE provider_keys SET label = $2, models = $3 WHERE id = $1', [id, label ?? row.label, kept])
+      if (limit) await changeLimit(sql, 'provider-key', id, limit, this.#changes.now())
+      const became = await this.#record(sql, await rowIn(change, id))
+      await note(change, 'provider-keys.update', actor, row, was, became)
+      return became
+    })
+  }
+
+  remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord> {
+    return this.#changes.run(async change => {
+      const { sql } = change
+      const row = await rowIn(change, id, organization)
+      const was = await this.#record(sql, row)
+      await forgetLimits(sql, id)
+      await sql.query('DELETE FROM provider_keys WHERE id = $1', [id])
+      await note(change, 'provider-keys.remove', actor, row, was, undefined)
+      return was
+    })
+  }
+
+  async #record(sql: Sql, row: KeyRow): Promise<ProviderKeyRecord> {
+    return {
+      id: row.id,
+      organization: row.organization,
+      provider: row.provider,
+      label: row.label,
+      fingerprint: row.fingerprint,
+      keyVersion: row.master_key,
+      models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+      limits: await limitsOf(sql, row.id, this.#changes.now()),
+      createdAt: isoOf(row.created_at),
+    }
+  }
+}
+
+async function rowIn({ sql, names }: Change, id: string, organization?: string): Promise<KeyRow> {
+  const org = await names.organizationId(organization)
+  const row = await first<KeyRow>(sql, `${ROWS} WHERE provider_keys.id = $1`, [id])
+  if (row && (org === null || row.org_id === org)) return row
+  throw noSuch('provider key', id, organization)
+}
+
+const note = (change: Change, action: string, actor: Actor, row: KeyRow, was: unknown, became: unknown) =>
+  change.note({ actor, action, organization: row.org_id, subject: row.id, was, became })
+
+const textOf = (models: readonly string[] | null): string | null => models && JSON.stringify(models)

@@ -1,0 +1,64 @@
+/** End-user sessions, which keys begin. They are no operator changes, and not part of the audit log. */
+import type { SessionInput, SessionStore } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
+import { shortId } from '../../lib/id.ts'
+import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
+import { newSecret } from '../secret.ts'
+import { changeLimit, forgetLimits } from './limits.ts'
+import { first, type Sql } from './sql.ts'
+
+/** No request that counts against a limit of the session runs. */
+const IDLE = 'NOT EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id AND held > 0)'
+const OVER = `
+  SELECT id FROM keys WHERE parent_id = $1 AND expires_at <= $2 AND ${IDLE}
+  ORDER BY expires_at LIMIT ${SESSIONS_FORGOTTEN}`
+const BEYOND = `
+  SELECT id FROM keys WHERE ${IDLE} AND id IN (
+    SELECT id FROM keys WHERE parent_id = $1
+    ORDER BY expires_at DESC LIMIT ${SESSIONS_FORGOTTEN} OFFSET ${MAX_SESSIONS - 1}
+  )`
+const INSERT = `
+  INSERT INTO keys (id, project_id, name, kind, hash, preview, created_by, created_at, expires_at, parent_id, models)
+  VALUES ($1, $2, $3, 'session', $4, $5, $6, $7, $8, $9, $10)`
+
+/** Sessions are rows of `keys` whose `parent_id` is the key that began them. */
+export class SqlSessions implements SessionStore {
+  readonly #sql: Sql
+  readonly #now: () => number
+  readonly #forget: (hash: string) => void
+
+  /** `forget` receives the hashes of expired secrets. */
+  constructor(sql: Sql, now: () => number, forget: (hash: string) => void) {
+    this.#sql = sql
+    this.#now = now
+    this.#forget = forget
+  }
+
+  async begin({ principal, customer, models, limit, expiresAt }: SessionInput): Promise<{ id: string; key: string }> {
+    const { keyId: parent, projectId: project, member } = principal
+    const id = shortId()
+    const { key, hash, preview } = newSecret('session')
+    const facts = [id, project, customer, hash, preview, member?.id ?? null]
+    const bounds = [expiresAt, parent, models ? JSON.stringify(models) : null]
+    const work = async (sql: Sql): Promise<void> => {
+      const now = this.#now()
+      const over = await sql.query<{ id: string }>(OVER, [parent, now])
+      const beyond = await sql.query<{ id: string }>(BEYOND, [parent])
+      for (const old of new Set([...over, ...beyond].map(({ id }) => id))) await this.#remove(sql, old)
+      await sql.query(INSERT, [...facts, now, ...bounds])
+      if (limit !== undefined) await changeLimit(sql, 'session', id, { set: { amount: limit } }, now)
+    }
+    try {
+      await this.#sql.transaction(work)
+    } catch (cause) {
+      throw errors.storeUnavailable(cause)
+    }
+    return { id, key }
+  }
+
+  async #remove(sql: Sql, id: string): Promise<void> {
+    await forgetLimits(sql, id)
+    const deleted = await first<{ hash: string }>(sql, 'DELETE FROM keys WHERE id = $1 RETURNING hash', [id])
+    if (deleted) this.#forget(deleted.hash)
+  }
+}

@@ -1,0 +1,20 @@
+/**
+ * Sums of money. A sum may exceed 64 bits, which an organization whose custom provider has absurd prices and usage
+ * could cause: whole dollars and the rest are added separately.
+ */
+const UNIT = 1_000_000_000n
+/** Two columns of one sum: whole dollars, and nano-USD. */
+export type Sum<Name extends string> = Readonly<Record<`${Name}_units` | `${Name}_rest`, bigint>>
+
+/** Two columns of a query; `sumOf` reads them. */
+export function sumAs(column: string, name: string): string {
+  const sum = (part: string) => `CAST(coalesce(sum(${column} ${part} ${UNIT}), 0) AS bigint)`
+  return `${sum('/')} AS ${name}_units, ${sum('%')} AS ${name}_rest`
+}
+
+/** What a key has spent: the same two columns, which are counted as its hours are. */
+export const SPENT = 'keys.spent_units, keys.spent_rest'
+
+/** The sum in nano-USD. */
+export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
+  row[`${name}_units`] * UNIT + row[`${name}_rest`]
