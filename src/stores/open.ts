@@ -1,6 +1,7 @@
 /** Opens the configured stores. Nothing outside this folder imports an implementation. */
 import { StoreError, type Stores } from '../core/ports/stores.ts'
 import type { Keyring } from './keyring.ts'
+import type { Maintenance } from './maintenance.ts'
 
 /** Location of the stores. */
 interface StoresPlace {
@@ -27,6 +28,12 @@ export async function openStores({ sqlite }: StoresPlace, options: OpenOptions):
     throw new StoreError(`The database ${sqlite} was removed or replaced. Restart the gateway.`)
   }
   return openSqlite(sqlite, { warn, keyring })
+}
+
+/** Opens nothing until a method is called. Rejects with a StoreError without a driver. */
+export async function maintenanceOf({ sqlite }: StoresPlace): Promise<Maintenance> {
+  const { sqliteMaintenance } = await import('./sqlite/maintenance.ts')
+  return sqliteMaintenance(sqlite)
 }
 
 /** Says why no stores can be opened with the installed packages; undefined when they can. */

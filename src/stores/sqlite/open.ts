@@ -105,9 +105,11 @@ function enterWal(db: Sqlite): void {
   }
 }
 
-const schemaVersion = (db: Sqlite): number => db.pragma('user_version', { simple: true }) as number
+/** The number of the last step that the database has. */
+export const schemaVersion = (db: Sqlite): number => db.pragma('user_version', { simple: true }) as number
 
-function checkOwner(db: Sqlite, path: string, known: number): void {
+/** Throws a StoreError for the database of another program, and for a newer one. */
+export function checkOwner(db: Sqlite, path: string, known: number): void {
   const version = schemaVersion(db)
   const empty = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
   if (!empty && db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
