@@ -385,7 +385,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   realtime: 2450,
   routing: 2350,
   secrets: 500,
-  stores: 12_400,
+  stores: 14_600,
   telemetry: 900,
   upstream: 4900,
   validation: 300,

@@ -7,6 +7,8 @@ import type { Maintenance } from './maintenance.ts'
 interface StoresPlace {
   /** Path of a database file. */
   readonly sqlite: string
+  /** Address of a PostgreSQL database, which takes the place of the file. */
+  readonly postgres?: string | undefined
 }
 
 interface OpenOptions {
@@ -31,7 +33,8 @@ export async function openStores({ sqlite }: StoresPlace, options: OpenOptions):
 }
 
 /** Opens nothing until a method is called. Rejects with a StoreError without a driver. */
-export async function maintenanceOf({ sqlite }: StoresPlace): Promise<Maintenance> {
+export async function maintenanceOf({ sqlite, postgres }: StoresPlace): Promise<Maintenance> {
+  if (postgres !== undefined) return (await import('./postgres/index.ts')).postgresMaintenance(postgres)
   const { sqliteMaintenance } = await import('./sqlite/maintenance.ts')
   return sqliteMaintenance(sqlite)
 }

@@ -4,9 +4,9 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } f
 import { join } from 'node:path'
 import t from 'tap'
 import type { Hold, Principal, Stores } from '../../src/core/ports.ts'
+import { type Enter, Spool } from '../../src/stores/spool.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
-import { type Enter, Spool } from '../../src/stores/sqlite/spool.ts'
 import {
   HOUR,
   identity,

@@ -22,7 +22,7 @@ export function currentBudget(account: BudgetAccount, now: number): BudgetAccoun
 export function exhaustedBudget(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
   const { of, period, limit, spent, held } = account
   if (spent < limit && spent + held + amount <= limit) return undefined
-  return { exhausted: of, period, resetsAt: endOf(account, now), ...roomIn(limit - spent, held) }
+  return { exhausted: of, period, resetsAt: periodEnd(account, now), ...roomIn(limit - spent, held) }
 }
 
 /** Returns the amount that is free now, and the amount that holds block; both are at least 0. */
@@ -47,13 +47,14 @@ export const withSpending = (account: BudgetAccount, held: Money, cost: Money): 
 /** A limit as of `now`, for clients and operators; `resetsAt` is undefined for a total limit. */
 export function budgetState(account: BudgetAccount, now: number): BudgetState {
   const { id, of, limit, period, zone, spent, held } = currentBudget(account, now)
-  return { id, of, limit, period, zone, spent, held, resetsAt: endOf(account, now) }
+  return { id, of, limit, period, zone, spent, held, resetsAt: periodEnd(account, now) }
 }
 
 /** A limit without its spending. */
 export const budgetOf = ({ id, of, limit, period, zone }: Budget): Budget => ({ id, of, limit, period, zone })
 
-const endOf = ({ period, zone }: Budget, now: number): number | undefined =>
+/** When the period of `now` ends, Unix milliseconds; undefined for a total limit. */
+export const periodEnd = ({ period, zone }: Budget, now: number): number | undefined =>
   period === 'total' ? undefined : current(period, zone, now).end
 
 const spans = new Map<string, Span>()

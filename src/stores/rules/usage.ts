@@ -2,6 +2,7 @@
 import { formatMoney, type Money } from '../../core/money.ts'
 import { OPEN_SERIES } from '../../core/offer.ts'
 import type { RequestRow } from '../../core/ports.ts'
+import type { Axis, Usage } from '../../core/usage.ts'
 import { hourOf } from './hours.ts'
 import type { Payment } from './settlement.ts'
 
@@ -114,7 +115,7 @@ export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, tim
 }
 
 /** Saving of a discount, in millionths of the list price, on a price that is now `cost`; rounded to nearest. */
-function savedBy(cost: Money, discount: number): Money {
+export function savedBy(cost: Money, discount: number): Money {
   const taken = BigInt(discount)
   const left = MILLIONTHS - taken
   const saved = left > 0n ? (cost * taken + left / 2n) / left : 0n
@@ -127,6 +128,22 @@ const MAX_SAVED_NANO = 10n ** 15n
 /** A storable count: an odd number from a provider must not fail a charge. */
 export const wholeNumber = (value: number | undefined): number | null =>
   value !== undefined && Number.isFinite(value) ? Math.round(value) : null
+
+/** Axes of usage that a row has a column for. */
+const columns: ReadonlySet<string> = new Set<Axis>([
+  'prompt',
+  'completion',
+  'input_cache_read',
+  'input_cache_write',
+  'internal_reasoning',
+])
+
+/** The remaining axes, as JSON; null without any. */
+export function otherUsage(usage: Usage): string | null {
+  let rest: Usage | undefined
+  for (const key in usage) if (!columns.has(key)) rest = { ...rest, [key]: usage[key as Axis] }
+  return rest ? JSON.stringify(rest) : null
+}
 
 /** Sums of an organization's rows, ledger entries, holds and accounts; an absent one is 0. */
 type Facts = ReadonlyMap<string, bigint>

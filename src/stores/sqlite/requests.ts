@@ -2,7 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
-import type { Axis, Usage } from '../../core/usage.ts'
+import type { Usage } from '../../core/usage.ts'
 import type { Payment } from '../rules/settlement.ts'
 import {
   addRow,
@@ -11,14 +11,12 @@ import {
   emptySum,
   type HourSum,
   MAX_BY_MODEL,
+  otherUsage,
   placeOf,
   wholeNumber,
 } from '../rules/usage.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
-
-/** Axes with a column of their own. */
-const columns: readonly Axis[] = ['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning']
 
 /** Columns of `requests`, in the order of `valuesOf`. */
 const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
@@ -204,12 +202,3 @@ const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[]
   row.discount,
   row.tier,
 ]
-
-function otherUsage(usage: Usage): string | null {
-  let rest: Usage | undefined
-  for (const key in usage) {
-    const axis = key as Axis
-    if (!columns.includes(axis)) rest = { ...rest, [axis]: usage[axis] }
-  }
-  return rest ? JSON.stringify(rest) : null
-}

@@ -4,8 +4,8 @@
  */
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { RequestRow } from '../../core/ports.ts'
-import type { Ends } from '../rules/settlement.ts'
+import type { RequestRow } from '../core/ports.ts'
+import type { Ends } from './rules/settlement.ts'
 
 const MAX_BYTES = 64 * 1024 * 1024
 /** Legacy names without the database's name: they belong to the database that finds them. */

@@ -1,8 +1,8 @@
 /** Rows of holds, and of those whose process has ended. */
 import type { Funds, Progress } from '../../core/ports.ts'
 import type { Usage } from '../../core/usage.ts'
-import type { OpenHold } from '../rules/reservations.ts'
-import type { LostRequest } from '../rules/settlement.ts'
+import type { OpenHold } from './reservations.ts'
+import type { LostRequest } from './settlement.ts'
 
 /** A hold as of its end. */
 export interface HoldRow {

@@ -1,0 +1,347 @@
+/**
+ * The ledger on PostgreSQL, which alone decides: a node keeps nothing but the calls that wait. Most holds and their ends
+ * are functions of the database, for many calls at once; the others are transactions that compute with the rules.
+ */
+import type pg from 'pg'
+import type { Money } from '../../core/money.ts'
+import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
+import { written } from '../rules/holds.ts'
+import { JOBS_OWNER } from '../rules/jobs.ts'
+import { gone, nothingLeft } from '../rules/reservations.ts'
+import { isPlan } from '../rules/settlement.ts'
+import { Spool } from '../spool.ts'
+import { isDataError, isLost, PostgresSql } from '../sql/postgres.ts'
+import type { Sql } from '../sql/sql.ts'
+import { Batches, type Outcome } from './batches.ts'
+import { countedOf, type End, endAll, endOf, extendAll, lockHolds, type More, reserveAll, wantedRow } from './holds.ts'
+import { jsonOf } from './json.ts'
+import { type NodeOptions, Nodes } from './nodes.ts'
+import { Recovery } from './recovery.ts'
+import { outcomeOf, paymentOf, settlementOf } from './requests.ts'
+
+interface LedgerOptions extends NodeOptions {
+  /** Path that the files of rows begin with which the database cannot take. */
+  readonly spool?: string | undefined
+}
+interface Settling {
+  readonly hold: Hold
+  readonly row: RequestRow
+}
+interface Extending {
+  readonly hold: Hold
+  readonly more: More
+}
+
+/** A hold has the id of the row that will settle it, so that an orphan gets that row. */
+export class PostgresLedger implements Ledger {
+  readonly #sql: PostgresSql
+  readonly #options: LedgerOptions
+  readonly #nodes: Nodes
+  readonly #spool: Spool
+  readonly #recovery: Recovery
+  readonly #plainHolds: Batches<HoldRequest, Hold | undefined>
+  readonly #holds: Batches<HoldRequest, Hold | Exhausted>
+  readonly #extensions: Batches<Extending, Hold>
+  readonly #plainEnds: Batches<Settling, boolean>
+  readonly #ends: Batches<Settling, void>
+  readonly #plainVoids: Batches<string, boolean>
+  readonly #voids: Batches<string, void>
+  readonly #checkpoints: Batches<readonly [Hold, Progress], void>
+  readonly #records: Batches<RequestRow, void>
+
+  private constructor(pool: pg.Pool, options: LedgerOptions) {
+    this.#sql = new PostgresSql(pool)
+    this.#options = options
+    this.#nodes = new Nodes(this.#sql, options)
+    this.#spool = new Spool(options.spool, this.#nodes.id)
+    const { warn } = options
+    const parts = { sql: this.#sql, nodes: this.#nodes, spool: this.#spool, now: (sql: Sql) => this.#now(sql), warn }
+    this.#recovery = new Recovery(parts)
+    this.#plainHolds = new Batches(
+      ({ id }) => id,
+      some => this.#holdPlain(some),
+    )
+    this.#holds = new Batches(
+      ({ id }) => id,
+      some => this.#hold(some),
+    )
+    this.#extensions = new Batches(
+      ({ hold }) => hold.id,
+      some => this.#extend(some),
+    )
+    this.#plainEnds = new Batches(
+      ({ row }) => row.id,
+      some => this.#settlePlain(some),
+    )
+    this.#ends = new Batches(
+      ({ row }) => row.id,
+      some => this.#settle(some),
+    )
+    this.#plainVoids = new Batches(
+      id => id,
+      some => this.#voidPlain(some),
+    )
+    this.#voids = new Batches(
+      id => id,
+      some => this.#void(some),
+    )
+    this.#checkpoints = new Batches(
+      ([hold]) => hold.id,
+      some => this.#checkpoint(some),
+    )
+    this.#records = new Batches(
+      row => row.id,
+      some => this.#record(some),
+    )
+  }
+
+  /** Enters this node. `pool` has two connections: for holds, and for their ends. */
+  static async open(pool: pg.Pool, options: LedgerOptions): Promise<PostgresLedger> {
+    const ledger = new PostgresLedger(pool, options)
+    await ledger.#nodes.join()
+    return ledger
+  }
+
+  async hold(request: HoldRequest): Promise<Hold | Exhausted> {
+    try {
+      const isPlain = !request.allowance || request.byok
+      const granted = isPlain ? await this.#plainHolds.add(request) : undefined
+      return granted ?? (await this.#holds.add(request))
+    } catch (error) {
+      // The money may be held nevertheless, by a hold that no answer would end.
+      if (!isDataError(error)) this.#end(request.id).catch(this.#options.warn)
+      return explain(error)
+    }
+  }
+
+  extend(hold: Hold, more: More): Promise<Hold> {
+    return this.#extensions.add({ hold, more }).catch(explain)
+  }
+
+  async settle(hold: Hold, row: RequestRow): Promise<void> {
+    try {
+      const isSettled = !isPlan(hold.funds) && (await this.#plainEnds.add({ hold, row }))
+      if (!isSettled) await this.#ends.add({ hold, row })
+    } catch (error) {
+      explain(error)
+    }
+  }
+
+  void(hold: Hold): Promise<void> {
+    return this.#end(hold.id).catch(explain)
+  }
+
+  checkpoint(hold: Hold, progress: Progress): Promise<void> {
+    return this.#checkpoints.add([hold, progress]).catch(explain)
+  }
+
+  record(row: RequestRow): Promise<void> {
+    return this.#records.add(row).catch(explain)
+  }
+
+  get canSpool(): boolean {
+    return this.#spool.hasRoom
+  }
+
+  spool(row: RequestRow, hold?: Hold): Promise<void> {
+    const ends = hold && { id: hold.id, funds: hold.funds, budgets: hold.budgets }
+    return this.#spool.append(ends ? { ...row, ends } : row).catch(explain)
+  }
+
+  async balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }> {
+    const text = 'SELECT balance, held, used FROM balances WHERE org_id = $1'
+    const [row] = await this.#sql.query<{ balance: Money; held: Money; used: Money }>(text, [orgId]).catch(explain)
+    return row ?? { balance: 0n, held: 0n, used: 0n }
+  }
+
+  recover(): Promise<number> {
+    return this.#recovery.run().catch(explain)
+  }
+
+  /** Ends the presence of this node, whose open holds become orphans. The pool stays open. */
+  async close(): Promise<void> {
+    const plain = [this.#plainHolds, this.#plainEnds, this.#plainVoids, this.#checkpoints, this.#records]
+    for (const kinds of [plain, [this.#holds, this.#extensions, this.#ends, this.#voids]]) {
+      await Promise.all(kinds.map(kind => kind.idle()))
+    }
+    await this.#nodes.leave()
+  }
+
+  /** The ledger within a transaction that is open already, for jobs. */
+  within(sql: Sql) {
+    return {
+      hold: async (request: HoldRequest): Promise<Hold | Exhausted> => {
+        const [result] = await reserveAll(sql, [request], { now: await this.#now(sql), owner: this.#nodes.id })
+        return result!
+      },
+      void: async (hold: Hold): Promise<void> => {
+        const open = (await lockHolds(sql, [hold.id])).get(hold.id)
+        if (open) await endAll(sql, [endOf(open)], await this.#now(sql))
+      },
+      settle: async (hold: Hold, row: RequestRow): Promise<void> => {
+        const [outcome] = await this.#settleWithin(sql, [{ hold, row }])
+        if (outcome && 'error' in outcome) throw outcome.error
+      },
+      handOver: async (holdId: string): Promise<void> => {
+        await sql.query('UPDATE holds SET owner = $1 WHERE id = $2', [JOBS_OWNER, holdId])
+      },
+    }
+  }
+
+  async #end(holdId: string): Promise<void> {
+    if (!(await this.#plainVoids.add(holdId))) await this.#voids.add(holdId)
+  }
+
+  /** Undefined where not all of them have room together. */
+  async #holdPlain(requests: readonly HoldRequest[]): Promise<Outcome<Hold | undefined>[]> {
+    const plain = requests.map(plainHold)
+    const rows = requests.map((request, n) => ({ ...wantedRow(request, plain[n]!), n }))
+    const values = [jsonOf(rows), this.#nodes.id, this.#options.now?.() ?? null]
+    const [row] = await this.#sql.query<{ held: number[] }>('SELECT hold_v1($1, $2, $3) AS held', values)
+    const held = new Set(row!.held)
+    return requests.map(({ id, principal }, n) => {
+      if (!held.has(n)) return { value: undefined }
+      const { amount, funds } = plain[n]!
+      const { orgId } = principal
+      return { value: { id, orgId, amount, funds, budgets: countedOf(principal), refused: undefined } }
+    })
+  }
+
+  async #hold(requests: readonly HoldRequest[]): Promise<Outcome<Hold | Exhausted>[]> {
+    const reserved = await this.#transaction(async sql => {
+      const at = { now: await this.#now(sql), owner: this.#nodes.id }
+      return await reserveAll(sql, requests, at)
+    })
+    return reserved.map(value => ({ value }))
+  }
+
+  async #extend(wanted: readonly Extending[]): Promise<Outcome<Hold>[]> {
+    return await this.#transaction(async sql => {
+      const open = await lockHolds(
+        sql,
+        wanted.map(({ hold }) => hold.id),
+      )
+      const pairs = wanted.map(({ hold, more }) => ({ open: open.get(hold.id), more }))
+      const grown = await extendAll(sql, pairs, await this.#now(sql))
+      return wanted.map(({ hold }, i) => {
+        const more = grown[i]
+        if (!more) return { value: { ...hold, refused: nothingLeft } }
+        const { budgets } = open.get(hold.id)!
+        return { value: { ...hold, budgets, amount: hold.amount + more.amount, refused: more.refused } }
+      })
+    })
+  }
+
+  /** Commits without the disk, so that the rows are free for others, then waits for the disk once for all. */
+  async #settlePlain(ends: readonly Settling[]): Promise<Outcome<boolean>[]> {
+    const rows = ends.map(({ hold, row }, n) => {
+      return { ...settlementOf(row, paymentOf(hold.funds, row)), hold_id: hold.id, n }
+    })
+    const values = [jsonOf(rows), this.#options.now?.() ?? null]
+    const settled = await this.#again(async () => {
+      const [row] = await this.#sql.query<{ settled: number[] }>('SELECT settle_v1($1, $2) AS settled', values)
+      await this.#sql.query(FLUSH)
+      return new Set(row!.settled)
+    })
+    return ends.map((_, n) => ({ value: settled.has(n) }))
+  }
+
+  async #settle(ends: readonly Settling[]): Promise<Outcome<void>[]> {
+    return await this.#again(async () => {
+      const outcomes = await this.#transaction(sql => this.#settleWithin(sql, ends))
+      await this.#sql.query(FLUSH)
+      return outcomes
+    })
+  }
+
+  /** Sends settlements once more after the connection was lost: what is settled already stays so. */
+  async #again<T>(send: () => Promise<T>): Promise<T> {
+    try {
+      return await send()
+    } catch (error) {
+      if (!isLost(error)) throw error
+      return await send()
+    }
+  }
+
+  async #settleWithin(sql: Sql, some: readonly Settling[]): Promise<Outcome<void>[]> {
+    const open = await lockHolds(
+      sql,
+      some.map(({ hold }) => hold.id),
+    )
+    const ends: (End | undefined)[] = []
+    for (const { hold, row } of some) {
+      const known = open.get(hold.id)
+      if (known) ends.push(endOf(known, row))
+      // Recovery had recorded the request as orphaned.
+      else if ((await outcomeOf(sql, row.id)) === 'orphaned') ends.push({ id: undefined, open: gone(hold), row })
+      else ends.push(undefined)
+    }
+    const settled = await endAll(
+      sql,
+      ends.filter(end => end !== undefined),
+      await this.#now(sql),
+    )
+    let at = 0
+    return ends.map(end => (end ? settled[at++]! : { value: undefined }))
+  }
+
+  async #voidPlain(ids: readonly string[]): Promise<Outcome<boolean>[]> {
+    const values = [JSON.stringify(ids), this.#options.now?.() ?? null]
+    const [row] = await this.#sql.query<{ ended: string[] }>(VOID, values)
+    const ended = new Set(row!.ended)
+    return ids.map(id => ({ value: ended.has(id) }))
+  }
+
+  async #void(ids: readonly string[]): Promise<Outcome<void>[]> {
+    await this.#transaction(async sql => {
+      const open = await lockHolds(sql, ids)
+      if (open.size > 0)
+        await endAll(
+          sql,
+          [...open.values()].map(hold => endOf(hold)),
+          await this.#now(sql),
+        )
+    })
+    return ids.map(() => ({ value: undefined }))
+  }
+
+  async #checkpoint(notes: readonly (readonly [Hold, Progress])[]): Promise<Outcome<void>[]> {
+    const texts = Object.fromEntries(notes.map(([{ id }, progress]) => [id, written(progress)]))
+    await this.#sql.query('SELECT checkpoint_v1($1)', [jsonOf(texts)])
+    return notes.map(() => ({ value: undefined }))
+  }
+
+  async #record(rows: readonly RequestRow[]): Promise<Outcome<void>[]> {
+    const free = rows.map(row =>
+      settlementOf(row, { cost: row.cost === null ? null : 0n, funds: 'credits', charged: 0n }),
+    )
+    await this.#sql.query('SELECT record_v1($1, $2)', [jsonOf(free), this.#options.now?.() ?? null])
+    return rows.map(() => ({ value: undefined }))
+  }
+
+  #transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#sql.transaction(work, 'committed')
+  }
+
+  async #now(sql: Sql): Promise<number> {
+    const given = this.#options.now?.()
+    if (given !== undefined) return given
+    const [row] = await sql.query<{ now: bigint }>('SELECT now_ms() AS now')
+    return Number(row!.now)
+  }
+}
+
+/** What a hold of credits, or of the caller's own key, takes where all have room. */
+const plainHold = ({ amount, spare = 0n, byok }: HoldRequest) =>
+  ({ amount: amount + spare, wanted: amount + 2n * spare, funds: byok ? 'byok' : 'credits' }) as const
+
+/** No write error is the caller's fault. */
+function explain(cause: unknown): never {
+  throw errors.billingUnavailable(cause)
+}
+
+/** An empty transaction would not wait for the disk. */
+const FLUSH = "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'gateway', '')"
+const VOID = 'SELECT void_v1(ARRAY(SELECT json_array_elements_text($1::json)), $2) AS ended'

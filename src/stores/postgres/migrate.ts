@@ -1,0 +1,75 @@
+/** Brings the schema of a PostgreSQL database to this version, or says which version it has. */
+import pg from 'pg'
+import { StoreError } from '../../core/ports/stores.ts'
+import type { SchemaState } from '../maintenance.ts'
+import { migrations } from './migrations/index.ts'
+
+/** How long another node's migration is waited for before this node gives up. */
+const WAIT_MS = 120_000
+/** How long a step waits for a lock on a table that requests use: they wait behind it. */
+const LOCK_MS = 2000
+/** Key of the advisory lock. */
+const LOCK = 0x67617465_0001n
+
+/**
+ * Runs the missing steps in one transaction, one process at a time; returns how many they were. A newer schema is left
+ * as it is: the version before it runs beside it. Rejects with a StoreError.
+ */
+export function migrate(url: string, steps: readonly string[] = migrations): Promise<number> {
+  return connected(url, async client => {
+    if ((await versionOf(client)) >= steps.length) return 0
+    try {
+      await client.query(`BEGIN; SET LOCAL lock_timeout = ${WAIT_MS}; SELECT pg_advisory_xact_lock(${LOCK})`)
+      await client.query(`SET LOCAL lock_timeout = ${LOCK_MS}; ${VERSIONS}`)
+      const missing = steps.slice(await versionOf(client))
+      for (const step of missing) await client.query(step)
+      await client.query('INSERT INTO schema_versions SELECT $1, $2 WHERE $3 > 0', [
+        steps.length,
+        Date.now(),
+        missing.length,
+      ])
+      await client.query('COMMIT')
+      return missing.length
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => {})
+      throw error
+    }
+  })
+}
+
+/** Reads the version of the schema. Rejects with a StoreError. */
+export const schemaOf = (url: string): Promise<SchemaState> =>
+  connected(url, async client => ({ present: (await versionOf(client)) || undefined, known: migrations.length }))
+
+const VERSIONS = 'CREATE TABLE IF NOT EXISTS schema_versions (version integer PRIMARY KEY, applied_at bigint NOT NULL)'
+
+async function versionOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query("SELECT to_regclass('schema_versions') IS NOT NULL AS made")
+  if (!rows[0].made) return 0
+  return (await client.query('SELECT coalesce(max(version), 0) AS version FROM schema_versions')).rows[0].version
+}
+
+async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_MS,
+    application_name: 'model-gateway',
+  })
+  // What breaks the connection rejects the statement that runs.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return await work(client)
+  } catch (cause) {
+    if (cause instanceof StoreError) throw cause
+    throw new StoreError(`The PostgreSQL database of stores.postgres cannot be used: ${reasonOf(cause)}`, { cause })
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+const CONNECT_MS = 5000
+
+/** What the server or the driver says, which never holds the password. */
+const reasonOf = (cause: unknown): string =>
+  cause instanceof AggregateError ? reasonOf(cause.errors[0]) : cause instanceof Error ? cause.message : String(cause)

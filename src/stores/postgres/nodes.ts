@@ -1,0 +1,70 @@
+/** The processes that work on the database: shows that this one lives, by the store's clock. */
+import { hostname } from 'node:os'
+import { shortId } from '../../lib/id.ts'
+import type { Sql } from '../sql/sql.ts'
+
+const HEARTBEAT_MS = 5000
+/** A node that has been silent for so long is dead: its holds become orphans. */
+const SILENCE_MS = 60_000
+
+/** Ids of living nodes, among them the node $1, at the time $2. */
+export const LIVING = `SELECT id FROM nodes WHERE id = $1 OR seen_at >= $2::bigint - ${SILENCE_MS}`
+
+/** The clock of presence, and where its failures go. */
+export interface NodeOptions {
+  /** Unix milliseconds; the store's clock when absent. */
+  readonly now?: (() => number) | undefined
+  readonly version: string
+  /** Receives the error of a failed heartbeat. */
+  readonly warn: (error: unknown) => void
+}
+
+/** The row of this process in `nodes`, kept fresh until `leave`. */
+export class Nodes {
+  readonly id = shortId()
+  readonly #sql: Sql
+  readonly #options: NodeOptions
+  #heartbeat: NodeJS.Timeout | undefined
+  #left = false
+
+  constructor(sql: Sql, options: NodeOptions) {
+    this.#sql = sql
+    this.#options = options
+  }
+
+  /** Enters this node. */
+  async join(): Promise<void> {
+    await this.beat(this.#sql)
+    this.#heartbeat = setInterval(() => void this.beat(this.#sql).catch(this.#options.warn), HEARTBEAT_MS)
+    this.#heartbeat.unref()
+  }
+
+  /** Shows that this process lives, so that no node takes it for dead. */
+  async beat(sql: Sql): Promise<void> {
+    if (this.#left) return
+    const { now, version } = this.#options
+    await sql.query(
+      `INSERT INTO nodes (id, host, pid, version, started_at, seen_at)
+        SELECT $1, $2, $3, $4, at, at FROM (SELECT coalesce($5::bigint, now_ms()) AS at) AS clock
+        ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
+      [this.id, hostname(), process.pid, version, now?.() ?? null],
+    )
+  }
+
+  /** Ids of living nodes, this one among them. */
+  async living(sql: Sql, now: number): Promise<readonly string[]> {
+    return (await sql.query<{ id: string }>(LIVING, [this.id, now])).map(({ id }) => id)
+  }
+
+  /** Forgets nodes that have been silent for too long. */
+  async forgetDead(sql: Sql, now: number): Promise<void> {
+    await sql.query(`DELETE FROM nodes WHERE id NOT IN (${LIVING})`, [this.id, now])
+  }
+
+  /** Gives up the holds of this process. */
+  async leave(): Promise<void> {
+    clearInterval(this.#heartbeat)
+    this.#left = true
+    await this.#sql.query('DELETE FROM nodes WHERE id = $1', [this.id])
+  }
+}

@@ -1,0 +1,90 @@
+/** Ledgers on a private PostgreSQL, and what their tests begin with. */
+import type pg from 'pg'
+import type { Test } from 'tap'
+import type { Budget, Principal } from '../../src/core/ports.ts'
+import { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
+import { migrate } from '../../src/stores/postgres/migrate.ts'
+import { openPool } from '../../src/stores/sql/postgres.ts'
+import { principalOf } from '../core/principal.ts'
+import { type PostgresServer, postgresServer } from '../helpers/postgres.ts'
+import { NOON } from './subject.ts'
+
+export interface PostgresSubject {
+  readonly url: string
+  readonly clock: { now: number }
+  readonly server: PostgresServer
+  /** Connections of the test, which see what is committed. */
+  readonly pool: pg.Pool
+  /** Another node on the same database. */
+  node(options?: { readonly spool?: string; readonly url?: string }): Promise<PostgresLedger>
+  rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>
+}
+
+let template: Promise<string> | undefined
+
+/** A database of its own with the schema. */
+export async function postgresSubject(t: Pick<Test, 'teardown'>, given?: PostgresServer): Promise<PostgresSubject> {
+  const server = given ?? (await postgresServer())
+  if (!given) template ??= migrated(server)
+  const url = await server.database(given ? await migrated(server) : await template)
+  const clock = { now: NOON }
+  const pool = openPool({ url, max: 4, warn: () => {} })
+  const ended: (() => Promise<unknown>)[] = []
+  t.teardown(async () => {
+    for (const end of ended) await end()
+    await pool.end()
+  })
+  return {
+    url,
+    clock,
+    server,
+    pool,
+    async node(options = {}) {
+      const connections = openPool({ url: options.url ?? url, max: 2, warn: () => {} })
+      const node = { version: 'test', now: () => clock.now, warn: () => {}, spool: options.spool }
+      const ledger = await PostgresLedger.open(connections, node)
+      ended.push(async () => {
+        await ledger.close().catch(() => {})
+        await connections.end()
+      })
+      return ledger
+    },
+    rows: async (sql, values) => (await pool.query(sql, values)).rows,
+  }
+}
+
+/** The name of a database with the schema, which others copy. */
+async function migrated(server: PostgresServer): Promise<string> {
+  const url = await server.database()
+  await migrate(url)
+  const pool = openPool({ url, max: 1, warn: () => {} })
+  // Until the stores of keys have a schema of their own.
+  await pool.query(`CREATE TABLE IF NOT EXISTS keys (id text COLLATE "C" PRIMARY KEY, spent_units bigint NOT NULL DEFAULT 0,
+    spent_rest bigint NOT NULL DEFAULT 0)`)
+  await pool.end()
+  return new URL(url).pathname.slice(1)
+}
+
+let count = 0
+/** A new organization with a key, whose balance is `credits`: the principal of that key. */
+export async function seeded(
+  { rows }: Pick<PostgresSubject, 'rows'>,
+  account: Principal['account'],
+  credits: bigint,
+  budgets: readonly Budget[] = [],
+): Promise<Principal> {
+  const n = ++count
+  const principal = principalOf({ orgId: `org-${n}`, projectId: `project-${n}`, keyId: `key-${n}`, account, budgets })
+  await rows('INSERT INTO balances (org_id, balance) VALUES ($1, $2)', [principal.orgId, credits])
+  await rows('INSERT INTO keys (id) VALUES ($1)', [principal.keyId])
+  if (credits !== 0n) {
+    const text = "INSERT INTO ledger (org_id, request_id, kind, amount, created_at) VALUES ($1, $2, 'topup', $3, 0)"
+    await rows(text, [principal.orgId, `topup-${n}`, credits])
+  }
+  for (const { id, of, limit, period, zone } of budgets) {
+    const text = `INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
+      VALUES ($1, $1, $2, $3, $4, $5, 0, 0, 0)`
+    await rows(text, [id, of, period, zone, limit])
+  }
+  return principal
+}
