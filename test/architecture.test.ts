@@ -295,7 +295,7 @@ t.test('a file under 40 lines has two importers, unless it is an index or src/ap
     }
   }
   // These folders still have such files.
-  const undivided = ['core', 'metering', 'realtime', 'admin', 'cli']
+  const undivided = ['core', 'realtime', 'admin', 'cli']
   const composes = /^src\/(?:app\/|plugin\.ts$)/
   const short = sourceFiles.filter(file => {
     const [importer, ...others] = importers.get(file) ?? []

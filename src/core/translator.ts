@@ -215,9 +215,6 @@ export interface CountForm {
   decoder(target: Target): Decoder
 }
 
-/** Maximum concurrent requests that together serve one. */
-export const PARTS_AT_ONCE = 4
-
 /**
  * For wires whose answers hold less than a request may ask for: several requests to one target, joined to one answer.
  */

@@ -1,13 +1,16 @@
 /** Measures an answer as it comes: what its provider reports, what was delivered since then, and what that costs. */
 
+import { Cancellation } from '../core/cancel.ts'
 import { costOf } from '../core/cost.ts'
 import { type Event, isContent, type UsageReport } from '../core/event.ts'
-import type { Exchange } from '../core/exchange.ts'
+import { Exchange } from '../core/exchange.ts'
 import { tokensOfImage } from '../core/media.ts'
 import type { AnswerMeter, Meters } from '../core/meter.ts'
 import { type Cost, noCost, type Requests } from '../core/money.ts'
 import type { AnswerMeasure } from '../core/operation.ts'
 import { type Axis, applyReport, estimateTokens, textSize, type Usage } from '../core/usage.ts'
+import type { RequestPart } from '../core/wire.ts'
+import { errors } from '../lib/error.ts'
 import { ExpectedUsage, plausible } from './plausible.ts'
 import { PromptEstimate } from './prompt.ts'
 import { requestsOf } from './requests.ts'
@@ -215,4 +218,31 @@ class Answer implements AnswerMeter, Delivered {
 export const meters: Meters = {
   prompt: ex => new PromptEstimate(ex),
   answer: ex => new Answer(ex),
+}
+
+const NO_BODY = (): never => {
+  throw new Error('the body of a part is not read')
+}
+
+/**
+ * The usage of a part of a request that ends without a report: by `events`, all that came of its answer, the last an error where
+ * it failed and is charged. Without any it is that of an exchange whose client leaves.
+ */
+export function partUsage(ex: Exchange, part: RequestPart, events: readonly Event[]): UsageReport {
+  const { snapshot, endpoint, headers, query, target, native } = ex
+  const signal = new Cancellation()
+  const own = new Exchange({ meters, snapshot, endpoint, headers, query, signal, body: NO_BODY })
+  own.request = part.input
+  own.target = target
+  own.native = native
+  own.outbound.partOf(ex.outbound, part)
+  const isUnseen = events.length === 0
+  own.atProvider = isUnseen
+  if (isUnseen) signal.abort(errors.aborted())
+  const last = events.at(-1)
+  if (last?.type === 'error') own.failedWith(events, last.error)
+  else own.count(events)
+  own.completeUsage(isUnseen || own.isCut)
+  const { usage, estimated } = own
+  return { type: 'usage', usage, ...(estimated && { estimated }) }
 }

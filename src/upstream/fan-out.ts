@@ -1,16 +1,17 @@
 /** Several requests to one target in the place of one; joins their answers (docs/contract.md#polled-answers). */
 import { Cancellation } from '../core/cancel.ts'
 import type { Event, UsageReport } from '../core/event.ts'
-import { type FanOut, PARTS_AT_ONCE } from '../core/translator.ts'
+import type { FanOut } from '../core/translator.ts'
 import { type Axis, applyReport, type Usage } from '../core/usage.ts'
 import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
+
+/** Maximum concurrent requests that together serve one. */
+const PARTS_AT_ONCE = 4
 
 /** Progress of one part. */
 export interface PartReceipt {
   /** Its provider has all of it. */
   atProvider: boolean
-  /** When it was sent, in milliseconds on the monotonic clock. */
-  sent: number
 }
 
 /** Callbacks of the exchange that its parts use. */
@@ -26,7 +27,7 @@ interface PartCalls<P> {
    */
   charge(report: UsageReport, error: GatewayError): void
   /** Estimates the usage of a sent part that returned these events and no report; see `send`. */
-  usageOf(part: P, sent: number, events: readonly Event[]): UsageReport
+  usageOf(part: P, events: readonly Event[]): UsageReport
 }
 
 /**
@@ -41,7 +42,6 @@ export async function fannedOut<P>(
   { send, charge, usageOf }: PartCalls<P>,
 ): Promise<Event[]> {
   const signals = parts.map(() => new Cancellation())
-  const receipts = parts.map((): PartReceipt => ({ atProvider: false, sent: 0 }))
   const stop = (reason: GatewayError) => {
     for (const one of signals) one.abort(reason)
   }
@@ -74,13 +74,12 @@ export async function fannedOut<P>(
   const run = async () => {
     while (next < parts.length && !failed && !signal.reason) {
       const at = next++
-      const receipt = receipts[at]!
-      receipt.sent = performance.now()
+      const receipt: PartReceipt = { atProvider: false }
       try {
         const events = await send(parts[at]!, signals[at]!, receipt)
         const last = events.at(-1)
         if (last?.type === 'error') {
-          billed.push(events.some(isReport) ? events : [usageOf(parts[at]!, receipt.sent, events)])
+          billed.push(events.some(isReport) ? events : [usageOf(parts[at]!, events)])
           leaveOut(last.error)
         } else answers[at] = events
       } catch (thrown) {
@@ -104,7 +103,7 @@ export async function fannedOut<P>(
       const events = answers[at] ?? (cutOff.has(at) ? [] : undefined)
       if (!events || events.some(isFree)) return []
       const isReported = events.some(({ type }) => type === 'usage')
-      return [isReported ? events : [usageOf(part, receipts[at]!.sent, events)]]
+      return [isReported ? events : [usageOf(part, events)]]
     })
     return [...answered, ...billed]
   }

@@ -86,14 +86,7 @@ export class Meter {
     }
     if (!this.#estimate || !cost) return
     await this.coverCost(cost)
-    const isSpent = this.#refused !== undefined && cost.total > this.hold.amount
-    try {
-      if (!isSpent && (await this.mayGoOn())) return
-    } catch {
-      // The ledger fails, which is logged: the next piece of the answer will be refused for it.
-      return
-    }
-    if (!this.stopped) this.stop()
+    if (this.#refused && cost.total > this.hold.amount && !this.stopped) this.stop()
   }
 
   /** Extends the hold to what the answer has cost so far, where there is money for it. */
