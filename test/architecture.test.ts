@@ -295,7 +295,7 @@ t.test('a file under 40 lines has two importers, unless it is an index or src/ap
     }
   }
   // These folders still have such files.
-  const undivided = ['core', 'realtime', 'admin', 'cli']
+  const undivided = ['core', 'admin', 'cli']
   const composes = /^src\/(?:app\/|plugin\.ts$)/
   const short = sourceFiles.filter(file => {
     const [importer, ...others] = importers.get(file) ?? []
@@ -382,7 +382,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   oauth: 1100,
   operations: 4300,
   policy: 450,
-  realtime: 2450,
+  realtime: 2300,
   routing: 2350,
   secrets: 500,
   stores: 14_600,

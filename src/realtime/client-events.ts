@@ -4,19 +4,25 @@ import { MOST_OUTPUT } from '../core/usage.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../json/shape.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
-import { EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
+import { checkImages, EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { InputBuffer } from './input-buffer.ts'
-import { checkImages } from './item-images.ts'
 import { HELD_OUTPUT } from './response-meter.ts'
 import type { PlannedResponse } from './responses.ts'
-import { audioOf, changed, checkSettings, dearest, type Settings, type SettingsContext, tokensOf } from './settings.ts'
+import {
+  audioOf,
+  changed,
+  checkSettings,
+  hasAudioOf,
+  type Settings,
+  type SettingsContext,
+  tokensOf,
+} from './settings.ts'
 
-/** A change of the settings that the provider has not answered. `before`: the settings without it and later ones. */
+/** A change of the settings that the provider has not answered. `isOwn`: the gateway made it. */
 interface PendingUpdate {
   readonly eventId: string
   readonly isOwn: boolean
   readonly change: Partial<Settings>
-  before: Settings
 }
 
 /** What a client's event comes to. `event`: as its provider gets it; `own`: as it came. */
@@ -43,19 +49,22 @@ const MAX_PENDING = 256
 export class ClientEvents {
   readonly #context: SettingsContext
   readonly #conversation: Conversation
-  /** With all changes that were sent, answered or not. */
+  /** Settings that the provider has answered. */
+  #answered: Settings
+  /** The same with all changes that were sent. */
   settings: Settings
-  readonly updates: PendingUpdate[] = []
-  /** Those that the provider may have kept when it refused a change without saying which; the dearest of them. */
-  #kept: Settings | undefined
+  readonly #updates: PendingUpdate[]
   /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
   readonly #clientIds = new Map<string, string | null>()
   readonly #input = new InputBuffer()
 
-  constructor(context: SettingsContext, conversation: Conversation, settings: Settings) {
+  /** `first`: the id of the gateway's own first update, to `settings`. */
+  constructor(context: SettingsContext, conversation: Conversation, settings: Settings, first: string) {
     this.#context = context
     this.#conversation = conversation
+    this.#answered = settings
     this.settings = settings
+    this.#updates = [{ eventId: first, isOwn: true, change: {} }]
   }
 
   /** `event`: what a message was read as. */
@@ -74,44 +83,29 @@ export class ClientEvents {
 
   /** The response that a `response.create` asks for. */
   planned({ response }: Readonly<Json>): PlannedResponse {
-    // The dearest counts.
-    const possible = this.#possible()
+    const { settings } = this
     const own: Readonly<Json> = isObject(response) ? response : {}
     const { maxOutput, contextLength = MOST_OUTPUT } = this.#context.target.mapping
-    const limits =
-      own.max_output_tokens === undefined
-        ? possible.map(settings => settings.maxOutput)
-        : [tokensOf(own.max_output_tokens)]
-    const limit = Math.max(...limits.map(tokens => tokens ?? Number.POSITIVE_INFINITY))
-    const most = Math.min(limit, maxOutput ?? contextLength)
-    const output = limit === Number.POSITIVE_INFINITY ? Math.min(HELD_OUTPUT, most) : most
-    const modalities = own.output_modalities
-    const audioOutput = Array.isArray(modalities)
-      ? modalities.includes('audio')
-      : possible.some(({ hasAudio }) => hasAudio)
+    const asked = own.max_output_tokens === undefined ? settings.maxOutput : tokensOf(own.max_output_tokens)
+    const most = Math.min(asked ?? Number.POSITIVE_INFINITY, maxOutput ?? contextLength)
+    const output = asked === undefined ? Math.min(HELD_OUTPUT, most) : most
     const { format } = audioOf(own).output
-    const outputRate = Math.min(...possible.map(settings => settings.outputRate))
     return {
-      expected: this.#conversation.expected(output, audioOutput, own, this.#inputRate),
+      expected: this.#conversation.expected(output, hasAudioOf(own) ?? settings.hasAudio, own, settings.inputRate),
       most,
-      outputRate: format === undefined ? outputRate : bytesPerSecond(format),
-      reported: this.#conversation.begin(
-        own,
-        possible.some(({ truncates }) => truncates),
-      ),
+      outputRate: format === undefined ? settings.outputRate : bytesPerSecond(format),
+      reported: this.#conversation.begin(own),
     }
   }
 
-  /** The settings that the provider may have: it has yet to answer some changes, and may refuse them. */
-  #possible(): Settings[] {
-    return [...this.updates.map(({ before }) => before), this.settings, ...(this.#kept ? [this.#kept] : [])]
-  }
-
-  /** What transcribes the audio that the provider has committed; undefined where nothing can. `prompt`: tokens read with it. */
+  /**
+   * What transcribes the audio that the provider has committed; undefined where nothing can. `prompt`: tokens read with it. A
+   * change that turns it off counts once it is answered.
+   */
   get transcribing(): { readonly mapping: Mapping; readonly prompt: number } | undefined {
-    const possible = this.#possible().filter(({ transcription }) => transcription !== undefined)
-    const mapping = possible[0]?.transcription
-    return mapping && { mapping, prompt: Math.max(...possible.map(({ transcriptionPrompt }) => transcriptionPrompt)) }
+    const { transcription, transcriber, transcriptionPrompt: prompt } = this.settings
+    const mapping = transcription ?? (this.#updates.length > 0 ? transcriber : undefined)
+    return mapping && { mapping, prompt }
   }
 
   /** Audio was committed of which a transcript will come. */
@@ -119,50 +113,31 @@ export class ClientEvents {
     return this.#input.commits > 0 && this.transcribing !== undefined
   }
 
-  /** Bytes of a second of the audio that the client sends, at least. */
-  get #inputRate(): number {
-    return Math.min(...this.#possible().map(({ inputRate }) => inputRate))
-  }
-
   /** The provider has committed audio; a commit by the client asks for no response. */
   committed(): { readonly isByClient: boolean; readonly seconds: number } {
     const committed = this.#input.committed()
-    if (committed.more > 0) this.#conversation.addAudio(committed.more)
+    if (!committed.isByClient) this.#conversation.addAudio(committed.seconds)
     return committed
   }
 
-  /** The provider has cleared its buffer. */
-  cleared(): void {
-    this.#input.cleared()
+  /** The provider refused a commit: of this event, or the oldest where its error names none. */
+  commitRefused(eventId: string | undefined): void {
+    this.#conversation.removeAudio(this.#input.refused(eventId))
   }
 
-  /**
-   * Takes a commit or a clearing that the provider refused as answered: its audio is in the buffer again. An error without an
-   * id is of the oldest commit where its code says so; else it may be of a clearing, so that more is held for.
-   */
-  inputRefused(eventId: string | undefined, code: unknown): void {
-    const refused = eventId ?? this.#input.oldest(code === 'input_audio_buffer_commit_empty')
-    this.#conversation.removeAudio(this.#input.refused(refused, eventId !== undefined))
+  /** The provider has taken the oldest change of the settings; returns it. */
+  updated(): PendingUpdate | undefined {
+    const update = this.#updates.shift()
+    if (update) this.#answered = { ...this.#answered, ...update.change }
+    return update
   }
 
-  /**
-   * Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. An error
-   * without an id may be of any change: what stood before it is possible from then on.
-   */
-  refused(eventId: string | undefined): PendingUpdate | undefined {
-    if (eventId === undefined) {
-      for (const { before } of this.updates) this.#kept = this.#kept ? dearest(before, this.#kept) : before
-      return undefined
-    }
-    const at = this.updates.findIndex(update => update.eventId === eventId)
+  /** Takes back the change that the provider refused, and no later one. Undefined where the event changed nothing. */
+  updateRefused(eventId: string | undefined): PendingUpdate | undefined {
+    const at = this.#updates.findIndex(update => update.eventId === eventId)
     if (at < 0) return undefined
-    const [update] = this.updates.splice(at, 1)
-    let settings = update!.before
-    for (const later of this.updates.slice(at)) {
-      later.before = settings
-      settings = { ...settings, ...later.change }
-    }
-    this.settings = settings
+    const [update] = this.#updates.splice(at, 1)
+    this.settings = Object.assign({}, this.#answered, ...this.#updates.map(({ change }) => change)) as Settings
     return update
   }
 
@@ -175,13 +150,14 @@ export class ClientEvents {
         return this.#response(event)
       case 'conversation.item.create':
         checkImages(event.item, 'item')
-        this.#conversation.item(event.item, this.#inputRate)
+        this.#conversation.item(event.item, this.settings.inputRate)
         break
       case 'input_audio_buffer.append':
-        this.#input.append(secondsOf(event.audio, this.#inputRate))
+        this.#input.append(secondsOf(event.audio, this.settings.inputRate))
         break
       case 'input_audio_buffer.clear':
-        return this.#clear(event)
+        this.#input.clear()
+        return { kind: 'pass', event: { type: event.type, event_id: this.#idFor(event) } }
       case 'input_audio_buffer.commit':
         return this.#commit(event)
       default:
@@ -197,12 +173,12 @@ export class ClientEvents {
   #update(event: RealtimeEvent): Outcome {
     const wanted = event.session
     if (!isObject(wanted)) throw new EventError('invalid_request', 'session: expected an object', 'session')
-    if (this.updates.length >= MAX_PENDING) {
+    if (this.#updates.length >= MAX_PENDING) {
       throw new EventError('rate_limit_exceeded', 'Too many changes of the session wait for their answers.')
     }
     const { session, change } = changed(wanted, this.settings, this.#context)
     const eventId = this.#idFor(event)
-    this.updates.push({ eventId, isOwn: false, change, before: this.settings })
+    this.#updates.push({ eventId, isOwn: false, change })
     this.settings = { ...this.settings, ...change }
     this.#conversation.settings(wanted)
     return { kind: 'pass', event: { ...event, event_id: eventId, session } }
@@ -214,13 +190,8 @@ export class ClientEvents {
     }
     const eventId = this.#idFor(event)
     this.#conversation.addAudio(this.#input.commit(eventId))
-    return { kind: 'pass', event: { ...event, event_id: eventId } }
-  }
-
-  #clear(event: RealtimeEvent): Outcome {
-    const eventId = this.#idFor(event)
-    this.#input.clear(eventId)
-    return { kind: 'pass', event: { ...event, event_id: eventId } }
+    // Nothing else is passed on that a provider could refuse.
+    return { kind: 'pass', event: { type: event.type, event_id: eventId } }
   }
 
   #response(event: RealtimeEvent): Outcome {

@@ -55,10 +55,6 @@ export const bytesPerSecond = (format: unknown): number =>
     ? TELEPHONE_BYTES_PER_SECOND
     : PCM_BYTES_PER_SECOND
 
-/** Whether a response with this setting may read less of its conversation than fits into the context of the model. */
-export const mayTruncate = (truncation: unknown): boolean =>
-  truncation != null && truncation !== 'auto' && truncation !== 'disabled'
-
 /** Estimates the prompt of the next response, in tokens by kind. */
 export class Conversation {
   #text = 0
@@ -110,16 +106,13 @@ export class Conversation {
   }
 
   /**
-   * A response with these settings of its own begins; `truncates`: those of its session may leave a part of the conversation
-   * unread, which a later one reads again. To the result goes what its provider reports: what it read and wrote is what the
-   * next one reads, with what has come meanwhile. One that may not have read all only raises the estimate; one with input of
-   * its own adds its output only, and one beside the conversation nothing.
+   * A response with these settings of its own begins. What its provider reports to the result is what the next one reads, with
+   * what has come meanwhile. One with input of its own adds its output only, and one beside the conversation nothing.
    */
-  begin(own: Readonly<Json>, truncates: boolean): (report: Usage) => void {
+  begin(own: Readonly<Json>): (report: Usage) => void {
     const before = { text: this.#text, audio: this.#audio, images: this.#images }
-    const least = truncates || mayTruncate(own.truncation) ? before : { text: 0, audio: 0, images: 0 }
     // Instructions and tools of its own take the place of the session's, which the next one reads again.
-    const leastText = own.instructions == null && own.tools == null ? least.text : before.text
+    const leastText = own.instructions == null && own.tools == null ? 0 : before.text
     const ownText = settingsTokens(own)
     const isBeside = own.conversation === 'none'
     const readsIt = own.input == null
@@ -128,8 +121,8 @@ export class Conversation {
       if (isBeside) return
       if (readsIt && prompt > 0) {
         this.#text += Math.max(leastText, prompt - input_audio - image_input - ownText) - before.text
-        this.#audio += Math.max(least.audio, input_audio) - before.audio
-        this.#images += Math.max(least.images, image_input) - before.images
+        this.#audio += input_audio - before.audio
+        this.#images += image_input - before.images
       }
       this.#text += Math.max(0, completion - output_audio)
       this.#audio += output_audio

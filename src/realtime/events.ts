@@ -1,5 +1,5 @@
 /** Events of sessions: reading them within bounds, and the errors that clients get. */
-import { isObject, type Json } from '../json/json.ts'
+import { isObject, type Json, listIn } from '../json/json.ts'
 import { CALL_BOUNDS, Shape } from '../json/shape.ts'
 import { shortId } from '../lib/id.ts'
 import { scheduler } from '../limits/scheduler.ts'
@@ -76,4 +76,20 @@ export function errorEvent(
 ): string {
   const error = { type: 'invalid_request_error', code, message, param, event_id: of }
   return JSON.stringify({ type: 'error', event_id: newEventId(), error })
+}
+
+// Nothing is fetched for a session, and a provider within the network might.
+const DATA = /^data:/i
+
+/** Throws an EventError for an image of `item` that is no data URL; `at` is the item's path. */
+export function checkImages(item: unknown, at: string): void {
+  if (!isObject(item)) return
+  for (const field of ['content', 'output']) {
+    for (const [index, part] of listIn(item[field]).entries()) {
+      if (!isObject(part) || part.image_url == null) continue
+      if (typeof part.image_url === 'string' && DATA.test(part.image_url)) continue
+      const param = `${at}.${field}[${index}].image_url`
+      throw new EventError('invalid_request', `${param}: must be a data URL; addresses are not fetched here`, param)
+    }
+  }
 }

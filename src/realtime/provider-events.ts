@@ -102,13 +102,10 @@ export class ProviderEvents {
       case 'rate_limits.updated':
         return undefined
       case 'session.updated':
-        return this.#events.updates.shift()?.isOwn ? undefined : this.#shown(event, text)
+        return this.#events.updated()?.isOwn ? undefined : this.#shown(event, text)
       case 'input_audio_buffer.committed':
         await this.#audioCommitted(event, text)
         return undefined
-      case 'input_audio_buffer.cleared':
-        this.#events.cleared()
-        return text
       case 'conversation.item.input_audio_transcription.completed':
         return this.#transcriptCompleted(event, text)
       case 'conversation.item.input_audio_transcription.failed':
@@ -201,9 +198,9 @@ export class ProviderEvents {
     const error: Json = isObject(event.error) ? event.error : {}
     const { event_id: id, code } = error
     const of = typeof id === 'string' && id !== '' ? id : undefined
-    const update = this.#events.refused(of)
+    const update = this.#events.updateRefused(of)
     if (of !== undefined || code === 'conversation_already_has_active_response') this.#responses.refused(of)
-    this.#events.inputRefused(of, code)
+    if (of !== undefined || code === 'input_audio_buffer_commit_empty') this.#events.commitRefused(of)
     const clean = withShownError({ ...event, error }, this.#context.target)
     const said = isObject(clean.error) ? clean.error : {}
     const shown = JSON.stringify({ ...clean, error: { ...said, event_id: this.#events.clientIdOf(of) } })

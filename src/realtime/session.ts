@@ -6,12 +6,11 @@ import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
 import { isObject, type Json } from '../json/json.ts'
 import { asError, errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
-import { Channel } from './channel.ts'
+import { Channel, type ReadRates } from './channel.ts'
 import { ClientEvents, limited } from './client-events.ts'
 import { Conversation } from './conversation.ts'
 import { errorEvent, newEventId, type ReadEvent, readEvent } from './events.ts'
 import { ProviderEvents, type SessionActions } from './provider-events.ts'
-import type { ReadRates } from './read-rate.ts'
 import { Responses } from './responses.ts'
 import type { firstUpdate, SettingsContext } from './settings.ts'
 import { shownEvent } from './shown.ts'
@@ -101,7 +100,8 @@ export class Session {
     )
     const opened = isObject(created.event.session) ? created.event.session : {}
     const { session, settings } = first
-    this.#events = new ClientEvents(context, conversation, settings)
+    const eventId = newEventId()
+    this.#events = new ClientEvents(context, conversation, settings, eventId)
     conversation.settings(opened)
     conversation.settings(session)
     this.#responses = new Responses({
@@ -138,8 +138,6 @@ export class Session {
       },
       options.readRates.provider,
     )
-    const eventId = newEventId()
-    this.#events.updates.push({ eventId, isOwn: true, change: {}, before: settings })
     this.#provider.send(JSON.stringify({ type: 'session.update', event_id: eventId, session }))
     this.#client.send(shownEvent(created.event, created.text, context, settings))
     this.#client.open(this.#provider)

@@ -5,7 +5,7 @@ import type { Mapping, Provider, Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
 import type { RealtimeForm } from '../core/wire.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
-import { bytesPerSecond, mayTruncate } from './conversation.ts'
+import { bytesPerSecond } from './conversation.ts'
 import { EventError } from './events.ts'
 
 /** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
@@ -23,21 +23,7 @@ export interface Settings {
   readonly transcriber: Mapping | undefined
   /** Tokens of the text that it reads with each item. */
   readonly transcriptionPrompt: number
-  /** Responses may leave a part of the conversation unread. */
-  readonly truncates: boolean
 }
-
-/** What may cost most of both; the rest of the first. */
-export const dearest = (one: Settings, other: Settings): Settings => ({
-  ...one,
-  maxOutput: one.maxOutput && other.maxOutput && Math.max(one.maxOutput, other.maxOutput),
-  hasAudio: one.hasAudio || other.hasAudio,
-  inputRate: Math.min(one.inputRate, other.inputRate),
-  outputRate: Math.min(one.outputRate, other.outputRate),
-  transcription: one.transcription ?? other.transcription,
-  transcriptionPrompt: Math.max(one.transcriptionPrompt, other.transcriptionPrompt),
-  truncates: one.truncates || other.truncates,
-})
 
 /** What the settings of a session are checked against. */
 export interface SettingsContext {
@@ -72,13 +58,12 @@ function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined)
   return {
     createsResponses: detection !== null && !(isObject(detection) && detection.create_response === false),
     maxOutput: tokensOf(session.max_output_tokens),
-    hasAudio: hasAudioOf(session.output_modalities) ?? true,
+    hasAudio: hasAudioOf(session) ?? true,
     inputRate: bytesPerSecond(input.format),
     outputRate: bytesPerSecond(output.format),
     transcription,
     transcriber: transcription,
     transcriptionPrompt: 0,
-    truncates: mayTruncate(session.truncation),
   }
 }
 
@@ -155,12 +140,10 @@ export function changed(
     }
   }
   if ('max_output_tokens' in wanted) change.maxOutput = tokensOf(wanted.max_output_tokens)
-  const hasAudio = hasAudioOf(wanted.output_modalities)
+  const hasAudio = hasAudioOf(wanted)
   if (hasAudio !== undefined) change.hasAudio = hasAudio
   if (input.format !== undefined) change.inputRate = bytesPerSecond(input.format)
   if (output.format !== undefined) change.outputRate = bytesPerSecond(output.format)
-  // Null may leave it as it is.
-  if (wanted.truncation != null) change.truncates = mayTruncate(wanted.truncation)
   return { session, change }
 }
 
@@ -232,7 +215,8 @@ const isNameOf = (name: unknown, mapping: Mapping): boolean =>
 export const tokensOf = (value: unknown): number | undefined =>
   typeof value === 'number' && value > 0 && Number.isFinite(value) ? Math.ceil(value) : undefined
 
-const hasAudioOf = (modalities: unknown): boolean | undefined =>
+/** Whether a session's or a response's settings ask for audio; undefined where they say nothing. */
+export const hasAudioOf = ({ output_modalities: modalities }: Readonly<Json>): boolean | undefined =>
   Array.isArray(modalities) ? modalities.includes('audio') : undefined
 
 /** Of a session's or a response's settings. */

@@ -1,7 +1,7 @@
-/** One side of a session, as its messages are taken. */
+/** One side of a session, as its messages are taken; how fast the sessions of an organization are read. */
 import t from 'tap'
 import { TokenBucket } from '../../src/limits/rate.ts'
-import { Channel } from '../../src/realtime/channel.ts'
+import { Channel, enterReadRates } from '../../src/realtime/channel.ts'
 import { End, settle } from './kit.ts'
 
 t.test('a side that sends faster than its organization may is not read for a while', async t => {
@@ -74,4 +74,19 @@ t.test('a message counts until it has been taken, also where its side has ended'
   taken()
   await settle()
   t.equal(client.held, 0)
+})
+
+t.test('sessions of one organization share a rate for each side, until the last one has ended', t => {
+  const first = enterReadRates('a', 1000)
+  const second = enterReadRates('a', 1000)
+  const other = enterReadRates('b', 1000)
+  t.equal(first.client, second.client)
+  t.not(first.client, first.provider)
+  t.not(first.client, other.client)
+  first.leave()
+  const third = enterReadRates('a', 1000)
+  t.equal(third.client, second.client)
+  for (const { leave } of [second, third]) leave()
+  t.not(enterReadRates('a', 1000).client, second.client)
+  t.end()
 })
