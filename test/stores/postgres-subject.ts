@@ -57,11 +57,6 @@ export async function postgresSubject(t: Pick<Test, 'teardown'>, given?: Postgre
 async function migrated(server: PostgresServer): Promise<string> {
   const url = await server.database()
   await migrate(url)
-  const pool = openPool({ url, max: 1, warn: () => {} })
-  // Until the stores of keys have a schema of their own.
-  await pool.query(`CREATE TABLE IF NOT EXISTS keys (id text COLLATE "C" PRIMARY KEY, spent_units bigint NOT NULL DEFAULT 0,
-    spent_rest bigint NOT NULL DEFAULT 0)`)
-  await pool.end()
   return new URL(url).pathname.slice(1)
 }
 
@@ -75,8 +70,20 @@ export async function seeded(
 ): Promise<Principal> {
   const n = ++count
   const principal = principalOf({ orgId: `org-${n}`, projectId: `project-${n}`, keyId: `key-${n}`, account, budgets })
-  await rows('INSERT INTO balances (org_id, balance) VALUES ($1, $2)', [principal.orgId, credits])
-  await rows('INSERT INTO keys (id) VALUES ($1)', [principal.keyId])
+  await rows('INSERT INTO organizations (id, name, account, created_at) VALUES ($1, $1, $2, 0)', [
+    principal.orgId,
+    account,
+  ])
+  await rows('UPDATE balances SET balance = $2 WHERE org_id = $1', [principal.orgId, credits])
+  const { projectId, keyId } = principal
+  await rows("INSERT INTO projects (id, org_id, name, created_at) VALUES ($1, $2, 'p', 0)", [
+    projectId,
+    principal.orgId,
+  ])
+  await rows(
+    "INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at) VALUES ($1, $2, 'k', 'key', $1, '', 0)",
+    [keyId, projectId],
+  )
   if (credits !== 0n) {
     const text = "INSERT INTO ledger (org_id, request_id, kind, amount, created_at) VALUES ($1, $2, 'topup', $3, 0)"
     await rows(text, [principal.orgId, `topup-${n}`, credits])
