@@ -275,7 +275,6 @@ t.test('no file is longer than 400 lines, and the median is about 90', async t =
 
 /** Short files with one importer that stay, and why they stand apart. */
 const apart: Readonly<Record<string, string>> = {
-  'src/app/maintenance.ts': 'commands load it on demand, and nothing else of src/app',
   'plugins/anthropic/ending.ts': 'the decoder has 300 lines',
   'plugins/openai-responses/usage.ts': 'the decoder would have more than 300 lines',
   'src/codecs/ai-sdk.ts': 'a client wire has a codec file, whichever endpoint serves it',
@@ -362,8 +361,8 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2550,
-  app: 2350,
-  cli: 2100,
+  app: 2550,
+  cli: 2250,
   codecs: 11_200,
   config: 4300,
   core: 6200,

@@ -5,6 +5,7 @@ import { credentialWarnings } from '../config/credential-warnings.ts'
 import { ConfigError } from '../config/error.ts'
 import { link } from '../config/link.ts'
 import { loadFiles, loadGateway } from '../config/load.ts'
+import type { Env } from '../config/reference.ts'
 import type { ConfigSnapshot } from '../config/snapshot.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
@@ -38,17 +39,18 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
   }
 }
 
-/** `plugins`: whether to run the modules of `catalog.plugins`, which may do anything. */
+/** `plugins`: whether to run the modules of `catalog.plugins`, which may do anything. `env`: by default the process's. */
 interface CheckOptions {
   readonly plugins?: boolean | undefined
+  readonly env?: Env | undefined
 }
 
 /** Reads the files without serving them. Throws a ConfigError whose text starts with `file:line:column`. */
 export async function readCatalog(
   path: string,
-  { plugins = false }: CheckOptions = {},
+  { plugins = false, env = process.env }: CheckOptions = {},
 ): Promise<Pick<ConfigSnapshot, 'version' | 'catalog' | 'files'>> {
-  const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...process.env }, own: new Set([DEMO_URL]) }
+  const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)
   if (file.catalog.plugins) {

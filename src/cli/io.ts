@@ -1,4 +1,5 @@
 /** Input and output of the command line, so that tests can replace the terminal. */
+import type { Machine } from '../app/doctor.ts'
 import { ConfigError } from '../config/error.ts'
 import { printable } from '../lib/printable.ts'
 
@@ -19,6 +20,8 @@ export interface Io {
    * cannot start.
    */
   run?(command: string, args: readonly string[], env: Io['env']): Promise<number>
+  /** The machine that `doctor` looks at, by default this one. */
+  readonly machine?: Machine
   /** All of standard input. */
   in?(): Promise<string>
 }

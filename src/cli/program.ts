@@ -4,6 +4,7 @@ import { version } from '../app/version.ts'
 import { addChat } from './chat.ts'
 import { addFamily } from './commands.ts'
 import { addCompletion, COMPLETE, complete } from './complete.ts'
+import { addDoctor } from './doctor.ts'
 import { exitCode } from './exit-codes.ts'
 import { addImage } from './image.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
@@ -23,7 +24,7 @@ const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', addOperation],
   ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', 'audit'],
-  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores],
+  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores, addDoctor],
 ]
 
 /** All commands, on this terminal. */
