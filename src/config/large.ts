@@ -1,6 +1,7 @@
 /** Parses large files in a thread: a millisecond per kilobyte would stall every stream. */
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { FairShare } from '../limits/share.ts'
 import { ConfigError, type Position, type Sought } from './error.ts'
 import type { Source } from './source.ts'
 import { type Bounds, parseYamlFile } from './yaml.ts'
@@ -54,21 +55,10 @@ export async function located(thrown: unknown, large: number = MIN_THREAD_CHARAC
   return thrown
 }
 
-let running = 0
-const waiting: (() => void)[] = []
+const threads = new FairShare(MAX_THREADS, undefined, { alone: 1, contended: 1 })
 
-async function inThread(request: ParseRequest): Promise<Parsed> {
-  if (running < MAX_THREADS) running++
-  else await new Promise<void>(resolve => waiting.push(resolve))
-  try {
-    return await answerOf(request)
-  } finally {
-    const next = waiting.shift()
-    // The place passes to it.
-    if (next) next()
-    else running--
-  }
-}
+const inThread = async (request: ParseRequest): Promise<Parsed> =>
+  (await threads.during('', {}, () => answerOf(request)))!
 
 const answerOf = (request: ParseRequest): Promise<Parsed> =>
   new Promise((resolve, reject) => {

@@ -77,12 +77,11 @@ export class ClientFetcher implements MediaFetcher {
     }
     const bounded: FetchPolicy = { ...policy, check, take, signal: deadline.signal }
     try {
-      if (!(await this.#places.enter(tenant, { signal: leaving(deadline.signal) }))) throw deadline.signal.reason
-      try {
-        return await followRedirects(url, address => this.#fetcher.read(address, bounded), refuse)
-      } finally {
-        this.#places.release(tenant)
-      }
+      const fetched = await this.#places.during(tenant, { signal: leaving(deadline.signal) }, () =>
+        followRedirects(url, address => this.#fetcher.read(address, bounded), refuse),
+      )
+      if (!fetched) throw deadline.signal.reason
+      return fetched
     } catch (thrown) {
       throw thrown instanceof GatewayError ? thrown : refuse()
     } finally {

@@ -4,13 +4,13 @@ import { Hysteresis } from '../lib/hysteresis.ts'
 import { FairShare } from './share.ts'
 
 /** What one request may keep from the reserve; larger ones cannot take that. */
-const SMALL = 128 * 1024
+const RESERVED_REQUEST_BYTES = 128 * 1024
 /** Share of the budget that is the reserve. */
-const RESERVE = 1 / 8
+const RESERVE_SHARE = 1 / 8
 /** What one request may still keep once memory is scarce. */
-const LARGE = 1024 * 1024
+const SCARCE_REQUEST_BYTES = 1024 * 1024
 /** Shares of the heap's limit. */
-const SCARCE = { from: 0.85, to: 0.8 }
+const SCARCE_HEAP_SHARE = { from: 0.85, to: 0.8 }
 
 /** What one request keeps; grows as bytes arrive. */
 export interface MemoryLease {
@@ -36,12 +36,12 @@ export class MemoryBudget {
   readonly #main: FairShare
   readonly #reserve: FairShare
   readonly #load: HeapLoad
-  readonly #scarce = new Hysteresis(SCARCE.from, SCARCE.to)
+  readonly #scarce = new Hysteresis(SCARCE_HEAP_SHARE.from, SCARCE_HEAP_SHARE.to)
 
   /** While `load` says that memory is scarce, no request gets more than 1 MiB. */
   constructor(limit: number, load: HeapLoad, now?: () => number) {
-    this.#main = new FairShare(limit * (1 - RESERVE), now)
-    this.#reserve = new FairShare(limit * RESERVE, now)
+    this.#main = new FairShare(limit * (1 - RESERVE_SHARE), now)
+    this.#reserve = new FairShare(limit * RESERVE_SHARE, now)
     this.#load = load
   }
 
@@ -51,14 +51,14 @@ export class MemoryBudget {
 
   /** A lease that holds nothing yet; `expected` is what it will come to, as far as that is declared. */
   lease(tenant: string, expected = 0): MemoryLease {
-    return new Lease(this, tenant, expected > SMALL)
+    return new Lease(this, tenant, expected > RESERVED_REQUEST_BYTES)
   }
 
   /** Whether a lease could grow to so many bytes now. */
   fits(tenant: string, bytes: number): boolean {
     return (
       !this.isTooLarge(bytes) &&
-      ((bytes <= SMALL && this.#reserve.fits(tenant, bytes)) || this.#main.fits(tenant, bytes))
+      ((bytes <= RESERVED_REQUEST_BYTES && this.#reserve.fits(tenant, bytes)) || this.#main.fits(tenant, bytes))
     )
   }
 
@@ -69,7 +69,7 @@ export class MemoryBudget {
 
   /** Whether memory is too scarce for a request that keeps so many bytes. */
   isTooLarge(bytes: number): boolean {
-    return bytes > LARGE && this.#scarce.isOver(this.#load.memory())
+    return bytes > SCARCE_REQUEST_BYTES && this.#scarce.isOver(this.#load.memory())
   }
 
   /** Moves a lease from `held` bytes in one part to `wanted` in the same or the other; false when nothing has changed. */
@@ -109,7 +109,7 @@ class Lease implements MemoryLease {
     return this.#held
   }
 
-  grow(bytes: number, reserved = SMALL): boolean {
+  grow(bytes: number, reserved = RESERVED_REQUEST_BYTES): boolean {
     const wanted = this.#held + bytes
     if (this.#budget.isTooLarge(wanted)) return false
     const stays = this.#part === 'main' || wanted <= reserved

@@ -8,13 +8,13 @@ export interface Shares {
 }
 
 /** Alone, a tenant leaves room for a newcomer. */
-const USUAL: Shares = { alone: 3 / 4, contended: 1 / 2 }
+const DEFAULT_SHARES: Shares = { alone: 3 / 4, contended: 1 / 2 }
 /**
  * What a lone tenant may hold of a `limit`, where what it has taken may last for an hour: all of a small one, and of a
  * large one all but a part for newcomers.
  */
-export const aloneOf = (limit: number): number => (limit >= LARGE ? 15 / 16 : 1)
-const LARGE = 16
+export const aloneOf = (limit: number): number => (limit >= MIN_SHARED_LIMIT ? 15 / 16 : 1)
+const MIN_SHARED_LIMIT = 16
 /** A tenant is active while it holds anything, and for this long after its last request. */
 const ACTIVE_MS = 10 * 60_000
 
@@ -60,7 +60,7 @@ export class FairShare {
   #waiting = 0
 
   /** `now` is a monotonic clock in milliseconds. */
-  constructor(limit: number, now: () => number = () => performance.now(), shares: Shares = USUAL) {
+  constructor(limit: number, now: () => number = () => performance.now(), shares: Shares = DEFAULT_SHARES) {
     this.#limit = limit
     this.#now = now
     this.#alone = shares.alone
@@ -117,6 +117,16 @@ export class FairShare {
       this.#waiting++
       signal?.listen(leave)
     })
+  }
+
+  /** Runs `work` with one unit, which it waits for as `enter` does. Undefined without one. Fails as `work` does. */
+  async during<T>(tenant: string, waiting: Waiting, work: () => Promise<T>): Promise<T | undefined> {
+    if (!(await this.enter(tenant, waiting))) return undefined
+    try {
+      return await work()
+    } finally {
+      this.release(tenant)
+    }
   }
 
   /** Whether `acquire` would succeed now. */

@@ -31,7 +31,7 @@ export interface Estimate {
 }
 
 /** Of the best image that any model makes (docs/money.md#media-prices). */
-const MOST_IMAGE_TOKENS = 25_000
+const MAX_IMAGE_TOKENS = 25_000
 
 /** Null when the request uses something without a known price. */
 export function estimate(ex: Exchange): Estimate | null {
@@ -70,7 +70,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const images = extras.output_images ?? 0
   const ofImages = written ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
   const drawsOnly = images > 0 && !writesText(ex)
-  const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
+  const unknown = drawsOnly ? images * MAX_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? context ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
   // Without a rate for answers, the rest must have a price by itself.

@@ -17,11 +17,11 @@ export interface Expected {
 }
 
 /** By how much an estimate may be too low: rare scripts, the images of some models, rounds of a provider's tools. */
-const TIMES = 32
+const MAX_FACTOR = 32
 /** The same of hours: of silence a second takes 25 bytes, and is estimated at 8,000. */
-const TIMES_HOURS = 320
+const MAX_HOURS_FACTOR = 320
 /** Tokens that need no reason: providers add to prompts, and think. */
-const SMALL = 32_768
+const UNCHECKED_TOKENS = 32_768
 
 const read = ['prompt', 'input_cache_read', 'input_cache_write', 'input_cache_write_1h', 'image_input'] as const
 const recorded = ['input_audio', 'input_audio_cache_read', 'input_video'] as const
@@ -30,8 +30,8 @@ const counted = ['request', 'web_search', 'image', 'output_images'] as const
 
 /** Beyond this an axis is looked at closely. Pages and seconds are bounded where they are decoded. */
 const small: Usage = {}
-for (const axis of [...read, ...recorded, ...written]) small[axis] = SMALL
-for (const axis of counted) small[axis] = TIMES
+for (const axis of [...read, ...recorded, ...written]) small[axis] = UNCHECKED_TOKENS
+for (const axis of counted) small[axis] = MAX_FACTOR
 small.input_audio_hour = 1
 
 /** Without a report, nothing stands for these: the bound is charged of more than a request for them can cause. */
@@ -49,16 +49,20 @@ export function plausible(report: Partial<Usage>, expect: () => Expected): Parti
 }
 
 function within(report: Partial<Usage>, { usage, longest, written: limit, loops }: Expected): Partial<Usage> {
-  const rounds = loops || (usage.web_search ?? 0) > 0 ? TIMES : 1
+  const rounds = loops || (usage.web_search ?? 0) > 0 ? MAX_FACTOR : 1
   const most: Usage = {}
-  for (const axis of counted) most[axis] = TIMES * Math.max(1, usage[axis] ?? 0)
-  most.input_audio_hour = Math.max(1, TIMES_HOURS * (usage.input_audio_hour ?? 0))
-  const estimated = TIMES * (usage.prompt ?? 0)
+  for (const axis of counted) most[axis] = MAX_FACTOR * Math.max(1, usage[axis] ?? 0)
+  most.input_audio_hour = Math.max(1, MAX_HOURS_FACTOR * (usage.input_audio_hour ?? 0))
+  const estimated = MAX_FACTOR * (usage.prompt ?? 0)
   // No round reads more than the model can, where that is known.
-  const round = Math.max(SMALL, longest, rounds > 1 && longest > 0 ? 0 : estimated)
+  const round = Math.max(UNCHECKED_TOKENS, longest, rounds > 1 && longest > 0 ? 0 : estimated)
   const prompt = Math.max(rounds * round, estimated)
   for (const axis of [...read, ...recorded]) most[axis] = prompt
-  const completion = Math.max(SMALL * (1 + (usage.output_images ?? 0)), limit, TIMES * (usage.completion ?? 0))
+  const completion = Math.max(
+    UNCHECKED_TOKENS * (1 + (usage.output_images ?? 0)),
+    limit,
+    MAX_FACTOR * (usage.completion ?? 0),
+  )
   for (const axis of written) most[axis] = completion
   if (!axes.some(axis => report[axis]! > (most[axis] ?? Number.POSITIVE_INFINITY))) return report
   const kept: Usage = {}

@@ -4,18 +4,11 @@ import type { Exchange } from '../core/exchange.ts'
 import { imageTokensOf, morePageTokens } from '../core/image-tokens.ts'
 import type { PromptMeter } from '../core/meter.ts'
 import { ratesFor } from '../core/money.ts'
-import type { Model } from '../core/translator.ts'
 import { nativeFormOf, type Target } from '../core/translator.ts'
 import { estimateTokens, type Usage } from '../core/usage.ts'
 import { FILE_TOKENS } from '../media/tokens.ts'
+import { promptAudioTokens } from './audio.ts'
 import { repeatsOf, requestsOf } from './requests.ts'
-
-/** Tokens of a second of audio, for models that do not say it: the most that a vendor counts. */
-export const MOST_AUDIO_TOKENS = 32
-
-/** Tokens of so many seconds of audio; `model` is undefined before there is a target. */
-export const audioTokensOf = (seconds: number, model: Pick<Model, 'audioTokens'> | undefined): number =>
-  Math.ceil(seconds * (model?.audioTokens ?? MOST_AUDIO_TOKENS))
 
 /** Measures texts once; what they come to may change with the target. */
 export class PromptEstimate implements PromptMeter {
@@ -80,7 +73,7 @@ export class PromptEstimate implements PromptMeter {
     if (!media) return { prompt: prompt * times }
     const { images, audioSeconds, fileTokens, pages = 0 } = media
     const formula = target?.mapping.model.imageTokens
-    const audioTokens = audioTokensOf(audioSeconds, target?.mapping.model)
+    const audioTokens = promptAudioTokens(audioSeconds, target?.mapping.model)
     const byImage = target?.price?.rates.image !== undefined
     const imageTokens = byImage ? 0 : imageTokensOf(images, formula)
     const all = prompt + audioTokens + fileTokens + imageTokens + morePageTokens(pages, formula)
@@ -94,7 +87,7 @@ export class PromptEstimate implements PromptMeter {
 }
 
 /** Tokens of the shortest prefix that is cached, where a mapping names none (docs/contributing/wire-sources.md#anthropic). */
-export const LEAST_CACHEABLE = 1024
+export const MIN_CACHEABLE_TOKENS = 1024
 
 /**
  * Counts the whole prompt of `usage` as written to its provider's cache where that costs more than to read it: if it is
@@ -106,7 +99,7 @@ export function addCacheWrite(ex: Exchange, usage: Usage): void {
   const { prompt = 0 } = usage
   if (!target?.price || prompt === 0) return
   const { translator, mapping, price } = target
-  const isLong = prompt / requestsOf(ex) >= (mapping.minCacheableTokens ?? LEAST_CACHEABLE)
+  const isLong = prompt / requestsOf(ex) >= (mapping.minCacheableTokens ?? MIN_CACHEABLE_TOKENS)
   const mark = translator.cacheMarks ? outbound.cacheMark : isLong && '5m'
   if (!mark) return
   const {

@@ -2,9 +2,8 @@
 import { type ImageTokens, imageTokensOf } from '../core/image-tokens.ts'
 import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
+import { heardTokens } from '../metering/audio.ts'
 
-/** docs/money.md#media-prices. */
-const INPUT_TOKENS_PER_SECOND = 10
 /** Plain PCM of 24 kHz, and telephone codecs. */
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
@@ -12,8 +11,6 @@ const TELEPHONE_BYTES_PER_SECOND = 8000
 /** Of audio in base64; `rate`: bytes of a second of it. */
 export const secondsOf = (base64: unknown, rate: number): number =>
   typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) / rate : 0
-
-const tokensOf = (seconds: number): number => Math.ceil(seconds * INPUT_TOKENS_PER_SECOND)
 
 /** Members that hold a word or an id, at any length up to `MAX_WORD`: no model reads these as text. */
 const WORDS: ReadonlySet<string> = new Set(['id', 'object', 'type', 'role', 'status', 'call_id', 'phase', 'detail'])
@@ -97,12 +94,12 @@ export class Conversation {
 
   /** An item of so many seconds of audio. */
   addAudio(seconds: number): void {
-    this.#audio += tokensOf(seconds)
+    this.#audio += heardTokens(seconds)
   }
 
   /** The same was refused. */
   removeAudio(seconds: number): void {
-    this.#audio = Math.max(0, this.#audio - tokensOf(seconds))
+    this.#audio = Math.max(0, this.#audio - heardTokens(seconds))
   }
 
   /**
@@ -149,14 +146,3 @@ export class Conversation {
     }
   }
 }
-
-/** What a transcript of so many seconds, and a prompt, is expected to use, by what its model is charged for. */
-export const speechUsage = (seconds: number, isByHour: boolean, prompt: number): Usage =>
-  isByHour
-    ? { input_audio_hour: seconds / 3600 }
-    : {
-        prompt: tokensOf(seconds) + prompt,
-        input_audio: tokensOf(seconds),
-        completion: Math.ceil(seconds * TRANSCRIPT_TOKENS_PER_SECOND),
-      }
-const TRANSCRIPT_TOKENS_PER_SECOND = 4

@@ -1,11 +1,10 @@
 /** Counts what a running response comes to, and extends its hold before that is used up (docs/realtime.md#money). */
 import { type PartHold, withOutput } from '../core/realtime.ts'
 import { estimateTokens, mergeUsage, textSize, type Usage } from '../core/usage.ts'
+import { speechTokens } from '../metering/audio.ts'
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
 export const HELD_OUTPUT = 4096
-/** docs/money.md#media-prices. */
-const OUTPUT_TOKENS_PER_SECOND = 21
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4
 
@@ -96,7 +95,7 @@ export class ResponseMeter {
   }
 
   get #audioTokens(): number {
-    return Math.ceil((this.#audioBytes / this.#outputRate) * OUTPUT_TOKENS_PER_SECOND)
+    return speechTokens(this.#audioBytes / this.#outputRate)
   }
 
   /** Tokens of the output so far. */

@@ -7,8 +7,8 @@ import type { Usage } from '../core/usage.ts'
 import type { RealtimeForm } from '../core/wire.ts'
 import type { Json } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
+import { transcriptUsage } from '../metering/audio.ts'
 import { plausible } from '../metering/plausible.ts'
-import { speechUsage } from './conversation.ts'
 import { ResponseMeter } from './response-meter.ts'
 
 /** Transcripts that are held for and have not come. */
@@ -222,7 +222,8 @@ export class Responses {
     const id = this.#idOf(itemId, 'transcript')
     if (this.#pendingTranscripts.has(id) || this.#ended.has(`transcript ${id}`)) return
     if (this.#pendingTranscripts.size >= MAX_PENDING_TRANSCRIPTS) throw errors.invalidAnswer('it sends no transcripts')
-    const expected = speechUsage(seconds, mapping.price?.rates.input_audio_hour !== undefined, prompt)
+    const { input_audio_hour = 0, ...tokens } = transcriptUsage(seconds, prompt)
+    const expected = mapping.price?.rates.input_audio_hour === undefined ? tokens : { input_audio_hour }
     const hold = this.#options.charges.hold(expected, mapping)
     this.#pendingTranscripts.set(id, { hold, expected, at: this.#options.now() })
     try {

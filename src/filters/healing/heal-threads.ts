@@ -52,12 +52,7 @@ export class HealThreads {
   ): Promise<readonly string[] | HealingSkipped> {
     this.#slots.resize(limits.threads, TENANT_SHARE)
     const { queue, wait: waitMs } = limits
-    if (!(await this.#slots.enter(tenant, { queue, waitMs }))) return 'busy'
-    try {
-      return await this.#work(texts, limits.work)
-    } finally {
-      this.#slots.release(tenant)
-    }
+    return (await this.#slots.during(tenant, { queue, waitMs }, () => this.#work(texts, limits.work))) ?? 'busy'
   }
 
   async #work(texts: readonly string[], workMs: number): Promise<readonly string[] | HealingSkipped> {

@@ -190,12 +190,8 @@ export async function reporting(
   const principal = reader(context)
   if (isResult(principal)) return principal
   const { signal } = context.ex
-  if (!(await slots.enter(principal.orgId, { queue: MAX_WAITING, signal }))) {
-    return toolError('Too many usage reports are being read. Try again later.')
-  }
-  try {
-    return await reading(context, () => read(principal))
-  } finally {
-    slots.release(principal.orgId)
-  }
+  const result = await slots.during(principal.orgId, { queue: MAX_WAITING, signal }, () =>
+    reading(context, () => read(principal)),
+  )
+  return result ?? toolError('Too many usage reports are being read. Try again later.')
 }

@@ -51,12 +51,8 @@ class Folder implements UploadFolder {
   }
 
   async write(org: string, added: FolderUse, most: number, write: () => Promise<void>): Promise<boolean> {
-    await this.#slot.enter(org)
-    try {
-      return await this.#write(org, added, { bytes: most, files: MAX_FILES }, write)
-    } finally {
-      this.#slot.release(org)
-    }
+    const bound = { bytes: most, files: MAX_FILES }
+    return (await this.#slot.during(org, {}, () => this.#write(org, added, bound, write)))!
   }
 
   async #write(org: string, added: FolderUse, most: FolderUse, write: () => Promise<void>): Promise<boolean> {

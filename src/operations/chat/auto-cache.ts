@@ -4,7 +4,7 @@ import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat-re
 import { type Price, ratesFor } from '../../core/money.ts'
 import type { Mapping } from '../../core/translator.ts'
 import { estimateTokens, textSize } from '../../core/usage.ts'
-import { LEAST_CACHEABLE } from '../../metering/prompt.ts'
+import { MIN_CACHEABLE_TOKENS } from '../../metering/prompt.ts'
 import { jsonSize } from './prompt-size.ts'
 
 const MARK = { type: 'ephemeral' } as const
@@ -22,7 +22,7 @@ export function autoCached(request: Readonly<ChatRequest>, mapping: Mapping): Re
   if (!goesOn || isMarked(request)) return request
   const sizes = sizesOf(request)
   if (!pays(price, estimateTokens(sizes.at(-1)!))) return request
-  const least = mapping.minCacheableTokens ?? LEAST_CACHEABLE
+  const least = mapping.minCacheableTokens ?? MIN_CACHEABLE_TOKENS
   const isWorth = (place: number) => place >= 0 && estimateTokens(sizes[place + 1]!) >= least
   const places = new Set(placesIn(messages).filter(isWorth))
   const tool = estimateTokens(sizes[0]!) >= least ? tools!.findLastIndex(({ type }) => type === 'function') : -1

@@ -8,7 +8,7 @@ import type { Operation } from '../../core/operation.ts'
 import type { FanOut, Mapping, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
-import { audioTokensOf } from '../../metering/prompt.ts'
+import { promptAudioTokens } from '../../metering/audio.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { imageTerms } from '../images/index.ts'
 import { imageUsage } from '../images/tokens.ts'
@@ -69,7 +69,7 @@ export const chat: Operation<'chat'> = {
   },
   unmeasured({ messages }, mapping) {
     const { unmeasuredTokens = 0, unmeasuredAudio = 0 } = mediaOf(messages)
-    const audio = audioTokensOf(unmeasuredAudio, mapping?.model)
+    const audio = promptAudioTokens(unmeasuredAudio, mapping?.model)
     const prompt = unmeasuredTokens + audio
     return prompt === 0 ? undefined : { prompt, ...(audio > 0 && { input_audio: audio }) }
   },

@@ -9,7 +9,7 @@ import { mediaSeconds } from '../../media/length.ts'
 import { Base64File, MEDIA_BUDGET, type MediaBudget, type MediaFile } from '../../media/source.ts'
 import { FILE_TOKENS, tokensByContent, tokensBySize, VIDEO_TOKENS } from '../../media/tokens.ts'
 import { MEDIA_HEAD, mediaTypeOf } from '../../media/type.ts'
-import { MOST_AUDIO_TOKENS } from '../../metering/prompt.ts'
+import { MAX_TOKENS_PER_SECOND } from '../../metering/audio.ts'
 import { dataHeadOf, parseDataUrl, withoutSpace } from '../../wire/wire.ts'
 
 /** Media of one part. */
@@ -25,7 +25,7 @@ interface PartMedia {
 
 /** The longest prompt that models read, and the longest audio in one. */
 const UNMEASURED_TOKENS = 1_048_576
-const UNMEASURED_SECONDS = UNMEASURED_TOKENS / MOST_AUDIO_TOKENS
+const UNMEASURED_SECONDS = UNMEASURED_TOKENS / MAX_TOKENS_PER_SECOND
 /** Audio at an address: a quarter of an hour. */
 const ADDRESS_SECONDS = 15 * 60
 /** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */

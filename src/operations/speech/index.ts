@@ -11,6 +11,7 @@ import type { Mapping } from '../../core/translator.ts'
 import { CHARACTERS, textSize, type Usage } from '../../core/usage.ts'
 import { wavHead } from '../../lib/wav.ts'
 import { usualBytesPerSecond } from '../../media/length.ts'
+import { speechTokens } from '../../metering/audio.ts'
 import { ANY_VOICE, type SpeechRequest } from './request.ts'
 import { speechOutput } from './spoken-tokens.ts'
 
@@ -43,9 +44,6 @@ function tone(ms: number): Buffer {
     audio.writeInt16LE(Math.round(Math.sin((2 * Math.PI * DEMO_PITCH * at) / DEMO_RATE) * 8000), at * 2)
   return audio
 }
-
-/** Tokens of audio when the provider counts none (docs/money.md#media-prices). */
-const TOKENS_PER_SECOND = 21
 
 const wireOf = ({ wires }: Mapping) => wires.get('speech')
 const mostOf = (mapping: Mapping): number | undefined =>
@@ -112,7 +110,7 @@ class SpeechMeasure implements AnswerMeasure {
   }
 
   get tokens(): number {
-    return Math.ceil((this.#bytes / this.#bytesPerSecond) * TOKENS_PER_SECOND)
+    return speechTokens(this.#bytes / this.#bytesPerSecond)
   }
 
   get usage(): Usage {

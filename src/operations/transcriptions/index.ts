@@ -2,9 +2,10 @@
 
 import type { Operation, Requirement, SimulatedRequest, Simulation } from '../../core/operation.ts'
 import type { Mapping } from '../../core/translator.ts'
-import { estimateTokens, TOKEN_BYTES, textSize, type Usage } from '../../core/usage.ts'
+import { estimateTokens, TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import { mediaSeconds } from '../../media/length.ts'
 import { MEDIA_BUDGET, type MediaFile, PiecedFile } from '../../media/source.ts'
+import { transcriptUsage } from '../../metering/audio.ts'
 import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, unmeasuredSeconds } from './request.ts'
 
 const DEMO_BYTES_PER_SECOND = 8000
@@ -29,10 +30,6 @@ const demo: Readonly<Record<string, Simulation>> = {
 }
 
 type Name = 'transcriptions' | 'translations'
-
-/** Tokens held for each second of audio (docs/money.md#media-prices). */
-const HELD_PER_SECOND = { audio: 10, text: 4 }
-const HOUR_SECONDS = 3600
 
 const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] => {
   /** A wire that makes times of its own accord needs no word in the manifest. */
@@ -68,12 +65,6 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
   ]
 }
 
-function usageOf(seconds: number): Usage {
-  const audio = Math.ceil(seconds * HELD_PER_SECOND.audio)
-  const completion = Math.ceil(seconds * HELD_PER_SECOND.text)
-  return { input_audio_hour: seconds / HOUR_SECONDS, input_audio: audio, prompt: audio, completion }
-}
-
 async function measure(request: TranscriptionRequest, file: MediaFile): Promise<void> {
   request.seconds = await mediaSeconds(file, { ...MEDIA_BUDGET })
 }
@@ -85,14 +76,11 @@ const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
     input_audio_hour !== undefined || (prompt !== undefined && completion !== undefined),
   inspect: request => (request.file ? measure(request, new PiecedFile(request.file)) : undefined),
   promptSize: ({ prompt = '' }) => textSize(prompt),
-  extras(request) {
-    const usage = usageOf(likelySeconds(request))
-    usage.prompt! += estimateTokens(textSize(request.prompt ?? '') + TOKEN_BYTES)
-    return usage
-  },
+  extras: request =>
+    transcriptUsage(likelySeconds(request), estimateTokens(textSize(request.prompt ?? '') + TOKEN_BYTES)),
   unmeasured(request) {
     const seconds = unmeasuredSeconds(request)
-    return seconds > 0 ? usageOf(seconds) : undefined
+    return seconds > 0 ? transcriptUsage(seconds) : undefined
   },
   tuning: { language: 'language', prompt: 'prompt', temperature: 'temperature' },
   neverReplayed: true,
