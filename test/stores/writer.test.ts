@@ -92,6 +92,25 @@ t.test('what is asked for in turns that follow one another shares a transaction'
   await Promise.all(all)
 })
 
+t.test('a write waits for one turn where the last transaction is over for a while and had no other', async t => {
+  let now = performance.now()
+  t.intercept(performance, 'now', { value: () => now })
+  const { told, write } = subject(t)
+  const turnsOf = async (...names: string[]) => {
+    now++
+    const all = names.map(name => write(name, 'committed'))
+    let turns = 0
+    for (; !told.includes(names[0]!); turns++) await turn()
+    await Promise.all(all)
+    return turns
+  }
+  const alone = await turnsOf('alone')
+  await turnsOf('one', 'other')
+  const next = await turnsOf('next')
+  t.ok(next > alone, `${next} turns after a shared transaction, ${alone} after none`)
+  t.equal(await turnsOf('last'), alone, 'one that came alone is followed by few')
+})
+
 t.test('transactions that end while the disk works share the next call, and none the one that runs', async t => {
   const { disk, told, write } = subject(t)
   const first = write('a')

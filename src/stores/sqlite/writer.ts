@@ -1,7 +1,7 @@
 /**
  * Group commit: writes requested until the event loop has been quiet for a few turns, at most ten milliseconds, form
- * one transaction, since a commit costs more than its contents. Durable writes resolve when they are on disk, others
- * when they are committed, which survives the process but not the machine.
+ * one transaction, since a commit costs more than its contents. Under light load one turn suffices. Durable writes
+ * resolve when they are on disk, others when they are committed, which survives the process but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
 import { StoreError } from '../../core/ports.ts'
@@ -13,6 +13,8 @@ import { type Durability, type Explain, LOCK_TIMEOUT_MS, Write, type WriteJob } 
 const RETRY_MS = 3
 /** Quiet turns of the event loop that end the gathering. */
 const QUIET_TURNS = 3
+/** A job that comes so long after a transaction of a single job waits for one turn only: nothing else is written. */
+const ALONE_MS = 0.25
 /** Maximum time for which a write waits for others. */
 const GATHER_MS = 10
 /** Bounds the time for which one transaction blocks the event loop; the rest follows in the next turn. */
@@ -56,6 +58,11 @@ export class Writer {
   #active: Promise<void> | undefined
   /** Latest start of the next transaction, on the monotonic clock. */
   #latest = 0
+  /** Quiet turns before the next transaction. */
+  #quietTurns = QUIET_TURNS
+  /** End of the last transaction, on the monotonic clock, and its jobs. */
+  #endedAt = performance.now()
+  #jobs = 0
   /** Whether another process is writing. */
   #locked = false
   #fault: unknown
@@ -126,7 +133,9 @@ export class Writer {
   #schedule(): void {
     if (this.#scheduled || this.#queue.length === 0) return
     this.#scheduled = true
-    this.#latest = performance.now() + GATHER_MS
+    const now = performance.now()
+    this.#latest = now + GATHER_MS
+    this.#quietTurns = this.#jobs > 1 || now - this.#endedAt < ALONE_MS ? QUIET_TURNS : 1
     if (this.#locked) setTimeout(this.#transact, RETRY_MS * (0.5 + Math.random()))
     else setImmediate(this.#gather, this.#queue.length, 0)
   }
@@ -135,7 +144,7 @@ export class Writer {
   readonly #gather = (known: number, quiet: number): void => {
     const { length } = this.#queue
     const turns = length > known ? 0 : quiet + 1
-    if (turns < QUIET_TURNS && performance.now() < this.#latest) setImmediate(this.#gather, length, turns)
+    if (turns < this.#quietTurns && performance.now() < this.#latest) setImmediate(this.#gather, length, turns)
     else this.#transact()
   }
 
@@ -148,12 +157,14 @@ export class Writer {
     await this.#transaction()
     this.#active = undefined
     this.#scheduled = false
+    this.#endedAt = performance.now()
     this.#schedule()
   }
 
   async #transaction(): Promise<void> {
     if (!this.#begin()) return
     const jobs = this.#queue.splice(0, MAX_JOBS)
+    this.#jobs = jobs.length
     try {
       for (const job of jobs) {
         const pending = job.run()
