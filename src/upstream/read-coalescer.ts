@@ -8,7 +8,7 @@ import type { Taken } from './chunk-queue.ts'
 /** Bytes in a millisecond: a stream that brings more is no trickle, and rests would hold it up and save nothing. */
 const MAX_BYTES_PER_MS = 1024
 /** So many deliveries in a tick's time cost next to nothing: a process that has little to do keeps nothing waiting. */
-const MAX_IMMEDIATE_READS = 16
+const MAX_IMMEDIATE_READS = 8
 
 /**
  * Keeps sockets from reading until the next tick, which lets all of them go on at once. Ticks come only while a socket

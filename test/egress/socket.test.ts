@@ -115,7 +115,7 @@ const small = { pieces: 1, bytes: 200 }
 /** Deliveries that make a process a busy one, at time `now`. */
 function busy(gathering: ReadCoalescer, now: number) {
   const others = sleeper()
-  for (let n = 0; n < 16; n++) gathering.delivered(others, new Trickle(now), small, now)
+  for (let n = 0; n < 8; n++) gathering.delivered(others, new Trickle(now), small, now)
   return others.resting
 }
 
