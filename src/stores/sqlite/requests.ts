@@ -24,6 +24,13 @@ const names = `id, request_id, at, org_id, project_id, key_id, endpoint, request
   prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
   estimated, cost, funds, charged, storage, discount, tier`
 
+/** Columns of `usage_hourly` that requests are added to, in the order of `beforeCommit`, and its primary key. */
+const summed = [
+  ...['requests', 'errors', 'cached', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'],
+  ...['cost', 'credits_cost', 'byok_cost', 'storage_cost', 'savings'],
+]
+const place = ['hour', 'org_id', 'project_id', 'key_id', 'provider', 'model', 'source']
+
 /** Payment of a deleted row. */
 type Taken = Payment & { readonly cost: Money }
 
@@ -53,6 +60,7 @@ export class RequestLog implements Participant {
   readonly #insert: Statement
   readonly #outcome: Statement<[string], RequestRow['outcome']>
   readonly #takeOrphan: Statement<[string], OrphanRow>
+  readonly #update: Statement
   readonly #upsert: Statement
   readonly #has: Statement<[...HourSum['dimensions']], number>
   readonly #count: Statement<[hour: number, orgId: string, projectId: string, keyId: string], number>
@@ -68,25 +76,14 @@ export class RequestLog implements Participant {
     this.#takeOrphan = db
       .prepare<[string], OrphanRow>("DELETE FROM requests WHERE id = ? AND outcome = 'orphaned' RETURNING *")
       .safeIntegers()
+    const added = summed.map(name => `${name} = ${name} + `)
+    this.#update = db.prepare(`
+      UPDATE usage_hourly SET ${added.map(sum => `${sum}?`).join(', ')}, updated_at = max(updated_at, ?)
+      WHERE ${place.map(name => `${name} = ?`).join(' AND ')}`)
     this.#upsert = db.prepare(`
-      INSERT INTO usage_hourly (
-        hour, org_id, project_id, key_id, provider, model, source,
-        requests, errors, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens,
-        cost, credits_cost, byok_cost, storage_cost, savings, updated_at
-      ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET
-        requests = requests + excluded.requests,
-        errors = errors + excluded.errors,
-        cached = cached + excluded.cached,
-        input_tokens = input_tokens + excluded.input_tokens,
-        output_tokens = output_tokens + excluded.output_tokens,
-        cached_tokens = cached_tokens + excluded.cached_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost = cost + excluded.cost,
-        credits_cost = credits_cost + excluded.credits_cost,
-        byok_cost = byok_cost + excluded.byok_cost,
-        storage_cost = storage_cost + excluded.storage_cost,
-        savings = savings + excluded.savings,
+      INSERT INTO usage_hourly (${[...summed, 'updated_at', ...place].join(', ')})
+      VALUES (${[...summed, 'updated_at', ...place].fill('?').join(', ')})
+      ON CONFLICT DO UPDATE SET ${summed.map((name, at) => `${added[at]}excluded.${name}`).join(', ')},
         updated_at = max(updated_at, excluded.updated_at)`)
     const ofKey = 'FROM usage_hourly WHERE hour = ? AND org_id = ? AND project_id = ? AND key_id = ?'
     this.#has = db
@@ -139,7 +136,8 @@ export class RequestLog implements Participant {
       const { dimensions, requests, errors, cached, input, output, cacheRead, reasoning } = sum
       const { cost, credits, byok, storage, savings } = sum
       const counts = [requests, errors, cached, input, output, cacheRead, reasoning]
-      this.#upsert.run(...this.#placeOf(dimensions), ...counts, cost, credits, byok, storage, savings, now)
+      const values = [...counts, cost, credits, byok, storage, savings, now]
+      if (this.#update.run(values, dimensions).changes === 0) this.#upsert.run(values, this.#placeOf(dimensions))
     }
     this.#sums.clear()
   }
