@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { OrganizationPolicies, policyAdmin } from '../../src/app/policies.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
-import type { Caller, Policy } from '../../src/core/policy.ts'
+import type { Caller } from '../../src/core/policy.ts'
 import type { Log } from '../../src/core/ports.ts'
 import type { Provider } from '../../src/core/translator.ts'
 import { GatewayError } from '../../src/lib/error.ts'
@@ -15,11 +15,6 @@ import { catalogOf, offer } from './kit.ts'
 const CAPS = { timeoutMs: 600_000, connectMs: 15_000, concurrency: 64 }
 const SECRET = 'sk-canary-0123456789abcdef'
 const BY = 'tester'
-
-const of = (policy: Policy | Promise<Policy>): Policy => {
-  if (policy instanceof Promise) throw new Error('SQLite answers at once')
-  return policy
-}
 
 const caller = (keyId: string, memberId?: string): Caller => ({
   keyId,
@@ -61,7 +56,7 @@ t.test('provider keys are credentials of their organization alone, the oldest fi
   const add = (label: string, secret: string) =>
     admin.providerKeys.add({ organization: a.orgId, provider: 'acme', label, secret }, BY)
   const [one, two] = [await add('one', `${SECRET}-1`), await add('two', ` ${SECRET}-2\n`)]
-  const policy = of(policies.of(a.orgId))
+  const policy = await policies.of(a.orgId)
   const credentials = policy.credentials('acme')
   t.strictSame(
     credentials.map(({ id, source, secret, label }) => ({ id, source, secret, label })),
@@ -72,13 +67,11 @@ t.test('provider keys are credentials of their organization alone, the oldest fi
   )
   t.equal(policy.credentials('acme'), credentials, 'the same objects, so that tokens made of them last')
   t.strictSame(policy.credentials('free'), [])
-  t.strictSame(of(policies.of(b.orgId)).credentials('acme'), [])
-  t.equal(of(policies.of(a.orgId)), policy)
+  t.strictSame((await policies.of(b.orgId)).credentials('acme'), [])
+  t.equal(await policies.of(a.orgId), policy)
   await admin.providerKeys.remove(one.id, a.orgId, BY)
   t.strictSame(
-    of(policies.of(a.orgId))
-      .credentials('acme')
-      .map(({ id }) => id),
+    (await policies.of(a.orgId)).credentials('acme').map(({ id }) => id),
     [two.id],
   )
 })
@@ -89,7 +82,7 @@ t.test('AT-14 a key that cannot be opened is a 503 which shows nothing, and the 
   await admin.providerKeys.add({ organization: orgId, provider: 'acme', label: 'l', secret: SECRET }, BY)
   subject.db.prepare('UPDATE provider_keys SET ciphertext = randomblob(length(ciphertext))').run()
   await subject.policies.rules.add({ organization: orgId, type: 'deny_models', value: { models: ['large'] } }, BY)
-  const policy = of(policies.of(orgId))
+  const policy = await policies.of(orgId)
   t.ok(policy.access(caller(keyId)).issue(offer()))
   for (const _ of [1, 2]) {
     try {
@@ -107,9 +100,9 @@ t.test('AT-14 a key that cannot be opened is a 503 which shows nothing, and the 
 t.test('keys and members with rules of their own have an access each, all others share one', async t => {
   const { subject, policies } = gateway(t)
   const { orgId, keyId } = await subject.organization('open', 0n)
-  const before = of(policies.of(orgId)).access(caller('some key'))
+  const before = (await policies.of(orgId)).access(caller('some key'))
   await subject.policies.rules.add({ key: keyId, type: 'deny_models', value: { models: ['large'] } }, BY)
-  const policy = of(policies.of(orgId))
+  const policy = await policies.of(orgId)
   const [own, other] = [policy.access(caller(keyId)), policy.access(caller('another key'))]
   t.equal(policy.access(caller('a third key')), other)
   t.ok(own.issue(offer()))
@@ -120,7 +113,7 @@ t.test('keys and members with rules of their own have an access each, all others
   const { id: memberId } = await subject.members.add({ organization: orgId, email: 'ada@x.example', role: 'admin' }, BY)
   const value = { providers: ['acme'] }
   await subject.policies.rules.add({ organization: orgId, member: memberId, type: 'deny_providers', value }, BY)
-  const later = of(policies.of(orgId))
+  const later = await policies.of(orgId)
   const reasons = (who: Caller, at = later) => {
     const { issue } = at.access(who)
     return ['acme', 'free'].map(provider => issue(offer({ provider }))?.reason.replace(/ \(rule .* of/, ' (of'))
@@ -147,7 +140,7 @@ t.test('keys and members with rules of their own have an access each, all others
 
   t.ok(policy.keepsReplies)
   await subject.policies.compliance.change(orgId, { ...noDemands, noLogging: true }, BY)
-  t.notOk(of(policies.of(orgId)).keepsReplies)
+  t.notOk((await policies.of(orgId)).keepsReplies)
 })
 
 t.test('what an organization declares is in its catalogue only, and its key can be added', async t => {
@@ -160,11 +153,11 @@ t.test('what an organization declares is in its catalogue only, and its key can 
     provider: 'mine',
     models: ['mine-7b'],
   })
-  const policy = of(policies.of(a.orgId))
+  const policy = await policies.of(a.orgId)
   const catalog = policy.catalog(shared)
   t.ok(catalog.models.has('mine-7b'))
   t.equal(policy.catalog(shared), catalog, 'linked once')
-  t.equal(of(policies.of(b.orgId)).catalog(shared), shared)
+  t.equal((await policies.of(b.orgId)).catalog(shared), shared)
   const key = { provider: 'mine', label: 'l', secret: SECRET }
   t.ok(await admin.providerKeys.add({ organization: a.orgId, ...key }, BY))
   t.match(await refusal(admin.providerKeys.add({ organization: b.orgId, ...key }, BY)), /^404 Unknown provider "mine"/)
@@ -193,7 +186,7 @@ t.test(
       await refusal(admin.manifests.declare(orgId, manifest, BY)),
       /^400 Custom providers are off\. Set `custom_providers: \{ enabled: true \}` in gateway\.yaml/,
     )
-    t.equal(of(on.policies.of(orgId)).catalog(shared), shared)
+    t.equal((await on.policies.of(orgId)).catalog(shared), shared)
     t.match(on.logged.join('\n'), /custom provider skipped .*custom_providers: \{ enabled: true \}/)
   },
 )
@@ -209,15 +202,15 @@ t.test('a change of a rule links no manifest again, and a change of a manifest d
       BY,
     )
   await declare('Mine')
-  const policy = of(policies.of(orgId))
+  const policy = await policies.of(orgId)
   const linked = policy.catalog(shared)
   await admin.rules.add({ organization: orgId, type: 'deny_models', value: { models: ['large'] } }, BY)
-  const ruled = of(policies.of(orgId))
+  const ruled = await policies.of(orgId)
   t.not(ruled, policy)
   t.equal(ruled.catalog(shared), linked)
   t.not(ruled.catalog({ ...shared }), linked, 'nor is it of another shared one')
   await declare('Ours')
-  t.equal(of(policies.of(orgId)).catalog(shared).providers.get('mine')?.name, 'Ours')
+  t.equal((await policies.of(orgId)).catalog(shared).providers.get('mine')?.name, 'Ours')
 })
 
 t.test('a secret is taken only where it can be used', async t => {

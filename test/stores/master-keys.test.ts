@@ -130,8 +130,9 @@ t.test('code that seals for the database is listed here, so that no kind is left
   t.same(sealing.sort(), [
     'stores/sealing.ts',
     'stores/sql/provider-keys.ts',
+    'stores/sql/realtime.ts',
     'stores/sqlite/jobs/table.ts',
-    'stores/sqlite/realtime.ts',
+
     'stores/sqlite/responses.ts',
   ])
 })

@@ -10,9 +10,10 @@ import type { Hold, HoldRequest, Principal, Stores } from '../../src/core/ports.
 import { SqlAccounts } from '../../src/stores/sql/accounts.ts'
 import { AuditedTransaction } from '../../src/stores/sql/audit.ts'
 import { SqlCredits } from '../../src/stores/sql/credits.ts'
+import { SqlKeys } from '../../src/stores/sql/keys.ts'
 import { SqlPlans } from '../../src/stores/sql/plans.ts'
 import { SqliteSql } from '../../src/stores/sql/sqlite.ts'
-import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
+import { ChangeDetector } from '../../src/stores/sqlite/change-detector.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
@@ -226,8 +227,9 @@ const warn = (error: unknown) => {
 function sqliteBooks(now: () => number): Books {
   const db = openDatabase(':memory:')
   const writer = new Writer(db)
-  const keys = new SqliteKeys(db, { now })
-  const changes = new AuditedTransaction(new SqliteSql(db, writer), { now, onKeyChange: () => keys.clear() })
+  const sql = new SqliteSql(db, writer)
+  const keys = new SqlKeys(sql, new ChangeDetector(db), now)
+  const changes = new AuditedTransaction(sql, { now, onKeyChange: () => keys.clear() })
   const ledgers = [new SqliteLedger(db, writer, { now, warn })]
   return {
     keys,

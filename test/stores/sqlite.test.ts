@@ -6,13 +6,12 @@ import t from 'tap'
 import { type Hold, StoreError, type Stores } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
-import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import type { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { planOf, statementsOf } from './statements.ts'
-import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
+import { HOUR, hold, integer, NOON, readersOf, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
 
 /** Every value of every table, as text. */
 function dump(db: Sqlite): string {
@@ -367,17 +366,17 @@ t.test('what another process changes about keys is seen within half a second', a
   const own = openDatabase(path)
   t.teardown(() => own.close())
   let now = 0
-  const keys = new SqliteKeys(own, { clock: () => now })
-  t.match(keys.find(principal.keyId), { keyId: principal.keyId, archived: false, cacheTtlMs: undefined })
-  t.equal(keys.find('later'), undefined)
+  const { keys } = readersOf(own, () => now)
+  t.match(await keys.find(principal.keyId), { keyId: principal.keyId, archived: false, cacheTtlMs: undefined })
+  t.equal(await keys.find('later'), undefined)
   db.exec("UPDATE projects SET archived_at = 1, cache_ttl_ms = 60000; UPDATE keys SET kind = 'session', expires_at = 7")
   const next = seed(db, 'prepaid', 0n)
   db.prepare('UPDATE keys SET hash = ? WHERE id = ?').run('later', next.keyId)
   now = 499
-  t.match(keys.find(principal.keyId), { archived: false }, 'from memory')
+  t.match(await keys.find(principal.keyId), { archived: false }, 'from memory')
   now = 500
-  t.match(keys.find(principal.keyId), { archived: true, cacheTtlMs: 60_000, kind: 'session', expiresAt: 7 })
-  t.match(keys.find('later'), { keyId: next.keyId, account: 'prepaid' })
+  t.match(await keys.find(principal.keyId), { archived: true, cacheTtlMs: 60_000, kind: 'session', expiresAt: 7 })
+  t.match(await keys.find('later'), { keyId: next.keyId, account: 'prepaid' })
 })
 
 t.test('what another process archives ends keys that are looked up by their ids alone', async t => {
@@ -386,11 +385,11 @@ t.test('what another process archives ends keys that are looked up by their ids 
   const own = openDatabase(path)
   t.teardown(() => own.close())
   let now = 0
-  const keys = new SqliteKeys(own, { clock: () => now })
-  t.match([keys.live(keyId), keys.admits(keyId)], [{ keyId }, true])
+  const { keys, sql } = readersOf(own, () => now)
+  t.match([await keys.live(sql, keyId), await keys.admits(keyId)], [{ keyId }, true])
   db.exec('UPDATE projects SET archived_at = 1')
   now = 500
-  t.strictSame([keys.live(keyId), keys.admits(keyId)], [undefined, false])
+  t.strictSame([await keys.live(sql, keyId), await keys.admits(keyId)], [undefined, false])
 })
 
 t.test('known keys outlive a database that cannot be read, for five minutes', async t => {
@@ -398,14 +397,14 @@ t.test('known keys outlive a database that cannot be read, for five minutes', as
   const { keyId } = seed(db, 'open', 0n)
   const own = openDatabase(path)
   let now = 0
-  const keys = new SqliteKeys(own, { clock: () => now })
-  keys.find(keyId)
+  const { keys } = readersOf(own, () => now)
+  await keys.find(keyId)
   own.close()
   now = 300_000
-  t.match(keys.find(keyId), { keyId })
-  t.throws(() => keys.find('another'), { status: 503, code: 'store_unavailable' })
+  t.match(await keys.find(keyId), { keyId })
+  await t.rejects(async () => keys.find('another'), { status: 503, code: 'store_unavailable' })
   now = 301_000
-  t.throws(() => keys.find(keyId), { status: 503, code: 'store_unavailable' })
+  await t.rejects(async () => keys.find(keyId), { status: 503, code: 'store_unavailable' })
 })
 
 t.test('a key whose spend is more than a sum can hold is listed, limited and revoked like any other', async t => {

@@ -5,8 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HoldRequest, Principal, RequestRow, Stores } from '../../src/core/ports.ts'
 import { Keyring } from '../../src/stores/keyring.ts'
+import { SqlKeys } from '../../src/stores/sql/keys.ts'
+import { PolicyFactsReader } from '../../src/stores/sql/policy-facts.ts'
+import { SqliteSql } from '../../src/stores/sql/sqlite.ts'
+import { ChangeDetector } from '../../src/stores/sqlite/change-detector.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
+import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { principalOf } from '../core/principal.ts'
 
 interface Scope {
@@ -58,6 +63,16 @@ export function sqliteSubject(t: Scope): SqliteSubject {
     await stores.close()
   })
   return { ...stores, path, db, clock, organization: organizationsIn(stores) }
+}
+
+/** The keys and policies of a database as another process reads them. */
+export function readersOf(db: Sqlite, clock?: () => number) {
+  const sql = new SqliteSql(db, new Writer(db))
+  return {
+    sql,
+    keys: new SqlKeys(sql, new ChangeDetector(db, clock)),
+    policies: new PolicyFactsReader(sql, new ChangeDetector(db, clock)),
+  }
 }
 
 /** Stores on a database in memory, which no other connection can open: their writes wait for no disk. */

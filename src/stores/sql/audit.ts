@@ -29,19 +29,20 @@ interface Note {
 export class Change {
   readonly sql: Sql
   readonly names: Names
-  readonly #now: () => number
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
 
   constructor(sql: Sql, now: () => number) {
     this.sql = sql
     this.names = new Names(sql)
-    this.#now = now
+    this.now = now
   }
 
   /** Adds a line to the audit log. */
   readonly note = async ({ actor, action, organization, subject, was, became }: Note): Promise<void> => {
     await this.sql.query(
       'INSERT INTO audit (at, actor, action, org_id, subject, was, became) VALUES ($1, $2, $3, $4, $5, $6, $7)',
-      [this.#now(), actor, action, organization, subject, auditText(was), auditText(became)],
+      [this.now(), actor, action, organization, subject, auditText(was), auditText(became)],
     )
   }
 }

@@ -1,5 +1,6 @@
 /** Detects whether cached values still match the database. */
 import type { Statement } from 'better-sqlite3'
+import type { ChangeSource } from '../sql/change-source.ts'
 import type { Sqlite } from './open.ts'
 
 /** Maximum age of an unseen change by another process: under a second with the request's own time. */
@@ -8,7 +9,7 @@ const POLL_MS = 500
 const STALE_MS = 300_000
 
 /** `data_version` counts changes of other processes only; caches learn of their own process's changes separately. */
-export class ChangeDetector {
+export class ChangeDetector implements ChangeSource {
   readonly #dataVersion: Statement<[], number>
   readonly #clock: () => number
   #version: number | undefined
@@ -21,7 +22,6 @@ export class ChangeDetector {
     this.#clock = clock
   }
 
-  /** Whether the database has been unreadable for longer than cached values may be served. */
   get lost(): boolean {
     return this.#clock() - this.#seenAt > STALE_MS
   }

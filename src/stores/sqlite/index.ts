@@ -7,25 +7,26 @@ import { SqlAccounts } from '../sql/accounts.ts'
 import { SqlAudit, AuditedTransaction as SqlTransaction } from '../sql/audit.ts'
 import { SqlCredits } from '../sql/credits.ts'
 import { SqlCompliance, SqlManifests } from '../sql/demands.ts'
+import { SqlKeys } from '../sql/keys.ts'
 import { SqlMembers } from '../sql/members.ts'
 import { nameStore } from '../sql/names.ts'
+import { sqlOAuth } from '../sql/oauth/index.ts'
 import { SqlOperatorSessions } from '../sql/operator-sessions.ts'
 import { SqlOrganizations } from '../sql/organizations.ts'
 import { SqlPlans } from '../sql/plans.ts'
+import { PolicyFactsReader } from '../sql/policy-facts.ts'
 import { SqlProjects } from '../sql/projects.ts'
 import { SqlProviderKeys } from '../sql/provider-keys.ts'
+import { SqlRealtimeSecrets } from '../sql/realtime.ts'
 import { SqlRules } from '../sql/rules.ts'
 import { SqlSessions } from '../sql/sessions.ts'
 import { SqliteSql } from '../sql/sqlite.ts'
 import { AuditedTransaction } from './audited-transaction.ts'
+import { ChangeDetector } from './change-detector.ts'
 import { sqliteJobs } from './jobs/index.ts'
-import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMasterKeys } from './master-keys.ts'
-import { sqliteOAuth } from './oauth/index.ts'
 import { openDatabase } from './open.ts'
-import { PolicyReader } from './policy.ts'
-import { SqliteRealtimeSecrets } from './realtime.ts'
 import { SqliteReports } from './reports.ts'
 import { SqliteResponses } from './responses.ts'
 import { SqliteRetention } from './retention.ts'
@@ -58,14 +59,14 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
   const db = openDatabase(path)
   const file = fileOf(path)
   const writer = new Writer(db, path === ':memory:' ? undefined : new LogFile(path))
-  const keys = new SqliteKeys(db, { now })
-  const reader = new PolicyReader(db)
+  const sql = new SqliteSql(db, writer)
+  const keys = new SqlKeys(sql, new ChangeDetector(db), now)
+  const reader = new PolicyFactsReader(sql, new ChangeDetector(db))
   const onKeyChange = () => {
     keys.clear()
     reader.changed()
   }
   const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
-  const sql = new SqliteSql(db, writer)
   const admin = new SqlTransaction(sql, { now, onKeyChange })
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
@@ -74,8 +75,8 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     identity: file,
     keys,
     sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
-    oauth: sqliteOAuth(db, changes, keys),
-    realtimeSecrets: new SqliteRealtimeSecrets(db, writer, keys, { keyring, now }),
+    oauth: sqlOAuth(admin, keys),
+    realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
     ledger,
     jobs: sqliteJobs(db, writer, { ledger, keys, keyring }),
     responses: new SqliteResponses(db, writer, { keyring, now }),

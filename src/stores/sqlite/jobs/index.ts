@@ -2,7 +2,7 @@
 import type { JobStore } from '../../../core/ports.ts'
 import type { Keyring } from '../../keyring.ts'
 import type { LedgerTransaction } from '../../rules/jobs.ts'
-import type { SqliteKeys } from '../keys.ts'
+import type { SqlKeys } from '../../sql/keys.ts'
 import type { Sqlite } from '../open.ts'
 import type { Writer } from '../writer.ts'
 import { claims } from './claims.ts'
@@ -16,7 +16,7 @@ import { JobTable } from './table.ts'
 export function sqliteJobs(
   db: Sqlite,
   writer: Writer,
-  { ledger, keys, keyring }: { ledger: LedgerTransaction; keys: SqliteKeys; keyring: () => Keyring },
+  { ledger, keys, keyring }: { ledger: LedgerTransaction; keys: SqlKeys; keyring: () => Keyring },
 ): JobStore {
   const table = new JobTable(db, writer, keyring)
   const events = new JobEvents(table)

@@ -1,6 +1,6 @@
 /** What is read of jobs, one by one, as lists and as counts. */
 import type { JobCounts, JobStore } from '../../../core/ports.ts'
-import type { SqliteKeys } from '../keys.ts'
+import type { SqlKeys } from '../../sql/keys.ts'
 import { ALL } from '../page.ts'
 import { RUNNING } from './claims.ts'
 import type { JobRow } from './rows.ts'
@@ -21,7 +21,7 @@ const KEPT = 'FROM jobs WHERE result_blob IS NOT NULL'
 const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
 
 /** The part of `JobStore` that changes nothing. */
-export function reads(table: JobTable, keys: Pick<SqliteKeys, 'admits'>): Reads {
+export function reads(table: JobTable, keys: Pick<SqlKeys, 'admits'>): Reads {
   const { db } = table
   const byLogId = db.prepare<[string], JobRow>('SELECT * FROM jobs WHERE log_id = ?').safeIntegers()
   const count = (sql: string, ...args: unknown[]): Record<string, number> =>
@@ -59,7 +59,7 @@ export function reads(table: JobTable, keys: Pick<SqliteKeys, 'admits'>): Reads 
       return row && table.job(row)
     },
 
-    isReadable: async ({ keyId }) => keys.admits(keyId),
+    isReadable: ({ keyId }) => keys.admits(keyId),
 
     async list({ orgId = undefined, projectId = undefined }, kind, page) {
       const { after = null, limit = ALL, ascending = false } = page

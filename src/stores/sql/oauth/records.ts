@@ -1,0 +1,70 @@
+/** Grants in force, as the operator and the audit log see them. */
+import type { GrantRecord, OAuthGrantStore } from '../../../core/ports.ts'
+import { grantRecord, scopesOf } from '../../rules/oauth.ts'
+import type { AuditedTransaction } from '../audit.ts'
+import { pageOf } from '../page.ts'
+import { first, numberOf, type Sql } from '../sql.ts'
+
+interface GrantRow {
+  id: string
+  client_id: string
+  client_name: string
+  key_id: string
+  member: string | null
+  org_id: string
+  scopes: string
+  created_at: bigint
+  used_at: bigint | null
+}
+
+const GRANTS = `
+  SELECT grants.id, grants.client_id, grants.client_name, grants.key_id, members.email AS member, projects.org_id,
+    grants.scopes, grants.created_at, grants.used_at
+  FROM oauth_grants AS grants
+  JOIN keys ON keys.id = grants.key_id
+  JOIN projects ON projects.id = keys.project_id
+  LEFT JOIN members ON members.id = keys.created_by
+  WHERE grants.revoked_at IS NULL`
+const USABLE = 'grant_id = grants.id AND used_at IS NULL AND expires_at > $3'
+const PAGE = `
+  ${GRANTS}
+    AND (CAST($1 AS text) IS NULL OR projects.org_id = $1) AND (CAST($2 AS text) IS NULL OR keys.id = $2)
+    AND keys.revoked_at IS NULL AND (keys.expires_at IS NULL OR keys.expires_at > $3)
+    AND (
+      EXISTS (SELECT 1 FROM oauth_tokens WHERE ${USABLE}) OR EXISTS (SELECT 1 FROM oauth_codes WHERE ${USABLE})
+    )
+    AND grants.rowid > CASE WHEN CAST($4 AS text) IS NULL THEN 0
+      ELSE coalesce((SELECT rowid FROM oauth_grants WHERE id = $4), 0) END
+  ORDER BY grants.rowid LIMIT $5`
+
+/** Finds a grant that has not been revoked, and its organization. */
+export async function findGrant(
+  sql: Sql,
+  id: string,
+): Promise<{ readonly record: GrantRecord; readonly organization: string } | undefined> {
+  const row = await first<GrantRow>(sql, `${GRANTS} AND grants.id = $1`, [id])
+  return row && { record: recordOf(row), organization: row.org_id }
+}
+
+/** Lists the grants of which something is in force. */
+export async function listGrants(
+  { sql, names, now }: AuditedTransaction,
+  query: Parameters<OAuthGrantStore['list']>[0],
+): Promise<GrantRecord[]> {
+  const org = await names.organizationId(query.organization)
+  const key = query.key === undefined ? null : await names.key(query.key)
+  const { after, limit } = pageOf(query)
+  return (await sql.query<GrantRow>(PAGE, [org, key, now(), after, limit])).map(recordOf)
+}
+
+const recordOf = (row: GrantRow): GrantRecord =>
+  grantRecord({
+    id: row.id,
+    clientId: row.client_id,
+    clientName: row.client_name,
+    keyId: row.key_id,
+    member: row.member,
+    scopes: scopesOf(row.scopes),
+    createdAt: Number(row.created_at),
+    usedAt: numberOf(row.used_at),
+  })
