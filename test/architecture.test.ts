@@ -277,6 +277,7 @@ t.test('no file is longer than 400 lines, and the median is about 90', async t =
 const apart: Readonly<Record<string, string>> = {
   'plugins/anthropic/ending.ts': 'the decoder has 300 lines',
   'plugins/openai-responses/usage.ts': 'the decoder would have more than 300 lines',
+  'src/cli/start-tool.ts': 'the one file that may start another program',
   'src/codecs/ai-sdk.ts': 'a client wire has a codec file, whichever endpoint serves it',
   'src/codecs/openai-responses.ts': 'a client wire has a codec file, whichever endpoint serves it',
   'src/http/chunked.ts': 'the sink would have more than 300 lines',
@@ -294,7 +295,7 @@ t.test('a file under 40 lines has two importers, unless it is an index or src/ap
     }
   }
   // These folders still have such files.
-  const undivided = ['core', 'admin', 'cli']
+  const undivided = ['core']
   const composes = /^src\/(?:app\/|plugin\.ts$)/
   const short = sourceFiles.filter(file => {
     const [importer, ...others] = importers.get(file) ?? []
@@ -362,7 +363,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2550,
   app: 2550,
-  cli: 2250,
+  cli: 2200,
   codecs: 11_200,
   config: 4300,
   core: 6200,

@@ -5,7 +5,7 @@ import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.t
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
-import { shell } from './command.ts'
+import { option, shell } from './command.ts'
 
 /** A new name; the store checks that it is free. */
 export const name = shell(
@@ -18,14 +18,14 @@ export const organization = shell(
   s.string({ minLength: 1, description: 'the id or the name of an organization' }),
 )
 /** Restricts a list to an organization. */
-export const ofOrganization = shell('--org <org>: only those of this organization', s.optional(organization))
+export const ofOrganization = option('--org <org>: only those of this organization', organization)
 /** A name that several projects have is a 404 that lists their ids. */
 export const project = shell(
   '--project <project>: id or name of the project',
   s.string({ minLength: 1, description: 'the id or the name of a project' }),
 )
 /** Restricts a list to a project. */
-export const ofProject = shell('--project <project>: only those of this project', s.optional(project))
+export const ofProject = option('--project <project>: only those of this project', project)
 /** Of the organization that the command names. */
 export const member = shell(
   '<member>: address or id of the member',
@@ -117,14 +117,14 @@ interface LimitArguments {
 }
 /** Arguments of a new limit. */
 export const limitArguments = {
-  limit: shell('--limit <usd>: spending limit: amount in USD', s.optional(amount)),
-  limitPeriod: shell('--limit-period <period>: period of the limit (default: total)', s.optional(period)),
-  limitZone: shell('--limit-zone <zone>: IANA time zone in which periods begin (default: UTC)', s.optional(zone)),
+  limit: option('--limit <usd>: spending limit: amount in USD', amount),
+  limitPeriod: option('--limit-period <period>: period of the limit (default: total)', period),
+  limitZone: option('--limit-zone <zone>: IANA time zone in which periods begin (default: UTC)', zone),
 }
 /** Arguments of a changed limit. */
 export const limitChanges = {
   ...limitArguments,
-  limit: shell('--limit <usd>: spending limit: amount in USD, or none to remove the limit', s.optional(amountOrNone)),
+  limit: option('--limit <usd>: spending limit: amount in USD, or none to remove the limit', amountOrNone),
 }
 
 /** Undefined without a limit. Throws a GatewayError 400 for a period or a zone without an amount. */

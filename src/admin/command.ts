@@ -1,6 +1,6 @@
 /** Commands of `gatewayctl`: named functions of validated arguments, served at `POST /commands/<name>`. */
 import type { Actor } from '../core/ports.ts'
-import type { Schema } from '../core/schema.ts'
+import { type Infer, type Schema, s } from '../core/schema.ts'
 import type { AdminContext } from './context.ts'
 
 /** A command's help in the shell, and its result as text for people. */
@@ -38,3 +38,9 @@ export const shell = <S extends Schema<unknown>>(text: string, schema: S): S => 
   ...schema,
   json: { ...schema.json, shell: text },
 })
+
+/** Describes an argument that may be absent. */
+export const option = <S extends Schema<unknown>>(
+  text: string,
+  schema: S,
+): Schema<Infer<S>> & { readonly optional: true } => shell(text, s.optional(schema))

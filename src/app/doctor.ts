@@ -98,7 +98,7 @@ async function schema({ database, schema }: Installation): Promise<Finding> {
   try {
     const { present, known } = await schema()
     if (present === undefined) return warn(`no database ${database}`, 'the first start makes one')
-    if (present === known) return ok(`schema ${present} of ${database}`)
+    if (present >= known) return ok(`schema ${present} of ${database}`)
     return warn(`schema ${present} of ${database}, ${known} is current`, 'a start, or `gatewayctl migrate`, updates it')
   } catch (thrown) {
     return fail(`database: ${textOf(thrown)}`, 'correct that, or restore a backup')

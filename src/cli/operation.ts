@@ -4,7 +4,6 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { table } from '../admin/table.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
-import { parseExposition } from './exposition.ts'
 import { CheckFailed } from './io.ts'
 import type { Open, Session } from './session.ts'
 
@@ -112,3 +111,33 @@ export function addModelsCheck(program: Command, open: Open): void {
       if (options.strict && checked.warnings.length > 0) throw new CheckFailed()
     })
 }
+
+/** One line of the text. */
+interface Sample {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  /** A string for values that JSON cannot represent: `NaN`, `+Inf`, `-Inf`. */
+  readonly value: number | string
+}
+
+const LINE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? +(\S+)/
+const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g
+
+/**
+ * Reads Prometheus' text format: samples in their order, without comments and unreadable lines. Source: "Exposition
+ * formats" of the Prometheus documentation.
+ */
+export function parseExposition(text: string): Sample[] {
+  const samples: Sample[] = []
+  for (const line of text.split('\n')) {
+    const match = line.startsWith('#') ? null : LINE.exec(line)
+    if (!match) continue
+    const labels: Record<string, string> = {}
+    for (const [, name, value] of (match[2] ?? '').matchAll(LABEL)) labels[name!] = unquote(value!)
+    const number = Number(match[3])
+    samples.push({ name: match[1]!, labels, value: Number.isFinite(number) ? number : match[3]! })
+  }
+  return samples
+}
+
+const unquote = (text: string): string => text.replace(/\\(.)/g, (_, char: string) => (char === 'n' ? '\n' : char))

@@ -76,7 +76,7 @@ export function addStores(program: Command, open: Open): void {
       const reads = check === true || wait !== undefined
       const state = reads ? await waited(() => stores.schema(), wait ?? 0) : await stores.migrate()
       session.print({ ...state, current: !isBehind(state) || !reads }, shown => {
-        if (!isBehind(state)) return `${printable(stores.name)}: schema ${state.known} is current\n`
+        if (!isBehind(state)) return `${printable(stores.name)}: schema ${state.present} is current\n`
         const before = state.present === undefined ? 'no database' : `schema ${state.present}`
         return `${printable(stores.name)}: ${before}, ${shown.current ? 'now' : 'this version needs'} schema ${state.known}\n`
       })
@@ -84,7 +84,8 @@ export function addStores(program: Command, open: Open): void {
     })
 }
 
-const isBehind = ({ present, known }: SchemaState): boolean => present !== known
+/** A newer schema is not behind: stores that several versions share allow one. */
+const isBehind = ({ present, known }: SchemaState): boolean => present === undefined || present < known
 
 /** The first state that is current, or the one after `forMs`. */
 async function waited(read: () => Promise<SchemaState>, forMs: number): Promise<SchemaState> {

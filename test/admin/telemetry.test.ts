@@ -1,7 +1,7 @@
 /** Metrics, log and event-loop lag. */
 import { spawnSync } from 'node:child_process'
 import t, { type Test } from 'tap'
-import { parseExposition } from '../../src/cli/exposition.ts'
+import { parseExposition } from '../../src/cli/operation.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { Lag } from '../../src/telemetry/lag.ts'
 import { createLog, logLevel, type logLevels } from '../../src/telemetry/log.ts'

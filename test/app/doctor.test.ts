@@ -87,6 +87,7 @@ t.test('each fault of the machine is found, with a remedy', async t => {
     ],
     ['warn no database /data/gateway.db', { schema: async () => ({ present: undefined, known: 3 }) }, {}],
     ['warn schema 2 of /data/gateway.db, 3 is current', { schema: async () => ({ present: 2, known: 3 }) }, {}],
+    ['ok schema 4 of /data/gateway.db', { schema: async () => ({ present: 4, known: 3 }) }, {}],
     ['fail database: it is newer', { schema: () => Promise.reject(new StoreError('it is newer')) }, {}],
     ['fail folder /data: EACCES', {}, { write: failing('EACCES') }],
     ['fail folder /data: writable, 50 MiB free', {}, { freeBytes: async () => 50 * 1024 ** 2 }],

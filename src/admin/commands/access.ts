@@ -3,11 +3,11 @@ import { type Compliance, ruleTypes } from '../../core/policy.ts'
 import type { RuleRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { keyId, member, names, organization, pageArguments, pageOf } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, facts, list, rows } from '../table.ts'
 
 const id = shell('<id>: id of the rule', s.string({ minLength: 1, description: 'an id, as the list shows it' }))
-const ownRule = shell('--org <organization>: only if it is a rule of this organization', s.optional(organization))
+const ownRule = option('--org <organization>: only if it is a rule of this organization', organization)
 const price = s.string({ description: 'a price in USD per million tokens, such as "2.50"' })
 
 function shownValue({ value }: RuleRecord): string {
@@ -35,19 +35,16 @@ export const iamCommands: CommandTable = {
   /** → with `unknown`: names of models and providers that the organization does not have yet. */
   'iam.add': command(
     s.object({
-      organization: shell('--org <organization>: for all keys of this organization', s.optional(organization)),
-      member: shell(
-        '--member <address>: for all keys that this member of the organization created',
-        s.optional(member),
-      ),
-      key: shell('--key <id>: for this API key', s.optional(keyId)),
+      organization: option('--org <organization>: for all keys of this organization', organization),
+      member: option('--member <address>: for all keys that this member of the organization created', member),
+      key: option('--key <id>: for this API key', keyId),
       type: shell('--type <type>: kind of rule', s.enum(...ruleTypes)),
-      models: shell('--models <list>: models: ids or aliases, or provider/model', s.optional(names)),
-      providers: shell('--providers <list>: providers: ids, "custom", or custom:<id>', s.optional(names)),
-      pricing: shell('--pricing <kind>: free or paid models', s.optional(s.enum('free', 'paid'))),
-      maxInputPrice: shell('--max-input-price <usd>: USD per million tokens', s.optional(price)),
-      maxOutputPrice: shell('--max-output-price <usd>: USD per million tokens', s.optional(price)),
-      ipCidrs: shell('--ip-cidrs <list>: addresses and ranges: 192.0.2.0/24,2001:db8::/32', s.optional(names)),
+      models: option('--models <list>: models: ids or aliases, or provider/model', names),
+      providers: option('--providers <list>: providers: ids, "custom", or custom:<id>', names),
+      pricing: option('--pricing <kind>: free or paid models', s.enum('free', 'paid')),
+      maxInputPrice: option('--max-input-price <usd>: USD per million tokens', price),
+      maxOutputPrice: option('--max-output-price <usd>: USD per million tokens', price),
+      ipCidrs: option('--ip-cidrs <list>: addresses and ranges: 192.0.2.0/24,2001:db8::/32', names),
     }),
     async ({ organization, member, key, type, ...value }, { policies }, actor) => {
       const record = await policies.rules.add({ organization, member, key, type, value }, actor)
@@ -58,12 +55,9 @@ export const iamCommands: CommandTable = {
   ),
   'iam.list': command(
     s.object({
-      organization: shell(
-        '--org <organization>: only those of this organization, its members and keys',
-        s.optional(organization),
-      ),
-      member: shell('--member <address>: only those of this member of the organization', s.optional(member)),
-      key: shell('--key <id>: only those of this API key', s.optional(keyId)),
+      organization: option('--org <organization>: only those of this organization, its members and keys', organization),
+      member: option('--member <address>: only those of this member of the organization', member),
+      key: option('--key <id>: only those of this API key', keyId),
       ...pageArguments,
     }),
     ({ after, limit, ...scope }, { policies }) => policies.rules.list(scope, pageOf({ after, limit })),
@@ -92,8 +86,8 @@ export const iamCommands: CommandTable = {
 const organizationArgument = {
   organization: shell('--org <organization>: id or name of the organization', organization),
 }
-const demand = (text: string) => shell(text, s.optional(s.boolean()))
-const namesFor = (text: string) => shell(text, s.optional(names))
+const demand = (text: string) => option(text, s.boolean())
+const namesFor = (text: string) => option(text, names)
 
 /** `organization` as named in the command; `policy` is null without requirements. */
 interface ShownCompliance {
@@ -139,7 +133,7 @@ export const complianceCommands: CommandTable = {
         '--zdr <on|off>: zero data retention: providers keep no prompts, and no answer is replayed from the cache',
       ),
       gdpr: demand('--gdpr <on|off>: providers comply with GDPR'),
-      soc2: shell('--soc2 <type>: providers have a SOC 2 report of this type', s.optional(s.enum('1', '2', 'off'))),
+      soc2: option('--soc2 <type>: providers have a SOC 2 report of this type', s.enum('1', '2', 'off')),
       iso27001: demand('--iso27001 <on|off>: providers have an ISO 27001 certificate'),
       soc2OrIso27001: demand(
         '--soc2-or-iso27001 <on|off>: providers have a SOC 2 type 2 report or an ISO 27001 certificate',

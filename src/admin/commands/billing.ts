@@ -5,7 +5,7 @@ import type { DiscountRecord, LedgerEntry, PlanState } from '../../core/ports.ts
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { amount, isOn, organization, paid, partArguments, partOf } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { facts, rows } from '../table.ts'
 
@@ -35,8 +35,8 @@ const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
 const booking = s.object({
   organization,
   amount: shell('--amount <usd>: amount in USD: 12.50', amount),
-  reference: shell('--reference <text>: reference of the payment; one reference is booked once', s.optional(reference)),
-  note: shell('--note <text>: description', s.optional(note)),
+  reference: option('--reference <text>: reference of the payment; one reference is booked once', reference),
+  note: option('--note <text>: description', note),
 })
 
 const showEntries = rows<ShownEntry>(
@@ -91,9 +91,9 @@ export const creditCommands: CommandTable = {
   'credits.discount': command(
     s.object({
       percent: shell('--percent <percent>: percentage: 12.5; 0 removes the discount', percent),
-      organization: shell('--org <org>: for this organization (default: for all)', s.optional(organization)),
-      provider: shell('--provider <id>: only at this provider', s.optional(offerName)),
-      model: shell('--model <id>: only of this model', s.optional(offerName)),
+      organization: option('--org <org>: for this organization (default: for all)', organization),
+      provider: option('--provider <id>: only at this provider', offerName),
+      model: option('--model <id>: only of this model', offerName),
     }),
     async ({ percent, ...given }, { credits, policies }, actor) => {
       const millionths = Number(parseDecimal(percent, PERCENT_PLACES))
@@ -108,7 +108,7 @@ export const creditCommands: CommandTable = {
   ),
   'credits.discounts': command(
     s.object({
-      organization: shell('--org <org>: only those that apply to this organization', s.optional(organization)),
+      organization: option('--org <org>: only those that apply to this organization', organization),
       ...partArguments,
     }),
     async ({ organization, ...part }, { credits }) =>
@@ -179,11 +179,8 @@ export const planCommands: CommandTable = {
   'plans.set': command(
     s.object({
       organization,
-      plan: shell('--plan <plan>: which', s.optional(s.enum(...planNames, 'none'))),
-      overflow: shell(
-        '--overflow <on|off>: whether credits pay for what exceeds the plan',
-        s.optional(s.enum('on', 'off')),
-      ),
+      plan: option('--plan <plan>: which', s.enum(...planNames, 'none')),
+      overflow: option('--overflow <on|off>: whether credits pay for what exceeds the plan', s.enum('on', 'off')),
     }),
     async ({ organization, plan, overflow }, context, actor) => {
       const changes = { plan: plan === 'none' ? null : plan, overflow: isOn(overflow) }

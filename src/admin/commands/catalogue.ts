@@ -6,7 +6,7 @@ import type { CircuitHealth, ProviderHealth } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import type { Mapping, Model, Provider } from '../../core/translator.ts'
 import { organization, partArguments, partOf, provider } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, list, rows, table } from '../table.ts'
 
 function countModels(catalog: Catalog): ReadonlyMap<string, number> {
@@ -140,7 +140,7 @@ const showModels = (models: readonly ListedModel[]): string =>
 export const modelCommands: CommandTable = {
   /** → the models with `query` as part of a name, or all; then those listed by providers. */
   'models.list': command(
-    s.object({ query: shell('[query]: part of a name, alias, family or provider', s.optional(s.string())) }),
+    s.object({ query: option('[query]: part of a name, alias, family or provider', s.string()) }),
     ({ query = '' }, context) => {
       const { catalog } = context.snapshot()
       const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
@@ -187,7 +187,7 @@ export const customModelCommands: CommandTable = {
   ),
   'models.custom.list': command(
     s.object({
-      organization: shell('--org <organization>: only that of this organization', s.optional(organization)),
+      organization: option('--org <organization>: only that of this organization', organization),
       ...partArguments,
     }),
     async ({ organization, ...part }, { policies }): Promise<ShownManifest[]> =>

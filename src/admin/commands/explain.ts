@@ -6,7 +6,7 @@ import type { Route } from '../../core/snapshot.ts'
 import { errors } from '../../lib/error.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import { list, table } from '../table.ts'
 
 const endpoint = shell(
@@ -82,16 +82,16 @@ const question = s.object({
     '--model <model>: model of the request: an id, provider/id, or auto',
     s.string({ minLength: 1, maxLength: 256, description: 'a model, as a request names it' }),
   ),
-  routing: shell(
+  routing: option(
     '--routing <strategy>: auto, price, throughput or latency',
-    s.optional(s.enum('auto', 'price', 'throughput', 'latency')),
+    s.enum('auto', 'price', 'throughput', 'latency'),
   ),
-  stream: shell('--stream: for a streamed answer, which weighs the time to the first token', s.optional(s.boolean())),
-  prompt: shell(
+  stream: option('--stream: for a streamed answer, which weighs the time to the first token', s.boolean()),
+  prompt: option(
     '--prompt <tokens>: length of the prompt in tokens',
-    s.optional(s.integer({ minimum: 0, maximum: 1_000_000, description: 'tokens, at most 1000000' })),
+    s.integer({ minimum: 0, maximum: 1_000_000, description: 'tokens, at most 1000000' }),
   ),
-  session: shell('--session <id>: value of x-session-id', s.optional(s.string({ minLength: 1, maxLength: 256 }))),
+  session: option('--session <id>: value of x-session-id', s.string({ minLength: 1, maxLength: 256 })),
 })
 
 const round = (value: number | null, digits: number): number | null =>

@@ -20,7 +20,7 @@ import {
   showLimits,
   shownLimit,
 } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, facts, rows } from '../table.ts'
 
 const lifetimeOrNever = s.string({
@@ -58,7 +58,7 @@ const showKeys = rows<ShownKey>(
 )
 
 const id = shell('<id>: id of the key', keyId)
-const purpose = shell('--name <name>: purpose of the key', s.optional(name))
+const purpose = option('--name <name>: purpose of the key', name)
 
 /** `keys.*`. */
 export const keyCommands: CommandTable = {
@@ -67,12 +67,12 @@ export const keyCommands: CommandTable = {
     s.object({
       project,
       name: purpose,
-      expires: shell(
+      expires: option(
         '--expires <time>: lifetime of the key: 12h, 30d, 52w (default: unlimited; 15m for a session)',
-        s.optional(lifetime),
+        lifetime,
       ),
-      kind: shell('--kind <kind>: kind of key', s.optional(s.enum('key', 'publishable', 'session'))),
-      createdBy: shell('--created-by <member>: address of the member who owns the key', s.optional(member)),
+      kind: option('--kind <kind>: kind of key', s.enum('key', 'publishable', 'session')),
+      createdBy: option('--created-by <member>: address of the member who owns the key', member),
       ...limitArguments,
     }),
     async (args, { accounts }, actor) => {
@@ -102,10 +102,7 @@ export const keyCommands: CommandTable = {
     s.object({
       id,
       name: purpose,
-      expires: shell(
-        '--expires <time>: lifetime of the key from now on: 12h, 30d, 52w, or never',
-        s.optional(lifetimeOrNever),
-      ),
+      expires: option('--expires <time>: lifetime of the key from now on: 12h, 30d, 52w, or never', lifetimeOrNever),
       ...limitChanges,
     }),
     async ({ id, name, expires, ...args }, { accounts }, actor) => {

@@ -17,7 +17,7 @@ import {
   showLimits,
   shownLimit,
 } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { facts, rows } from '../table.ts'
 
@@ -29,9 +29,9 @@ const email = shell(
 )
 const named = { member, organization }
 const role = shell('--role <role>: role', s.enum('owner', 'admin', 'developer'))
-const projects = shell(
+const projects = option(
   '--projects <names>: accessible projects, separated by commas, or all',
-  s.optional(s.either(s.enum('all'), s.array(s.string({ minLength: 1 })))),
+  s.either(s.enum('all'), s.array(s.string({ minLength: 1 }))),
 )
 
 /** A member record with limits as `shownLimit` shows them. */
@@ -87,13 +87,13 @@ export const memberCommands: CommandTable = {
   'members.login-link': command(
     s.object({
       ...named,
-      project: shell(
+      project: option(
         '--project <project>: what it is for; may be left out for a member of one project, or of "default"',
-        s.optional(project),
+        project,
       ),
-      expires: shell(
+      expires: option(
         '--expires <time>: how long the code is good: 90s, 10m, 1h (default: mcp.login_code)',
-        s.optional(s.string({ pattern: '^[1-9]\\d{0,3}[smh]$', description: 'a time such as 90s, 10m or 1h' })),
+        s.string({ pattern: '^[1-9]\\d{0,3}[smh]$', description: 'a time such as 90s, 10m or 1h' }),
       ),
     }),
     async ({ expires, ...named }, context, actor) => {

@@ -3,7 +3,7 @@ import type { ClientRecord, GrantRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { opaque } from '../../lib/opaque.ts'
 import { keyId, name, ofOrganization, pageArguments, pageOf } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, facts, list, rows } from '../table.ts'
 
 const CLIENT_BYTES = 16
@@ -85,7 +85,7 @@ export const oauthCommands: CommandTable = {
   'oauth.grants.list': command(
     s.object({
       organization: ofOrganization,
-      key: shell('--key <id>: only those of this key', s.optional(keyId)),
+      key: option('--key <id>: only those of this key', keyId),
       ...pageArguments,
     }),
     ({ organization, key, ...page }, { oauth }) => oauth.grants.list({ organization, key, ...pageOf(page) }),

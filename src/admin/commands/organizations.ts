@@ -13,7 +13,7 @@ import {
   project,
   responsesTime,
 } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, rows } from '../table.ts'
 
 const onOff = s.enum('on', 'off')
@@ -35,10 +35,10 @@ function ttlOf({ cache, cacheTtl }: CacheArguments): number | 'on' | null | unde
   return cache
 }
 
-const newName = shell('--name <name>: its new name', s.optional(name))
+const newName = option('--name <name>: its new name', name)
 const organizationSettings = {
-  account: shell('--account <kind>: whether its balance may fall below zero', s.optional(s.enum('prepaid', 'open'))),
-  retain: shell('--retain <on|off>: whether it pays for the storage of its data', s.optional(onOff)),
+  account: option('--account <kind>: whether its balance may fall below zero', s.enum('prepaid', 'open')),
+  retain: option('--retain <on|off>: whether it pays for the storage of its data', onOff),
 }
 
 const showOrganizations = rows<OrganizationRecord>(
@@ -85,24 +85,18 @@ export const organizationCommands: CommandTable = {
 
 const named = { project: shell('<project>: id or name of the project', project) }
 const projectSettings = {
-  mode: shell('--mode <mode>: whose provider keys it uses', s.optional(s.enum('credits', 'api-keys', 'hybrid'))),
-  cache: shell('--cache <on|off>: whether the response cache replays whole answers', s.optional(onOff)),
-  cacheTtl: shell(
-    '--cache-ttl <time>: lifetime of cached answers: 60s, 10m, 12h; turns the cache on',
-    s.optional(cacheTtl),
-  ),
-  passParameters: shell(
+  mode: option('--mode <mode>: whose provider keys it uses', s.enum('credits', 'api-keys', 'hybrid')),
+  cache: option('--cache <on|off>: whether the response cache replays whole answers', onOff),
+  cacheTtl: option('--cache-ttl <time>: lifetime of cached answers: 60s, 10m, 12h; turns the cache on', cacheTtl),
+  passParameters: option(
     '--pass-parameters <on|off>: whether stop, seed, logprobs and the like are sent to providers',
-    s.optional(onOff),
+    onOff,
   ),
-  promptCache: shell(
+  promptCache: option(
     '--prompt-cache <auto|off>: whether prompts are marked for providers that cache marked prompts only',
-    s.optional(s.enum('auto', 'off')),
+    s.enum('auto', 'off'),
   ),
-  responses: shell(
-    '--responses <time>: how long responses are stored: 12h, 30d; off stores none',
-    s.optional(responsesTime),
-  ),
+  responses: option('--responses <time>: how long responses are stored: 12h, 30d; off stores none', responsesTime),
 }
 
 const HOUR_MS = 3_600_000

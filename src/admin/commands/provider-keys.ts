@@ -15,17 +15,17 @@ import {
   showLimits,
   shownLimit,
 } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { day, facts, rows, table } from '../table.ts'
 
 const named = {
   id: shell('<id>: id of the key', s.string({ minLength: 1, description: 'an id, as the list shows it' })),
-  organization: shell('--org <organization>: only if it is a key of this organization', s.optional(organization)),
+  organization: option('--org <organization>: only if it is a key of this organization', organization),
 }
-const label = shell(
+const label = option(
   '--label <label>: label of the key in the routing of answers',
-  s.optional(s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' })),
+  s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' }),
 )
 const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the secret that the provider gave' })
 
@@ -75,7 +75,7 @@ export const providerKeyCommands: CommandTable = {
       provider,
       label,
       secret,
-      models: shell('--models <list>: only for these models: ids, aliases, or provider/model', s.optional(names)),
+      models: option('--models <list>: only for these models: ids, aliases, or provider/model', names),
       ...limitArguments,
     }),
     async ({ organization, provider, label = 'default', secret, models, ...limits }, context, actor) => {
@@ -90,7 +90,7 @@ export const providerKeyCommands: CommandTable = {
     s.object({
       ...named,
       label,
-      models: shell('--models <list>: only for these models, or all', s.optional(s.either(s.enum('all'), names))),
+      models: option('--models <list>: only for these models, or all', s.either(s.enum('all'), names)),
       ...limitChanges,
     }),
     async ({ id, organization, label, models, ...limits }, context, actor) => {
@@ -105,7 +105,7 @@ export const providerKeyCommands: CommandTable = {
   ),
   'provider-keys.list': command(
     s.object({
-      organization: shell('--org <organization>: only those of this organization', s.optional(organization)),
+      organization: option('--org <organization>: only those of this organization', organization),
       ...pageArguments,
     }),
     async ({ organization, ...page }, { policies }) =>
@@ -123,9 +123,9 @@ export const providerKeyCommands: CommandTable = {
   /** Seals every kind of stored value anew. */
   'provider-keys.reencrypt': command(
     s.object({
-      newKey: shell(
+      newKey: option(
         '--new-key: create a new master key first (when master keys are in the file beside the database)',
-        s.optional(s.boolean()),
+        s.boolean(),
       ),
     }),
     ({ newKey = false }, { policies }, actor) => policies.masterKeys.reencrypt(newKey, actor),

@@ -6,7 +6,7 @@ import { errors } from '../../lib/error.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
 import { keyId, organization, partArguments, partOf, project } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
+import { type CommandTable, command, option } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { facts, rows, table } from '../table.ts'
 
@@ -87,12 +87,12 @@ export const usageCommands: CommandTable = {
   /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. `groups` are paged. */
   usage: command(
     s.object({
-      organization: shell('--org <org>: only this organization', s.optional(organization)),
-      project: shell('--project <project>: only this project', s.optional(project)),
-      key: shell('--key <id>: only this key', s.optional(keyId)),
-      from: shell('--from <date>: first day, YYYY-MM-DD (UTC)', s.optional(date)),
-      to: shell('--to <date>: last day, YYYY-MM-DD (UTC)', s.optional(date)),
-      groupBy: shell('--group-by <what>: group by', s.optional(s.enum(...usageGroups))),
+      organization: option('--org <org>: only this organization', organization),
+      project: option('--project <project>: only this project', project),
+      key: option('--key <id>: only this key', keyId),
+      from: option('--from <date>: first day, YYYY-MM-DD (UTC)', date),
+      to: option('--to <date>: last day, YYYY-MM-DD (UTC)', date),
+      groupBy: option('--group-by <what>: group by', s.enum(...usageGroups)),
       ...partArguments,
     }),
     async ({ from, to, groupBy, limit, offset, ...scope }, context): Promise<Usage> => {
@@ -144,14 +144,14 @@ export const auditCommands: CommandTable = {
   /** → `{id, at, actor, action, organization, subject, before, after}`; `beforeId` requests the next page. */
   audit: command(
     s.object({
-      organization: shell('--org <org>: only changes of this organization', s.optional(organization)),
-      limit: shell(
+      organization: option('--org <org>: only changes of this organization', organization),
+      limit: option(
         '--limit <count>: number of entries (default: 50)',
-        s.optional(s.integer({ minimum: 1, maximum: 1000, description: 'a count from 1 to 1000' })),
+        s.integer({ minimum: 1, maximum: 1000, description: 'a count from 1 to 1000' }),
       ),
-      beforeId: shell(
+      beforeId: option(
         '--before <id>: only entries older than this one',
-        s.optional(s.integer({ minimum: 1, description: 'the id of an entry' })),
+        s.integer({ minimum: 1, description: 'the id of an entry' }),
       ),
     }),
     async ({ organization, limit = DEFAULT_ENTRIES, beforeId }, { audit }) =>
