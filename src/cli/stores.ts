@@ -1,6 +1,6 @@
 /** `gatewayctl backup`, `restore` and `migrate`: work on the stores of a configuration, without the admin listener. */
-import { readFile, rename, stat, writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ConfiguredStores } from '../app/maintenance.ts'
 import { printable } from '../lib/printable.ts'
@@ -37,7 +37,10 @@ export function addStores(program: Command, open: Open): void {
       const file = resolve(io.cwd, name)
       const found = await storesOf(session)
       if (withMasterKey) await copyKeys(sourceOfKeys(found, io.env), keyOf(file))
-      const bytes = await (await found.open()).backup(file)
+      const bytes = await cleaned(
+        async () => (await found.open()).backup(file),
+        withMasterKey ? keyOf(file) : undefined,
+      )
       print(
         { file, bytes, masterKey: withMasterKey ? keyOf(file) : null },
         () => `${printable(name)}: ${bytes} bytes\n`,
@@ -54,9 +57,9 @@ export function addStores(program: Command, open: Open): void {
       const file = resolve(session.io.cwd, name)
       const found = await storesOf(session)
       const { database, keys } = found
-      if (withMasterKey) await stat(sourceOfKeys({ keys: keyOf(file) }, session.io.env)).catch(cannotRead(keyOf(file)))
-      const earlier = (await (await found.open()).restore(file)) ?? null
-      if (withMasterKey) await replaceKeys(keyOf(file), keys)
+      const staged = withMasterKey ? await stageKeys(keyOf(file), sourceOfKeys(found, session.io.env)) : undefined
+      const earlier = (await cleaned(async () => (await found.open()).restore(file), staged)) ?? null
+      if (staged) await replaceKeys(staged, keys)
       session.print({ database, earlier }, () => {
         return `restored ${printable(database)}${earlier ? `; the earlier one is ${printable(earlier)}` : ''}\n`
       })
@@ -109,8 +112,14 @@ function sourceOfKeys({ keys }: Pick<ConfiguredStores, 'keys'>, env: Session['io
   throw new Failure('the master keys are in GATEWAY_MASTER_KEY and in no file; leave --with-master-key out')
 }
 
-const cannotRead = (file: string) => (thrown: unknown) => {
-  throw new Failure(`cannot read the master keys ${printable(file)} (${errorCode(thrown)})`)
+/** Resolves as `work` does; removes `file` when it fails. */
+async function cleaned<T>(work: () => Promise<T>, file: string | undefined): Promise<T> {
+  try {
+    return await work()
+  } catch (thrown) {
+    if (file !== undefined) await rm(file)
+    throw thrown
+  }
 }
 
 async function copyKeys(from: string, to: string): Promise<void> {
@@ -121,14 +130,20 @@ async function copyKeys(from: string, to: string): Promise<void> {
   }
 }
 
-/** Keeps the present keys beside the new ones. */
-async function replaceKeys(from: string, to: string): Promise<void> {
+/** Copies the keys beside their place, before the database changes. Resolves with the copy. */
+async function stageKeys(from: string, to: string): Promise<string> {
   const part = `${to}.restore`
+  await rm(part, { force: true })
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 })
   await copyKeys(from, part)
-  const isThere = await stat(to).then(
-    () => true,
-    () => false,
-  )
-  if (isThere) await rename(to, `${to}.before-${new Date().toISOString().replace(/[-:]|\.\d+/g, '')}`)
+  return part
+}
+
+/** Keeps the present keys beside the new ones. */
+async function replaceKeys(part: string, to: string): Promise<void> {
+  const aside = `${to}.before-${new Date().toISOString().replace(/[-:]|\.\d+/g, '')}`
+  await rename(to, aside).catch((thrown: unknown) => {
+    if (errorCode(thrown) !== 'ENOENT') throw thrown
+  })
   await rename(part, to)
 }

@@ -101,10 +101,19 @@ t.test('master keys are copied only when they are asked for, for their owner alo
   t.match([readFileSync(join(dir, 'full.db.master.key'), 'utf8'), mode(join(dir, 'full.db.master.key'))], [KEYS, 0o600])
 
   writeFileSync(keys, 'another-master-key-of-a-test\n')
-  t.match(await ctl('restore', 'bare.db', '--with-master-key'), { code: 1, err: /cannot read the master keys \S+bare/ })
+  t.match(await ctl('restore', 'bare.db', '--with-master-key'), { code: 1, err: /cannot copy the master keys \S+bare/ })
+  writeFileSync(join(dir, 'text.db'), 'no database')
+  writeFileSync(join(dir, 'text.db.master.key'), KEYS)
+  t.equal((await ctl('restore', 'text.db', '--with-master-key')).code, 1)
+  t.match(readFileSync(keys, 'utf8'), 'another-', 'keys stay when the copy is refused')
+  t.notOk(existsSync(`${keys}.restore`))
   t.equal((await ctl('restore', 'full.db', '--with-master-key')).code, 0)
   t.equal(readFileSync(keys, 'utf8'), KEYS)
   t.equal(readdirSync(join(dir, 'data')).filter(name => name.startsWith('master.key.before-')).length, 1)
+
+  writeFileSync(join(dir, 'there.db'), 'mine')
+  t.equal((await ctl('backup', 'there.db', '--with-master-key')).code, 1)
+  t.notOk(existsSync(join(dir, 'there.db.master.key')), 'no keys without their database')
 
   const given = shell(t, { GATEWAY_MASTER_KEY: KEYS.trim() })
   t.match(await given.ctl('backup', 'x.db', '--with-master-key'), { code: 1, err: /in GATEWAY_MASTER_KEY/ })

@@ -1,15 +1,5 @@
 /** Maintenance of a database file: schema, online backup, restore. */
-import {
-  chmodSync,
-  closeSync,
-  copyFileSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, closeSync, copyFileSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../core/ports.ts'
 import type { Maintenance, SchemaState } from '../maintenance.ts'
@@ -99,7 +89,9 @@ async function backup(path: string, file: string): Promise<number> {
     })
     checkCopy(part)
     flush(part)
-    linkSync(part, file)
+    // Many shares for backups have no hard links.
+    if (isThere(file)) throw existing(file)
+    renameSync(part, file)
     flush(dirname(file))
     return statSync(file).size
   } catch (cause) {
