@@ -43,8 +43,10 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // The readers of media are loaded by the first request that carries some, pg where PostgreSQL is configured.
-  external: ['ajv', 'better-sqlite3', 'better-sqlite3-napi', 'image-size', 'music-metadata', 'pg', 'strtok3'],
+  // The readers of media are loaded by the first request that carries some; pg and ioredis where they are configured.
+  external: [
+    ...['ajv', 'better-sqlite3', 'better-sqlite3-napi', 'image-size', 'ioredis', 'music-metadata', 'pg', 'strtok3'],
+  ],
   plugins: [replaced(/^undici$/, sockets), replaced(/\/ajv-provider\.js$/, validator)],
   banner: {
     js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",

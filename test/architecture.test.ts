@@ -385,7 +385,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   realtime: 2290,
   routing: 2350,
   secrets: 500,
-  stores: 14_600,
+  stores: 15_100,
   telemetry: 900,
   upstream: 4900,
   validation: 300,

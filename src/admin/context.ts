@@ -6,6 +6,7 @@ import type {
   JobStore,
   OAuthStores,
   PolicyAdmin,
+  Probe,
   ProviderHealth,
   RouteQuestion,
   UsageStore,
@@ -73,4 +74,6 @@ export interface AdminContext extends AccountStores {
   drain(): void
   /** Rejects with the reason when the database is down. */
   ping(): Promise<void>
+  /** Undefined where no Redis is configured. */
+  readonly redis?: (Probe & { readonly nodes: number }) | undefined
 }

@@ -26,8 +26,9 @@ interface Route {
 
 /** Anyone who can reach the port sees the reason, so it names only the failed part. */
 async function ready(context: AdminContext): Promise<Answer> {
-  const { ready, reason } = await readiness(context)
-  return ready ? json({ status: 'ready' }) : json({ status: 'not ready', reason }, 503)
+  const { ready, reason, redis } = await readiness(context)
+  const shown = redis && { redis: redis.connected ? { connected: true } : { connected: false, error: 'unavailable' } }
+  return ready ? json({ status: 'ready', ...shown }) : json({ status: 'not ready', reason, ...shown }, 503)
 }
 
 async function reload(context: AdminContext): Promise<Answer> {

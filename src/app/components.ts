@@ -26,7 +26,7 @@ import { MemoryCircuits } from '../stores/memory/circuits.ts'
 import { MemoryCounters } from '../stores/memory/counters.ts'
 import { MemoryMeasurements } from '../stores/memory/measurements.ts'
 import { MemoryStreams } from '../stores/memory/streams.ts'
-import { openStores } from '../stores/open.ts'
+import { openRedis, openStores, type RedisStores } from '../stores/open.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { Memory } from '../telemetry/memory.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
@@ -62,6 +62,8 @@ interface ComponentsOptions {
   readonly storesIdentity?: string | undefined
   /** Replaces ports that would count for this process alone. */
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity' | 'turns'>>
+  /** False for a process that leads workers: it takes no share of limits. */
+  readonly serves?: boolean
 }
 
 /** The parts of every process of a gateway, whether it serves requests or leads workers. */
@@ -71,6 +73,8 @@ export interface Components {
   /** Path of the database. */
   readonly database: string
   readonly stores: Stores
+  /** Undefined where none is configured. */
+  readonly redis: RedisStores | undefined
   readonly services: Services
   readonly jobs: Jobs
   /** Address of the public listener; set once it listens. */
@@ -93,7 +97,7 @@ export async function createComponents(
   options: ComponentsOptions,
   cleanup: CleanupStack,
 ): Promise<Components> {
-  const { config, env, log, shared, registry = new Registry() } = options
+  const { config, env, log, registry = new Registry() } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
   const stores = await openStores(
     { sqlite: database },
@@ -113,6 +117,10 @@ export async function createComponents(
   const load = { lagMs: () => lag.lagMs(), memory: () => heap.share }
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
+  const cache = new MemoryCache({ maxBytes: file.server.cache })
+  const redis = await openShared(file, options, { metrics, cache })
+  if (redis) cleanup.add(() => redis.close())
+  const shared = redis ? portsOf(redis) : options.shared
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const inFlight = new InFlightCounts()
   const { wires, filters, endpoints, operations } = registry
@@ -141,7 +149,6 @@ export async function createComponents(
   const signingKeys = (purpose: string) => keyring.derived(purpose)
   const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
-  const cache = new MemoryCache({ maxBytes: file.server.cache })
   const services = {
     ...servicesOf(stores, policies, jobs, cache, {
       ...{ circuits, providerSockets, metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
@@ -167,10 +174,29 @@ export async function createComponents(
     ...{ database, metrics },
     memory: () => heap.share,
     ping: () => stores.ping(),
+    redis,
     providers: () => providerHealth(manager.current.catalog, circuits),
   })
-  const own = { file, log, database, stores, services, jobs, served, metrics, lag, found }
+  const own = { file, log, database, stores, redis, services, jobs, served, metrics, lag, found }
   return { ...own, policies, policyContext, registry, manager, reloads }
+}
+
+/** Opens Redis, where it is configured: nodes and workers share it. */
+async function openShared(
+  { stores: { redis }, server }: GatewayFile,
+  { log, serves = true }: ComponentsOptions,
+  { metrics, cache }: { readonly metrics: PrometheusMetrics; readonly cache: MemoryCache },
+): Promise<RedisStores | undefined> {
+  if (redis === undefined) return undefined
+  return openRedis(redis, {
+    ...{ log, serves, replies: cache, repliesPerOrganization: server.cache / 2 },
+    observe: (outcome, seconds) => metrics.redis(outcome, seconds),
+  })
+}
+
+const portsOf = (redis: RedisStores) => {
+  const { counters, cache, turns, circuits, affinity, measurements } = redis
+  return { ...{ counters, cache, turns, circuits, affinity, measurements }, redis }
 }
 
 type ProcessServices = Pick<

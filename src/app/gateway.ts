@@ -63,9 +63,10 @@ export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
 async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise<Gateway> {
   const { config, log } = options
   const { value: file } = await loadGateway(config, options)
+  const count = workersOf(file.server.workers)
   const components = await createComponents(
     file,
-    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log },
+    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log, serves: count === 1 },
     cleanup,
   )
   const { stores, manager, policies, policyContext, reloads } = components
@@ -74,7 +75,6 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   await manager.start()
   reloads.started(manager.current.version, await credentialWarnings(manager.current.files))
 
-  const count = workersOf(file.server.workers)
   const serving = count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config })
   const { metrics, state, explainRoute, providerHealth } = serving
   const { found } = components
@@ -86,6 +86,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   }
   const context: AdminContext = {
     ...portsOf(stores),
+    redis: components.redis,
     oauth: stores.oauth,
     jobs: stores.jobs,
     jobRunner: components.jobs,

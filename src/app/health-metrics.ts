@@ -13,13 +13,15 @@ interface HealthSources {
   memory(): number
   /** Rejects when the database is down. */
   ping(): Promise<void>
+  /** Undefined where none is configured. */
+  readonly redis: { readonly up: boolean; readonly nodes: number } | undefined
   providers(): readonly ProviderHealth[]
 }
 
 const isServing = ({ status }: ProviderHealth): boolean => status === 'live' || status === 'degraded'
 
 /** Registers the gauges. */
-export function reportHealth({ database, metrics, memory, ping, providers }: HealthSources): void {
+export function reportHealth({ database, metrics, memory, ping, redis, providers }: HealthSources): void {
   const ofProviders = (read: (one: ProviderHealth) => number) => () =>
     providers().map(one => ({ labels: { provider: one.id }, value: read(one) }))
   metrics.observed({
@@ -59,6 +61,20 @@ export function reportHealth({ database, metrics, memory, ping, providers }: Hea
     aggregator: 'max',
     read: memory,
   })
+  if (redis) {
+    metrics.observed({
+      name: 'gateway_redis_up',
+      help: 'Whether Redis is used (1). At 0 its breaker is open, and each node takes its share of limits.',
+      aggregator: 'min',
+      read: () => (redis.up ? 1 : 0),
+    })
+    metrics.observed({
+      name: 'gateway_redis_nodes',
+      help: 'Processes that serve requests with this Redis, as it said last.',
+      aggregator: 'max',
+      read: () => redis.nodes,
+    })
+  }
   if (database === ':memory:') return
   metrics.observed({
     name: 'gateway_disk_free_bytes',

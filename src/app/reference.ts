@@ -85,6 +85,7 @@ async function metricRows(): Promise<Row[]> {
     metrics,
     memory: () => 0,
     ping: async () => {},
+    redis: { up: true, nodes: 1 },
     providers: () => [],
   })
   metrics.connections(() => 0)

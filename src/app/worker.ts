@@ -127,8 +127,13 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: DEMO_BASE_URL }
   const file = files.gateway.value
-  const shared = { counters, circuits, affinity: sharedAffinity, turns }
-  const components = await createComponents(file, { config, env: given, log, shared, storesIdentity }, cleanup)
+  // With Redis, processes share through it.
+  const shared = file.stores.redis === undefined ? { counters, circuits, affinity: sharedAffinity, turns } : undefined
+  const components = await createComponents(
+    file,
+    { config, env: given, log, storesIdentity, ...(shared && { shared }) },
+    cleanup,
+  )
   const { manager, reloads } = components
   await components.registry.adopt(plugins)
   await manager.start(files)

@@ -12,7 +12,7 @@ interface State {
   error?: string
 }
 
-/** Open to all. 503 when the store fails, or does not answer in 900 ms; `skip` leaves checks out. */
+/** Open to all. 503 when a configured store fails, or does not answer in 900 ms; `skip` leaves checks out. */
 export const health: Endpoint = {
   name: 'health',
   method: 'GET',
@@ -21,12 +21,13 @@ export const health: Endpoint = {
   open: true,
   codec: json,
   bodyLimit: 0,
-  async serve(ex, { version, database: store }) {
+  async serve(ex, { version, database: store, redis: shared }) {
     const skip = skipped(ex.query)
-    // Clients of this record expect it; no store uses Redis.
-    const redis = off(skip.has('redis') ? 'skipped' : 'not configured')
-    const database = skip.has('database') ? off('skipped') : await ask(store)
-    const healthy = database.connected || skip.has('database')
+    const [redis, database] = await Promise.all([
+      skip.has('redis') ? SKIPPED : shared ? ask(shared) : NOT_CONFIGURED,
+      skip.has('database') ? SKIPPED : ask(store),
+    ])
+    const healthy = [redis, database].every(one => one.connected || one === SKIPPED || one === NOT_CONFIGURED)
     const status = healthy ? 'ok' : 'unhealthy'
     const message = healthy ? 'Model Gateway is running' : 'A configured store does not answer'
     const record = { message, version, health: { status, redis, database } }
@@ -45,6 +46,8 @@ function skipped(query: string): Set<string> {
 
 const CONNECTED: State = { connected: true }
 const off = (error: string): State => ({ connected: false, error })
+const SKIPPED = off('skipped')
+const NOT_CONFIGURED = off('not configured')
 
 /** A probe that does not answer in time counts as failed. */
 async function ask(probe: Probe): Promise<State> {

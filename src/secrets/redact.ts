@@ -9,7 +9,7 @@ const LOOKS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:(?:sk|pk|rk|gsk|xai|mgw|ek|key)[-_]|AIza|AKIA|ASIA)(?:[A-Za-z0-9_\-*]{6,}|\*{3})/g, MASK],
   [/([?&](?:key|api[-_]?key|token|access_token|secret|sig)=)[^&\s"'#]+/gi, `$1${MASK}`],
   [/\b(x-api-key["']?\s*[:=]\s*["']?)[^\s"',;]+/gi, `$1${MASK}`],
-  [/(:\/\/)[^\s/@:]+:[^\s/@]+@/g, `$1${MASK}@`],
+  [/(:\/\/)[^\s/@:]*:[^\s/@]+@/g, `$1${MASK}@`],
 ]
 
 /** Matched in lower case without `-` and `_`, so that `x-api-key`, `apiKey` and `API_KEY` are one name. */

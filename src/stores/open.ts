@@ -2,6 +2,7 @@
 import { StoreError, type Stores } from '../core/ports/stores.ts'
 import type { Keyring } from './keyring.ts'
 import type { Maintenance } from './maintenance.ts'
+import type { RedisOptions, RedisStores } from './redis/index.ts'
 
 /** Location of the stores. */
 interface StoresPlace {
@@ -38,6 +39,12 @@ export async function maintenanceOf({ sqlite, postgres }: StoresPlace): Promise<
   const { sqliteMaintenance } = await import('./sqlite/maintenance.ts')
   return sqliteMaintenance(sqlite)
 }
+
+export type { RedisStores } from './redis/index.ts'
+
+/** Opens what nodes share. Loaded here: gateways of one node need no driver. */
+export const openRedis = async (address: string, options: RedisOptions): Promise<RedisStores> =>
+  (await import('./redis/index.ts')).openRedis(address, options)
 
 /** Says why no stores can be opened with the installed packages; undefined when they can. */
 export const driverProblem = (): Promise<string | undefined> =>

@@ -18,6 +18,7 @@ const reloadResults = ['changed', 'unchanged', 'failed'] as const
 /** A value of the label `result` of reloads. */
 type ReloadResult = (typeof reloadResults)[number]
 
+const REDIS_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2]
 const JOB_BUCKETS = [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200]
 
 type Values = number | readonly { readonly labels: { readonly provider: string }; readonly value: number }[]
@@ -96,6 +97,12 @@ export class PrometheusMetrics implements Metrics {
     claimLost: (): void => this.#jobClaimsLost.of().add(1),
     callback: (outcome: string): void => this.#callbacks.of(outcome).add(1),
   }
+  readonly #redisSeconds = histogram(this.#registry, {
+    name: 'gateway_redis_seconds',
+    help: 'Time of commands to Redis, by result.',
+    closed: ['outcome'],
+    buckets: REDIS_BUCKETS,
+  })
   readonly #tokens = counter(this.#registry, {
     name: 'gateway_tokens_total',
     help: 'Tokens by kind.',
@@ -189,6 +196,11 @@ export class PrometheusMetrics implements Metrics {
       this.#firstToken.of(endpoint, outcome, provider, model).observe(at.firstTokenSeconds)
     }
     if (at.overheadSeconds !== undefined) this.#overhead.of(endpoint).observe(at.overheadSeconds)
+  }
+
+  /** Counts a command to Redis: `ok`, `timeout` or `error`. */
+  redis(outcome: string, seconds: number): void {
+    this.#redisSeconds.of(outcome).observe(seconds)
   }
 
   tokens(provider: string, model: string, kind: string, count: number): void {

@@ -91,51 +91,53 @@ export function placesContract(t: Test, make: (clock: Clock) => Counters): void 
   })
 }
 
-export function replyCacheContract(
-  t: Test,
-  make: (clock: Clock, limits?: { maxBytes?: number; maxEntryBytes?: number }) => ReplyCache,
-): void {
-  const reply = (text: string): CachedReply => ({
-    events: [{ type: 'text', choice: 0, text }],
-    provider: 'acme',
-    model: 'large',
-    externalId: 'large-1',
-    requestedModel: 'large',
-    requestedProvider: null,
-    logId: 'first',
-    at: 0,
-  })
+type MakeCache = (clock: Clock, limits?: { maxBytes?: number; maxEntryBytes?: number }) => ReplyCache
 
+const reply = (text: string): CachedReply => ({
+  events: [{ type: 'text', choice: 0, text }],
+  provider: 'acme',
+  model: 'large',
+  externalId: 'large-1',
+  requestedModel: 'large',
+  requestedProvider: null,
+  logId: 'first',
+  at: 0,
+})
+
+export function replyCacheContract(t: Test, make: MakeCache): void {
   t.test('a reply is served until its time is over', async t => {
     const clock = { now: 1000 }
     const cache = make(clock)
-    t.equal(await cache.get('a'), undefined)
+    t.equal(await cache.get('a', 'org'), undefined)
     await cache.set('a', reply('hello'), 100, 60_000, 'org')
     clock.now += 59_999
-    t.same(await cache.get('a'), reply('hello'))
+    t.same(await cache.get('a', 'org'), reply('hello'))
     clock.now += 2
-    t.equal(await cache.get('a'), undefined)
+    t.equal(await cache.get('a', 'org'), undefined)
   })
 
   t.test('a reply that may not live is not kept, nor is the one before it', async t => {
     const cache = make({ now: 1000 })
     await cache.set('a', reply('old'), 100, 60_000, 'org')
     await cache.set('a', reply('new'), 100, 0, 'org')
-    t.equal(await cache.get('a'), undefined)
+    t.equal(await cache.get('a', 'org'), undefined)
   })
 
   t.test('the oldest leave when the room is used up, and what is too large does not come in', async t => {
     const cache = make({ now: 1000 }, { maxBytes: 250, maxEntryBytes: 150 })
     for (const key of ['a', 'b', 'c']) await cache.set(key, reply(key), 100, 60_000, 'org')
     await cache.set('d', reply('d'), 151, 60_000, 'org')
-    t.same([await cache.get('a'), await cache.get('d')], [undefined, undefined])
-    t.same([await cache.get('b'), await cache.get('c')], [reply('b'), reply('c')])
+    t.same([await cache.get('a', 'org'), await cache.get('d', 'org')], [undefined, undefined])
+    t.same([await cache.get('b', 'org'), await cache.get('c', 'org')], [reply('b'), reply('c')])
   })
+}
 
+/** What replies in memory do besides: organizations share one bound. */
+export function sharedBoundContract(t: Test, make: MakeCache): void {
   t.test('an organization that keeps much loses its own entries, and those that it took too many of', async t => {
     const cache = make({ now: 1000 }, { maxBytes: 1000, maxEntryBytes: 150 })
     const kept = async (...keys: string[]) =>
-      (await Promise.all(keys.map(key => cache.get(key)))).filter(Boolean).length
+      (await Promise.all(keys.map(key => cache.get(key, 'org')))).filter(Boolean).length
     const keys = (org: string, count: number) => Array.from({ length: count }, (_, n) => `${org}${n}`)
     const keep = async (org: string, count: number) => {
       for (const key of keys(org, count)) await cache.set(key, reply(key), 100, 60_000, org)

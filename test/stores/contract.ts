@@ -5,7 +5,7 @@ import type { Hold, Principal, RequestRow, UsageGroup } from '../../src/core/por
 import { GatewayError } from '../../src/lib/error.ts'
 import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
 
-export { countersContract, replyCacheContract } from './contract-memory.ts'
+export { countersContract, replyCacheContract, sharedBoundContract } from './contract-memory.ts'
 
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')
 

@@ -11,6 +11,7 @@ import {
   keyStoreContract,
   ledgerContract,
   replyCacheContract,
+  sharedBoundContract,
   usageStoreContract,
 } from './contract.ts'
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
@@ -46,9 +47,11 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
 for (const [what, contract] of contracts) t.test(`sqlite ${what}`, async t => contract(t, sqliteSubject))
 t.test('memory counters', async t => countersContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory places', async t => placesContract(t, clock => new MemoryCounters(() => clock.now)))
-t.test('memory cache', async t =>
-  replyCacheContract(t, (clock, limits) => new MemoryCache({ ...limits, now: () => clock.now })),
-)
+for (const contract of [replyCacheContract, sharedBoundContract]) {
+  t.test('memory cache', async t =>
+    contract(t, (clock, limits) => new MemoryCache({ ...limits, now: () => clock.now })),
+  )
+}
 
 t.test('CC-06 in no span of one window are more units admitted than the limit', async () => {
   // In windows: anything, and what ends just before or just after the first unit leaves.

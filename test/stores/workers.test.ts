@@ -384,7 +384,7 @@ t.test('a turn that one worker keeps is found by all, within bounds of size and 
     ...{ requestedModel: model, requestedProvider: null },
   })
   const found = async ({ turns }: ReturnType<typeof worker>, ...keys: string[]) =>
-    [...(await turns.find(keys))].map(([key, { model }]) => `${key} ${model}`)
+    [...(await turns.find(keys, 'org'))].map(([key, { model }]) => `${key} ${model}`)
   one.turns.set('a', reply('m1'), 100, 60_000, 'org')
   one.turns.set('large', reply('m2'), 300_000, 60_000, 'org')
   t.strictSame(await found(one, 'a', 'large'), ['a m1', 'large m2'])
@@ -399,7 +399,7 @@ t.test('a turn that one worker keeps is found by all, within bounds of size and 
   const many = await found(two, ...Array.from({ length: 40 }, (_, n) => `k${n}`))
   t.ok(many.length > 4 && many.length < 20, `${many.length} in one answer`)
   const alone = new SharedTurns(new MemoryCache(), { keep: () => {}, find: () => Promise.reject(new Error('gone')) })
-  t.equal((await alone.find(['a'])).size, 0, 'without the primary')
+  t.equal((await alone.find(['a'], 'org')).size, 0, 'without the primary')
 })
 
 t.test("processes read one clock, the machine's, so that a limit resets for all of them at one time", async t => {

@@ -11,14 +11,39 @@ export interface Readiness {
   readonly reason?: string
   /** `"ok"`, or the error of the database. */
   readonly database: string
+  /** Undefined where no Redis is configured. Nodes are ready without it: each takes its share of limits. */
+  readonly redis?: RedisState
+}
+
+/** Redis as this node sees it. */
+interface RedisState {
+  readonly connected: boolean
+  readonly error?: string
+  /** Processes that serve requests, as Redis said last. */
+  readonly nodes: number
 }
 
 /** The one answer for `/ready` and `status`. */
 export async function readiness(context: AdminContext): Promise<Readiness> {
-  const [{ ready }, database] = await Promise.all([context.state(), databaseStatus(context)])
-  if (!ready) return { ready, reason: 'starting or draining', database }
-  if (database !== 'ok') return { ready: false, reason: 'the database is down', database }
-  return { ready, database }
+  const [{ ready }, database, redis] = await Promise.all([
+    context.state(),
+    databaseStatus(context),
+    redisState(context),
+  ])
+  const stores = redis ? { database, redis } : { database }
+  if (!ready) return { ready, reason: 'starting or draining', ...stores }
+  if (database !== 'ok') return { ready: false, reason: 'the database is down', ...stores }
+  return { ready, ...stores }
+}
+
+async function redisState({ redis }: AdminContext): Promise<RedisState | undefined> {
+  if (!redis) return undefined
+  try {
+    await redis.ping()
+    return { connected: true, nodes: redis.nodes }
+  } catch (thrown) {
+    return { connected: false, error: thrown instanceof Error ? thrown.message : String(thrown), nodes: redis.nodes }
+  }
 }
 
 async function databaseStatus(context: AdminContext): Promise<string> {

@@ -95,8 +95,8 @@ export const gatewayFile = s.object({
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
   }),
-  /** `keep_requests`: retention of request rows; unlimited when unset. */
-  stores: s.object({ sqlite: text, keep_requests: s.optional(s.duration()) }),
+  /** `redis`: what several nodes or workers share. `keep_requests`: retention of request rows; unlimited when unset. */
+  stores: s.object({ sqlite: text, redis: s.optional(text), keep_requests: s.optional(s.duration()) }),
   catalog: s.object({
     /** Starts from the catalogue of the package; own files add to it and override it. */
     extends: s.optional(s.enum('packaged')),

@@ -75,7 +75,7 @@ export interface CachedReply extends Replayed {
 }
 /** Caches replies in memory. */
 export interface ReplyCache {
-  get(key: string): Promise<CachedReply | undefined> | CachedReply | undefined
+  get(key: string, tenant: string): Promise<CachedReply | undefined> | CachedReply | undefined
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): Promise<void> | void
 }
@@ -83,7 +83,10 @@ export interface ReplyCache {
 /** Keeps parts of answers for later turns of their conversations. Any entry may be lost. */
 export interface TurnStore {
   /** Finds the stored entries among the keys. */
-  find(keys: readonly string[]): Promise<ReadonlyMap<string, CachedReply>> | ReadonlyMap<string, CachedReply>
+  find(
+    keys: readonly string[],
+    tenant: string,
+  ): Promise<ReadonlyMap<string, CachedReply>> | ReadonlyMap<string, CachedReply>
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void
 }
@@ -228,6 +231,8 @@ export interface Services {
   /** Version of the product, as the health record shows it. */
   readonly version: string
   readonly database: Probe
+  /** Undefined where none is configured. */
+  readonly redis?: Probe | undefined
   readonly keys: KeyStore
   readonly sessions: SessionStore
   readonly oauth: OAuthStores

@@ -27,7 +27,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
       await hashUploads(await ex.readRequest(), ex)
       const key = await keyOf(ex, ttlMs)
-      const found = services.cache.get(key)
+      const found = services.cache.get(key, ex.principal!.orgId)
       const hit = found instanceof Promise ? await found : found
       services.metrics.cacheLookup(hit ? 'hit' : 'miss')
       if (hit) return replay(ex, hit, services.memory)

@@ -102,7 +102,7 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
     places.set(keyOf(owner, { id: call.id, name, args }, budget), place)
   }
   if (places.size === 0) return
-  const looked = turns.find([...places.keys()])
+  const looked = turns.find([...places.keys()], owner[0])
   const found = looked instanceof Promise ? await looked : looked
   if (found.size === 0) return
   // Some providers refuse thoughts in requests without reasoning, and require the signatures of calls in all.

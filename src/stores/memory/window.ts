@@ -1,7 +1,7 @@
 /** One sliding window of counted units. */
 
 /** Buckets per window; the units of a bucket leave together, when its newest unit is a window old. */
-const BUCKETS = 60
+export const BUCKETS = 60
 
 /** Duration of one bucket of a window, in milliseconds. */
 export const bucketMs = (windowMs: number): number => Math.max(1, Math.ceil(windowMs / BUCKETS))

@@ -28,14 +28,14 @@ export class SharedTurns implements TurnStore {
     this.#primary = primary
   }
 
-  async find(keys: readonly string[]): Promise<ReadonlyMap<string, CachedReply>> {
-    const own = await this.#own.find(keys)
+  async find(keys: readonly string[], tenant: string): Promise<ReadonlyMap<string, CachedReply>> {
+    const own = await this.#own.find(keys, tenant)
     const missing = keys.filter(key => !own.has(key))
     if (missing.length === 0) return own
     const found = new Map(own)
     // Without the primary the turn continues as for a client without kept reasoning.
-    for (const [key, reply, bytes, ttlMs, tenant] of await this.#primary.find(missing).catch(() => [])) {
-      this.#own.set(key, reply, bytes, ttlMs, tenant)
+    for (const [key, reply, bytes, ttlMs, owner] of await this.#primary.find(missing).catch(() => [])) {
+      this.#own.set(key, reply, bytes, ttlMs, owner)
       found.set(key, reply)
     }
     return found

@@ -1,0 +1,61 @@
+/** Makes clients of Redis whose commands fail at once while there is no connection. */
+import { Cluster, Redis } from 'ioredis'
+import type { RedisAddress } from './address.ts'
+import type { RedisClient } from './link.ts'
+
+/** Limits of connecting and of the handshake. */
+const CONNECT_MS = 500
+const HANDSHAKE_MS = 1000
+/** A socket that is silent for so long after a command is replaced. */
+const SILENCE_MS = 1000
+const MAX_RECONNECT_MS = 500
+
+const reconnectMs = (times: number): number => Math.min(MAX_RECONNECT_MS, 50 * times)
+
+/** Queues nothing without a connection, and sends nothing twice: a counter would be raised twice. */
+const options = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: CONNECT_MS,
+  commandTimeout: HANDSHAKE_MS,
+  socketTimeout: SILENCE_MS,
+  retryStrategy: reconnectMs,
+  // A replica that was promoted, or a server that is being loaded: connects anew.
+  reconnectOnError: ({ message }: Error) => /^(?:READONLY|LOADING|MASTERDOWN)/.test(message),
+  connectionName: 'model-gateway',
+  disableClientInfo: true,
+}
+
+/** Makes a client that is not connected yet. */
+export function redisClient(address: RedisAddress): RedisClient {
+  const { kind, servers, path, master, username, password, database, tls } = address
+  const login = {
+    ...options,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls ? { tls: {} } : {}),
+  }
+  switch (kind) {
+    case 'socket':
+      return new Redis({ ...login, path })
+    case 'server':
+      return new Redis({ ...login, ...servers[0]!, db: database })
+    case 'sentinel':
+      return new Redis({
+        ...login,
+        ...{ sentinels: [...servers], name: master, db: database },
+        ...{ sentinelRetryStrategy: reconnectMs, sentinelCommandTimeout: HANDSHAKE_MS, failoverDetector: true },
+        enableTLSForSentinelMode: tls,
+        ...(tls ? { sentinelTLS: {} } : {}),
+      })
+    default: {
+      const { lazyConnect, enableOfflineQueue, retryStrategy, ...redisOptions } = login
+      return new Cluster([...servers], {
+        ...{ redisOptions, lazyConnect: true, enableOfflineQueue: false, maxRedirections: 3 },
+        ...{ clusterRetryStrategy: reconnectMs, slotsRefreshTimeout: HANDSHAKE_MS, retryDelayOnFailover: 50 },
+      })
+    }
+  }
+}

@@ -1,0 +1,192 @@
+/** Counters shared by all nodes in Redis; each node takes its share of a limit while Redis is away. */
+import type { Counters, Quota } from '../../core/ports.ts'
+import { MemoryCounters } from '../memory/counters.ts'
+import { BUCKETS } from '../memory/window.ts'
+import { keyOf } from './keys.ts'
+import { CLOCK, COMMAND_MS, type RedisLink, Script } from './link.ts'
+import type { Presence } from './presence.ts'
+
+/** A node that is silent for so long has ended: the places that it held are free. */
+const HELD_MS = 15_000
+
+/**
+ * Counts like `SlidingWindow`, by the server's clock: field `b` has the units of bucket b, field `b:t` when its newest
+ * was taken. A call that arrives after its deadline counts nothing, since its caller has decided by itself.
+ */
+const TAKE = new Script(`${CLOCK}
+local limit, span, units, deadline = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+if deadline > 0 and now > deadline then return {-1, 0, 0, now} end
+local width = math.max(1, math.ceil(span / ${BUCKETS}))
+local function field(bucket) return string.format('%.0f', bucket) end
+local had = redis.call('HMGET', KEYS[1], 'sum', 'oldest')
+local sum, oldest = tonumber(had[1] or 0), tonumber(had[2] or 0)
+local bucket = math.max(oldest, math.floor(now / width))
+local leaves, changed = 0, false
+while sum > 0 do
+  local name = field(oldest)
+  local at = redis.call('HMGET', KEYS[1], name, name .. ':t')
+  if at[1] then
+    if tonumber(at[2]) + span > now then
+      leaves = tonumber(at[2]) + span
+      break
+    end
+    redis.call('HDEL', KEYS[1], name, name .. ':t')
+    sum = sum - tonumber(at[1])
+    changed = true
+  end
+  oldest = oldest + 1
+end
+if sum == 0 then oldest = bucket end
+local allowed = sum + math.max(1, units) <= limit
+if allowed and units > 0 then
+  local name = field(bucket)
+  redis.call('HINCRBY', KEYS[1], name, units)
+  local newest = math.max(now, tonumber(redis.call('HGET', KEYS[1], name .. ':t') or 0))
+  redis.call('HSET', KEYS[1], name .. ':t', string.format('%.0f', newest))
+  sum = sum + units
+  if oldest == bucket then leaves = newest + span end
+  changed = true
+end
+if changed then
+  redis.call('HSET', KEYS[1], 'sum', sum, 'oldest', field(oldest))
+  redis.call('PEXPIRE', KEYS[1], span + width)
+end
+local reset = 0
+if sum > 0 then reset = math.min(span, math.max(0, math.ceil(leaves - now))) end
+return {allowed and 1 or 0, math.max(0, limit - sum), reset, now}`)
+
+/**
+ * Sets how many places this node holds, so that no place is ever counted twice or forgotten for long. A field per node
+ * has its places and when it said so. With a limit of -1 it is always set.
+ */
+const HOLD = new Script(`${CLOCK}
+local node, own, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local others = 0
+if limit >= 0 then
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    local held, seen = string.match(all[i + 1], '^(%d+) (%d+)$')
+    if tonumber(seen) + ${HELD_MS} <= now then
+      redis.call('HDEL', KEYS[1], all[i])
+    elseif all[i] ~= node then
+      others = others + tonumber(held)
+    end
+  end
+  if others + own > limit then return 0 end
+end
+if own > 0 then
+  redis.call('HSET', KEYS[1], node, own .. ' ' .. string.format('%.0f', now))
+  redis.call('PEXPIRE', KEYS[1], ${2 * HELD_MS})
+else
+  redis.call('HDEL', KEYS[1], node)
+end
+return 1`)
+
+type TakeReply = readonly [allowed: number, remaining: number, resetMs: number, now: number]
+
+interface CountersOptions {
+  /** Monotonic milliseconds of this process. */
+  readonly now?: (() => number) | undefined
+  /** Replaces the server's clock, in tests. */
+  readonly serverNow?: (() => number) | undefined
+}
+
+/**
+ * Each decision is one script on one key. While Redis is away a node admits its share: the limit divided by the number
+ * of living nodes, of which it counts what it has admitted before.
+ */
+export class RedisCounters implements Counters {
+  readonly #link: RedisLink
+  readonly #presence: Presence
+  readonly #now: () => number
+  readonly #serverNow: (() => number) | undefined
+  /** Units that this node has admitted. */
+  readonly #own: MemoryCounters
+  /** Places that this node holds, by key. */
+  readonly #held = new Map<string, number>()
+  /** The server's clock less that of this process; undefined before the first answer. */
+  #offset: number | undefined
+
+  constructor(link: RedisLink, presence: Presence, { now, serverNow }: CountersOptions = {}) {
+    this.#link = link
+    this.#presence = presence
+    this.#now = now ?? (() => performance.now())
+    this.#serverNow = serverNow
+    this.#own = new MemoryCounters(this.#now)
+    link.onUp(() => this.refresh())
+  }
+
+  take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
+    return this.#link.up ? this.#take(key, limit, windowMs) : this.#own.take(key, this.#share(limit), windowMs)
+  }
+
+  peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
+    const ofShare = () => this.#own.peek(key, this.#share(limit), windowMs)
+    return this.#link.up ? this.#counted(key, limit, windowMs, 0).catch(ofShare) : ofShare()
+  }
+
+  enter(key: string, limit: number): boolean | Promise<boolean> {
+    const own = (this.#held.get(key) ?? 0) + 1
+    this.#held.set(key, own)
+    const decided = (allowed: boolean) => {
+      if (!allowed) this.leave(key)
+      return allowed
+    }
+    const byShare = () => decided(own <= this.#share(limit))
+    return this.#link.up ? this.#hold(key, own, limit).then(decided, byShare) : byShare()
+  }
+
+  leave(key: string): void {
+    const held = this.#held.get(key) ?? 0
+    if (held === 0) return
+    if (held > 1) this.#held.set(key, held - 1)
+    else this.#held.delete(key)
+    this.#report(key)
+  }
+
+  /** Reports all places again, which a flushed or replaced server has lost. */
+  refresh(): void {
+    for (const key of this.#held.keys()) this.#report(key)
+  }
+
+  async #take(key: string, limit: number, windowMs: number): Promise<Quota> {
+    let quota: Quota
+    try {
+      quota = await this.#counted(key, limit, windowMs, 1)
+    } catch {
+      // The link counts the failure, and logs when the breaker opens.
+      return this.#own.take(key, this.#share(limit), windowMs)
+    }
+    if (quota.allowed) this.#own.take(key, limit, windowMs)
+    return quota
+  }
+
+  async #counted(key: string, limit: number, windowMs: number, units: number): Promise<Quota> {
+    const ask = (deadline: number) =>
+      this.#link.run(TAKE, [keyOf(`w${windowMs}`, key)], this.#time(), limit, windowMs, units, deadline)
+    const asked = this.#offset === undefined ? 0 : this.#now() + this.#offset + COMMAND_MS
+    let reply = (await ask(Math.ceil(asked))) as TakeReply
+    // It came in time, so the server's clock was set.
+    if (reply[0] < 0) reply = (await ask(0)) as TakeReply
+    const [allowed, remaining, resetMs, now] = reply
+    if (this.#serverNow === undefined) this.#offset = now - this.#now()
+    return { allowed: allowed === 1, remaining, resetMs }
+  }
+
+  #report(key: string): void {
+    // The next refresh corrects a report that fails.
+    if (this.#link.up) this.#hold(key, this.#held.get(key) ?? 0, -1).catch(() => undefined)
+  }
+
+  async #hold(key: string, own: number, limit: number): Promise<boolean> {
+    return (await this.#link.run(HOLD, [keyOf('p', key)], this.#time(), this.#presence.node, own, limit)) === 1
+  }
+
+  #share(limit: number): number {
+    return limit <= 0 ? 0 : Math.max(1, Math.floor(limit / this.#presence.living))
+  }
+
+  #time(): string {
+    return this.#serverNow === undefined ? '' : String(Math.floor(this.#serverNow()))
+  }
+}

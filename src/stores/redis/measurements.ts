@@ -1,0 +1,48 @@
+/** Measurements of offers that all nodes share: each publishes its samples four times a second. */
+import type { History, Measured, Measurements, Sample } from '../../core/ports.ts'
+
+/** Delay after the first sample with which samples are published together. */
+const GATHER_MS = 250
+/** Samples that a node publishes at a time; further ones count in that node alone. */
+const MAX_PUBLISHED = 512
+
+/** A sample as nodes publish it. */
+export type PublishedSample = readonly [offer: string, org: string, sample: Sample]
+
+/** The measurements of this process, with the samples of others. */
+export class SharedMeasurements implements Measurements {
+  readonly #own: Measurements
+  readonly #publish: (samples: readonly PublishedSample[]) => void
+  #gathered: PublishedSample[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(own: Measurements, publish: (samples: readonly PublishedSample[]) => void) {
+    this.#own = own
+    this.#publish = publish
+  }
+
+  add(offer: string, sample: Sample, org: string): void {
+    this.#own.add(offer, sample, org)
+    if (this.#gathered.length >= MAX_PUBLISHED) return
+    this.#gathered.push([offer, org, sample])
+    this.#timer ??= setTimeout(() => this.flush(), GATHER_MS).unref()
+  }
+
+  read(offer: string, history: History, org: string | null): Measured | undefined {
+    return this.#own.read(offer, history, org)
+  }
+
+  /** Adds samples of another node. */
+  learn(samples: readonly PublishedSample[]): void {
+    for (const [offer, org, sample] of samples) this.#own.add(offer, sample, org)
+  }
+
+  /** Publishes the gathered samples. */
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const samples = this.#gathered
+    this.#gathered = []
+    if (samples.length > 0) this.#publish(samples)
+  }
+}

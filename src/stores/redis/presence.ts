@@ -1,0 +1,45 @@
+/** Counts living nodes: every serving process reports to Redis at intervals. */
+import { PREFIX } from './keys.ts'
+import { CLOCK, type RedisLink, Script } from './link.ts'
+
+/** Interval of reports. */
+export const BEAT_MS = 2000
+const GONE_MS = 15_000
+const NODES = `${PREFIX}:nodes`
+
+const BEAT = new Script(`${CLOCK}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ${GONE_MS})
+if ARGV[2] ~= '' then redis.call('ZADD', KEYS[1], now, ARGV[2]) end
+redis.call('PEXPIRE', KEYS[1], ${2 * GONE_MS})
+return redis.call('ZCARD', KEYS[1])`)
+
+/** The number of living nodes, as Redis said last. */
+export class Presence {
+  /** Names this process; unique. */
+  readonly node: string
+  readonly #link: RedisLink
+  readonly #isMember: boolean
+  #living = 1
+
+  /** A process that serves no requests is no member. */
+  constructor(link: RedisLink, node: string, isMember = true) {
+    this.#link = link
+    this.node = node
+    this.#isMember = isMember
+  }
+
+  /** At least 1. */
+  get living(): number {
+    return this.#living
+  }
+
+  async beat(): Promise<void> {
+    const count = Number(await this.#link.run(BEAT, [NODES], '', this.#isMember ? this.node : ''))
+    this.#living = Math.max(1, count)
+  }
+
+  /** Removes this node. */
+  async leave(): Promise<void> {
+    await this.#link.call(client => client.zrem(NODES, this.node))
+  }
+}

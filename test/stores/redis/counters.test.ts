@@ -1,0 +1,166 @@
+/** Counters of Redis: the contracts of the port, several nodes, and what happens while Redis is away. */
+import t, { type Test } from 'tap'
+import { readRedisAddress } from '../../../src/stores/redis/address.ts'
+import { redisClient } from '../../../src/stores/redis/client.ts'
+import { RedisCounters } from '../../../src/stores/redis/counters.ts'
+import { RedisLink } from '../../../src/stores/redis/link.ts'
+import { Presence } from '../../../src/stores/redis/presence.ts'
+import { needsRedis, proxyFor, redisFor } from '../../helpers/redis.ts'
+import { countersContract, placesContract } from '../contract-memory.ts'
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** A node; its probes run when the test says so. */
+async function nodeAt(t: Test, address: string, name: string, serverNow?: () => number) {
+  const clock = { ms: 1_000_000 }
+  const log: string[] = []
+  const link = new RedisLink(redisClient(readRedisAddress(address)), {
+    log: { ...silent, warn: (_, message) => log.push(message), info: (_, message) => log.push(message) },
+    later: () => () => undefined,
+  })
+  const presence = new Presence(link, name)
+  const counters = new RedisCounters(link, presence, { now: () => clock.ms, serverNow })
+  t.teardown(() => link.close())
+  await link.start()
+  if (link.up) await presence.beat()
+  return { clock, counters, link, log, presence }
+}
+
+/** Probes until the connection is there again: it comes back by itself. */
+async function back(link: RedisLink): Promise<void> {
+  for (let probes = 0; !link.up; probes++) {
+    if (probes > 100_000) throw new Error('not back')
+    await link.probe()
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}
+
+t.test('redis counters', needsRedis, async t => {
+  const server = await redisFor(t)
+  const flush = redisClient(readRedisAddress(server.address))
+  t.teardown(() => flush.disconnect())
+  await flush.connect()
+  const made = await Promise.all(
+    Array.from({ length: 24 }, async (_, at) => {
+      const clock = { now: 0 }
+      return { clock, node: await nodeAt(t, server.address, `n${at}`, () => clock.now) }
+    }),
+  )
+  // A subject takes a ready node; its keys have a prefix of their own, so that subjects do not meet.
+  let used = 0
+  const make = (clock: { now: number }) => {
+    const at = used++
+    const one = made[at]!
+    Object.defineProperty(one.clock, 'now', { get: () => clock.now })
+    const { counters } = one.node
+    const name = (key: string) => `subject${at} ${key}`
+    return {
+      take: (key: string, limit: number, ms: number) => counters.take(name(key), limit, ms),
+      peek: (key: string, limit: number, ms: number) => counters.peek(name(key), limit, ms),
+      enter: (key: string, limit: number) => counters.enter(name(key), limit),
+      leave: (key: string) => counters.leave(name(key)),
+    }
+  }
+  countersContract(t, make)
+  placesContract(t, make)
+})
+
+t.test('three nodes together admit the limit, whichever of them counts', needsRedis, async t => {
+  const server = await redisFor(t)
+  const nodes = await Promise.all(['a', 'b', 'c'].map(name => nodeAt(t, server.address, name)))
+  let admitted = 0
+  for (let round = 0; round < 50; round++) {
+    const asks = Array.from({ length: 30 }, (_, at) => nodes[(at % 7) % 3]!.counters.take('org chat', 600, 60_000))
+    admitted += (await Promise.all(asks)).filter(({ allowed }) => allowed).length
+  }
+  t.ok(Math.abs(admitted - 600) <= 6, `${admitted} of 600`)
+  const places = await Promise.all(
+    Array.from({ length: 30 }, (_, at) => nodes[at % 3]!.counters.enter('org running', 10)),
+  )
+  t.equal(places.filter(Boolean).length, 10)
+})
+
+t.test('the places of a node that has ended are free after a while', needsRedis, async t => {
+  const server = await redisFor(t)
+  const time = { now: 5_000_000 }
+  const [gone, other] = await Promise.all(['a', 'b'].map(name => nodeAt(t, server.address, name, () => time.now)))
+  t.ok(await gone!.counters.enter('org running', 1))
+  gone!.link.close()
+  t.notOk(await other!.counters.enter('org running', 1))
+  time.now += 15_001
+  t.ok(await other!.counters.enter('org running', 1))
+})
+
+t.test('a flushed Redis gets all taken places again, and no request is refused wrongly', needsRedis, async t => {
+  const server = await redisFor(t)
+  const [a, b] = await Promise.all(['a', 'b'].map(name => nodeAt(t, server.address, name)))
+  for (let i = 0; i < 3; i++) t.ok(await a!.counters.enter('org running', 4))
+  await a!.link.call(client => client.flushall())
+  a!.counters.refresh()
+  await a!.link.ping()
+  t.strictSame([await b!.counters.enter('org running', 4), await b!.counters.enter('org running', 4)], [true, false])
+  a!.counters.refresh()
+  for (let i = 0; i < 3; i++) a!.counters.leave('org running')
+  await a!.link.ping()
+  t.ok(await b!.counters.enter('org running', 2), 'no place was counted twice')
+})
+
+t.test('Redis that hangs delays one request, then each node takes its share of the limit', needsRedis, async t => {
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  const nodes = await Promise.all(['a', 'b', 'c'].map(name => nodeAt(t, proxy.address, name)))
+  for (const { presence } of nodes) await presence.beat()
+  const [a] = nodes
+  for (let i = 0; i < 50; i++) await a!.counters.take('org chat', 300, 60_000)
+  proxy.hang()
+  t.match(await a!.counters.take('org chat', 300, 60_000), { allowed: true }, 'the late one is decided here')
+  t.notOk(a!.link.up)
+  await a!.link.probe()
+  await a!.link.probe()
+  t.strictSame(a!.log, ['redis unreachable'], 'one line')
+  let admitted = 0
+  for (let i = 0; i < 200; i++) {
+    const quota = a!.counters.take('org chat', 300, 60_000)
+    if (quota instanceof Promise) return t.fail('nothing waits any more')
+    if (quota.allowed) admitted++
+  }
+  t.equal(admitted, 49, 'the share of 100 has what this node admitted before in it')
+  proxy.resume()
+  await back(a!.link)
+  t.match(await a!.counters.take('org chat', 300, 60_000), { allowed: true, remaining: 249 }, 'nothing was added')
+})
+
+t.test('Redis that is gone delays no request, and is used again when it is back', needsRedis, async t => {
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  const a = await nodeAt(t, proxy.address, 'a')
+  t.ok(await a.counters.enter('org running', 5))
+  await proxy.refuse()
+  for (let i = 0; i < 4; i++) t.ok((await a.counters.take('org chat', 10, 60_000)).allowed)
+  t.notOk(a.link.up)
+  t.ok(a.counters.enter('org running', 5), 'places are counted on')
+  await server.kill()
+  await server.start()
+  await proxy.listen()
+  await back(a.link)
+  await a.link.ping()
+  const b = await nodeAt(t, proxy.address, 'b')
+  t.strictSame(
+    await Promise.all([1, 2, 3, 4].map(() => b.counters.enter('org running', 5))),
+    [true, true, true, false],
+    'both places of the other node count, once',
+  )
+})
+
+t.test('a node that starts while Redis is away serves, and shares when it is there', needsRedis, async t => {
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  await proxy.refuse()
+  const a = await nodeAt(t, proxy.address, 'a')
+  t.strictSame(a.log, ['redis unreachable'])
+  t.match(await a.counters.take('org chat', 2, 60_000), { allowed: true, remaining: 1 })
+  await t.rejects(a.link.ping(), /ECONNREFUSED/)
+  await proxy.listen()
+  await back(a.link)
+  t.match(await a.counters.take('org chat', 2, 60_000), { allowed: true, remaining: 1 })
+})

@@ -1,0 +1,106 @@
+/** What routing remembers, on several nodes at once: circuits, affinity, measurements, signals. */
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { MemoryCache } from '../../../src/stores/memory/cache.ts'
+import { openRedis } from '../../../src/stores/open.ts'
+import { needsRedis, proxyFor, type RedisServer, redisFor } from '../../helpers/redis.ts'
+
+const MOST_MS = 20_000
+const log = { debug() {}, info() {}, warn() {}, error() {} }
+const policy = { failures: 5, baseMs: 30_000, maxMs: 300_000, jitter: 0 }
+const history = {
+  ...{ minutes: 60, newest: 1, recent: 5, newestWeight: 1, recentWeight: 1, restWeight: 1 },
+  ...{ usualLatency: 1000, usualThroughput: 50 },
+}
+
+async function nodeOf(t: Test, { address }: Pick<RedisServer, 'address'>, serves = true) {
+  const options = { log, serves, replies: new MemoryCache(), repliesPerOrganization: 1e6 }
+  const node = await openRedis(address, options)
+  t.teardown(() => node.close())
+  return node
+}
+
+/** Resolves when it is true, which messages between nodes make it; rejects when it does not become true. */
+async function until(isTrue: () => boolean): Promise<void> {
+  const start = performance.now()
+  while (!isTrue()) {
+    if (performance.now() - start > MOST_MS) throw new Error(`not true within ${MOST_MS} ms: ${isTrue}`)
+    await turn()
+  }
+}
+
+t.test('a circuit that one node opens is open on all, and on one that starts later', needsRedis, async t => {
+  const server = await redisFor(t)
+  const [a, b] = [await nodeOf(t, server), await nodeOf(t, server)]
+  t.equal(a.circuits.trip('acme/large', policy, 'org'), 'organization')
+  await until(() => b.circuits.state('acme/large', 'org') === 'open')
+  t.equal(b.circuits.state('acme/large', 'another'), 'closed')
+  const late = await nodeOf(t, server)
+  await until(() => late.circuits.state('acme/large', 'org') === 'open')
+  const left = late.circuits.openMs('acme/large', 'org')
+  t.ok(left > 0 && left <= 30_000, `${left}`)
+})
+
+t.test('a session stays with its provider on every node, and on one that starts later', needsRedis, async t => {
+  const server = await redisFor(t)
+  const [a, b] = [await nodeOf(t, server), await nodeOf(t, server)]
+  a.affinity.set('session', 'acme/large', 60_000, 'org')
+  await until(() => b.affinity.get('session') === 'acme/large')
+  b.affinity.set('session', 'other/large', 60_000, 'org')
+  await until(() => a.affinity.get('session') === 'other/large')
+  const late = await nodeOf(t, server)
+  await until(() => late.affinity.get('session') === 'other/large')
+})
+
+t.test('samples of one node count on the others, once', needsRedis, async t => {
+  const server = await redisFor(t)
+  const [a, b] = [await nodeOf(t, server), await nodeOf(t, server)]
+  for (let i = 0; i < 4; i++) a.measurements.add('acme/large', { ok: i > 0, firstTokenMs: 200 }, 'org')
+  await until(() => b.measurements.read('acme/large', history, 'org')?.requests === 4)
+  t.match(b.measurements.read('acme/large', history, 'org'), { uptime: 75, latency: 200 })
+  t.equal(a.measurements.read('acme/large', history, 'org')!.requests, 4)
+})
+
+t.test(
+  'nodes hear at once that keys or policies have changed, and the one that says so does not',
+  needsRedis,
+  async t => {
+    const server = await redisFor(t)
+    const [a, b] = [await nodeOf(t, server), await nodeOf(t, server)]
+    a.onChanged(() => t.fail('it knows already'))
+    const heard = new Promise<void>(resolve => b.onChanged(resolve))
+    a.changed()
+    await heard
+  },
+)
+
+t.test('nodes that serve are counted, and one that ends is not', needsRedis, async t => {
+  const server = await redisFor(t)
+  const leader = await nodeOf(t, server, false)
+  const a = await nodeOf(t, server)
+  const b = await nodeOf(t, server)
+  await until(() => b.nodes === 2)
+  t.ok(leader.nodes <= 2)
+  await a.close()
+  const c = await nodeOf(t, server)
+  await until(() => c.nodes === 2)
+})
+
+t.test('a wrong address keeps a node from starting, an unreachable one does not', needsRedis, async t => {
+  await t.rejects(nodeOf(t, { address: 'http://cache' }), { name: 'StoreError' })
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  await proxy.refuse()
+  const node = await nodeOf(t, proxy)
+  t.notOk(node.up)
+  await t.rejects(node.ping())
+  t.match(node.counters.take('org chat', 5, 60_000), { allowed: true })
+  node.affinity.set('session', 'acme/large', 60_000, 'org')
+  t.equal(node.affinity.get('session'), 'acme/large')
+  await proxy.listen()
+  const late = await nodeOf(t, server)
+  // It comes back by itself, with what others have told meanwhile.
+  late.circuits.trip('acme/large', policy, null)
+  await until(() => node.up)
+  await until(() => node.circuits.state('acme/large', null) === 'open')
+})
