@@ -64,6 +64,7 @@ export function value(result: unknown, status = 200): Reply {
 /** A reply that is JSON already. */
 export const written = (bytes: Buffer): Reply => ({ status: 200, headers: [], events: only({ type: 'result', bytes }) })
 
-async function* only<T>(event: T): AsyncGenerator<readonly T[]> {
-  yield [event]
+/** The events of an answer that comes at once. */
+export async function* only<T>(...events: T[]): AsyncGenerator<readonly T[]> {
+  yield events
 }

@@ -1,6 +1,6 @@
 /** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
 import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
-import { type Endpoint, type ErrorAnswer, type Method, value } from '../core/endpoint.ts'
+import { type Endpoint, type ErrorAnswer, type Method, only, value } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Principal, Services } from '../core/ports.ts'
@@ -156,7 +156,7 @@ async function show(ex: Exchange, services: Services): Promise<Reply> {
     case 'page': {
       const { html, headers } = setupPage(base)
       const bytes = Buffer.from(html)
-      const events = one({ type: 'bytes', bytes, contentType: 'text/html; charset=utf-8' } as const)
+      const events = only({ type: 'bytes', bytes, contentType: 'text/html; charset=utf-8' } as const)
       return withCors({ status: 200, headers: [...headers, 'vary', 'Accept, Sec-Fetch-Mode'], events }, ex)
     }
     case 'facts': {
@@ -175,10 +175,6 @@ async function show(ex: Exchange, services: Services): Promise<Reply> {
       return withCors(reply, ex)
     }
   }
-}
-
-async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
-  yield [event]
 }
 
 const JSON_BODY = /^application\/json\b/i

@@ -1,5 +1,6 @@
 /** `GET /oauth/authorize` (RFC 6749 4.1.1, RFC 7636, RFC 8707, RFC 9207): checks the request and shows the consent page. */
 
+import { only } from '../core/endpoint.ts'
 import type { Reply } from '../core/filter.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { Page } from '../lib/html.ts'
@@ -33,11 +34,7 @@ async function* nothing(): AsyncGenerator<never[]> {}
 /** An HTML page as a reply; `more` are further headers. */
 export function pageReply(status: number, { html, headers }: Page, more: readonly string[] = []): Reply {
   const event = { type: 'bytes', bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8' } as const
-  return { status, headers: [...headers, ...more], events: one(event) }
-}
-
-async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
-  yield [event]
+  return { status, headers: [...headers, ...more], events: only(event) }
 }
 
 /**

@@ -7,6 +7,7 @@ import type { RequestPart } from '../core/wire.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { undelivered } from '../json/answer-bounds.ts'
 import { asError, errors } from '../lib/error.ts'
+import { HeldValues } from '../limits/held.ts'
 import type { MemoryBudget, MemoryLease } from '../limits/memory.ts'
 import { partUsage } from '../metering/meter.ts'
 import { mayCallTools } from '../metering/requests.ts'
@@ -117,7 +118,7 @@ export function dispatch(
       // Parts have receipts of their own.
       ex.atProvider = true
       answered(ex)
-      return { status: 200, headers: [], events: new BufferedEvents(events, release) }
+      return { status: 200, headers: [], events: new HeldValues([events], release) }
     } catch (thrown) {
       release()
       throw thrown
@@ -238,31 +239,3 @@ export class BodyMemory {
 
 /** The caller of `during` gets it. */
 const ignored = () => undefined
-
-type Batch = IteratorResult<readonly Event[]>
-
-/** Gives all events at once, and then what they took of the memory budget back. */
-class BufferedEvents implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
-  #events: readonly Event[] | undefined
-  readonly #release: () => void
-
-  constructor(events: readonly Event[], release: () => void) {
-    this.#events = events
-    this.#release = release
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  next(): Promise<Batch> {
-    const value = this.#events
-    this.#events = undefined
-    return value ? Promise.resolve({ done: false, value }) : this.return()
-  }
-
-  async return(): Promise<Batch> {
-    this.#release()
-    return { done: true, value: undefined }
-  }
-}

@@ -1,6 +1,7 @@
 /** A bounded amount, and the bytes that requests keep, shared out among tenants. */
 import fc from 'fast-check'
 import t from 'tap'
+import { HeldValues } from '../../src/limits/held.ts'
 import { MemoryBudget } from '../../src/limits/memory.ts'
 import { FairShare } from '../../src/limits/share.ts'
 import { FairEntries } from '../../src/stores/memory/fair-entries.ts'
@@ -124,4 +125,29 @@ t.test('small requests have a reserve that large ones cannot take, however those
   t.equal(budget.used, 3.5 * MIB + 128 * KIB + MIB)
   for (const lease of [second!, chunked]) lease.release()
   t.equal(budget.used, 0)
+})
+
+t.test('what waits for its reader gives its memory back once, however the reading ends', async t => {
+  const failing = function* () {
+    yield 1
+    throw new Error('it fails')
+  }
+  const rows: [says: string, values: Iterable<number>, reads: number, got: number[]][] = [
+    ['it is read to its end', [1, 2], 3, [1, 2]],
+    ['its reader stops', [1, 2], 1, [1]],
+    ['it is never read', [1, 2], 0, []],
+    ['it fails', failing(), 2, [1]],
+  ]
+  for (const [says, values, reads, got] of rows) {
+    let released = 0
+    const held = new HeldValues(values, () => released++)
+    const seen: number[] = []
+    for (let read = 0; read < reads; read++) {
+      const next = await held.next().catch(() => undefined)
+      if (next && !next.done) seen.push(next.value)
+    }
+    await held.return()
+    t.strictSame([seen, released], [got, 1], says)
+    t.strictSame(await held.next(), { done: true, value: undefined }, `${says}: nothing more comes`)
+  }
 })

@@ -5,6 +5,7 @@
  * delivered, and an answer whose client has left for what its provider has done.
  */
 
+import { only } from '../../core/endpoint.ts'
 import type { Exchange, Outcome } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
@@ -102,7 +103,7 @@ export const billing: FilterFactory<Options> = {
           reply = await next()
         } catch (thrown) {
           if (meter?.stopped) {
-            reply = { status: 200, headers: [], events: only(endOf(ex, [])) }
+            reply = { status: 200, headers: [], events: only(...endOf(ex, [])) }
           } else {
             meters.end(ex)
             const error = asError(thrown)
@@ -126,10 +127,6 @@ export const billing: FilterFactory<Options> = {
       },
     }
   },
-}
-
-async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
-  yield batch
 }
 
 const NOTHING = { amount: 0n, least: 0n, step: 0 }

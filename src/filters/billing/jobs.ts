@@ -1,5 +1,6 @@
 /** Admits work that outlives its request: a row and a hold before the provider is called, its id there after that. */
 
+import { only } from '../../core/endpoint.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
@@ -155,8 +156,4 @@ function uploadsIn(value: unknown): Upload[] {
   if (value instanceof Upload) return [value]
   if (typeof value !== 'object' || value === null) return []
   return Object.values(value).flatMap(uploadsIn)
-}
-
-async function* only(event: Event): AsyncGenerator<readonly Event[]> {
-  yield [event]
 }

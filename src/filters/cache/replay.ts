@@ -6,7 +6,8 @@ import type { Reply } from '../../core/filter.ts'
 import type { CachedReply } from '../../core/ports.ts'
 import { weigh } from '../../json/size.ts'
 import { errors } from '../../lib/error.ts'
-import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'
+import { HeldValues } from '../../limits/held.ts'
+import type { MemoryBudget } from '../../limits/memory.ts'
 
 const BYTES_OF_CHARACTER = 2
 /** Characters of a piece, and at least of a batch: its client takes one before the next is written. */
@@ -21,15 +22,7 @@ export function replay(ex: Exchange, hit: CachedReply, memory: MemoryBudget): Re
   ex.requestedModel = hit.requestedModel
   ex.requestedProvider = hit.requestedProvider
   const batches = ex.streaming ? batchesOf(events) : [events]
-  return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: replayed(batches, lease) }
-}
-
-async function* replayed(batches: Iterable<readonly Event[]>, lease: MemoryLease): AsyncGenerator<readonly Event[]> {
-  try {
-    yield* batches
-  } finally {
-    lease.release()
-  }
+  return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: new HeldValues(batches, () => lease.release()) }
 }
 
 /** Long texts come in pieces, as from a provider. */
