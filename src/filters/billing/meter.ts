@@ -57,7 +57,7 @@ export class Meter {
    * extend the hold, it is called again when nothing is left of that, not before: there may be money again. Rejects when
    * nothing is left of the hold, and the ledger cannot say whether there is more.
    */
-  mayGoOn(more = 0): boolean | Promise<boolean> {
+  mayGoOn(more: number): boolean | Promise<boolean> {
     if (this.#covered === Number.POSITIVE_INFINITY) return true
     const used = this.#ex.answerTokens + more
     if (used + this.#step * MARGIN < this.#covered) return true
