@@ -74,10 +74,25 @@ export const tooLongCalls = (): GatewayError =>
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
 export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void {
-  if (json.length <= MIN_PARSED_CHARACTERS) return
+  if (json.length <= MIN_PARSED_CHARACTERS || isWithin(json, bounds)) return
   const shape = new Shape(bounds)
   shape.add(json)
   if (shape.excess !== undefined) throw excessive(shape)
+}
+
+/** Proves without a scan of each character that a short text is within its bounds: it has few characters and brackets. */
+function isWithin(json: string, { values, names = values, nameLength = MAX_NAME }: Bounds): boolean {
+  return json.length + MAX_LEVELS < Math.min(values, names, nameLength) && hasFewBrackets(json)
+}
+
+function hasFewBrackets(json: string): boolean {
+  let count = 0
+  for (const bracket of ['{', '[']) {
+    for (let at = json.indexOf(bracket); at >= 0; at = json.indexOf(bracket, at + 1)) {
+      if (++count > MAX_LEVELS) return false
+    }
+  }
+  return true
 }
 
 const ofForm = (detail: string): GatewayError => errors.invalidAnswer(detail).with({ excess: 'form' })

@@ -88,4 +88,7 @@ export class Transport {
   }
 }
 
-const originOf = (baseUrl: string): string => baseUrl.split('/', 3).join('/')
+function originOf(baseUrl: string): string {
+  const path = baseUrl.indexOf('/', baseUrl.indexOf('://') + 3)
+  return path < 0 ? baseUrl : baseUrl.slice(0, path)
+}
