@@ -7,6 +7,7 @@
 const bounds = [
   ...[
     ['unary', 1.4],
+    ['unary, one at a time', 3.5],
     ['stream of 64', 1.1],
     ['stream of 64, one a millisecond', 1.1],
     ['Anthropic stream', 1.4],

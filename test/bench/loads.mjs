@@ -34,6 +34,7 @@ export const loads = [
     wire: 'chat',
     ...{ slice: 800, concurrency: MANY, rate: 500, seconds: 0 },
   },
+  { name: 'unary, one at a time', group: 'unary', wire: 'chat', slice: 100, concurrency: 1, rate: 500, seconds: 0 },
   {
     name: 'stream of 64',
     group: 'stream',
