@@ -21,6 +21,7 @@ const VERSIONS = ['22', '24']
 const long = {
   'test/stores/money-model.test.ts': { MONEY_RUNS: '5000' },
   'test/e2e/crash.test.ts': { CRASH_ROUNDS: '50' },
+  'test/stores/postgres-storm.test.ts': {},
   'test/stores/spending.test.ts': { SPENDING_RUNS: '1000' },
   // Their loops have a tenth of their length in `npm test`: see test/helpers/runs.ts.
   'test/codecs': {},

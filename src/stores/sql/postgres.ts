@@ -50,6 +50,8 @@ export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
     allowExitOnIdle: true,
   })
   pool.on('error', warn)
+  // A connection that ends between two statements of a transaction fails the next one.
+  pool.on('connect', client => void client.on('error', () => {}))
   return pool
 }
 
