@@ -49,7 +49,8 @@ async function versionOf(client: pg.Client): Promise<number> {
   return (await client.query('SELECT coalesce(max(version), 0) AS version FROM schema_versions')).rows[0].version
 }
 
-async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+/** Runs `work` on a connection of its own, whose statements may take long. Rejects with a StoreError. */
+export async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MS,

@@ -3,6 +3,7 @@
  * so that PgBouncer may give each transaction another connection.
  */
 import pg from 'pg'
+import { guarded } from '../../lib/guarded.ts'
 import type { Dialect, Durability, Sql, SqlValue } from './sql.ts'
 
 /** How long a connection may take, and how long a caller waits for a free one. */
@@ -51,7 +52,10 @@ export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
   })
   pool.on('error', warn)
   // A connection that ends between two statements of a transaction fails the next one.
-  pool.on('connect', client => void client.on('error', () => {}))
+  pool.on(
+    'connect',
+    guarded((client: pg.PoolClient) => void client.on('error', () => {}), warn),
+  )
   return pool
 }
 

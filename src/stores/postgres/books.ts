@@ -1,0 +1,66 @@
+/** Compares what the database holds several times: rows, hourly sums, ledger, holds, balances, plans, limits, jobs. */
+import { JOBS_OWNER } from '../rules/jobs.ts'
+import { differences, limitDifference } from '../rules/usage.ts'
+import { connected } from './migrate.ts'
+
+/** SQL: sums of each source of truth by organization, under the names of `differences`. */
+const SOURCES: readonly string[] = [
+  `SELECT org_id, count(*) AS "rows", sum(cost) AS "rowCost", sum(charged) AS "rowCharges" FROM requests GROUP BY 1`,
+  'SELECT org_id, requests AS "rows", cost AS "rowCost", charged AS "rowCharges" FROM pruned',
+  'SELECT org_id, sum(requests) AS "hourlyRows", sum(cost) AS "hourlyCost" FROM usage_hourly GROUP BY 1',
+  `SELECT org_id, sum(amount) FILTER (WHERE account = 'credits') AS "entries",
+    -sum(amount) FILTER (WHERE counter = 'usage') AS "charges",
+    -sum(amount) FILTER (WHERE kind = 'charge') AS "creditCharges",
+    -sum(amount) FILTER (WHERE account = 'plan' AND created_at >= month_at) AS "monthCharges"
+  FROM ledger LEFT JOIN subscriptions USING (org_id) GROUP BY 1`,
+  `SELECT org_id, sum(amount) FILTER (WHERE funds = 'credits') AS "openHolds",
+    sum(amount) FILTER (WHERE funds IN ('plan', 'premium')) AS "planHolds",
+    sum(amount) FILTER (WHERE funds = 'premium') AS "premiumHolds"
+  FROM holds GROUP BY 1`,
+  'SELECT org_id, balance, held, used FROM balances',
+  'SELECT org_id, used AS "planUsed", held AS "planHeld", premium_held AS "premiumHeld" FROM subscriptions',
+]
+
+const LIMITS = `
+  WITH opened AS (
+    SELECT limit_id AS id, sum(amount) AS sum FROM holds, json_array_elements_text(budgets::json) AS limit_id GROUP BY 1
+  )
+  SELECT id, held::text, coalesce(sum, 0)::text AS open FROM budgets LEFT JOIN opened USING (id)
+  WHERE held <> coalesce(sum, 0)`
+
+/** A running job has one hold of its amount; an ended one has none and is charged its cost at most once. */
+const JOBS = `
+  SELECT 'job ' || jobs.id || ': '
+    || CASE WHEN completed_at IS NULL THEN 'no hold of its amount' ELSE 'a hold though it has ended' END AS difference
+  FROM jobs LEFT JOIN holds ON holds.id = hold_id
+  WHERE CASE WHEN completed_at IS NULL
+    THEN holds.amount IS DISTINCT FROM jobs.amount OR (state <> 'creating' AND holds.owner <> '${JOBS_OWNER}')
+    ELSE holds.id IS NOT NULL END
+  UNION ALL
+  SELECT 'job ' || jobs.id || ': charged ' || -ledger.amount || ', though it cost ' || coalesce(cost, 0)
+  FROM jobs JOIN ledger ON ledger.request_id = log_id AND ledger.kind = 'charge'
+  WHERE jobs.funds = 'credits' AND -ledger.amount < coalesce(cost, 0)`
+
+/** Returns one sentence for each difference, all as of one moment. Rejects with a StoreError. */
+export function checkBooks(url: string): Promise<string[]> {
+  return connected(url, async client => {
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    const organizations = new Map<string, Map<string, bigint>>()
+    for (const source of SOURCES) {
+      const { rows } = await client.query<Record<string, string | null> & { org_id: string }>(source)
+      for (const { org_id, ...sums } of rows) {
+        const known = organizations.get(org_id) ?? new Map<string, bigint>()
+        for (const [fact, sum] of Object.entries(sums)) known.set(fact, (known.get(fact) ?? 0n) + BigInt(sum ?? 0))
+        organizations.set(org_id, known)
+      }
+    }
+    const limits = await client.query<{ id: string; held: string; open: string }>(LIMITS)
+    const jobs = await client.query<{ difference: string }>(JOBS)
+    await client.query('COMMIT')
+    return [
+      ...differences(organizations),
+      ...limits.rows.map(({ id, held, open }) => limitDifference(id, BigInt(held), BigInt(open))),
+      ...jobs.rows.map(({ difference }) => difference),
+    ]
+  })
+}

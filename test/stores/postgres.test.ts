@@ -1,0 +1,130 @@
+/** What the stores in PostgreSQL promise besides the contracts: migrations, days of request rows, PgBouncer. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Hold } from '../../src/core/ports.ts'
+import { stampOf } from '../../src/lib/id.ts'
+import { checkBooks } from '../../src/stores/postgres/books.ts'
+import { postgresMaintenance } from '../../src/stores/postgres/index.ts'
+import { migrate } from '../../src/stores/postgres/migrate.ts'
+import { migrations } from '../../src/stores/postgres/migrations/index.ts'
+import { PostgresRetention } from '../../src/stores/postgres/retention.ts'
+import { freePort, postgresServer, withoutPostgres } from '../helpers/postgres.ts'
+import { postgresSubject, seeded } from './postgres-subject.ts'
+import { HOUR, identity, NOON, rowOf, temporaryFolder } from './subject.ts'
+
+const DAY = 24 * HOUR
+const found = spawnSync('pgbouncer', ['--version']).error === undefined
+const withoutBouncer = withoutPostgres || (!found && 'PgBouncer is not installed')
+
+t.test('postgres', { skip: withoutPostgres }, async t => {
+  t.test('of nodes that start at once on an empty or an older database one migrates', async t => {
+    const server = await postgresServer()
+    for (const steps of [0, 1]) {
+      const url = await server.database()
+      if (steps > 0) await migrate(url, migrations.slice(0, steps))
+      const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(url)))
+      t.same(applied.toSorted(), [0, 0, 0, 0, migrations.length - steps])
+      t.same(await postgresMaintenance(url).schema(), { present: migrations.length, known: migrations.length })
+    }
+  })
+
+  t.test('a step that fails leaves the schema as it was', async t => {
+    const url = await (await postgresServer()).database()
+    await t.rejects(migrate(url, ['CREATE TABLE a (id text)', 'CREATE TABLE b (']), /stores\.postgres.*syntax error/)
+    t.same(await postgresMaintenance(url).schema(), { present: undefined, known: migrations.length })
+    await t.rejects(postgresMaintenance(url).backup('file'), /pg_dump/)
+  })
+
+  t.test('an address where no server is refuses a start and says so', async t => {
+    const url = `postgres://gateway:secret@127.0.0.1:${await freePort()}/gateway`
+    const error = await migrate(url).catch((thrown: Error) => thrown)
+    t.match(error, { name: 'StoreError', message: /stores\.postgres.*ECONNREFUSED/ })
+    t.notMatch((error as Error).message, 'secret')
+  })
+
+  t.test('rows of past days go with their partition, and the books stay right', async t => {
+    const subject = await postgresSubject(t)
+    const ledger = await subject.node()
+    const principal = await seeded(subject, 'open', 0n)
+    const retention = new PostgresRetention(subject.url, () => subject.clock.now)
+    for (let day = 0; day < 3; day++) {
+      subject.clock.now = NOON + day * DAY
+      await retention.prepare()
+      for (let n = 0; n < 3; n++) {
+        const id = `${stampOf(subject.clock.now)}${day}${n}`
+        const wanted = { id, request: identity(id), principal, amount: 5n, expiresAt: subject.clock.now + HOUR }
+        await ledger.settle(
+          (await ledger.hold(wanted)) as Hold,
+          rowOf(principal, id, { at: subject.clock.now, cost: 3n }),
+        )
+      }
+    }
+    const days = () =>
+      subject.rows<{ name: string }>(
+        "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relname LIKE 'requests_d%' ORDER BY 1",
+      )
+    t.equal((await days()).length, 5)
+    t.same(await subject.rows('SELECT id FROM requests_of_other_days'), [])
+    t.equal(await retention.prune(NOON + DAY), 3)
+    t.equal(await retention.prune(NOON + DAY), 0)
+    t.match(await subject.rows('SELECT count(*) FROM requests'), [{ count: 6n }])
+    t.equal((await days()).length, 4)
+    t.same(await checkBooks(subject.url), [])
+  })
+
+  t.test('holds and settlements pass PgBouncer in transaction mode', { skip: withoutBouncer }, async t => {
+    const subject = await postgresSubject(t)
+    const address = await bouncer(t, subject.url)
+    const nodes = [await subject.node({ url: address }), await subject.node({ url: address })]
+    const limit = { id: 'limit', of: 'key', limit: 1000n, period: 'day', zone: 'UTC' } as const
+    const principal = await seeded(subject, 'prepaid', 2000n, [limit])
+    const results = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => {
+        const id = `p${i}`
+        return nodes[i % 2]!.hold({ id, request: identity(id), principal, amount: 50n, expiresAt: NOON + HOUR })
+      }),
+    )
+    const holds = results.filter(one => 'id' in one) as Hold[]
+    t.equal(holds.length, 20)
+    await Promise.all(holds.map((hold, i) => nodes[i % 2]!.settle(hold, rowOf(principal, hold.id, { cost: 50n }))))
+    t.same(await nodes[0]!.balance(principal.orgId), { balance: 1000n, held: 0n, used: 1000n })
+    t.same(await checkBooks(subject.url), [])
+  })
+})
+
+/** Starts PgBouncer before a database, with two connections to it; it ends with the test. Returns its address. */
+async function bouncer(t: { teardown(end: () => unknown): void }, url: string): Promise<string> {
+  const { port: serverPort, pathname } = new URL(url)
+  const database = pathname.slice(1)
+  const port = await freePort()
+  const folder = temporaryFolder(t)
+  chmodSync(folder, 0o755)
+  const [settings, users] = [join(folder, 'pgbouncer.ini'), join(folder, 'users.txt')]
+  writeFileSync(users, '"gateway" ""\n', { mode: 0o644 })
+  writeFileSync(
+    settings,
+    `[databases]\n${database} = host=127.0.0.1 port=${serverPort} dbname=${database}\n[pgbouncer]\npool_mode = transaction
+listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = trust\nauth_file = ${users}
+default_pool_size = 2\nmax_client_conn = 100\n`,
+    { mode: 0o644 },
+  )
+  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
+  const child = spawn('pgbouncer', [...user, settings], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', () => reject(new Error(said)))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      if (said.includes('process up')) resolve()
+    })
+  })
+  t.teardown(async () => {
+    const ended = once(child, 'exit')
+    child.kill('SIGINT')
+    await ended
+  })
+  return `postgres://gateway@127.0.0.1:${port}/${database}`
+}
