@@ -385,7 +385,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   realtime: 2260,
   routing: 2350,
   secrets: 500,
-  stores: 15_100,
+  stores: 16_000,
   telemetry: 900,
   upstream: 4850,
   validation: 300,

@@ -5,13 +5,17 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { Hold, HoldRequest, Principal, Stores } from '../../src/core/ports.ts'
+import { checkBooks } from '../../src/stores/postgres/books.ts'
+import { markChange } from '../../src/stores/postgres/changes.ts'
+import { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
 import { SqlAccounts } from '../../src/stores/sql/accounts.ts'
 import { AuditedTransaction } from '../../src/stores/sql/audit.ts'
 import { SqlCredits } from '../../src/stores/sql/credits.ts'
 import { SqlKeys } from '../../src/stores/sql/keys.ts'
 import { SqlPlans } from '../../src/stores/sql/plans.ts'
+import { PostgresSql } from '../../src/stores/sql/postgres.ts'
 import { SqliteSql } from '../../src/stores/sql/sqlite.ts'
 import { ChangeDetector } from '../../src/stores/sqlite/change-detector.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
@@ -19,6 +23,8 @@ import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { figure } from '../helpers/figure.ts'
+import { withoutPostgres } from '../helpers/postgres.ts'
+import { postgresSubject, seeded } from './postgres-subject.ts'
 import { HOUR, identity, integer, NOON, rowOf, seed } from './subject.ts'
 
 const DAY = 24 * HOUR
@@ -210,7 +216,8 @@ class Model {
 const isPlan = ({ funds }: Pick<Hold, 'funds'>): boolean => funds === 'plan' || funds === 'premium'
 
 /** What histories are played on. */
-interface Books extends Pick<Stores, 'accounts' | 'credits' | 'keys' | 'ledger' | 'plans' | 'usage'> {
+interface Books extends Pick<Stores, 'accounts' | 'credits' | 'keys' | 'ledger' | 'plans'> {
+  readonly usage: Pick<Stores['usage'], 'check'>
   /** A new organization with a project. */
   organization(account: Principal['account']): Promise<Pick<Principal, 'orgId' | 'projectId'>>
   /** The entries of an organization's credits, and the rows of all requests. */
@@ -260,7 +267,51 @@ function sqliteBooks(now: () => number): Books {
   }
 }
 
-type Make = (now: () => number) => Books
+/** All histories have one database, which each of them finds empty. */
+async function postgresDatabase(t: Test): Promise<Make> {
+  const subject = await postgresSubject(t)
+  const sql = new PostgresSql(subject.pool)
+  const tables = await subject.rows<{ name: string }>(`
+    SELECT tablename AS name FROM pg_tables
+    WHERE schemaname = 'public' AND tablename NOT IN ('schema_versions', 'changes') AND tablename NOT LIKE 'requests_%'`)
+  return async now => {
+    await subject.pool.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')} CASCADE`)
+    const node = () => PostgresLedger.open(subject.pool, { now, warn, version: 'test' })
+    const watch = { poll: () => 'same' as const, lost: false }
+    const keys = new SqlKeys(sql, watch, now)
+    const changes = new AuditedTransaction(sql, { now, mark: markChange, onKeyChange: () => keys.clear() })
+    const ledgers = [await node()]
+    return {
+      keys,
+      accounts: new SqlAccounts(changes),
+      credits: new SqlCredits(changes),
+      plans: new SqlPlans(changes),
+      usage: { check: () => checkBooks(subject.url) },
+      get ledger() {
+        return ledgers.at(-1)!
+      },
+      organization: account => seeded(subject, account, 0n),
+      async sums(orgId) {
+        const [sums] = await subject.rows<{ entries: bigint; rows: bigint }>(
+          `SELECT coalesce(sum(amount), 0)::bigint AS entries, (SELECT count(*) FROM requests) AS rows
+            FROM ledger WHERE org_id = $1 AND account = 'credits'`,
+          [orgId],
+        )
+        return { entries: sums!.entries, rows: Number(sums!.rows) }
+      },
+      async begin(how) {
+        if (how === 'crash') await subject.rows('UPDATE nodes SET seen_at = 0')
+        else await ledgers.pop()!.close()
+        ledgers.push(await node())
+      },
+      async close() {
+        for (const ledger of ledgers) await ledger.close()
+      },
+    }
+  }
+}
+
+type Make = (now: () => number) => Books | Promise<Books>
 
 async function run(
   make: Make,
@@ -269,7 +320,7 @@ async function run(
   commands: readonly Command[],
 ): Promise<void> {
   const model = new Model(account === 'prepaid', overflow)
-  const store = make(() => model.now)
+  const store = await make(() => model.now)
   const { keys, accounts, credits, plans, usage } = store
   const { orgId, projectId } = await store.organization(account)
   const { id: keyId, key } = await accounts.createKey({ project: projectId, name: 'k' })
@@ -388,14 +439,21 @@ async function compare(
   assert.deepEqual(await usage.check(), [])
 }
 
-t.test(`the books agree with the model over ${RUNS} histories`, async t => {
+const agree = (make: Make) => {
   const account = fc.constantFrom('open' as const, 'prepaid' as const)
   const commands = fc.array(command, { minLength: 1, maxLength: 30 })
-  const agree = (make: Make) =>
-    fc.assert(
-      fc.asyncProperty(account, fc.boolean(), commands, (...history) => run(make, ...history)),
-      { numRuns: RUNS },
-    )
+  return fc.assert(
+    fc.asyncProperty(account, fc.boolean(), commands, (...history) => run(make, ...history)),
+    { numRuns: RUNS },
+  )
+}
+
+t.test(`the books agree with the model over ${RUNS} histories`, async t => {
   await agree(sqliteBooks)
   figure(t, { id: 'CS-06', what: 'histories of the books that agree with the model', value: RUNS, unit: '' })
+})
+
+t.test(`the books in PostgreSQL agree with the model over ${RUNS} histories`, { skip: withoutPostgres }, async t => {
+  await agree(await postgresDatabase(t))
+  t.pass()
 })
