@@ -99,10 +99,12 @@ export async function createComponents(
 ): Promise<Components> {
   const { config, env, log, registry = new Registry() } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
+  let redis: RedisStores | undefined
   const stores = await openStores(
     { sqlite: database },
     {
       warn: err => log.warn({ err }, 'store task failed; retried'),
+      changed: () => redis?.changed(),
       keyring: () => keyring,
       identity: options.storesIdentity,
     },
@@ -118,8 +120,11 @@ export async function createComponents(
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
   const cache = new MemoryCache({ maxBytes: file.server.cache })
-  const redis = await openShared(file, options, { metrics, cache })
-  if (redis) cleanup.add(() => redis.close())
+  redis = await openShared(file, options, { metrics, cache })
+  if (redis) {
+    redis.onChanged(() => stores.refresh())
+    cleanup.add(() => redis?.close())
+  }
   const shared = redis ? portsOf(redis) : options.shared
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const inFlight = new InFlightCounts()

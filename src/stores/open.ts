@@ -15,6 +15,8 @@ interface StoresPlace {
 interface OpenOptions {
   /** Receives failures of background work, which is retried. */
   readonly warn: (error: unknown) => void
+  /** Called after a change of keys or policies by this process. */
+  readonly changed: () => void
   /** Returns the master keys; called when they are first needed. */
   readonly keyring: () => Keyring
   /** Required `identity` of the stores; any when absent. */
@@ -23,14 +25,14 @@ interface OpenOptions {
 
 /** Rejects with a StoreError and leaves nothing open. */
 export async function openStores({ sqlite }: StoresPlace, options: OpenOptions): Promise<Stores> {
-  const { warn, keyring, identity } = options
+  const { warn, changed, keyring, identity } = options
   // Loaded here: commands that open no stores need no driver.
   const { openSqlite, sqliteIdentity } = await import('./sqlite/index.ts')
   // Compare before opening, which creates a missing file.
   if (identity !== undefined && sqliteIdentity(sqlite) !== identity) {
     throw new StoreError(`The database ${sqlite} was removed or replaced. Restart the gateway.`)
   }
-  return openSqlite(sqlite, { warn, keyring })
+  return openSqlite(sqlite, { warn, changed, keyring })
 }
 
 /** Opens nothing until a method is called. Rejects with a StoreError without a driver. */

@@ -475,3 +475,19 @@ t.test('of redemptions of one code by two processes exactly one succeeds', async
   const results = await Promise.all(tries)
   t.equal(results.filter(result => result !== 'invalid_grant').length, 1)
 })
+
+t.test('a change is announced to other processes, and one that refreshes sees it at once', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  let announced = 0
+  const one = openSqlite(path, { changed: () => announced++ })
+  const other = openSqlite(path)
+  t.teardown(() => Promise.all([one.close(), other.close()]))
+  const { id, key } = (await one.accounts.bootstrap())!
+  const hash = createHash('sha256').update(key).digest('hex')
+  t.ok(await other.keys.find(hash))
+  announced = 0
+  await one.accounts.revokeKey(id)
+  t.equal(announced, 1)
+  other.refresh()
+  t.equal(await other.keys.find(hash), undefined)
+})

@@ -41,6 +41,8 @@ export interface Stores extends Probe, AccountStores {
    * their place. Undefined for stores that no other process can open.
    */
   readonly identity: string | undefined
+  /** Drops what is cached of keys and policies: another process has changed some. */
+  refresh(): void
   /** Returns the total by which balances with a floor of zero have fallen below it. Rejects when it cannot be read. */
   overdraft(): Promise<Money>
   /** Resolves when every earlier write is durable and everything is closed. */

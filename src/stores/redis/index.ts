@@ -25,6 +25,8 @@ import { type PublishedSample, SharedMeasurements } from './measurements.ts'
 import { BEAT_MS, Presence } from './presence.ts'
 import { RedisReplies } from './replies.ts'
 
+/** Changes of keys and policies within this time are announced together. */
+const GATHER_MS = 20
 /** Beats between two reports of places, which a flushed Redis has lost. */
 const REFRESH_BEATS = 2
 
@@ -80,6 +82,7 @@ export async function openRedis(address: string, options: RedisOptions): Promise
     if (++beats % REFRESH_BEATS === 0) counters.refresh()
   }
   link.onUp(beat)
+  let gathering: NodeJS.Timeout | undefined
   let looks: () => void = () => undefined
   broadcast.receive('changed', (_, isOwn) => isOwn || looks(), false)
   await link.start()
@@ -97,12 +100,18 @@ export async function openRedis(address: string, options: RedisOptions): Promise
       return presence.living
     },
     ping: () => link.ping(),
-    changed: () => broadcast.publish('changed', [{ fact: null, ttlMs: 0 }]),
+    changed() {
+      gathering ??= setTimeout(() => {
+        gathering = undefined
+        broadcast.publish('changed', [{ fact: null, ttlMs: 0 }])
+      }, GATHER_MS).unref()
+    },
     onChanged(look) {
       looks = look
     },
     async close() {
       clearInterval(timer)
+      clearTimeout(gathering)
       if (serves && link.up) await presence.leave().catch(failed)
       broadcast.close()
       link.close()

@@ -41,6 +41,8 @@ interface SqliteOptions {
   readonly now?: () => number
   /** Receives failures of background work, which is retried. */
   readonly warn?: (error: unknown) => void
+  /** Called after a change of keys or policies by this process. */
+  readonly changed?: () => void
   /** Master keys; by default those of `master.key` beside the database, opened when needed. */
   readonly keyring?: () => Keyring
 }
@@ -54,6 +56,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
   const {
     now = Date.now,
     warn = emitWarning,
+    changed = () => undefined,
     keyring = () => new Keyring({ given: undefined, file: keyFile(path) }),
   } = options
   const db = openDatabase(path)
@@ -62,9 +65,13 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
   const sql = new SqliteSql(db, writer)
   const keys = new SqlKeys(sql, new ChangeDetector(db), now)
   const reader = new PolicyFactsReader(sql, new ChangeDetector(db))
-  const onKeyChange = () => {
+  const refresh = () => {
     keys.clear()
     reader.changed()
+  }
+  const onKeyChange = () => {
+    refresh()
+    changed()
   }
   const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
   const admin = new SqlTransaction(sql, { now, onKeyChange })
@@ -101,6 +108,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     usage: new SqliteUsage(db),
     reports: new SqliteReports(db),
     retention: new SqliteRetention(db, writer),
+    refresh,
     overdraft: async () => overdraft.get()!,
     async ping() {
       read.get()
