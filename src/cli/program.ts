@@ -13,7 +13,7 @@ import { addModelsCheck, addOperation } from './operation.ts'
 import { refuseKeys, refuseSecret } from './secrets.ts'
 import { type Open, openSession } from './session.ts'
 import { addSpeak } from './speak.ts'
-import { addStores } from './stores.ts'
+import { addCopy, addStores } from './stores.ts'
 import { addTranscribe } from './transcribe.ts'
 import { addVideo } from './video.ts'
 
@@ -24,7 +24,7 @@ const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', addOperation],
   ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', 'audit'],
-  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores, addDoctor],
+  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores, addCopy, addDoctor],
 ]
 
 /** All commands, on this terminal. */

@@ -1,4 +1,4 @@
-/** `gatewayctl backup`, `restore` and `migrate`: work on the stores of a configuration, without the admin listener. */
+/** `gatewayctl backup`, `restore`, `migrate` and `stores copy`: work on the stores of a configuration, without the admin listener. */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -85,6 +85,37 @@ export function addStores(program: Command, open: Open): void {
       })
       if (reads && isBehind(state)) throw new CheckFailed()
     })
+}
+
+/** Adds `stores copy`. */
+export function addCopy(program: Command, open: Open): void {
+  program
+    .command('stores')
+    .description('move the stores of a gateway')
+    .command('copy')
+    .description('copy a SQLite database into an empty PostgreSQL database; no gateway may run on either')
+    .requiredOption('--from <sqlite:path>', 'the database file', sqliteOf)
+    .requiredOption('--to <postgres:url>', 'the database, such as postgres://user@host/gateway', postgresOf)
+    .action(async ({ from, to }: { readonly from: string; readonly to: string }, command: Command) => {
+      const { io, json, print } = open(command)
+      const { copyStores } = await import('../stores/open.ts')
+      const rows = await copyStores({ sqlite: resolve(io.cwd, from) }, { postgres: to }, (table, done, all) => {
+        if (!json) io.err(`${table}: ${done} of ${all} rows\n`)
+      })
+      print({ rows }, () => 'copied; the books agree. Gateways on PostgreSQL need the same master key\n')
+    })
+}
+
+function sqliteOf(text: string): string {
+  if (!text.startsWith('sqlite:')) throw new InvalidArgumentError('it is sqlite:PATH')
+  return text.slice('sqlite:'.length)
+}
+
+/** An address that stands alone names its kind already. */
+function postgresOf(text: string): string {
+  const url = text.replace(/^postgres:(?!\/\/)/, '')
+  if (!/^postgres(?:ql)?:\/\//.test(url)) throw new InvalidArgumentError('it is postgres:URL')
+  return url
 }
 
 /** A newer schema is not behind: stores that several versions share allow one. */

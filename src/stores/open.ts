@@ -48,6 +48,16 @@ export type { RedisStores } from './redis/index.ts'
 export const openRedis = async (address: string, options: RedisOptions): Promise<RedisStores> =>
   (await import('./redis/index.ts')).openRedis(address, options)
 
+/** Copies a SQLite database into an empty PostgreSQL database. Rejects with a StoreError, and has copied nothing then. */
+export async function copyStores(
+  from: { readonly sqlite: string },
+  to: { readonly postgres: string },
+  progress: (table: string, rows: number, all: number) => void,
+): Promise<Readonly<Record<string, number>>> {
+  const { copyToPostgres } = await import('./postgres/copy.ts')
+  return copyToPostgres({ from: from.sqlite, to: to.postgres, progress })
+}
+
 /** Says why no stores can be opened with the installed packages; undefined when they can. */
 export const driverProblem = (): Promise<string | undefined> =>
   import('./sqlite/driver.ts').then(

@@ -193,3 +193,13 @@ t.test('a migration waits for no gateway of an older version: it refuses while o
   t.match(await ctl('migrate'), { code: 1, err: /A gateway runs on/ })
   await stores.close()
 })
+
+t.test('a copy says what is wrong with its addresses, and changes nothing', async t => {
+  const { dir, ctl } = shell(t)
+  const to = 'postgres:postgres://127.0.0.1:1/none'
+  t.match(await ctl('stores', 'copy', '--from', 'data/gateway.db', '--to', to), { code: 2, err: /it is sqlite:PATH/ })
+  const source = 'sqlite:data/gateway.db'
+  t.match(await ctl('stores', 'copy', '--from', source, '--to', 'mysql://x'), { code: 2, err: /it is postgres:URL/ })
+  t.match(await ctl('stores', 'copy', '--from', source, '--to', to), { code: 1, err: /Cannot read the database/ })
+  t.same(readdirSync(join(dir, 'data')), [])
+})

@@ -1,4 +1,5 @@
 /** Compares what the database holds several times: rows, hourly sums, ledger, holds, balances, plans, limits, jobs. */
+import type pg from 'pg'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
 import { connected } from './migrate.ts'
@@ -42,25 +43,30 @@ const JOBS = `
   WHERE jobs.funds = 'credits' AND -ledger.amount < coalesce(cost, 0)`
 
 /** Returns one sentence for each difference, all as of one moment. Rejects with a StoreError. */
-export function checkBooks(url: string): Promise<string[]> {
-  return connected(url, async client => {
+export const checkBooks = (url: string): Promise<string[]> =>
+  connected(url, async client => {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    const organizations = new Map<string, Map<string, bigint>>()
-    for (const source of SOURCES) {
-      const { rows } = await client.query<Record<string, string | null> & { org_id: string }>(source)
-      for (const { org_id, ...sums } of rows) {
-        const known = organizations.get(org_id) ?? new Map<string, bigint>()
-        for (const [fact, sum] of Object.entries(sums)) known.set(fact, (known.get(fact) ?? 0n) + BigInt(sum ?? 0))
-        organizations.set(org_id, known)
-      }
-    }
-    const limits = await client.query<{ id: string; held: string; open: string }>(LIMITS)
-    const jobs = await client.query<{ difference: string }>(JOBS)
+    const found = await differencesIn(client)
     await client.query('COMMIT')
-    return [
-      ...differences(organizations),
-      ...limits.rows.map(({ id, held, open }) => limitDifference(id, BigInt(held), BigInt(open))),
-      ...jobs.rows.map(({ difference }) => difference),
-    ]
+    return found
   })
+
+/** Within a transaction. */
+export async function differencesIn(client: pg.Client): Promise<string[]> {
+  const organizations = new Map<string, Map<string, bigint>>()
+  for (const source of SOURCES) {
+    const { rows } = await client.query<Record<string, string | null> & { org_id: string }>(source)
+    for (const { org_id, ...sums } of rows) {
+      const known = organizations.get(org_id) ?? new Map<string, bigint>()
+      for (const [fact, sum] of Object.entries(sums)) known.set(fact, (known.get(fact) ?? 0n) + BigInt(sum ?? 0))
+      organizations.set(org_id, known)
+    }
+  }
+  const limits = await client.query<{ id: string; held: string; open: string }>(LIMITS)
+  const jobs = await client.query<{ difference: string }>(JOBS)
+  return [
+    ...differences(organizations),
+    ...limits.rows.map(({ id, held, open }) => limitDifference(id, BigInt(held), BigInt(open))),
+    ...jobs.rows.map(({ difference }) => difference),
+  ]
 }

@@ -54,7 +54,7 @@ function schemaOf(path: string): SchemaState {
 }
 
 /** Throws while a process has registered itself in the database and lives. */
-function checkUnused(path: string): void {
+export function checkUnused(path: string): void {
   const owners = withDatabase(path, { readonly: true }, db =>
     hasOwners(db)
       ? db.prepare<[], Instance & { seen_at: number }>('SELECT id, pid, started, host, seen_at FROM owners').all()
