@@ -7,7 +7,7 @@ import { ConfigError } from '../config/error.ts'
 import { fingerprint } from '../config/file.ts'
 import type { Catalog } from '../core/catalog.ts'
 import { namesOf, refsOf } from '../core/offer.ts'
-import type { Access, Caller, Policies, Policy, PolicyFacts, Rule, SealedKey } from '../core/policy.ts'
+import type { Access, CallerFacts, Policies, Policy, PolicyFacts, Rule, SealedKey } from '../core/policy.ts'
 import type { Log, PolicyAdmin, PolicyStores } from '../core/ports.ts'
 import type { Credential } from '../core/provider-settings.ts'
 import { Seals } from '../core/seals.ts'
@@ -98,7 +98,7 @@ class OrganizationPolicy implements Policy {
     context.log.debug({ organization: facts.orgId, version: facts.version }, 'organization policy loaded')
   }
 
-  access({ keyId, member, session }: Caller): Access {
+  access({ keyId, member, session }: CallerFacts): Access {
     if (session?.models) {
       let access = this.#accessOfSession.get(session)
       if (!access) {

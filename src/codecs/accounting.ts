@@ -7,14 +7,14 @@ import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 
 /** Unique per answer; a replay from the cache has the id of the answer that it repeats. */
-export const answerIdOf = (ex: Exchange): string => (ex.cached ?? ex).logId
+export const answerIdOf = (ex: Exchange): string => (ex.answer.cached ?? ex).logId
 
 /** Canonical id of the model that answered. */
 export const answerModelOf = (ex: Exchange): string =>
-  ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
+  ex.answer.cached?.model ?? ex.target?.mapping.model.id ?? ex.requested.model
 
 /** Id of the provider that answered; empty before that is known. */
-export const answererOf = (ex: Exchange): string => ex.cached?.provider ?? ex.target?.mapping.provider.id ?? ''
+export const answererOf = (ex: Exchange): string => ex.answer.cached?.provider ?? ex.target?.mapping.provider.id ?? ''
 
 /** Omits zero counts. All answers have objects of one shape: spreading objects costs microseconds. */
 const some = (count: number | undefined): number | undefined => (count ? count : undefined)
@@ -32,7 +32,10 @@ export function replacedLimitOf({ outbound, request, endpoint }: Exchange): numb
 
 /** The `usage` object. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
-  const { usage, cost } = ex
+  const {
+    usage,
+    meter: { cost },
+  } = ex
   const prompt = usage.prompt ?? 0
   const completion = usage.completion ?? 0
   const reasoning = usage.internal_reasoning ?? 0
@@ -76,7 +79,10 @@ function savingOf({ usage, target, terms }: Exchange, cost: Cost): bigint {
 
 /** The `cost_details` object, in USD. Costs are null where the price is unknown. */
 export function costDetails(cost: Cost | null, ex: Exchange): object {
-  const { cached, storage, autoCached } = ex
+  const {
+    answer: { cached, storage },
+    outbound: { autoCached },
+  } = ex
   const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))
   const prompt = cost ? cost.input + cost.cachedInput + cost.cacheWrite : 0n
   const nullable = (amount: bigint | undefined) => (cost ? usd(amount) : null)
@@ -105,20 +111,20 @@ export function metadataOf(ex: Exchange): object {
   return {
     request_id: ex.id,
     log_id: ex.logId,
-    requested_model: ex.requestedModel,
-    requested_provider: ex.requestedProvider,
-    used_model: ex.cached?.model ?? mapping?.model.id ?? '',
+    requested_model: ex.requested.model,
+    requested_provider: ex.requested.provider,
+    used_model: ex.answer.cached?.model ?? mapping?.model.id ?? '',
     used_provider: answererOf(ex),
-    underlying_used_model: ex.cached?.externalId ?? mapping?.externalId ?? '',
+    underlying_used_model: ex.answer.cached?.externalId ?? mapping?.externalId ?? '',
     used_region: ex.target?.region ?? null,
-    organization_id: ex.principal?.orgId,
-    project_id: ex.principal?.projectId,
-    discount: ex.cached ? null : discountOf(ex.target),
-    used_service_tier: ex.servedTier,
-    cached: ex.cached ? true : undefined,
+    organization_id: ex.caller.principal?.orgId,
+    project_id: ex.caller.principal?.projectId,
+    discount: ex.answer.cached ? null : discountOf(ex.target),
+    used_service_tier: ex.answer.servedTier,
+    cached: ex.answer.cached ? true : undefined,
     max_tokens: replacedLimitOf(ex),
-    stopped_by: ex.stoppedBy,
-    healing_skipped: ex.healingSkipped,
+    stopped_by: ex.answer.stoppedBy,
+    healing_skipped: ex.answer.healingSkipped,
     routing: ex.attempts.map(attemptOf),
   }
 }

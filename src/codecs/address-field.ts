@@ -22,7 +22,7 @@ export function addressField(path: string, request: unknown, body: Readonly<Json
 export const nativeField =
   (root: string) =>
   (path: string, ex: Exchange): string =>
-    addressField(path, ex.request, ex.native?.body ?? {}, root) ?? path
+    addressField(path, ex.request, ex.input.native?.body ?? {}, root) ?? path
 
 function valueAt(value: unknown, path: string): unknown {
   let at = value

@@ -33,9 +33,9 @@ export const anthropicMessages = {
     checkResults(request, ex.input)
     const size = nativeSize(body as Record<string, unknown>, request)
     const native = nativeOf(body as Record<string, unknown>, ex, size)
-    const seals = ex.policy?.seals.check()
-    ex.native = seals ? { ...native, body: unsealedBody(native.body, seals) } : native
-    ex.showsReasoning = asksThinking(body as MessagesRequest)
+    const seals = ex.caller.policy?.seals.check()
+    ex.input.native = seals ? { ...native, body: unsealedBody(native.body, seals) } : native
+    ex.answer.showsReasoning = asksThinking(body as MessagesRequest)
     return seals ? unsealed(request, seals) : request
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),

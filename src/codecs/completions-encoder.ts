@@ -9,7 +9,7 @@ import { EVENT_STREAM } from './event-stream.ts'
 const headOf = (ex: Exchange) => ({
   id: `cmpl-${answerIdOf(ex)}`,
   object: 'text_completion',
-  created: Math.floor((ex.cached ?? ex).at / 1000),
+  created: Math.floor((ex.answer.cached ?? ex).at / 1000),
   model: answerModelOf(ex),
 })
 
@@ -51,12 +51,12 @@ export class StreamEncoder implements Encoder {
   }
 
   end(): string {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     return `${this.#last()}data: [DONE]\n\n`
   }
 
   fail(error: GatewayError): string {
-    this.#ex.completeUsage(true)
+    this.#ex.meter.complete(true)
     return `data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
@@ -116,7 +116,7 @@ export class WholeEncoder implements Encoder {
 
   end(): string {
     const ex = this.#ex
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     const { id, object, created, model } = headOf(ex)
     const choices = this.#choices.map(({ text, finish }, index) => ({
       text,

@@ -48,7 +48,7 @@ const REFUSED = ['suffix', 'best_of', 'logprobs'] as const
 export const completions = {
   wire: 'openai.completions',
   decode(body, ex) {
-    ex.showsReasoning = false
+    ex.answer.showsReasoning = false
     return canonical(validate(body))
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),

@@ -64,11 +64,11 @@ function canonical(all: readonly Wanted[], ex: Exchange): EmbeddingRequest {
     throw errors.invalidParameters(`requests: must all have the same ${field}`, 'requests')
   }
   const { dimensions, task, title } = first!
-  const request: EmbeddingRequest = { model: ex.params.model!, input: all.map(({ text }) => text) }
+  const request: EmbeddingRequest = { model: ex.http.params.model!, input: all.map(({ text }) => text) }
   if (dimensions !== undefined) request.dimensions = dimensions
   if (task !== undefined) request.task_type = task
   if (title !== undefined) request.title = title
-  if (ex.principal) request.user = ex.principal.orgId
+  if (ex.caller.principal) request.user = ex.caller.principal.orgId
   return request
 }
 
@@ -77,10 +77,10 @@ function batchOf(body: unknown, ex: Exchange): EmbeddingRequest {
   if (requests.length > MAX_REQUESTS) {
     throw errors.invalidParameters(`requests: must hold at most ${MAX_REQUESTS}, got ${requests.length}`, 'requests')
   }
-  const other = requests.findIndex(({ model }) => model && model.replace(/^models\//, '') !== ex.params.model)
+  const other = requests.findIndex(({ model }) => model && model.replace(/^models\//, '') !== ex.http.params.model)
   if (other >= 0) {
     const at = `requests[${other}].model`
-    throw errors.invalidParameters(`${at}: must be the model of the path, "models/${ex.params.model}"`, at)
+    throw errors.invalidParameters(`${at}: must be the model of the path, "models/${ex.http.params.model}"`, at)
   }
   return canonical(
     requests.map((request, i) => wantedOf(request, `requests[${i}].`)),
@@ -105,7 +105,7 @@ class VectorsEncoder implements Encoder {
 
   end(): string {
     const ex = this.#ex
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     const vectors = givenVectors(this.#result!)
     const tail = JSON.stringify({ usageMetadata: usageOf(ex), gateway: metadataOf(ex) }).slice(1)
     return this.#isBatch

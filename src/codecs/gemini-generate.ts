@@ -26,13 +26,13 @@ const FOR_TOOLS: Readonly<Record<string, string>> = {
 }
 
 function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
-  const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.input.values)
+  const { request, showsThoughts, body: given } = decode(body, ex.http.params.model!, stream, ex.input.values)
   checkCounts(request, ex.input.values)
   // Arguments of calls are objects here, counted with the body.
   checkResults(request, ex.input)
-  ex.showsReasoning = showsThoughts
-  const seals = ex.policy?.seals.check()
-  ex.native = nativeOf(given, seals, ex.input.values, nativeSize(given, request))
+  ex.answer.showsReasoning = showsThoughts
+  const seals = ex.caller.policy?.seals.check()
+  ex.input.native = nativeOf(given, seals, ex.input.values, nativeSize(given, request))
   return seals ? unsealed(request, seals) : request
 }
 
@@ -53,7 +53,7 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
 /** Answers as one body. */
 export const generateContent = codec('gemini.generate', false, ex => new WholeEncoder(ex))
 
-const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
+const isEvents = ({ http: { query } }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
 
 /** Answers as server-sent events with `alt=sse`, else as a JSON array. */
 export const streamGenerateContent: Codec<'chat'> = {

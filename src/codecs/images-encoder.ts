@@ -51,7 +51,7 @@ export class WholeImages implements Encoder {
 
   end(): readonly Buffer[] {
     const ex = this.#ex
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     const { created = now(), images, background, output_format, quality, size } = this.#answer!
     const out = new Pieces()
     out.add(`{"created":${created},"data":[`)
@@ -99,7 +99,7 @@ export class StreamedImages implements Encoder {
   }
 
   end(): Buffer {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     const answer = this.#answer!
     const { created = now(), images } = answer
     const out = new Pieces()
@@ -111,7 +111,7 @@ export class StreamedImages implements Encoder {
   }
 
   fail(error: GatewayError): string {
-    this.#ex.completeUsage(true)
+    this.#ex.meter.complete(true)
     return failureEvent(error)
   }
 
@@ -143,7 +143,9 @@ const HEAD_CHARACTERS = (IMAGE_HEAD / 3) * 4
 
 /** Unreported counts are 0. */
 function usageOf(ex: Exchange): object {
-  const { cost } = ex
+  const {
+    meter: { cost },
+  } = ex
   const { prompt = 0, image_input = 0, completion = 0, image_output = completion } = ex.estimated ? {} : ex.usage
   return {
     input_tokens: prompt,

@@ -38,7 +38,7 @@ export const imageEdits = {
   prepare: validateEdit.prepare,
 } satisfies Codec<'image_edits'>
 
-function canonical(body: ImageBody | Omit<ImageEditBody, 'images'>, { principal }: Exchange): ImageRequest {
+function canonical(body: ImageBody | Omit<ImageEditBody, 'images'>, { caller: { principal } }: Exchange): ImageRequest {
   const { size, style } = body as ImageBody
   return {
     model: body.model ?? 'auto',

@@ -1,6 +1,6 @@
 /** The catalogue in the client's form: OpenAI's, that of the Messages wire, or Google's. */
 import type { Codec } from '../core/codec.ts'
-import type { Exchange, Headers } from '../core/exchange.ts'
+import type { Exchange } from '../core/exchange.ts'
 import type { CatalogEntry } from './catalog-entry.ts'
 import { credentials, isGeminiClient } from './gemini/credentials.ts'
 import { geminiError } from './gemini/error.ts'
@@ -24,9 +24,9 @@ export const modelForms: Codec<never> = {
 /** Lists models on paths that only Google's API has. */
 export const geminiModels: Codec<never> = { ...json, credentials, error: geminiError }
 
-type Asked = Pick<Exchange, 'endpoint'> & { readonly headers: Headers }
+type Asked = Pick<Exchange, 'endpoint' | 'http'>
 
-const isGemini = ({ endpoint, headers }: Asked): boolean => endpoint.codec === geminiModels || isGeminiClient(headers)
+const isGemini = ({ endpoint, http }: Asked): boolean => endpoint.codec === geminiModels || isGeminiClient(http.headers)
 
 /**
  * The page of `listing`, the catalogue as JSON, that `query` requests; undefined when the client reads the
@@ -34,11 +34,11 @@ const isGemini = ({ endpoint, headers }: Asked): boolean => endpoint.codec === g
  */
 export function pageOf(ex: Asked, listing: Buffer, query: URLSearchParams, today: string): object | undefined {
   if (isGemini(ex)) return geminiPage(listing, query)
-  return isMessagesClient(ex.headers) ? messagesPage(listing, query, today) : undefined
+  return isMessagesClient(ex.http.headers) ? messagesPage(listing, query, today) : undefined
 }
 
 /** One entry of the catalogue, in the client's form; `today` is a date such as `2026-01-31`. */
 export function entryIn(ex: Asked, entry: CatalogEntry, today: string): object {
   if (isGemini(ex)) return geminiModel(entry)
-  return isMessagesClient(ex.headers) ? messagesModel(entry, today) : entry
+  return isMessagesClient(ex.http.headers) ? messagesModel(entry, today) : entry
 }

@@ -14,9 +14,9 @@ import { annotation, StreamedChoice } from './streamed-choice.ts'
 const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({
   id: `chatcmpl-${answerIdOf(ex)}`,
   object,
-  created: Math.floor((ex.cached ?? ex).at / 1000),
+  created: Math.floor((ex.answer.cached ?? ex).at / 1000),
   model: answerModelOf(ex),
-  system_fingerprint: ex.fingerprint ?? null,
+  system_fingerprint: ex.answer.fingerprint ?? null,
   provider: answererOf(ex),
 })
 
@@ -49,12 +49,12 @@ export class StreamEncoder implements Encoder {
   }
 
   end(): string {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     return `${this.#last()}data: [DONE]\n\n`
   }
 
   fail(error: GatewayError): string {
-    this.#ex.completeUsage(true)
+    this.#ex.meter.complete(true)
     const left = this.#choices.map((streamed, choice) => this.#delta(choice, streamed.leftOfText())).join('')
     return `${left}data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
@@ -167,7 +167,7 @@ export class WholeEncoder implements Encoder {
   }
 
   end(): string {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     const { id, object, created, model, system_fingerprint, provider } = headOf(this.#ex, 'chat.completion')
     return JSON.stringify({
       id,

@@ -26,10 +26,10 @@ const codecFor = (compat: ChatCompat) =>
     wire: 'openai.chat',
     dropsReasoning: true,
     decode(body: unknown, ex?: Exchange): ChatRequest {
-      const request = canonical(validate(body), ex?.principal?.passesParameters)
+      const request = canonical(validate(body), ex?.caller.principal?.passesParameters)
       checkCounts(request, ex?.input.values ?? 0)
       checkTexts(request, ex?.input)
-      return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
+      return ex?.caller.policy ? unsealed(request, ex.caller.policy.seals.check()) : request
     },
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },

@@ -29,7 +29,7 @@ function canonical({ model, input, encoding_format, dimensions }: EmbeddingReque
     input,
     ...(encoding_format != null && { encoding_format }),
     ...(dimensions != null && { dimensions }),
-    ...(ex.principal && { user: ex.principal.orgId }),
+    ...(ex.caller.principal && { user: ex.caller.principal.orgId }),
   }
 }
 
@@ -51,7 +51,7 @@ class EmbeddingsEncoder implements Encoder {
 
   end(): Encoded {
     const ex = this.#ex
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     const { encoding_format } = ex.request as EmbeddingRequest
     const asked = encoding_format ?? 'float'
     const { value, bytes } = this.#result!

@@ -22,9 +22,9 @@ export const openAiResponses = {
     noteToolNames(ex, names)
     checkCounts(request, ex.input.values)
     checkTexts(request, ex.input)
-    const seals = ex.policy?.seals.check()
-    ex.native = nativeOf(body as Json, seals, ex.input.values, only, nativeSize(body as Json, request))
-    ex.showsReasoning = true
+    const seals = ex.caller.policy?.seals.check()
+    ex.input.native = nativeOf(body as Json, seals, ex.input.values, only, nativeSize(body as Json, request))
+    ex.answer.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },
   stored,

@@ -1,6 +1,9 @@
 /** Client wire of realtime sessions: what opens one, and what client secrets are made of (docs/realtime.md). */
+
 import type { Codec } from '../core/codec.ts'
-import type { Exchange, Headers } from '../core/exchange.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Headers } from '../core/http-request.ts'
+import { catalogOf } from '../core/policy.ts'
 import { errorBody, errors } from '../lib/error.ts'
 import {
   clientSecretBody,
@@ -33,12 +36,12 @@ export const realtime: Codec<'realtime'> = {
 }
 
 function opened(ex: Exchange): RealtimeRequest {
-  const { principal, catalog } = ex
+  const { principal } = ex.caller
   // It may stand for an end user, or for less than its key.
   if (principal && (principal.kind !== 'key' || principal.token)) {
     throw errors.forbidden('Realtime sessions are opened by regular API keys, and by client secrets.')
   }
-  const query = new URLSearchParams(ex.query)
+  const query = new URLSearchParams(ex.http.query)
   const named = query.get('model') ?? undefined
   const session = principal?.realtime ? (JSON.parse(principal.realtime.session) as SessionSettings) : undefined
   if (!session) {
@@ -48,6 +51,7 @@ function opened(ex: Exchange): RealtimeRequest {
     return { model: named, transcribes: query.get('intent') === 'transcription' }
   }
   const model = modelOf(session)
+  const catalog = catalogOf(ex)
   const idOf = (name: string) => (catalog.models.get(name) ?? catalog.aliases.get(name))?.id ?? name
   if (named !== undefined && idOf(named) !== idOf(model)) {
     throw errors.unsupported(`The client secret is for "${model}": leave the model out.`, 'model', 'model_mismatch')

@@ -48,7 +48,10 @@ function written({ results }: RerankResult, ex: Exchange): object {
       relevance_score,
       document: return_documents ? { text: documents[index] } : undefined,
     }))
-  const { usage, cost } = ex
+  const {
+    usage,
+    meter: { cost },
+  } = ex
   const tokens = usage.prompt || undefined
   return {
     id: ex.id,

@@ -95,8 +95,11 @@ class EventEncoder implements Encoder {
 
   end(): string {
     const ex = this.#ex
-    ex.completeUsage(false)
-    const { usage, cost } = ex
+    ex.meter.complete(false)
+    const {
+      usage,
+      meter: { cost },
+    } = ex
     const { prompt = 0, output_audio: output = usage.completion ?? 0 } = usage
     return typedEvent('speech.audio.done', {
       usage: {

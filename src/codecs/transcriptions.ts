@@ -106,8 +106,11 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
 
 /** Token counts when the provider reports them, else the duration in whole seconds. */
 function usageOf(ex: Exchange): object {
-  ex.completeUsage(false)
-  const { usage, cost } = ex
+  ex.meter.complete(false)
+  const {
+    usage,
+    meter: { cost },
+  } = ex
   const usd = cost && toNumber(cost.total)
   const { prompt = 0, completion = 0, input_audio: audio = 0 } = usage
   if (prompt + completion > 0) {

@@ -16,7 +16,9 @@ export function targetHeaders(ex: Exchange): string[] {
 
 /** Adds the cost to the headers of answers that are complete before their head is sent. */
 export function costHeaders(ex: Exchange): string[] {
-  const { cost } = ex
+  const {
+    meter: { cost },
+  } = ex
   const headers = targetHeaders(ex)
   if (cost) headers.push('x-gateway-cost', formatMoney(cost.total))
   return headers
@@ -43,7 +45,7 @@ export class WholeEncoder<T> implements Encoder {
   }
 
   end(): Encoded {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     return stringifyLossless(JSON.stringify(this.#bodyOf(this.#result!, this.#ex)))
   }
 

@@ -1,6 +1,6 @@
 /** Joins the files of models and providers to a catalogue. */
 import type { Catalog, OpenModels } from '../core/catalog.ts'
-import type { ImageTokens } from '../core/image-tokens.ts'
+import type { ImageTokens } from '../core/media.ts'
 import type { Mapping, Model, Provider } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { linkPinned, readAliases } from './aliases.ts'

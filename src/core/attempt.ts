@@ -1,4 +1,4 @@
-/** Records each target that an exchange has tried. */
+/** Records of an exchange on its way: the targets that it has tried, and its moments. */
 import type { Target } from './translator.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
@@ -10,4 +10,18 @@ export interface Attempt {
   readonly errorType: 'none' | 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error'
   /** Milliseconds until it failed; of the attempt that answered, until its answer ended. */
   readonly durationMs: number
+}
+
+/** Milliseconds on the monotonic clock; 0 until it happened. */
+export interface Timings {
+  readonly start: number
+  /** All of the request was here, however slowly it came; until then as `start`. */
+  read: number
+  sent: number
+  /** The upstream's first event of the attempt that answered. */
+  answered: number
+  firstToken: number
+  end: number
+  /** A duration: how long reading from the provider was paused for a slow client. */
+  stalled: number
 }

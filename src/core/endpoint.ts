@@ -48,7 +48,7 @@ export interface Endpoint {
   readonly instead?: (ex: Exchange, error: GatewayError) => Reply | undefined
   /** Accepted body types; JSON by default. The content type of a request chooses among several. */
   readonly body?: BodyType | readonly BodyType[]
-  /** Requests that ask for a WebSocket (RFC 6455) can become one, by `Exchange.upgrade`; elsewhere they are served without. */
+  /** Requests that ask for a WebSocket (RFC 6455) can become one, by `HttpRequest.upgrade`; elsewhere they are served without. */
   readonly upgrade?: true
   /** Bytes of request body that are accepted. */
   readonly bodyLimit: number

@@ -1,6 +1,8 @@
 /** The input of an exchange: its body, read once, and how much that holds. */
 import type { Body, RawStrings } from '../json/raw-strings.ts'
 import type { Count } from '../json/shape.ts'
+import type { StoredResponses } from './stored-responses.ts'
+import type { NativeRequest } from './wire.ts'
 
 /** JSON values, and bytes, of a request from which each step of the work on it is scheduled. */
 const LARGE_VALUES = 2000
@@ -20,6 +22,10 @@ export class ExchangeInput {
   #bytes = 0
   /** Raw strings of the body, until it is released. */
   rawStrings: RawStrings | undefined = undefined
+  /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
+  native: NativeRequest | undefined = undefined
+  /** Finds the response that the request continues, and stores its own; undefined when the project stores none. */
+  stored: StoredResponses | undefined = undefined
   readonly memory: InputSource['memory']
   readonly #body: InputSource['body']
   /** Values within texts of the body that are JSON themselves. */

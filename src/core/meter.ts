@@ -1,6 +1,5 @@
 /** Measures an exchange: its prompt before it is sent, and its answer as it arrives. */
 import type { Event } from './event.ts'
-import type { Exchange } from './exchange.ts'
 import type { Cost, Requests } from './money.ts'
 import type { Usage } from './usage.ts'
 
@@ -25,12 +24,10 @@ export interface AnswerMeter {
   /** Usage and cost if the answer were cut short now. */
   readonly soFar: { readonly usage: Usage; readonly cost: Cost | null }
   count(batch: readonly Event[]): void
-  /** See `Exchange.completeUsage`. */
+  /**
+   * Fills usage that the upstream did not report from the sent and delivered content, and marks it as estimated. For an
+   * answer that was `cut`, adds the content delivered since the last report. Without delivered content there is no
+   * usage, unless the provider charges for it.
+   */
   complete(cut: boolean): void
-}
-
-/** Makes the meters of an exchange, which may not be complete yet. */
-export interface Meters {
-  prompt(ex: Exchange): PromptMeter
-  answer(ex: Exchange): AnswerMeter
 }

@@ -2,7 +2,8 @@
 import type { Catalog } from './catalog.ts'
 import type { Op } from './ops.ts'
 import type { Credential } from './provider-settings.ts'
-import type { Mapping, Model, Provider } from './translator.ts'
+import type { Mapping, Model, Provider, Target } from './translator.ts'
+import { CHARACTERS } from './usage.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
@@ -94,3 +95,6 @@ export function firstEventMs({ provider, supports }: Mapping, streams: boolean):
   if (!streams || !supports.has('streaming')) return FIRST_EVENT_MS.whole
   return supports.has('reasoning') ? FIRST_EVENT_MS.reasoning : FIRST_EVENT_MS.stream
 }
+
+/** Whether the cost of an answer is known without a report of its provider: its model is charged for characters alone. */
+export const isCountedAhead = (target: Target | undefined): boolean => target?.mapping.model.tokenizer === CHARACTERS

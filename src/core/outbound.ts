@@ -1,7 +1,9 @@
 /** Holds the request that an exchange sends to the target of its attempt. */
-import type { StoppedBy } from './exchange.ts'
 import type { FanOut } from './translator.ts'
 import type { CacheMark, RequestPart, SentOutput, WireRequest } from './wire.ts'
+
+/** Ends an answer early: the organization's credits or plan, or a limit of its own. */
+export type StoppedBy = 'credit' | 'limit'
 
 /** The output limit per choice, in tokens, that replaces the caller's, and its origin. */
 interface OutputLimit {
@@ -26,6 +28,10 @@ export class Outbound {
   output: SentOutput | undefined = undefined
   /** The longest mark of the request for its provider's cache. */
   cacheMark: CacheMark | undefined = undefined
+  /** The gateway marked the prompt for the provider's cache. */
+  autoCached = false
+  /** The provider has received the whole request. */
+  atProvider = false
   /** Undefined when the caller's limit applies. */
   limit: OutputLimit | undefined = undefined
   #encoding: RequestEncoding | undefined = undefined

@@ -132,7 +132,7 @@ export interface PricedRequest {
 }
 
 /** The properties of a caller that rules depend on. */
-export type Caller = Pick<Principal, 'keyId' | 'member' | 'session'>
+export type CallerFacts = Pick<Principal, 'keyId' | 'member' | 'session'>
 
 /** The policy of one organization. Immutable: a change makes another one. */
 export interface Policy {
@@ -140,7 +140,7 @@ export interface Policy {
   readonly keepsReplies: boolean
   /** Seals for provider data that the organization's clients keep. */
   readonly seals: Seals
-  access(caller: Caller): Access
+  access(caller: CallerFacts): Access
   /** The shared catalogue and the organization's own providers and models in one. */
   catalog(shared: Catalog): Catalog
   /**
@@ -154,4 +154,26 @@ export interface Policy {
 export interface Policies {
   /** Cached after the first call. Throws a GatewayError 503 when the store is unavailable. */
   of(orgId: string): Policy | Promise<Policy>
+}
+
+/** The caller of an exchange: who it is, and what it may call. Set by the filter that finds it. */
+export class Caller {
+  principal: Principal | undefined = undefined
+  /** The organization's policy, and the key's access under it; both are set with the principal. */
+  policy: Policy | undefined = undefined
+  access: Access | undefined = undefined
+
+  /** The organization whose shares of the process the request takes; '' before it is known. */
+  get tenant(): string {
+    return this.principal?.orgId ?? ''
+  }
+}
+
+/** Returns the catalogue of an exchange after the policy of its caller's organization. */
+export function catalogOf(ex: {
+  readonly snapshot: { readonly catalog: Catalog }
+  readonly caller: Pick<Caller, 'policy'>
+}): Catalog {
+  const { catalog } = ex.snapshot
+  return ex.caller.policy?.catalog(catalog) ?? catalog
 }

@@ -1,12 +1,12 @@
 /** State that outlives a reload. Filters see these ports, never a database. */
 export type * from './ports/accounts.ts'
+export type * from './ports/cache.ts'
 export type * from './ports/job-services.ts'
 export type * from './ports/jobs.ts'
 export type * from './ports/keys.ts'
 export type * from './ports/ledger.ts'
 export type * from './ports/oauth.ts'
 export type * from './ports/policies.ts'
-export type * from './ports/realtime.ts'
 export type * from './ports/reports.ts'
 export type * from './ports/responses.ts'
 export type * from './ports/routing.ts'

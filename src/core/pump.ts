@@ -32,9 +32,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     const head = () => {
       if (started) return
       started = true
-      ex.status = reply.status
+      ex.answer.status = reply.status
       if (sink.begun) return
-      const more = reply.status === 200 ? [...reply.headers, ...ex.replyHeaders] : reply.headers
+      const more = reply.status === 200 ? [...reply.headers, ...ex.answer.headers] : reply.headers
       const own = writer.headers?.()
       sink.head(reply.status, writer.contentType, own ? [...more, ...own] : more)
     }
@@ -47,10 +47,10 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
         if (drained) await stall(ex, drained)
       }
       if (ex.signal.reason) throw ex.signal.reason
-      if (ex.failure && !started && !sink.begun) throw ex.failure
-      if (ex.failure) break
+      if (ex.answer.failure && !started && !sink.begun) throw ex.answer.failure
+      if (ex.answer.failure) break
     }
-    if (ex.failure) await fail(ex, writer, ex.failure, sink)
+    if (ex.answer.failure) await fail(ex, writer, ex.answer.failure, sink)
     else {
       const closing = writer.conclude?.()
       if (closing) await closing
@@ -59,11 +59,11 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       const ended = sink.end(last)
       if (ended) await stall(ex, ended)
     }
-    ex.outcome = ex.failure ? 'error' : 'ok'
+    ex.answer.outcome = ex.answer.failure ? 'error' : 'ok'
   } catch (thrown) {
     const error = asError(ex.signal.reason ?? thrown)
-    ex.failure = error
-    ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
+    ex.answer.failure = error
+    ex.answer.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
     if (started || sink.begun) await fail(ex, encoder ?? codec.encoder(ex), error, sink)
     else refuse(route, ex, error, sink)
   }
@@ -95,11 +95,11 @@ async function fail(ex: Exchange, encoder: Encoder, error: GatewayError, sink: S
 }
 
 function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
-  ex.status = error.status
+  ex.answer.status = error.status
   const { contentType, headers, body } = endpoint.errorAnswer?.(error, ex) ?? {
     contentType: 'application/json',
     headers: Object.entries(error.headers).flat(),
-    body: JSON.stringify(endpoint.codec.error(named(error, ex), ex.headers, ex.logId)),
+    body: JSON.stringify(endpoint.codec.error(named(error, ex), ex.http.headers, ex.logId)),
   }
   sink.head(error.status, contentType, headers)
   sink.end(body)

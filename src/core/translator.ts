@@ -6,7 +6,7 @@
 import type { GatewayError } from '../lib/error.ts'
 import type { SentSecrets } from '../secrets/mask.ts'
 import type { Event } from './event.ts'
-import type { ImageTokens } from './image-tokens.ts'
+import type { ImageTokens } from './media.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
 import type {

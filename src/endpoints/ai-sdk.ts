@@ -21,7 +21,7 @@ const credits = (path: string): Endpoint => ({
   name: 'credits',
   method: 'GET',
   path,
-  async serve({ principal }, { ledger }) {
+  async serve({ caller: { principal } }, { ledger }) {
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read credits.')
     if (principal.member?.role === 'developer') throw errors.forbidden('Developers may not read credits: ask an admin.')
@@ -36,7 +36,7 @@ const missing = (method: 'GET' | 'POST', path: string): Endpoint => ({
   method,
   path,
   bodyLimit: 32 * 1024 * 1024,
-  async serve({ params, endpoint }) {
+  async serve({ http: { params }, endpoint }) {
     throw notServed(params.path ?? endpoint.path.slice(1))
   },
 })
@@ -58,7 +58,7 @@ const at = (prefix: string): Endpoint[] => [
     method: 'GET',
     path: `${prefix}/config`,
     async serve(ex, services) {
-      if (!ex.principal) throw errors.noCredentials()
+      if (!ex.caller.principal) throw errors.noCredentials()
       return jsonReply(await listOf(ex), ex, services)
     },
   },

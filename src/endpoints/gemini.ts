@@ -38,7 +38,7 @@ const local = { name: 'models', method: 'GET', chain: 'local', codec: geminiMode
 
 const catalogue: readonly Endpoint[] = [
   { ...local, path: '/v1beta/models', serve: listingReply },
-  { ...local, path: '/v1beta/models/{+model}', serve: async ex => modelReply(ex, ex.params.model!) },
+  { ...local, path: '/v1beta/models/{+model}', serve: async ex => modelReply(ex, ex.http.params.model!) },
 ]
 
 /** Any other path: clients of this wire read errors only in its own form. */

@@ -22,7 +22,7 @@ export const health: Endpoint = {
   codec: json,
   bodyLimit: 0,
   async serve(ex, { version, database: store, redis: shared }) {
-    const skip = skipped(ex.query)
+    const skip = skipped(ex.http.query)
     const [redis, database] = await Promise.all([
       skip.has('redis') ? SKIPPED : shared ? ask(shared) : NOT_CONFIGURED,
       skip.has('database') ? SKIPPED : ask(store),

@@ -18,7 +18,10 @@ export const key: Endpoint = {
   codec: json,
   bodyLimit: 0,
   async serve(ex, { keys }) {
-    const { principal, snapshot } = ex
+    const {
+      caller: { principal },
+      snapshot,
+    } = ex
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read their status.')
     const status = await keys.status(principal)

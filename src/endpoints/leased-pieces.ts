@@ -20,7 +20,7 @@ function* piecesOf(bytes: Buffer, lease: MemoryLease): Generator<readonly Event[
 }
 
 /** A reply that is JSON already. Large ones go out in pieces: a hundred unread ones would otherwise fill the process. */
-export function jsonReply(bytes: Buffer, { tenant }: Exchange, services: Services): Reply {
+export function jsonReply(bytes: Buffer, { caller: { tenant } }: Exchange, services: Services): Reply {
   if (bytes.length <= PIECE_BYTES) return written(bytes)
   const headers = ['content-length', String(bytes.length)]
   const lease = services.memory.lease(tenant, bytes.length)

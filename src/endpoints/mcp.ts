@@ -1,8 +1,10 @@
 /** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
+
 import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
 import { type Endpoint, type ErrorAnswer, type Method, only, value } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
+import { catalogOf } from '../core/policy.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import { baseOf, isOwnOrigin } from '../core/site.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
@@ -50,7 +52,7 @@ export const mcp: readonly Endpoint[] = [
   ),
 ]
 
-const siteBase = (ex: Exchange): string | undefined => baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.port)
+const siteBase = (ex: Exchange): string | undefined => baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.http.port)
 
 /** Throws 403 for a host that is no name of ours, and for pages of other origins: DNS rebinding leads both here. */
 function check(ex: Exchange): void {
@@ -62,7 +64,7 @@ function check(ex: Exchange): void {
       id: null,
     })
   }
-  if (origin !== undefined && !isOwnOrigin(ex.snapshot.mcp.site, origin, ex.port)) {
+  if (origin !== undefined && !isOwnOrigin(ex.snapshot.mcp.site, origin, ex.http.port)) {
     throw rpcError(403, `Pages of this origin may not call the MCP server. ${hint}.origins.`, {
       code: codes.server,
       id: null,
@@ -89,7 +91,7 @@ function errorAnswer(error: GatewayError, ex: Exchange): ErrorAnswer {
 
 /** Absent where the refusal of the rate limit has them. */
 const limitHeaders = (error: GatewayError, ex: Exchange): readonly string[] =>
-  'ratelimit' in error.headers ? [] : ex.replyHeaders
+  'ratelimit' in error.headers ? [] : ex.answer.headers
 
 function challenge({ status, headers, message }: GatewayError, ex: Exchange, needed?: string): Record<string, string> {
   if (status !== 401 && needed === undefined) return {}
@@ -106,13 +108,13 @@ function challenge({ status, headers, message }: GatewayError, ex: Exchange, nee
 
 function corsHeaders(ex: Exchange): string[] {
   const origin = ex.header('origin')
-  if (origin === undefined || !isOwnOrigin(ex.snapshot.mcp.site, origin, ex.port)) return []
+  if (origin === undefined || !isOwnOrigin(ex.snapshot.mcp.site, origin, ex.http.port)) return []
   return ['access-control-allow-origin', origin, 'vary', 'Origin', 'access-control-expose-headers', EXPOSED_HEADERS]
 }
 
 function withCors(reply: Reply, ex: Exchange): Reply {
   reply.headers.push(...corsHeaders(ex))
-  if (reply.status !== 200) reply.headers.push(...ex.replyHeaders)
+  if (reply.status !== 200) reply.headers.push(...ex.answer.headers)
   return reply
 }
 
@@ -133,7 +135,7 @@ function viewOf(ex: Exchange): 'stream' | 'older stream' | 'page' | 'facts' {
     const isCurrent =
       accept.includes('application/json') ||
       ['mcp-protocol-version', 'mcp-session-id', 'last-event-id'].some(name => ex.header(name) !== undefined)
-    return isCurrent || ex.method === 'HEAD' ? 'stream' : 'older stream'
+    return isCurrent || ex.http.method === 'HEAD' ? 'stream' : 'older stream'
   }
   return accept.includes('text/html') || ex.header('sec-fetch-mode') === 'navigate' ? 'page' : 'facts'
 }
@@ -180,7 +182,7 @@ async function show(ex: Exchange, services: Services): Promise<Reply> {
 const JSON_BODY = /^application\/json\b/i
 
 /** Throws 401 without a caller, and 403 for a publishable key. */
-function callerOf({ principal }: Exchange): Principal {
+function callerOf({ caller: { principal } }: Exchange): Principal {
   if (!principal) throw errors.noCredentials()
   if (principal.kind === 'publishable') throw errors.forbidden('Publishable keys cannot call the MCP server.')
   return principal
@@ -197,7 +199,7 @@ async function post(ex: Exchange, services: Services): Promise<Reply> {
   const lease = services.memory.lease(principal.orgId)
   const models = (wanted: Parameters<typeof listedModels>[1]) => listedModels(ex, wanted)
   try {
-    const made = await answer(await ex.body(), { ex, services, catalog: ex.catalog, lease, models })
+    const made = await answer(await ex.input.read(), { ex, services, catalog: catalogOf(ex), lease, models })
     if (made) stream?.send(JSON.stringify(made.answer))
     return made && !stream ? withCors(value(made.answer, made.status), ex) : nothing(202, ex)
   } finally {

@@ -1,6 +1,8 @@
 /** The part of the catalogue that a caller may see. */
+
 import type { Catalog } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { catalogOf } from '../core/policy.ts'
 import type { Mapping, Model } from '../core/translator.ts'
 import { isCallable } from '../routing/plan.ts'
 import { admits } from '../routing/policy.ts'
@@ -44,7 +46,9 @@ const unrestricted = {}
 
 /** With a key: what the key could call now. Without one, or with `include_restricted`: the public catalogue. */
 export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
-  const { access, policy, principal, catalog, snapshot } = ex
+  const { snapshot } = ex
+  const { access, policy, principal } = ex.caller
+  const catalog = catalogOf(ex)
   const limited = [...catalog.providers.values()].flatMap(one =>
     one.organizations && admits(one, principal) ? one.id : [],
   )
@@ -60,8 +64,8 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
     // Accesses belong to one policy object; changed keys come with a new one.
     audience: access.restricted ? access : isShared ? unrestricted : policy,
     name: [mode, ...limited].join(' '),
-    tenant: isShared ? '' : ex.tenant,
-    shows: mapping => access.issue(mapping) === undefined && isCallable(ex, mapping),
+    tenant: isShared ? '' : ex.caller.tenant,
+    shows: mapping => access.issue(mapping) === undefined && isCallable(ex.caller, mapping),
   }
 }
 

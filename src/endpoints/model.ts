@@ -1,5 +1,7 @@
 /** `GET /v1/models/{id}`: one entry of the catalogue, by any name that requests may use. */
+
 import { entryIn, modelForms } from '../codecs/model-forms.ts'
+import type { Catalog } from '../core/catalog.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
@@ -17,12 +19,12 @@ export const model: Endpoint = {
   chain: 'local',
   codec: modelForms,
   bodyLimit: 0,
-  serve: async ex => modelReply(ex, ex.params.model!),
+  serve: async ex => modelReply(ex, ex.http.params.model!),
 }
 
 /** An alias gives its model; a name with a provider gives the offer of that provider. Throws a 404. */
 export function modelReply(ex: Exchange, name: string): Reply {
-  const wanted = wantedOf(new URLSearchParams(ex.query))
+  const wanted = wantedOf(new URLSearchParams(ex.http.query))
   const view = viewOf(ex, wanted)
   const day = today(ex.at)
   const meant = meantBy(name, view.catalog, ex)
@@ -35,14 +37,14 @@ export function modelReply(ex: Exchange, name: string): Reply {
     : entryOf(model, nameOf(model), mappings, model.stability)
   const reply = value(entryIn(ex, entry, day))
   reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
-  if (ex.principal) reply.headers.push('cache-control', 'private')
+  if (ex.caller.principal) reply.headers.push('cache-control', 'private')
   return reply
 }
 
 function meantBy(
   name: string,
-  catalog: Exchange['catalog'],
-  { principal }: Exchange,
+  catalog: Catalog,
+  { caller: { principal } }: Exchange,
 ): Extract<ModelReference, { kind: 'model' }> {
   try {
     const meant = resolve(catalog, name, principal)

@@ -22,14 +22,14 @@ export const models: Endpoint = {
   async serve(ex, services) {
     const reply = await listingReply(ex, services)
     reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
-    if (ex.principal) reply.headers.push('cache-control', 'private')
+    if (ex.caller.principal) reply.headers.push('cache-control', 'private')
     return reply
   },
 }
 
 /** Lists the catalogue as the query requests, in the form of the client's wire. */
 export async function listingReply(ex: Exchange, services: Services): Promise<Reply> {
-  const query = new URLSearchParams(ex.query)
+  const query = new URLSearchParams(ex.http.query)
   const wanted = wantedOf(query)
   const day = today(ex.at)
   const listed = await list(viewOf(ex, wanted), wanted, day)

@@ -1,8 +1,10 @@
 /** `GET /v1/realtime`, a WebSocket to a model, and the client secrets by which browsers open one (docs/realtime.md). */
+
 import { clientSecrets, realtime as codec, secretsOf } from '../codecs/realtime.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
+import { catalogOf } from '../core/policy.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
@@ -56,35 +58,37 @@ function checkEnabled({ snapshot }: Exchange): void {
 
 function checkOpening(ex: Exchange): void {
   checkEnabled(ex)
-  const query = new URLSearchParams(ex.query)
+  const query = new URLSearchParams(ex.http.query)
   const shown = QUERY_CREDENTIALS.find(name => query.has(name))
   if (shown !== undefined) {
     const message = `${shown}: addresses are kept in logs. Send the credential in a header, or as a subprotocol.`
     throw errors.unsupported(message, shown, 'credentials_in_query')
   }
   if (query.has('call_id')) throw errors.invalidParameters('call_id: calls are not served here', 'call_id')
-  const secrets = secretsOf(ex.headers)
+  const secrets = secretsOf(ex.http.headers)
   const hasHeader = ex.header('authorization') !== undefined || ex.header('x-api-key') !== undefined
   if (secrets.length > 1 || (secrets.length === 1 && hasHeader)) {
     const message = 'Two credentials were sent. Send one: in a header, or as a subprotocol.'
     throw errors.unsupported(message, 'sec-websocket-protocol', 'conflicting_credentials')
   }
   if (secrets.some(secret => !secret.startsWith('ek_'))) throw errors.invalidClientSecret()
-  if (!ex.upgrade) throw errors.upgradeRequired(PATH)
+  if (!ex.http.upgrade) throw errors.upgradeRequired(PATH)
 }
 
 async function mint(ex: Exchange, services: Services): Promise<Reply> {
-  const { principal } = ex
+  const {
+    caller: { principal },
+  } = ex
   if (!principal) throw errors.noCredentials()
   if (principal.kind !== 'key' || principal.token) {
     throw errors.forbidden('Client secrets are made by regular API keys.')
   }
   const request = (await ex.readRequest()) as RealtimeRequest
   const session = request.session!
-  ex.requestedModel = request.model
+  ex.requested.model = request.model
   checkSession(session)
   checkPlan(ex, principal)
-  const { targets } = plan(new RequestQuery(ex, request, undefined, true), { auto: [] })
+  const { targets } = plan(new RequestQuery(ex, catalogOf(ex), request, undefined, true), { auto: [] })
   checkTranscription(ex, session, targets)
   await checkMoney(principal, targets, services)
   const seconds = Math.min(LIFE.most, Math.max(LIFE.least, request.seconds ?? LIFE.usual))
@@ -133,12 +137,12 @@ function checkTranscription(ex: Exchange, session: SessionSettings, targets: rea
   const name = session.type === 'realtime' ? session.audio?.input?.transcription?.model : undefined
   if (name === undefined) return
   const path = 'session.audio.input.transcription.model'
-  const found = targets.flatMap(({ provider }) => transcriptionAt(ex.catalog, name, provider) ?? [])[0]
+  const found = targets.flatMap(({ provider }) => transcriptionAt(catalogOf(ex), name, provider) ?? [])[0]
   if (!found) {
     const message = `${path}: no provider of the session's model transcribes by "${name.slice(0, 100)}".`
     throw errors.unsupported(message, path, 'transcription_model_not_supported')
   }
-  if (ex.access?.issue(found)) {
+  if (ex.caller.access?.issue(found)) {
     throw errors.forbidden(`${path}: ${name.slice(0, 100)} may not be used.`).with({
       code: 'transcription_model_not_allowed',
       param: path,

@@ -34,10 +34,12 @@ export const sessions: Endpoint = {
   codec: { ...json, prepare: validate.prepare },
   bodyLimit: 64 * 1024,
   async serve(ex, { sessions, now }) {
-    const { principal } = ex
+    const {
+      caller: { principal },
+    } = ex
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may begin sessions.')
-    const { customer, scope = {}, ttlSeconds = DEFAULT_SECONDS } = validate(await ex.body())
+    const { customer, scope = {}, ttlSeconds = DEFAULT_SECONDS } = validate(await ex.input.read())
     const { maxSpend, models } = scope
     const limit =
       maxSpend === undefined ? undefined : parseMoney(typeof maxSpend === 'string' ? maxSpend : fixed(maxSpend))

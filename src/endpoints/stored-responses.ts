@@ -24,7 +24,10 @@ const unknown = (id: string): GatewayError =>
  * Returns the owner of the responses to read and their earliest time; undefined where none are stored. Throws 401
  * without a key.
  */
-function scopeOf({ principal, policy }: Exchange, now: number): { owner: ResponseOwner; since: number } | undefined {
+function scopeOf(
+  { caller: { principal, policy } }: Exchange,
+  now: number,
+): { owner: ResponseOwner; since: number } | undefined {
   if (!principal) throw errors.noCredentials()
   const { kind, responsesMs } = principal
   if (kind === 'publishable') throw errors.forbidden('Publishable keys cannot read responses: ask with a secret key.')
@@ -33,7 +36,7 @@ function scopeOf({ principal, policy }: Exchange, now: number): { owner: Respons
 }
 
 async function findOwn(ex: Exchange, { responses, now }: Services): Promise<ResponseRecord> {
-  const { id = '' } = ex.params
+  const { id = '' } = ex.http.params
   const scope = scopeOf(ex, now())
   if (!scope) throw unknown(id)
   const found = await responses.find(id, scope.owner, scope.since)
@@ -42,7 +45,7 @@ async function findOwn(ex: Exchange, { responses, now }: Services): Promise<Resp
 }
 
 async function read(ex: Exchange, services: Services): Promise<Reply> {
-  if (new URLSearchParams(ex.query).get('stream') === 'true') {
+  if (new URLSearchParams(ex.http.query).get('stream') === 'true') {
     throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
   }
   const { turn, answer } = await findOwn(ex, services)
@@ -53,17 +56,17 @@ async function read(ex: Exchange, services: Services): Promise<Reply> {
 }
 
 async function remove(ex: Exchange, { responses, now }: Services): Promise<Reply> {
-  const { id = '' } = ex.params
+  const { id = '' } = ex.http.params
   const scope = scopeOf(ex, now())
   if (!scope || !(await responses.remove(id, scope.owner, scope.since))) throw unknown(id)
   return value({ id, object: 'response', deleted: true })
 }
 
 async function list(ex: Exchange, services: Services): Promise<Reply> {
-  const query = listQuery(ex.query)
+  const query = listQuery(ex.http.query)
   const { id, turn } = await findOwn(ex, services)
   const { input } = textsOfTurn(turn)
-  const { orgId } = ex.principal!
+  const { orgId } = ex.caller.principal!
   const lease = services.memory.lease(orgId, input.length * RESPONSE_COPIES)
   if (!lease.grow(input.length * RESPONSE_COPIES)) throw errors.overloaded()
   try {

@@ -8,7 +8,7 @@ export const estimated: NonNullable<Endpoint['instead']> = (ex, error) => {
   const { upstreamStatus, failover, status } = error
   const isProviders = upstreamStatus !== undefined || failover || status >= 500 || status === PAYMENT_REQUIRED
   if (!ex.request || !isProviders) return undefined
-  const count: TokenCount = { tokens: ex.promptUsage.prompt ?? 0 }
+  const count: TokenCount = { tokens: ex.prompt.usage.prompt ?? 0 }
   const reply = value(count)
   reply.headers.push('x-gateway-estimated', 'true')
   return reply

@@ -18,7 +18,7 @@ const KIND = 'video'
 const reads = { name: 'video-reads', chain: 'local', codec: json, bodyLimit: 0, body: 'none' } as const
 
 /** Throws 401 without a key, and 403 for a publishable one. */
-function callerOf({ principal }: Exchange): Principal {
+function callerOf({ caller: { principal } }: Exchange): Principal {
   if (!principal) throw errors.noCredentials()
   if (principal.kind === 'publishable') {
     throw errors.forbidden('Publishable keys cannot read videos: ask from your server, with a secret key.')
@@ -38,7 +38,7 @@ const isHidden = ({ deletedAt, state }: Job): boolean => deletedAt !== null || s
 
 async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
   const caller = callerOf(ex)
-  const job = await jobs.get(ex.params.id ?? '')
+  const job = await jobs.get(ex.http.params.id ?? '')
   if (!isSeenBy(job, caller)) throw unknown()
   return job
 }
@@ -48,7 +48,7 @@ async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply>
   const { projectId, session } = ownerOf(caller)
   if (session !== undefined)
     throw errors.forbidden('Sessions list no videos: read those that it has made by their ids.')
-  const { limit, order, after } = listQuery(ex.query)
+  const { limit, order, after } = listQuery(ex.http.query)
   if (after !== undefined && !isSeenBy(await jobs.get(after), caller)) {
     throw errors.invalidParameters('after: expected the id of a video of this project', 'after')
   }
@@ -66,9 +66,9 @@ async function remove(ex: Exchange, services: Services): Promise<Reply> {
 }
 
 async function content(ex: Exchange, job: Job, { jobRunner }: Services): Promise<Reply> {
-  const variant = new URLSearchParams(ex.query).get('variant') ?? 'video'
+  const variant = new URLSearchParams(ex.http.query).get('variant') ?? 'video'
   if (variant !== 'video') throw errors.invalidParameters('variant: only "video" is kept', 'variant')
-  const isHead = ex.method === 'HEAD'
+  const isHead = ex.http.method === 'HEAD'
   const range = { range: ex.header('range'), ifRange: ex.header('if-range') }
   const { status, type, headers, chunks } = await jobRunner.content(job, { ...range, isHead, signal: ex.signal })
   return { status, headers, events: bytesOf(chunks, type, isHead) }
@@ -76,8 +76,8 @@ async function content(ex: Exchange, job: Job, { jobRunner }: Services): Promise
 
 /** Finds a job by its signed token without a key, or by a key of its project. */
 async function byLogId(ex: Exchange, services: Services): Promise<Job> {
-  const logId = ex.params.log_id ?? ''
-  const token = new URLSearchParams(ex.query).get('token')
+  const logId = ex.http.params.log_id ?? ''
+  const token = new URLSearchParams(ex.http.query).get('token')
   if (token === '') throw errors.invalidParameters('token: is empty', 'token')
   if (token !== null) {
     const job = await services.jobRunner.byToken(token, logId)

@@ -30,8 +30,8 @@ export const auth: FilterFactory<Infer<typeof options>> = {
     return {
       handle(ex, next) {
         // Of a call within the process, which has its caller's.
-        if (ex.principal && ex.access) return next()
-        ex.trustedProxies = trusted
+        if (ex.caller.principal && ex.caller.access) return next()
+        ex.http.trustedProxies = trusted
         const { open } = ex.endpoint
         if (open === true || open?.(ex)) return next()
         const secret = credential(ex)
@@ -60,7 +60,7 @@ function credential(ex: Exchange): string | undefined {
   const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
   const apiKey = ex.header('x-api-key')?.trim() || undefined
   if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) throw errors.ambiguousCredentials()
-  const own = ex.endpoint.codec.credentials?.(ex.headers, ex.query) ?? NONE
+  const own = ex.endpoint.codec.credentials?.(ex.http.headers, ex.http.query) ?? NONE
   const usual = bearer ?? apiKey
   if (own.length > 0) {
     const all = new Set(usual === undefined ? own : [usual, ...own])
@@ -135,16 +135,16 @@ function enter(ex: Exchange, principal: Found, services: Services, next: Next): 
     throw errors.forbidden('Client secrets open realtime sessions, and nothing else.')
   }
   checkSource(ex)
-  ex.principal = principal
+  ex.caller.principal = principal
   const found = services.policies.of(principal.orgId)
   if (found instanceof Promise) return found.then(policy => admit(ex, policy, principal, next))
   return admit(ex, found, principal, next)
 }
 
 function admit(ex: Exchange, policy: Policy, caller: Principal, next: Next): Promise<Reply> {
-  ex.policy = policy
-  ex.access = policy.access(caller)
-  ex.access.admit(() => ex.clientAddress)
+  ex.caller.policy = policy
+  ex.caller.access = policy.access(caller)
+  ex.caller.access.admit(() => ex.http.clientAddress)
   return next()
 }
 

@@ -79,12 +79,12 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
         const refused = errors.rateLimited(ex.endpoint.path, Math.min(quota.resetMs, WINDOW_MS) / 1000)
         throw refused.with({ headers: { ...asRecord(headers(limits, quota, now())), ...refused.headers } })
       }
-      ex.replyHeaders = headers(limits, quota, now())
+      ex.answer.headers = headers(limits, quota, now())
       return next()
     }
     return {
       handle(ex, next) {
-        if (ex.principal) return enter(ex, limitsOf(ex.principal), next)
+        if (ex.caller.principal) return enter(ex, limitsOf(ex.caller.principal), next)
         // Without a principal there is no organization to count for: the public catalogue is not limited here.
         return ex.endpoint.limitsAddress ? take(ex, usual, next) : next()
       },
@@ -112,9 +112,9 @@ const limits = (rpm: number, concurrency: number | undefined): Limits => ({
   policy: `"requests";q=${rpm};w=${WINDOW_SECONDS}`,
 })
 
-const whoseOf = (ex: Exchange): string => ex.principal?.orgId ?? `address ${addressKey(ex.clientAddress)}`
+const whoseOf = (ex: Exchange): string => ex.caller.principal?.orgId ?? `address ${addressKey(ex.http.clientAddress)}`
 
-const placeOf = (ex: Exchange): string => `${ex.principal!.orgId} running`
+const placeOf = (ex: Exchange): string => `${ex.caller.principal!.orgId} running`
 
 type Lookup = (orgId: string) => Money
 

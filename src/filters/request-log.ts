@@ -40,14 +40,16 @@ export class RequestLog {
   finished(ex: Exchange): void {
     if (this.#logged === 'none') return
     const { log } = this.#services
-    if (ex.outcome === 'error') this.#failed(ex)
-    else if (ex.outcome === 'ok' && ex.attempts.length > 1) log.info(fieldsOf(ex), 'request failed over')
+    if (ex.answer.outcome === 'error') this.#failed(ex)
+    else if (ex.answer.outcome === 'ok' && ex.attempts.length > 1) log.info(fieldsOf(ex), 'request failed over')
     else if (this.#logged === 'all') log.info(fieldsOf(ex), 'request')
   }
 
   #failed(ex: Exchange): void {
     const { log } = this.#services
-    const { failure } = ex
+    const {
+      answer: { failure },
+    } = ex
     const unlogged = this.#logged === 'all' ? 0 : this.#unlogged(ex)
     if (unlogged === undefined) return
     // Neither error shows its cause to the client.
@@ -59,12 +61,12 @@ export class RequestLog {
       unlogged: unlogged || undefined,
       err,
     }
-    if (ex.status === 200) log.info(fields, 'answer broke off')
+    if (ex.answer.status === 200) log.info(fields, 'answer broke off')
     else log.info(fields, 'request failed')
   }
 
   /** Counts a sampled refusal. Returns how many have had no line before this one; undefined where it has none either. */
-  #unlogged({ status, attempts, principal }: Exchange): number | undefined {
+  #unlogged({ answer: { status }, attempts, caller: { principal } }: Exchange): number | undefined {
     if (attempts.length > 0 || !SAMPLED_STATUSES.has(status)) return 0
     const key = `${status} ${principal?.keyId ?? ''}`
     const now = this.#services.now()
@@ -79,7 +81,13 @@ export class RequestLog {
 }
 
 function fieldsOf(ex: Exchange) {
-  const { principal, target, cached, usage, timings } = ex
+  const {
+    caller: { principal },
+    target,
+    answer: { cached },
+    usage,
+    timings,
+  } = ex
   return {
     request_id: ex.id,
     log_id: ex.logId,
@@ -87,13 +95,13 @@ function fieldsOf(ex: Exchange) {
     organization: principal?.orgId,
     project: principal?.projectId,
     key_id: principal?.keyId,
-    requested_model: (ex.request?.model || ex.requestedModel || undefined)?.slice(0, MAX_NAME),
+    requested_model: (ex.request?.model || ex.requested.model || undefined)?.slice(0, MAX_NAME),
     used_model: cached?.model ?? target?.mapping.model.id,
     used_provider: cached?.provider ?? target?.provider.id,
     // A session that has failed was answered by an upgrade.
-    status: ex.status || ex.failure?.status,
-    outcome: ex.outcome,
-    code: ex.failure?.code,
+    status: ex.answer.status || ex.answer.failure?.status,
+    outcome: ex.answer.outcome,
+    code: ex.answer.failure?.code,
     streamed: ex.streaming || undefined,
     cached: cached ? true : undefined,
     attempts: ex.attempts.map(attemptOf),
@@ -116,12 +124,12 @@ function attemptOf({ target, status, errorType, durationMs }: Attempt) {
 
 /** USD; undefined where nothing was used, or its price is unknown. */
 function costOf(ex: Exchange): string | undefined {
-  const cost = ex.cached || Object.keys(ex.usage).length === 0 ? null : ex.cost
+  const cost = ex.answer.cached || Object.keys(ex.usage).length === 0 ? null : ex.meter.cost
   return cost ? formatMoney(cost.total) : undefined
 }
 
 /** Our own words: what a provider says may repeat the prompt, or headers (docs/contract.md#failed-requests). */
-function wordsOf(failure: Exchange['failure']): string | undefined {
+function wordsOf(failure: Exchange['answer']['failure']): string | undefined {
   if (!failure) return undefined
   if (failure.details?.reason === RETRY_BUDGET_SPENT) return 'the retry budget is spent: not every provider was tried'
   // These statuses are ours: no provider has answered so, or well.

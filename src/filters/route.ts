@@ -39,8 +39,8 @@ export const route: FilterFactory<Settings> = {
         const query = new ExchangeQuery(ex)
         const named = namedModels(query)
         const { requested } = named[0]!
-        ex.requestedModel = requested.requestedModel
-        ex.requestedProvider = requested.requestedProvider
+        ex.requested.model = requested.requestedModel
+        ex.requested.provider = requested.requestedProvider
         const planned = plansOf(named, options)
         const most = Math.max(options.attempts, planned.length)
         const choice = selector.chooseAmong(planned)
@@ -110,10 +110,16 @@ export const route: FilterFactory<Settings> = {
       },
       finish(ex) {
         const last = ex.attempts.at(-1)
-        if (last instanceof Answered) health.ended(last.step, ex)
+        if (last instanceof Answered) health.ended(last.step, endedAnswer(ex))
       },
     }
   },
+}
+
+/** How the answer of an exchange has ended, for the health of its target. */
+function endedAnswer({ caller, streaming, answer, timings, usage }: Exchange) {
+  const { outcome, failure } = answer
+  return { tenant: caller.tenant, streaming, outcome, failure, timings, usage }
 }
 
 /** The time of all attempts is over. */
@@ -176,7 +182,9 @@ class Answered implements Attempt {
   }
 
   get errorType(): Attempt['errorType'] {
-    const { failure } = this.#ex
+    const {
+      answer: { failure },
+    } = this.#ex
     return failure?.upstreamStatus === undefined ? 'none' : errorType(failure)
   }
 

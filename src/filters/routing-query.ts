@@ -1,5 +1,6 @@
 /** Builds the routing query of an exchange whose input has been read. */
 import type { Exchange } from '../core/exchange.ts'
+import { catalogOf } from '../core/policy.ts'
 import { RequestQuery } from '../routing/query.ts'
 import { sessionName } from '../routing/session-affinity.ts'
 
@@ -7,6 +8,7 @@ import { sessionName } from '../routing/session-affinity.ts'
 export class ExchangeQuery extends RequestQuery {
   constructor(ex: Exchange) {
     const request = ex.request!
-    super(ex, request, sessionName(ex.headers, ex.operation, request), ex.header('x-no-fallback') !== 'true')
+    const session = sessionName(ex.http.headers, ex.operation, request)
+    super(ex, catalogOf(ex), request, session, ex.header('x-no-fallback') !== 'true')
   }
 }

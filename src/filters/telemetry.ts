@@ -1,7 +1,9 @@
 /** Counts and times each request at its very end: its attempts, its time, refusals by the filter that refused. */
+
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, labelsOfReplay, type OfferLabels } from '../core/offer.ts'
+import { catalogOf } from '../core/policy.ts'
 import type { Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { RequestLog } from './request-log.ts'
@@ -27,8 +29,11 @@ export const telemetry: FilterFactory<Infer<typeof options>> = {
 }
 
 function measure(ex: Exchange, { metrics }: Services): void {
-  const { timings, failure } = ex
-  if (failure && ex.status === failure.status && failure.upstreamStatus === undefined) {
+  const {
+    timings,
+    answer: { failure },
+  } = ex
+  if (failure && ex.answer.status === failure.status && failure.upstreamStatus === undefined) {
     metrics.refusal(ex.currentFilter, failure.code ?? 'internal')
   }
   for (const { target, succeeded, errorType } of ex.attempts) {
@@ -36,7 +41,7 @@ function measure(ex: Exchange, { metrics }: Services): void {
     metrics.attempt(provider, model, succeeded ? 'ok' : errorType)
   }
   const { provider, model } = countedAs(ex)
-  const labels = { endpoint: ex.endpoint.name, provider, model, outcome: ex.outcome ?? 'error' }
+  const labels = { endpoint: ex.endpoint.name, provider, model, outcome: ex.answer.outcome ?? 'error' }
   const seconds = (ms: number) => ms / 1000
   const inside = timings.answered > 0 && !ex.streaming ? timings.end - timings.answered : 0
   // Of several attempts only the last is marked: the wait for the others would count as our own time.
@@ -50,7 +55,8 @@ function measure(ex: Exchange, { metrics }: Services): void {
 
 const NO_OFFER: OfferLabels = { provider: '', model: '' }
 
-function countedAs({ cached, target, catalog }: Exchange): OfferLabels {
-  if (cached) return labelsOfReplay(cached, catalog)
+function countedAs(ex: Exchange): OfferLabels {
+  const { answer, target } = ex
+  if (answer.cached) return labelsOfReplay(answer.cached, catalogOf(ex))
   return target ? labelsOf(target.mapping) : NO_OFFER
 }

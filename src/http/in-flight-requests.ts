@@ -86,13 +86,13 @@ export class InFlightRequests {
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, request, minRate)
       sink.check(now)
-      if (ex.streaming && ex.principal && !ex.outcome && !ex.signal.aborted) this.#recheck(ex)
+      if (ex.streaming && ex.caller.principal && !ex.answer.outcome && !ex.signal.aborted) this.#recheck(ex)
       const { heartbeat } = ex.endpoint.codec
-      if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
+      if (!heartbeat || !ex.streaming || ex.answer.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
       else if (now - ex.timings.read >= hold) {
-        ex.status = 200
-        sink.begin(heartbeat.contentType, ex.replyHeaders, heartbeat.text)
+        ex.answer.status = 200
+        sink.begin(heartbeat.contentType, ex.answer.headers, heartbeat.text)
       }
     }
   }

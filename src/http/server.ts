@@ -166,7 +166,7 @@ export class Listener {
     this.#draining = true
     for (const { ex, signal, sink } of this.#requests.list) {
       sink.endConnection()
-      if (ex.endsOnDrain) signal.abort(errors.shuttingDown())
+      if (ex.answer.endsOnDrain) signal.abort(errors.shuttingDown())
     }
     await drain(
       {
@@ -274,7 +274,7 @@ export class Listener {
 
     snapshot.retain()
     const signal = new Cancellation()
-    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.tenant)
+    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.caller.tenant)
     const { value: route, params } = match
     const { endpoint } = route
     const ex = new Exchange({
@@ -341,7 +341,7 @@ export class Listener {
     snapshot.retain()
     const signal = new Cancellation()
     if (this.#draining) signal.abort(errors.shuttingDown())
-    const guard: BodyGuard = new BodyGuard(this.#options.memory, (): string => ex.tenant)
+    const guard: BodyGuard = new BodyGuard(this.#options.memory, (): string => ex.caller.tenant)
     const fixed = [...this.#cors.headers(path, req)]
     const sink = new UpgradeSink(request, fixed)
     const ex = new Exchange({

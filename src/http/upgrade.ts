@@ -52,7 +52,7 @@ export class UpgradeSink implements ServedSink {
     this.#fixed = fixed
   }
 
-  /** See `Exchange.upgrade`. */
+  /** See `HttpRequest.upgrade`. */
   readonly upgrade: Upgrade = options => {
     const { req, socket, head } = this.#request
     try {

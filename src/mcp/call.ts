@@ -1,6 +1,7 @@
 /** Calls another endpoint in process, as the caller of an exchange: the same chain decides, serves and charges. */
 
-import { Exchange, type Headers } from '../core/exchange.ts'
+import { Exchange } from '../core/exchange.ts'
+import type { Headers } from '../core/http-request.ts'
 import { pump, type Sink } from '../core/pump.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
@@ -50,25 +51,25 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
     query: '',
     params,
     signal: parent.signal,
-    peer: parent.peer,
-    port: parent.port,
+    peer: parent.http.peer,
+    port: parent.http.port,
     // Its body is a part of the caller's.
     body: async () => ({ value: body, values: parent.input.values }),
     memory: parent.input.memory,
   })
-  ex.principal = parent.principal
-  ex.policy = parent.policy
-  ex.access = parent.access
+  ex.caller.principal = parent.caller.principal
+  ex.caller.policy = parent.caller.policy
+  ex.caller.access = parent.caller.access
   const sink = new Collected(lease)
   await pump(route, ex, sink)
   await route.chain.finish(ex, report)
-  if (ex.failure) return { failure: ex.failure }
+  if (ex.answer.failure) return { failure: ex.answer.failure }
   const { pieces } = sink
   if (!pieces) return { failure: errors.overloaded() }
-  return { ex, answer: await scheduler.run(ex.tenant, () => JSON.parse(pieces.map(String).join('')) as unknown) }
+  return { ex, answer: await scheduler.run(ex.caller.tenant, () => JSON.parse(pieces.map(String).join('')) as unknown) }
 }
 
-function headersOf({ headers, id }: Exchange): Headers {
+function headersOf({ http: { headers }, id }: Exchange): Headers {
   const passed = PASSED.flatMap(name => (headers[name] === undefined ? [] : [[name, headers[name]] as const]))
   return { ...Object.fromEntries(passed), 'x-request-id': id }
 }

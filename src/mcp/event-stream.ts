@@ -16,13 +16,13 @@ const ownerOf = (principal: Principal): StreamOwner => ({
 
 /** Opens a stream; its client posts to `path`, which is relative because clients refuse another origin. */
 export function openStream(ex: Exchange, { streams }: Services, path: string): Reply {
-  if (!ex.principal) throw errors.noCredentials()
+  if (!ex.caller.principal) throw errors.noCredentials()
   if (!streams) {
     const message = 'A gateway with workers does not serve the HTTP+SSE transport. Use Streamable HTTP.'
     throw rpcError(405, message, { code: codes.server, id: null }, { allow: 'POST' })
   }
-  const stream = streams.open(ownerOf(ex.principal), ex.snapshot.mcp.streams)
-  ex.endsOnDrain = true
+  const stream = streams.open(ownerOf(ex.caller.principal), ex.snapshot.mcp.streams)
+  ex.answer.endsOnDrain = true
   ex.signal.listen(() => stream.end())
   return { status: 200, headers: ['mcp-session-id', stream.id], events: eventsOf(stream, path) }
 }
@@ -45,7 +45,7 @@ const bytesOf = (text: string): readonly Event[] => [
 
 /** The stream of a message; undefined without one. Throws 404 for a stream that has ended, 403 for another key's. */
 export function streamOf(ex: Exchange, principal: Principal, { streams }: Services): MessageStream | undefined {
-  const id = new URLSearchParams(ex.query).get('session')
+  const id = new URLSearchParams(ex.http.query).get('session')
   if (id === null) return undefined
   const stream = streams?.find(id)
   if (!stream) {

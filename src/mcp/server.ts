@@ -100,7 +100,7 @@ async function run(tool: Tool, args: unknown, context: ToolContext): Promise<Too
 }
 
 /** Throws the 403 for a token that was not granted what a tool needs; API keys are granted all. */
-function checkScope({ principal }: Exchange, { id, method, params }: RpcRequest): void {
+function checkScope({ caller: { principal } }: Exchange, { id, method, params }: RpcRequest): void {
   if (method !== 'tools/call' || !isObject(params) || !principal?.token) return
   // `dispatch` refuses any other name.
   const needed = typeof params.name === 'string' ? byName.get(params.name)?.tool.scope : undefined

@@ -3,9 +3,9 @@
 import { Cancellation } from '../core/cancel.ts'
 import { costOf } from '../core/cost.ts'
 import { type Event, isContent, type UsageReport } from '../core/event.ts'
-import { Exchange } from '../core/exchange.ts'
+import { Exchange, type Meters } from '../core/exchange.ts'
 import { tokensOfImage } from '../core/media.ts'
-import type { AnswerMeter, Meters } from '../core/meter.ts'
+import type { AnswerMeter } from '../core/meter.ts'
 import { type Cost, noCost, type Requests } from '../core/money.ts'
 import type { AnswerMeasure } from '../core/operation.ts'
 import { type Axis, applyReport, estimateTokens, textSize, type Usage } from '../core/usage.ts'
@@ -83,7 +83,7 @@ class Answer implements AnswerMeter, Delivered {
           if (event.free) this.#isFree = true
           break
         case 'tier':
-          this.#ex.servedTier = event.tier
+          this.#ex.answer.servedTier = event.tier
           this.#cost = undefined
           break
       }
@@ -192,7 +192,8 @@ class Answer implements AnswerMeter, Delivered {
   }
 
   get cost(): Cost | null {
-    const { cached, failure, timings, isOwed, billedFailure, usage, estimated } = this.#ex
+    const { answer, timings, isOwed, usage, estimated } = this.#ex
+    const { cached, failure, billedFailure } = answer
     if (cached || this.#isFree || (failure && timings.firstToken === 0 && !isOwed && !billedFailure)) return noCost
     this.#cost ??= this.#costOf(usage, estimated)
     return this.#cost
@@ -229,20 +230,21 @@ const NO_BODY = (): never => {
  * it failed and is charged. Without any it is that of an exchange whose client leaves.
  */
 export function partUsage(ex: Exchange, part: RequestPart, events: readonly Event[]): UsageReport {
-  const { snapshot, endpoint, headers, query, target, native } = ex
+  const { snapshot, endpoint, target } = ex
+  const { headers, query } = ex.http
   const signal = new Cancellation()
   const own = new Exchange({ meters, snapshot, endpoint, headers, query, signal, body: NO_BODY })
   own.request = part.input
   own.target = target
-  own.native = native
+  own.input.native = ex.input.native
   own.outbound.partOf(ex.outbound, part)
   const isUnseen = events.length === 0
-  own.atProvider = isUnseen
+  own.outbound.atProvider = isUnseen
   if (isUnseen) signal.abort(errors.aborted())
   const last = events.at(-1)
   if (last?.type === 'error') own.failedWith(events, last.error)
   else own.count(events)
-  own.completeUsage(isUnseen || own.isCut)
+  own.meter.complete(isUnseen || own.answer.isCut)
   const { usage, estimated } = own
   return { type: 'usage', usage, ...(estimated && { estimated }) }
 }

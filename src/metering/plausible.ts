@@ -96,7 +96,8 @@ export class ExpectedUsage {
 }
 
 function expectedOf(ex: Exchange): Expected {
-  const { target, request, operation, native } = ex
+  const { target, request, operation } = ex
+  const { native } = ex.input
   const sent = ex.outbound.output
   const usage = wholePrompt(ex)
   if (request && target) mergeUsage(usage, extrasOf(ex))

@@ -1,9 +1,10 @@
 /** Estimates the prompt of an exchange before its provider reports it, as its target counts. */
 
 import type { Exchange } from '../core/exchange.ts'
-import { imageTokensOf, morePageTokens } from '../core/image-tokens.ts'
+import { imageTokensOf, morePageTokens } from '../core/media.ts'
 import type { PromptMeter } from '../core/meter.ts'
 import { ratesFor } from '../core/money.ts'
+import { isCountedAhead } from '../core/offer.ts'
 import { nativeFormOf, type Target } from '../core/translator.ts'
 import { estimateTokens, type Usage } from '../core/usage.ts'
 import { FILE_TOKENS } from '../media/tokens.ts'
@@ -23,16 +24,17 @@ export class PromptEstimate implements PromptMeter {
 
   /** Of the texts, by the tokenizer of the target; 0 until the body is read. */
   get tokens(): number {
-    const { request, operation, target, isCountedAhead } = this.#ex
+    const { request, operation, target } = this.#ex
     if (!request) return 0
-    if (isCountedAhead && operation.characters) return operation.characters(request)
+    const byCharacters = isCountedAhead(target)
+    if (byCharacters && operation.characters) return operation.characters(request)
     this.#size ??= operation.promptSize(request)
     let size = this.#size
     if (target?.provider.reasoningReplay) {
       this.#reasoningSize ??= operation.reasoningSize?.(request) ?? 0
       size += this.#reasoningSize
     }
-    return isCountedAhead ? size : estimateTokens(size)
+    return byCharacters ? size : estimateTokens(size)
   }
 
   /**
@@ -40,7 +42,10 @@ export class PromptEstimate implements PromptMeter {
    * of a body of its wire. Not among these: a client may send more of it than is read, and no request is too long by that.
    */
   #ownTokens(tokens: number): number {
-    const { target, native } = this.#ex
+    const {
+      target,
+      input: { native },
+    } = this.#ex
     if (!target) return 0
     const isNative = native?.size !== undefined && nativeFormOf(target.translator, native) !== undefined
     const said = isNative ? estimateTokens(native.size) : 0
@@ -113,8 +118,8 @@ export function addCacheWrite(ex: Exchange, usage: Usage): void {
 
 /** The most that the prompt of an exchange is estimated at, with the pages that tools of its provider may read. */
 export function wholePrompt(ex: Exchange): Usage {
-  const usage = ex.promptUsage
-  const pages = ex.native?.pages ?? 0
+  const usage = ex.prompt.usage
+  const pages = ex.input.native?.pages ?? 0
   if (pages === 0) return usage
   usage.prompt = (usage.prompt ?? 0) + pages * FILE_TOKENS
   addCacheWrite(ex, usage)

@@ -1,6 +1,8 @@
 /** The requests to its target that stand for an exchange: how many there are, and what they cause beside their prompt. */
+
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { isCountedAhead } from '../core/offer.ts'
 import type { FanOut } from '../core/translator.ts'
 import type { Axis, Usage } from '../core/usage.ts'
 
@@ -30,7 +32,7 @@ export function extrasOf(ex: Exchange): Usage {
 export const writesText = ({ target }: Exchange): boolean => target?.mapping.model.output.includes('text') !== false
 
 /** Whether its model may call tools, and so write arguments of any shape that the caller has it write. */
-export const mayCallTools = ({ request, native }: Exchange): boolean =>
+export const mayCallTools = ({ request, input: { native } }: Exchange): boolean =>
   hasEntries((request as Partial<ChatRequest> | undefined)?.tools) || hasEntries(native?.body.tools)
 
 const hasEntries = (value: unknown): boolean => Array.isArray(value) && value.length > 0
@@ -66,5 +68,5 @@ export function comesInPieces(ex: Exchange): boolean {
 }
 
 /** What its bytes come to is measured while they come. */
-const isMeasured = ({ target, operation, isCountedAhead }: Exchange): boolean =>
-  operation.measure !== undefined && target!.translator.bytes !== undefined && !isCountedAhead
+const isMeasured = ({ target, operation }: Exchange): boolean =>
+  operation.measure !== undefined && target!.translator.bytes !== undefined && !isCountedAhead(target)

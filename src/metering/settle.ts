@@ -67,7 +67,7 @@ function fill(ex: Exchange, usage: Usage, delivered: Delivered, cut: boolean): b
   const isText = ex.operation.output !== undefined
   if (!isText && usage.completion === undefined && bytesUsage) {
     mergeUsage(usage, bytesUsage)
-    usage.prompt ??= ex.promptUsage.prompt!
+    usage.prompt ??= ex.prompt.usage.prompt!
     return true
   }
   const isAsked = !(isText && writesText(ex)) && addAsked(ex, usage, isSilent)
@@ -89,7 +89,7 @@ function fill(ex: Exchange, usage: Usage, delivered: Delivered, cut: boolean): b
   const isMore = completion === undefined || (isOpen && text + ofImages > completion)
   const isReported = prompt !== undefined && !isMore && read === 0
   // A client that leaves before the prompt is reported pays for no less than the provider may have read.
-  const sent = isReported && price?.rates.image === undefined ? usage : ex.promptUsage
+  const sent = isReported && price?.rates.image === undefined ? usage : ex.prompt.usage
   if (sent.image !== undefined) usage.image ??= sent.image
   if (isReported) return isAsked || progress !== undefined
   if (prompt === undefined) for (const axis of ofPrompt) if (sent[axis] !== undefined) usage[axis] ??= sent[axis]
@@ -115,7 +115,7 @@ function addAsked(ex: Exchange, usage: Usage, isSilent: boolean): boolean {
     return true
   }
   // The images of an answer that passes a bound are not counted.
-  if (ex.failure?.excess === undefined || usage.output_images !== undefined) return false
+  if (ex.answer.failure?.excess === undefined || usage.output_images !== undefined) return false
   if (ex.target?.price?.perImage === undefined) return false
   usage.output_images = extrasOf(ex).output_images ?? 0
   return true

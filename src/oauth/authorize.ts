@@ -44,7 +44,7 @@ export function pageReply(status: number, { html, headers }: Page, more: readonl
  */
 export async function authorize(context: OAuthContext): Promise<Reply> {
   const { ex, services } = context
-  const query = fieldsOf(ex.query)
+  const query = fieldsOf(ex.http.query)
   const client = await clientOf(context, query)
   const redirectUri = query.get('redirect_uri')
   if (redirectUri === null || !isRegistered(client.redirectUris, redirectUri)) {

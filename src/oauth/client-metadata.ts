@@ -74,7 +74,7 @@ export async function describedClient(context: OAuthContext, id: string): Promis
 
 async function fetched({ ex, services }: OAuthContext, id: string): Promise<string> {
   try {
-    return await services.documents.read(id, addressKey(ex.clientAddress))
+    return await services.documents.read(id, addressKey(ex.http.clientAddress))
   } catch (thrown) {
     services.metrics.oauth('document', 'refused')
     if (thrown instanceof GatewayError && thrown.status === 529) throw thrown

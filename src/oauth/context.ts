@@ -22,7 +22,7 @@ export function contextOf(ex: Exchange, services: Services): OAuthContext {
 
 /** The name of this server that the request used: scheme, host and port. Throws 403 for a host that is no name of ours. */
 export function siteOf(ex: Exchange): string {
-  const base = baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.port)
+  const base = baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.http.port)
   if (base !== undefined) return base
   const hint = 'Operators add it to mcp.hosts, or set server.public_url.'
   throw oauthError(403, 'invalid_request', `The host is no name of this server. ${hint}`)
@@ -43,7 +43,8 @@ export async function checkAttempts({ ex, services }: OAuthContext, what: Attemp
   checkQuota(await services.counters.peek(counterOf(ex, what), limit, WINDOW_MS))
 }
 
-const counterOf = ({ clientAddress }: Exchange, what: Attempt): string => `oauth ${what} ${addressKey(clientAddress)}`
+const counterOf = ({ http: { clientAddress } }: Exchange, what: Attempt): string =>
+  `oauth ${what} ${addressKey(clientAddress)}`
 
 function checkQuota({ allowed, resetMs }: Quota): void {
   if (!allowed) throw tooOften(resetMs / 1000)

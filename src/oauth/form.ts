@@ -21,5 +21,5 @@ export async function formOf(ex: Exchange, repeatable?: readonly string[]): Prom
   if (!FORM.test(ex.header('content-type') ?? '')) {
     throw oauthError(400, 'invalid_request', 'The body must be application/x-www-form-urlencoded.')
   }
-  return fieldsOf(((await ex.body()) as Buffer).toString('utf8'), repeatable)
+  return fieldsOf(((await ex.input.read()) as Buffer).toString('utf8'), repeatable)
 }

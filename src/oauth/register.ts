@@ -36,7 +36,7 @@ export const prepareRegistration = (): void => checked.prepare()
 export async function register(context: OAuthContext): Promise<object> {
   const { ex, services, options } = context
   await countAttempt(context, 'register', options.limits.register)
-  const given: unknown = await ex.body()
+  const given: unknown = await ex.input.read()
   const issue = checked.issue(given)
   if (issue) throw invalid(`${issue.path} ${issue.message}`.trim())
   const client = clientOf(given as Infer<typeof body>, options.redirectSchemes)
@@ -112,7 +112,14 @@ export function nameOf(given: string | undefined): string {
 }
 
 /** The API key of the request, to which a client of `client_credentials` is bound. Throws 401 without a regular one. */
-function boundKey({ ex: { principal } }: OAuthContext, { method }: Described): string {
+function boundKey(
+  {
+    ex: {
+      caller: { principal },
+    },
+  }: OAuthContext,
+  { method }: Described,
+): string {
   if (!principal) throw errors.noCredentials()
   if (principal.kind !== 'key' || principal.session || principal.token) {
     throw errors.invalidKey('it is not a regular API key, which client_credentials needs.')

@@ -53,7 +53,8 @@ export async function token(context: OAuthContext): Promise<Answer> {
 
 /** Proxies log queries. */
 function checkQuery({ ex }: OAuthContext): void {
-  if (ex.query !== '') throw oauthError(400, 'invalid_request', 'Send the parameters in the body, not in the query.')
+  if (ex.http.query !== '')
+    throw oauthError(400, 'invalid_request', 'Send the parameters in the body, not in the query.')
 }
 
 function required(form: URLSearchParams, name: string): string {

@@ -9,16 +9,16 @@ import { asError, errors, type GatewayError } from '../lib/error.ts'
  * addresses and models, and zero data retention count from then on.
  */
 export async function accessError(ex: Exchange, policies: Policies): Promise<GatewayError | undefined> {
-  const principal = ex.principal!
+  const principal = ex.caller.principal!
   const policy = await policies.of(principal.orgId)
-  if (policy === ex.policy) return undefined
-  ex.policy = policy
-  ex.access = policy.access(principal)
+  if (policy === ex.caller.policy) return undefined
+  ex.caller.policy = policy
+  ex.caller.access = policy.access(principal)
   try {
-    ex.access.admit(() => ex.clientAddress)
+    ex.caller.access.admit(() => ex.http.clientAddress)
   } catch (thrown) {
     return asError(thrown)
   }
-  const issue = ex.target && ex.access.issue(ex.target.mapping)
+  const issue = ex.target && ex.caller.access.issue(ex.target.mapping)
   return issue && errors.forbidden(`${issue.reason}.`)
 }

@@ -1,5 +1,5 @@
 /** Tokens of a conversation so far: as its provider last reported them, and our estimate of what came since. */
-import { type ImageTokens, imageTokensOf } from '../core/image-tokens.ts'
+import { type ImageTokens, imageTokensOf } from '../core/media.ts'
 import { estimateTokens, textSize, type Usage } from '../core/usage.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
 import { heardTokens } from '../metering/audio.ts'

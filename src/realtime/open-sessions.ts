@@ -14,7 +14,10 @@ export class OpenSessions {
   #timer: NodeJS.Timeout | undefined
 
   /** Takes a place; resolves with what gives it back. Rejects with 429 or 529. */
-  async enter({ principal, snapshot: { realtime } }: Exchange, { counters }: Services): Promise<() => void> {
+  async enter(
+    { caller: { principal }, snapshot: { realtime } }: Exchange,
+    { counters }: Services,
+  ): Promise<() => void> {
     const { orgId, keyId } = principal!
     if (this.#places >= realtime.perProcess) throw errors.overloaded()
     this.#places++

@@ -5,6 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Message, MessageListener } from '../core/message-socket.ts'
 import { isFor, isOver } from '../core/offer.ts'
+import { catalogOf } from '../core/policy.ts'
 import type { ProviderSocket, Services } from '../core/ports.ts'
 import type { Mapping } from '../core/translator.ts'
 import { isObject, type Json } from '../json/json.ts'
@@ -58,20 +59,20 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     ex.committed()
     const { session, transcribes, model } = ex.request as RealtimeRequest
     const context: SettingsContext = {
-      ...{ target, transcribes, catalog: ex.catalog, form: target.translator.realtime! },
+      ...{ target, transcribes, catalog: catalogOf(ex), form: target.translator.realtime! },
       isAllowed: mapping => isAllowed(mapping, ex, services.now()),
       hasInstructions: session?.type === 'realtime' && session.instructions !== undefined,
     }
     const fixed = session ?? (transcribes ? { audio: { input: { transcription: { model } } } } : undefined)
     const first = firstUpdate(created.event.session as Json, fixed, context)
     // From here on nothing is refused.
-    const client = ex.upgrade!({ limit: limits.message, protocol: PROTOCOL })
-    const readRates = enterReadRates(ex.tenant, limits.rate)
+    const client = ex.http.upgrade!({ limit: limits.message, protocol: PROTOCOL })
+    const readRates = enterReadRates(ex.caller.tenant, limits.rate)
     const running = new Session({
       ...{ client, provider, created, earlier, context, first, limits, charges: ex.charges! },
-      tenant: ex.tenant,
+      tenant: ex.caller.tenant,
       readRates,
-      lease: services.memory.lease(ex.tenant),
+      lease: services.memory.lease(ex.caller.tenant),
       now: services.now,
       denied: () => accessError(ex, services.policies),
       log: services.log,
@@ -85,7 +86,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
   }
 }
 
-const isAllowed = (mapping: Mapping, { access, target }: Exchange, now: number): boolean =>
+const isAllowed = (mapping: Mapping, { caller: { access }, target }: Exchange, now: number): boolean =>
   !isOver(mapping, new Date(now).toISOString().slice(0, 10)) &&
   isFor(mapping, target!.credential) &&
   access?.issue(mapping) === undefined
@@ -93,7 +94,7 @@ const isAllowed = (mapping: Mapping, { access, target }: Exchange, now: number):
 /** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
 async function firstEvent(provider: ProviderSocket, ex: Exchange, later: Message[]): Promise<ReadEvent> {
   const message = await firstMessage(provider, later)
-  const reading = message === undefined ? undefined : readEvent(message, ex.tenant, provider.mask)
+  const reading = message === undefined ? undefined : readEvent(message, ex.caller.tenant, provider.mask)
   const read = reading instanceof Promise ? await reading : reading
   if (!read) throw errors.invalidAnswer(NO_EVENT)
   if (read.event.type === 'session.created' && isObject(read.event.session)) return read
@@ -151,6 +152,6 @@ function errorOf(event: Readonly<Json>, ex: Exchange): GatewayError {
 /** Comes to its end with the session. */
 async function* until(session: Session, ex: Exchange): AsyncGenerator<readonly Event[]> {
   await session.ended
-  ex.failure ??= session.failure
+  ex.answer.failure ??= session.failure
   yield []
 }

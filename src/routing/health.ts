@@ -1,9 +1,9 @@
 /** Records what attempts show of providers and of credentials, separately. */
 
-import type { Outcome } from '../core/exchange.ts'
+import type { Outcome } from '../core/answer.ts'
+import type { Timings } from '../core/attempt.ts'
 import { firstEventMs } from '../core/offer.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
-import type { Timings } from '../core/timings.ts'
 import type { Usage } from '../core/usage.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { CandidateTarget } from './candidate.ts'

@@ -39,9 +39,26 @@ export function namedModels(query: RoutingQuery): readonly NamedModel[] {
     const routing =
       requested.requestedProvider === null ? (request.routing ?? strategy ?? preferences?.sort) : undefined
     const own = Object.assign({}, request, { model: name, routing: isPinned ? request.routing : routing })
-    return { query: new RequestQuery(query, own, query.session, failover), requested }
+    return { query: new RequestQuery(factsOf(query), catalog, own, query.session, failover), requested }
   })
 }
+
+/** Facts of a query for one with another request; prompt and terms are still computed when they are read. */
+const factsOf = (query: RoutingQuery): ConstructorParameters<typeof RequestQuery>[0] => ({
+  operation: query.operation,
+  streaming: query.streaming,
+  snapshot: query.snapshot,
+  at: query.at,
+  caller: query,
+  get terms() {
+    return query.terms
+  },
+  prompt: {
+    get tokens() {
+      return query.promptTokens
+    },
+  },
+})
 
 function meaningOf({ catalog, principal, request }: RoutingQuery, written: string) {
   const { name, strategy } = withoutSuffix(written)

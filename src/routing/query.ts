@@ -3,6 +3,7 @@
  */
 import type { Catalog } from '../core/catalog.ts'
 import type { ChatRequest } from '../core/chat-request.ts'
+import type { PromptMeter } from '../core/meter.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import type { Access, Policy, PricedRequest } from '../core/policy.ts'
@@ -43,7 +44,10 @@ export interface RoutingQuery extends PricedRequest {
 }
 
 /** Facts that all queries of one request share. */
-type QueryFacts = Omit<RoutingQuery, 'request' | 'session' | 'failover'>
+interface QueryFacts extends Pick<RoutingQuery, 'operation' | 'streaming' | 'snapshot' | 'terms' | 'at'> {
+  readonly caller: Pick<RoutingQuery, 'principal' | 'policy' | 'access' | 'tenant'>
+  readonly prompt: Pick<PromptMeter, 'tokens'>
+}
 
 /** A class, because V8 makes a new hidden class for each object literal that has accessors. */
 export class RequestQuery implements RoutingQuery {
@@ -60,15 +64,21 @@ export class RequestQuery implements RoutingQuery {
   readonly failover: boolean
   readonly #facts: QueryFacts
 
-  constructor(facts: QueryFacts, request: RoutedRequest, session: string | undefined, failover: boolean) {
+  constructor(
+    facts: QueryFacts,
+    catalog: Catalog,
+    request: RoutedRequest,
+    session: string | undefined,
+    failover: boolean,
+  ) {
     this.operation = facts.operation
     this.request = request
     this.streaming = facts.streaming
-    this.catalog = facts.catalog
+    this.catalog = catalog
     this.snapshot = facts.snapshot
-    this.principal = facts.principal
-    this.policy = facts.policy
-    this.access = facts.access
+    this.principal = facts.caller.principal
+    this.policy = facts.caller.policy
+    this.access = facts.caller.access
     this.at = facts.at
     this.session = session
     this.failover = failover
@@ -76,11 +86,11 @@ export class RequestQuery implements RoutingQuery {
   }
 
   get tenant(): string {
-    return this.#facts.tenant
+    return this.#facts.caller.tenant
   }
 
   get promptTokens(): number {
-    return this.#facts.promptTokens
+    return this.#facts.prompt.tokens
   }
 
   get terms(): RoutingQuery['terms'] {

@@ -1,7 +1,7 @@
 /** Keeps the requests of a session with one provider. */
 import { createHash } from 'node:crypto'
 import type { ChatRequest } from '../core/chat-request.ts'
-import type { Headers } from '../core/exchange.ts'
+import type { Headers } from '../core/http-request.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Model } from '../core/translator.ts'
 import type { RoutedRequest, RoutingQuery } from './query.ts'

@@ -1,6 +1,8 @@
 /** How an answer is cut into frames, and what reads them. */
+
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { isCountedAhead } from '../core/offer.ts'
 import { nativeFormOf, type Target } from '../core/translator.ts'
 import type { Decoder, RequestPart } from '../core/wire.ts'
 import { isUnmeasured } from '../metering/requests.ts'
@@ -38,7 +40,7 @@ export function readingOf(
   }
   const { framing, mode } = framingFor(contentType, !isWhole, ex.operation.answerBytes)
   if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
-  const native = nativeFormOf(translator, ex.native)
+  const native = nativeFormOf(translator, ex.input.native)
   const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
   if (!ex.request || !('stop' in ex.request)) return { kind: mode, framing, decoder }
   const ends = isCancellable(ex, target) === false ? undefined : cancel
@@ -50,4 +52,4 @@ export function readingOf(
  * size needs one, so its answer is read to the end.
  */
 export const isCancellable = (ex: Exchange, { mapping }: Target): boolean | undefined =>
-  isUnmeasured(ex) ? false : (mapping.cancellable ?? (ex.isCountedAhead || undefined))
+  isUnmeasured(ex) ? false : (mapping.cancellable ?? (isCountedAhead(ex.target) || undefined))

@@ -53,7 +53,9 @@ export function dispatch(
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
     const { mask } = sent
-    const { tenant } = ex
+    const {
+      caller: { tenant },
+    } = ex
     const lease = memory.lease(tenant, signal, ex.operation.answerBytes, call.leases)
     let source: PlainSource | undefined
     let answer: Answer | undefined
@@ -74,7 +76,7 @@ export function dispatch(
         isStream: kind === 'stream',
         tenant,
         mask,
-        seals: ex.policy?.seals.answer(),
+        seals: ex.caller.policy?.seals.answer(),
       })
       await answer.commit(call.isWhole)
       lease.wasRead()
@@ -103,7 +105,7 @@ export function dispatch(
       lease,
       mask,
       cancellable: isCancellable(ex, target),
-      tenant: ex.tenant,
+      tenant: ex.caller.tenant,
       requestId: ex.id,
       remainingMs: () => remainingMs(ex, target),
     })
@@ -116,7 +118,7 @@ export function dispatch(
     try {
       const events = await whole
       // Parts have receipts of their own.
-      ex.atProvider = true
+      ex.outbound.atProvider = true
       answered(ex)
       return { status: 200, headers: [], events: new HeldValues([events], release) }
     } catch (thrown) {
@@ -128,12 +130,12 @@ export function dispatch(
   return async ex => {
     const target = ex.target!
     ex.timings.sent = performance.now()
-    ex.atProvider = false
+    ex.outbound.atProvider = false
     const { signal } = ex
     const { parts } = ex.outbound
     if (parts) {
       const leases: AnswerLease[] = []
-      const bodies = new BodyMemory(() => budget.lease(ex.tenant))
+      const bodies = new BodyMemory(() => budget.lease(ex.caller.tenant))
       const sendPart = async (
         { request, input, characters }: RequestPart,
         signal: Cancellation,
@@ -174,7 +176,7 @@ export function dispatch(
       request: ex.outbound.request!,
       input: ex.request!,
       signal: own,
-      receipt: ex,
+      receipt: ex.outbound,
       isWhole: !ex.streaming,
       leases: undefined,
       billed: undefined,

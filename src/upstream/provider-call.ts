@@ -53,7 +53,9 @@ export function send(
   const isJob = ex.operation.job !== undefined
   // A job is never created twice: no socket is used that may have gone stale.
   const fresh = isJob || isAgain(ex, target)
-  const { tenant } = ex
+  const {
+    caller: { tenant },
+  } = ex
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)

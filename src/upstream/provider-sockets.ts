@@ -44,7 +44,7 @@ export class UpstreamSockets implements ProviderSockets {
   }
 
   async open(ex: Exchange, limit: number): Promise<ProviderSocket> {
-    const end = this.#begin(ex.target!.provider, ex.tenant)
+    const end = this.#begin(ex.target!.provider, ex.caller.tenant)
     try {
       return await this.#open(ex, limit, end)
     } catch (thrown) {

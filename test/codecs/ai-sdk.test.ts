@@ -59,7 +59,9 @@ t.test('credits are read by regular keys, and not by those that stand in client 
   const read = async (path: string, principal?: Principal) => {
     const endpoint = aiSdkEndpoints.find(one => one.path === path)!
     if (endpoint.serve === 'upstream') throw new Error('is served here')
-    return endpoint.serve(Object.assign(exchange(), { principal }), services).catch(asError)
+    const ex = exchange()
+    ex.caller.principal = principal
+    return endpoint.serve(ex, services).catch(asError)
   }
   for (const path of ['/v1/credits', '/v4/ai/credits']) {
     t.match(await read(path, principalOf()), { status: 200 }, path)

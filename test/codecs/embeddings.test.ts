@@ -147,7 +147,7 @@ t.test('tokens that no provider counted are estimated, and completion tokens are
   }
   const ex = of()
   ex.observe([{ type: 'usage', usage: { prompt: 9 } }])
-  ex.completeUsage(false)
+  ex.meter.complete(false)
   t.match(ex, { estimated: false, usage: { prompt: 9, completion: 0 } })
 })
 
@@ -178,7 +178,7 @@ t.test('many vectors are written in steps, none of which has many of them', asyn
 t.test('a replay says which model answered, and has the id of the answer that it repeats', async t => {
   const ex = of()
   ex.target = undefined
-  ex.cached = { provider: 'acme', model: 'acme-small', externalId: 'x', logId: 'first', at: 0 }
+  ex.answer.cached = { provider: 'acme', model: 'acme-small', externalId: 'x', logId: 'first', at: 0 }
   const encoder = openAiEmbeddings.encoder(ex)
   encoder.write([{ type: 'result', value: { encoding: 'float' }, bytes: data }])
   t.match(JSON.parse(textOf(encoder)), { id: 'embd-first', model: 'acme-small' })

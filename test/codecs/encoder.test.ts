@@ -383,7 +383,8 @@ t.test('the last chunk and the whole answer carry the same usage, cost and routi
   }
   const told = (stream: boolean): Chunk => {
     const ex = answering(stream, { target: target({ mapping, secret: 'sk-1' }), headers: { 'x-request-id': 'mine' } })
-    Object.assign(ex, { requestedModel: 'acme-large', requestedProvider: 'acme', servedTier: 'flex' })
+    Object.assign(ex.requested, { model: 'acme-large', provider: 'acme' })
+    ex.answer.servedTier = 'flex'
     const down = target({ provider: { id: 'down' } })
     ex.attempts.push({ target: down, status: 503, succeeded: false, errorType: 'upstream_error' } as Attempt)
     ex.attempts.push({ target: ex.target!, status: 200, succeeded: true, errorType: 'none', durationMs: 0 })
@@ -482,7 +483,7 @@ t.test('an unknown price is null, an estimate is called one, and a replay costs 
     cost_details: { total_cost: null, input_cost: null, upstream_inference_cost: 0 },
   })
   const ex = answering(false, { target: undefined })
-  ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'first', at: 5_000 }
+  ex.answer.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'first', at: 5_000 }
   const replay = whole([text('a'), usage, finish()], ex)
   t.match(replay.usage, { prompt_tokens: 10, cost: 0, cost_details: { total_cost: 0, data_storage_cost: 0 } })
   t.match(replay.metadata, {

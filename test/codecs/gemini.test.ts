@@ -142,7 +142,7 @@ t.test('a tool or an option that no other wire has names itself', t => {
   const only = (body: Json) => {
     const ex = exchange(generateContent)
     generateContent.decode(deepFreeze({ contents: hi, ...body }), ex)
-    return ex.native?.only
+    return ex.input.native?.only
   }
   const f = { functionDeclarations: [{ name: 'f' }] }
   const rows: [body: Json, only: string | undefined][] = [
@@ -248,7 +248,7 @@ const written = (
 ): string[] => {
   const ex = exchange(codec, query)
   ex.request = { ...asked, stream: codec === streamGenerateContent } as ChatRequest
-  ex.showsReasoning = shows
+  ex.answer.showsReasoning = shows
   const encoder = codec.encoder(ex)
   const out = batches.map(batch => String(encoder.write(batch) ?? ''))
   return [...out, String(fails ? encoder.fail(errors.truncated()) : encoder.end())]

@@ -20,7 +20,7 @@ const calling = () =>
     endpoint: aiSdkEndpoints.find(({ path }) => path === '/v4/ai/language-model')!,
     headers: { 'ai-language-model-id': 'acme/m' },
   })
-const ex = { principal: { orgId: 'org-1' }, holds() {} } as unknown as Exchange
+const ex = { caller: { principal: { orgId: 'org-1' } }, holds() {} } as unknown as Exchange
 type Parts = readonly (readonly [name: string, value: string | Upload])[]
 
 function formOf(parts: Parts): Form {

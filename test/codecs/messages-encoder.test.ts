@@ -139,7 +139,11 @@ t.test('a client that did not ask for thinking gets none, and seals only beside 
       const seal = value.startsWith('bWd3') ? Buffer.from(value, 'base64').toString() : value
       return `sealed ${seal.replace(/^.*\|/, '')}`
     })
-  const asked = (stream: boolean) => Object.assign(answering(stream), { showsReasoning: false })
+  const asked = (stream: boolean) => {
+    const ex = answering(stream)
+    ex.answer.showsReasoning = false
+    return ex
+  }
   for (const [says, events, types] of unasked) {
     t.strictSame(typesOf(whole([...events, finish('stop')], asked(false)).content), types, says)
     const single = [...events, finish('stop')].map(event => [event])
@@ -156,10 +160,10 @@ t.test('what a provider of the same wire thinks unasked is shown, also when it i
     const catalog = { models: new Map([[model.id, model]]) } as Partial<Catalog> as Catalog
     const ex = exchange({ endpoint: messages, target: at, principal, snapshot: { catalog } })
     ex.request = anthropicMessages.decode(body, ex)
-    t.equal(ex.showsReasoning, false)
+    t.equal(ex.answer.showsReasoning, false)
     if (cached) {
       ex.target = undefined
-      ex.cached = { provider: 'acme', model: model.id, externalId: at.mapping.externalId, logId: 'log', at: 0 }
+      ex.answer.cached = { provider: 'acme', model: model.id, externalId: at.mapping.externalId, logId: 'log', at: 0 }
     }
     return whole([thought, text('a'), finish('stop')], ex).content.map(({ type }) => type)
   }

@@ -31,8 +31,8 @@ t.test('a golden body becomes its chat request, and is kept as it came', async t
   const ex = exchange()
   const sent = deepFreeze(golden('agent.body'))
   t.strictSame(anthropicMessages.decode(sent, ex), golden('agent.request'))
-  t.equal(ex.native?.wire, 'anthropic.messages')
-  t.equal(ex.native?.body, sent)
+  t.equal(ex.input.native?.wire, 'anthropic.messages')
+  t.equal(ex.input.native?.body, sent)
 })
 
 t.test('of an older body, what providers take only with a beta is renewed', async t => {
@@ -41,7 +41,7 @@ t.test('of an older body, what providers take only with a beta is renewed', asyn
     const given = deepFreeze(body(fields))
     anthropicMessages.decode(given, ex)
     const expected = Object.fromEntries(Object.entries({ ...given, ...sent }).filter(([, value]) => value !== null))
-    t.strictSame(ex.native?.body, expected, says)
+    t.strictSame(ex.input.native?.body, expected, says)
   }
 })
 
@@ -49,7 +49,7 @@ t.test('what only a provider of the same wire can carry is named', async t => {
   for (const [fields, path] of onlyNative) {
     const ex = exchange()
     anthropicMessages.decode(deepFreeze(body(fields)), ex)
-    t.equal(ex.native?.only, path, JSON.stringify(fields).slice(0, 120))
+    t.equal(ex.input.native?.only, path, JSON.stringify(fields).slice(0, 120))
   }
 })
 

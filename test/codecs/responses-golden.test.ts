@@ -132,7 +132,7 @@ t.test('items and tools of this wire alone name the place that other wires refus
   for (const [given, only] of passed) {
     const ex = exchange()
     openAiResponses.decode(deepFreeze({ model: 'm', input: 'Hi', ...given }), ex)
-    t.equal(ex.native?.only, only, JSON.stringify(given))
+    t.equal(ex.input.native?.only, only, JSON.stringify(given))
   }
 })
 
@@ -187,7 +187,7 @@ t.test('a choice among the tools that an item adds goes to providers of this wir
     for (const tool_choice of choices) {
       const ex = exchange()
       openAiResponses.decode(deepFreeze({ model: 'm', input, tools, tool_choice }), ex)
-      t.match(ex.native, { only: 'input[1].type', body: { tool_choice } }, JSON.stringify(tool_choice))
+      t.match(ex.input.native, { only: 'input[1].type', body: { tool_choice } }, JSON.stringify(tool_choice))
     }
   }
 })

@@ -55,7 +55,7 @@ t.test('the error of an address names its field, and the addresses that the fiel
     model: 'm',
     messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: url, format: 'mp3' } }] }],
   })
-  const ex = {} as Exchange
+  const ex = { caller: {} } as Exchange
   const rows: [codec: { decode(body: unknown, ex: Exchange): object }, body: object, message: string][] = [
     [moderations, withPicture(http), 'input[0].image_url.url: … a public https address or a data URL'],
     [moderations, withPicture(inside), 'input[0].image_url.url: … a public https address or a data URL'],

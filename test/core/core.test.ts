@@ -75,8 +75,8 @@ t.test('usage that was not reported is estimated from what was sent and delivere
     const ex = exchange({ request: { model: 'm', messages } })
     const report: Event = { type: 'usage', usage: reported }
     ex.observe(last ? [...(delivered as Event[]), report] : [report, ...(delivered as Event[])])
-    ex.completeUsage(cut)
-    ex.completeUsage(cut)
+    ex.meter.complete(cut)
+    ex.meter.complete(cut)
     t.strictSame([ex.usage, ex.estimated], [usage, estimated], says)
   }
   const pages: [says: string, cut: boolean, last: Usage | undefined, usage: Usage, estimated: boolean][] = [
@@ -89,12 +89,12 @@ t.test('usage that was not reported is estimated from what was sent and delivere
     ex.observe([{ type: 'usage', usage: { prompt: 3, completion: 1 } }, text('x')])
     for (const read of [300, 100]) ex.observe([{ type: 'usage', usage: { prompt: 3, completion: 1 }, read }])
     if (last) ex.observe([{ type: 'usage', usage: last }])
-    ex.completeUsage(cut)
-    ex.completeUsage(cut)
+    ex.meter.complete(cut)
+    ex.meter.complete(cut)
     t.strictSame([ex.usage, ex.estimated], [usage, estimated], says)
   }
   const unread = exchange()
-  unread.completeUsage(true)
+  unread.meter.complete(true)
   t.strictSame(unread.usage, { prompt: 0, completion: 0 }, 'a request that was never read')
 })
 
@@ -103,22 +103,22 @@ t.test('an exchange reads its input once, and prices what it has seen', async t 
   const body = () => Promise.resolve({ model: `m${++reads}`, messages: [{ role: 'user', content: 'x' }] })
   const ex = exchange({ body, headers: { 'x-request-id': 'mine', accept: ['a', 'b'] } })
   t.equal(await ex.readRequest(), await ex.readRequest())
-  t.strictSame([reads, ex.chat.model, ex.id, ex.header('accept')], [1, 'm1', 'mine', undefined])
+  t.strictSame([reads, ex.chat.model, ex.id, ex.http.header('accept')], [1, 'm1', 'mine', undefined])
   t.not(exchange({ headers: { 'x-request-id': 'a b' } }).id, 'a b')
 
-  t.equal(ex.cost, null, 'no target, no price')
+  t.equal(ex.meter.cost, null, 'no target, no price')
   ex.target = target({ mapping: { price: flat(base) } })
   ex.observe([{ type: 'start' }, { type: 'usage', usage: { prompt: 1000 } }, { type: 'tier', tier: 'flex' }])
-  t.strictSame([ex.timings.firstToken, ex.servedTier, formatMoney(ex.cost!.total)], [0, 'flex', '0.0025'])
+  t.strictSame([ex.timings.firstToken, ex.answer.servedTier, formatMoney(ex.meter.cost!.total)], [0, 'flex', '0.0025'])
   ex.observe([text('x'), { type: 'usage', usage: { completion: 500 } }])
   t.ok(ex.timings.firstToken > 0)
-  t.equal(formatMoney(ex.cost!.total), '0.0075')
+  t.equal(formatMoney(ex.meter.cost!.total), '0.0075')
   const billed = { prompt: 100, completion: 50 }
   ex.observe([{ type: 'usage', usage: { completion: 500 }, billed }])
-  t.equal(formatMoney(ex.cost!.total), '0.00075', 'what is billed is paid')
+  t.equal(formatMoney(ex.meter.cost!.total), '0.00075', 'what is billed is paid')
   t.equal(ex.usage.prompt, 1000, 'what was used is told')
-  ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
-  t.equal(ex.cost?.total, 0n, 'a replay costs nothing')
+  ex.answer.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
+  t.equal(ex.meter.cost?.total, 0n, 'a replay costs nothing')
 })
 
 t.test('a client sees everything but start, usage, tier and error', async t => {

@@ -1,7 +1,7 @@
 /** What the images of a prompt come to: their sizes by their heads, and tokens by the formulas of vendors. */
 import t from 'tap'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
-import { type ImageTokens, imageTokensOf } from '../../src/core/image-tokens.ts'
+import { type ImageTokens, imageTokensOf } from '../../src/core/media.ts'
 import { chat } from '../../src/endpoints/inference.ts'
 import { imageDimensions } from '../../src/media/image.ts'
 import { Base64File, MEDIA_BUDGET } from '../../src/media/source.ts'
@@ -139,7 +139,7 @@ t.test('pages of a document count as images of the model, beyond what is usual',
   const tokens = (imageTokens?: ImageTokens) => {
     const ex = exchange({ endpoint: chat, request: { model: 'm', messages } })
     ex.target = target({ model: imageTokens ? { imageTokens } : {} })
-    return ex.promptUsage.prompt
+    return ex.prompt.usage.prompt
   }
   t.equal(tokens(), 6000)
   t.equal(tokens(TILES), 6000 + 3 * (48_169 - 1600))

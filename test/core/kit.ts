@@ -3,7 +3,8 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
-import { Exchange, type Headers } from '../../src/core/exchange.ts'
+import { Exchange } from '../../src/core/exchange.ts'
+import type { Headers } from '../../src/core/http-request.ts'
 import type { Principal } from '../../src/core/ports.ts'
 import type { Sink } from '../../src/core/pump.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
@@ -41,7 +42,7 @@ export function exchange(facts: ExchangeFacts = {}): Exchange {
   })
   ex.request = facts.request as ChatRequest | undefined
   ex.target = facts.target
-  ex.principal = facts.principal
+  ex.caller.principal = facts.principal
   return ex
 }
 

@@ -82,7 +82,7 @@ t.test('a hold is the cost of the request: exact where it can be computed before
   for (const [says, endpoint, request, to, nano] of rows) {
     const ex = exchange({ endpoint, request })
     // Planning reads the length before any target is known.
-    t.ok(ex.promptTokens >= 0)
+    t.ok(ex.prompt.tokens >= 0)
     ex.target = to
     const held = estimate(ex)
     t.equal(held && costWith(held, held.least), nano, says)
@@ -199,7 +199,7 @@ t.test("pages that a provider's tools may read are held for", async t => {
   for (const [says, native, pages] of rows) {
     const request = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'abcd' }] }
     const ex = exchange({ request, target: offer(perMillion({ prompt: '1', completion: '2' })) })
-    ex.native = native
+    ex.input.native = native
     t.equal(costWith(estimate(ex)!, 0), BigInt(1000 + pages * 24_000_000), says)
   }
 })
@@ -247,28 +247,28 @@ t.test('sound that no report counts is measured as it comes, and marked as estim
         const bytes = whole.subarray(at, at + size)
         ex.observe([{ type: 'bytes', bytes, ...(at === 0 && { contentType }) }])
       }
-      t.equal(ex.answerTokens, tokens, `${says}: what is held must cover`)
-      ex.completeUsage(true)
+      t.equal(ex.meter.tokens, tokens, `${says}: what is held must cover`)
+      ex.meter.complete(true)
       t.match(ex.usage, { completion: tokens, output_audio: tokens }, `${says} in pieces of ${size}`)
       t.equal(ex.estimated, true)
-      t.equal(ex.cost?.total, BigInt(tokens) * 12_000n + 1_000n)
+      t.equal(ex.meter.cost?.total, BigInt(tokens) * 12_000n + 1_000n)
     }
   }
   const counted = begun()
   counted.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000) }])
   counted.observe([{ type: 'usage', usage: { prompt: 2, completion: 5, output_audio: 5 } }])
-  counted.completeUsage(false)
+  counted.meter.complete(false)
   t.strictSame([counted.usage, counted.estimated], [{ prompt: 2, completion: 5, output_audio: 5 }, false])
   const free = begun(offer(perMillion({ prompt: '15' }), 'characters'))
   free.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000) }])
-  t.equal(free.answerTokens, 0, 'where characters are paid for')
+  t.equal(free.meter.tokens, 0, 'where characters are paid for')
 })
 
 t.test('pictures of a prompt and annotated pages have prices of their own', async t => {
   const cost = (price: Price, usage: object) => {
     const ex = exchange({ endpoint: ocr, request: { model: 'm' }, target: offer(price) })
     Object.assign(ex.usage, usage)
-    return ex.cost?.total ?? null
+    return ex.meter.cost?.total ?? null
   }
   const drawn = perMillion({ prompt: '5', image_input: '10', completion: '40' })
   t.equal(cost(drawn, { prompt: 50, image_input: 40 }), 10n * 5_000n + 40n * 10_000n)
@@ -290,13 +290,13 @@ t.test('a transcription by the hour that is cut costs what is known of it, never
     return ex
   }
   const byProvider = begun()
-  byProvider.completeUsage(true)
-  t.strictSame([byProvider.usage, byProvider.cost?.total], [{ prompt: 0, completion: 0 }, 0n])
+  byProvider.meter.complete(true)
+  t.strictSame([byProvider.usage, byProvider.meter.cost?.total], [{ prompt: 0, completion: 0 }, 0n])
   const byClient = begun()
-  byClient.isCut = true
-  byClient.completeUsage(true)
+  byClient.answer.isCut = true
+  byClient.meter.complete(true)
   t.match(byClient.usage, { input_audio_hour: 0.5 })
-  t.strictSame([byClient.estimated, byClient.cost?.total], [true, 250_000_000n])
+  t.strictSame([byClient.estimated, byClient.meter.cost?.total], [true, 250_000_000n])
 })
 
 t.test('a chat client that leaves a model which makes images alone pays for those that it requested', async t => {
@@ -320,10 +320,10 @@ t.test('a chat client that leaves a model which makes images alone pays for thos
     }
     const ex = exchange({ request, signal, target: to })
     const held = estimate(ex)!
-    ex.atProvider = true
+    ex.outbound.atProvider = true
     signal.abort(errors.aborted())
-    ex.completeUsage(true)
-    t.match([ex.cost?.total, ex.estimated], [nano, true], says)
+    ex.meter.complete(true)
+    t.match([ex.meter.cost?.total, ex.estimated], [nano, true], says)
     t.ok(costWith(held, held.most) >= nano, 'within what is held')
   }
 })
@@ -377,10 +377,10 @@ t.test('a caller that leaves pays for what no report names', async t => {
     const signal = new Cancellation()
     const ex = exchange({ endpoint, request, signal, target: to })
     if (seen.length > 0) ex.observe(seen)
-    ex.atProvider = true
+    ex.outbound.atProvider = true
     signal.abort(errors.aborted())
-    ex.completeUsage(true)
-    t.equal(ex.cost?.total, nano, says)
+    ex.meter.complete(true)
+    t.equal(ex.meter.cost?.total, nano, says)
   }
 })
 
@@ -422,7 +422,7 @@ t.test('an image whose proportions are requested has no price of the size beside
     const request = { model: 'm', prompt: 'cat', n: 1, quality: 'standard', ...fields }
     const ex = exchange({ endpoint: images[0]!, request, target: offer({ rates: {}, tiers: [], perImage }) })
     ex.observe([{ type: 'usage', usage: { output_images: 1 } }])
-    t.equal(ex.cost?.total, each * 10_000_000n, says)
+    t.equal(ex.meter.cost?.total, each * 10_000_000n, says)
     t.equal(costWith(estimate(ex)!, 0), each * 10_000_000n, says)
   }
 })
@@ -447,7 +447,7 @@ t.test('search units are held for, and believed, as many as long documents may c
     const ex = exchange({ endpoint: rerank[0]!, request, target: offer(price) })
     t.equal(costWith(estimate(ex)!, 0), BigInt(units) * 2_000_000n, says)
     ex.observe([{ type: 'usage', usage: { request: 20 * units } }])
-    t.equal(ex.cost?.total, BigInt(20 * units) * 2_000_000n, says)
+    t.equal(ex.meter.cost?.total, BigInt(20 * units) * 2_000_000n, says)
   }
 })
 
@@ -466,7 +466,7 @@ t.test('an image that is requested by chat has the price of its class', async t 
     const to = { ...target({ model: { output: ['image'] } }), price: { rates: {}, tiers: [], perImage } }
     const ex = exchange({ request, target: to })
     ex.observe([{ type: 'usage', usage: { output_images: 1 } }])
-    t.equal(ex.cost?.total, each * 10_000_000n, says)
+    t.equal(ex.meter.cost?.total, each * 10_000_000n, says)
     t.equal(estimate(ex)?.base, each * 10_000_000n, says)
   }
 })

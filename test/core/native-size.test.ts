@@ -130,7 +130,7 @@ const rows: readonly Row[] = [
 
 function decoded(codec: Codec<'chat'>, body: object): Exchange {
   const ex = exchange()
-  Object.assign(ex, { params: { model: 'm' } })
+  Object.assign(ex.http, { params: { model: 'm' } })
   ex.request = codec.decode(body, ex) as ChatRequest
   return ex
 }
@@ -138,7 +138,7 @@ function decoded(codec: Codec<'chat'>, body: object): Exchange {
 for (const [says, codec, body] of rows) {
   t.test(`${says}: counts as prompt of providers of its wire, and makes no request too long`, async t => {
     const ex = decoded(codec, body)
-    const { wire } = ex.native!
+    const { wire } = ex.input.native!
     const to = (native: object, contextLength?: number) => {
       const made = target({ mapping: { contextLength } })
       ex.target = {
@@ -149,11 +149,11 @@ for (const [says, codec, body] of rows) {
           ...native,
         },
       }
-      return ex.promptUsage.prompt!
+      return ex.prompt.usage.prompt!
     }
     const tokens = to({})
     t.ok(tokens >= 10_000 && tokens < 10_200, `${tokens} tokens`)
-    t.ok(ex.promptTokens < 200)
+    t.ok(ex.prompt.tokens < 200)
     t.equal(to({}, 5000), 5000, 'within its context')
     t.ok(to({ native: undefined }) < 200, 'no other provider gets it')
   })
@@ -201,7 +201,7 @@ const plain: readonly Row[] = [
 
 for (const [says, codec, body] of plain) {
   t.test(`${says} that every wire carries count once`, async t => {
-    const { size = 0 } = decoded(codec, body).native!
+    const { size = 0 } = decoded(codec, body).input.native!
     t.ok(size < 20, `${size} bytes`)
   })
 }

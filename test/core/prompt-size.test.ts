@@ -36,7 +36,7 @@ for (const [says, fields] of rows) {
     t.ok(counted >= LONG.length && counted < LONG.length + 200, String(counted))
     const ex = exchange({ request, target: target() })
     ex.observe([text('a')])
-    ex.completeUsage(true)
+    ex.meter.complete(true)
     t.ok(ex.usage.prompt! >= LONG.length / 4)
     t.equal(ex.estimated, true)
   })
@@ -55,7 +55,7 @@ const envelopes: readonly (readonly [says: string, messages: object[], tokens: n
 ]
 for (const [says, messages, tokens] of envelopes) {
   t.test(`${says}: what stands around texts counts where it is much`, async t => {
-    t.equal(exchange({ request: { model: 'm', messages }, target: target() }).promptTokens, tokens)
+    t.equal(exchange({ request: { model: 'm', messages }, target: target() }).prompt.tokens, tokens)
   })
 }
 
@@ -81,7 +81,7 @@ for (const [says, fields, role, tokens] of replays) {
   t.test(`${says}: counts where the provider gets it back`, async t => {
     const request = { model: 'm', ...message({ content: '', ...fields }, role) }
     const replayed = (reasoningReplay: Provider['reasoningReplay']) =>
-      exchange({ request, target: target({ provider: { reasoningReplay } }) }).promptTokens
+      exchange({ request, target: target({ provider: { reasoningReplay } }) }).prompt.tokens
     t.equal(replayed('reasoning_details'), tokens)
     t.equal(replayed(undefined), 0)
   })
@@ -114,10 +114,10 @@ for (const [says, fields, tokens] of own) {
     const request = { model: 'm', ...message({ content: '', ...fields }) }
     const ex = (contextLength?: number) =>
       exchange({ request, target: target({ provider: { id: 'acme' }, mapping: { contextLength } }) })
-    const { prompt = 0 } = ex().promptUsage
+    const { prompt = 0 } = ex().prompt.usage
     t.ok(prompt >= tokens && prompt < tokens + 50, `${prompt} tokens`)
-    t.ok(ex().promptTokens < 50)
-    t.equal(ex(5000).promptUsage.prompt, Math.min(prompt, 5000), 'within its context')
+    t.ok(ex().prompt.tokens < 50)
+    t.equal(ex(5000).prompt.usage.prompt, Math.min(prompt, 5000), 'within its context')
   })
 }
 
@@ -135,7 +135,7 @@ t.test('a prompt that several requests repeat counts as often', async t => {
   for (const [says, request, translator, tokens] of rows) {
     const facts = { request: { model: 'm', ...request }, target: target({ translator }) }
     const ex = exchange('prompt' in request ? { ...facts, endpoint: images[0]! } : facts)
-    t.equal(ex.promptUsage.prompt, tokens, says)
+    t.equal(ex.prompt.usage.prompt, tokens, says)
   }
 })
 
@@ -151,7 +151,7 @@ t.test('prompts that are read apart each have the context of the model', async t
   ]
   for (const [says, endpoint, request, tokens] of rows) {
     const to = target({ mapping: { contextLength: 15_000 } })
-    t.equal(exchange({ endpoint, request: { model: 'm', ...request }, target: to }).promptUsage.prompt, tokens, says)
+    t.equal(exchange({ endpoint, request: { model: 'm', ...request }, target: to }).prompt.usage.prompt, tokens, says)
   }
 })
 

@@ -172,9 +172,9 @@ t.test('the pump writes a head with the first output, and says a failure where i
     const sink = recorder()
     await pump(routeOf(eventsOf(...batches), streamed), ex, sink)
     t.strictSame(sink.log, log, says)
-    t.equal(ex.outcome, outcome, says)
+    t.equal(ex.answer.outcome, outcome, says)
     t.ok(ex.timings.end > 0)
-    t.equal(ex.status, log[0] === 'head 502 application/json' ? 502 : 200, says)
+    t.equal(ex.answer.status, log[0] === 'head 502 application/json' ? 502 : 200, says)
   }
 })
 
@@ -186,7 +186,7 @@ t.test('headers of a 200 that depend on no provider stand on no other status', a
     const heads: unknown[] = []
     const sink = { ...recorder(), head: (...given: unknown[]) => void heads.push(given) }
     const ex = exchange()
-    ex.replyHeaders = ['ratelimit-limit', '5']
+    ex.answer.headers = ['ratelimit-limit', '5']
     const reply = async () => ({ status, headers: ['x-own', '1'], events: eventsOf([text('a')]) })
     await pump({ ...routeOf(eventsOf()), chain: compile([], reply) }, ex, sink)
     t.strictSame(heads, [[status, 'stream', headers]])
@@ -266,7 +266,7 @@ t.test('a client that goes away ends the answer, wherever it stands', async t =>
     }
     await pump(routeOf(told(sink.log, [[text('a')], [text('b')]], between), streamed), ex, sink)
     t.strictSame(sink.log, log, says)
-    t.match(ex, { outcome: 'aborted', failure: { status: 499 } }, says)
+    t.match(ex.answer, { outcome: 'aborted', failure: { status: 499 } }, says)
   }
   const unread = exchange({ signal: new Cancellation() })
   const never = new Promise<void>(() => undefined)
@@ -276,12 +276,16 @@ t.test('a client that goes away ends the answer, wherever it stands', async t =>
   })
   await pump(routeOf(told(stalled.log, [[text('a')], [text('b')]])), unread, stalled)
   t.strictSame(stalled.log.at(-1), 'end fail request_cancelled', 'also one that reads no more')
-  t.match(unread, { outcome: 'aborted', failure: { status: 499 } })
+  t.match(unread.answer, { outcome: 'aborted', failure: { status: 499 } })
   const draining = new Cancellation()
   draining.abort(errors.shuttingDown())
   const ex = exchange({ signal: draining })
   await pump(routeOf(eventsOf([text('a')])), ex, recorder())
-  t.match(ex, { outcome: 'error', failure: { code: 'server_shutting_down' } }, 'a gateway that stops is no client')
+  t.match(
+    ex.answer,
+    { outcome: 'error', failure: { code: 'server_shutting_down' } },
+    'a gateway that stops is no client',
+  )
 })
 
 t.test('the listener of a cancellation is called once, and the first reason stays', async t => {
@@ -332,7 +336,7 @@ t.test('a stream whose codec has no way to fail is broken off', async t => {
 t.test('filters that were never reached finish too, and see how the request ended', async t => {
   const seen: string[] = []
   const note = (name: string): Filter => ({
-    finish: ex => void seen.push(`${name}: ${ex.outcome} ${ex.status} ${ex.failure?.code}`),
+    finish: ex => void seen.push(`${name}: ${ex.answer.outcome} ${ex.answer.status} ${ex.answer.failure?.code}`),
   })
   const refuse = around('auth', [], { handle: () => Promise.reject(errors.noCredentials()), ...note('auth') })
   const { chain, endpoint } = routeOf(eventsOf(), true, [
@@ -360,7 +364,7 @@ t.test('an endpoint checks a request before its chain sees it, and says refusals
     endpoint: {
       ...route.endpoint,
       check(ex) {
-        if (ex.header('host') !== 'here') throw errors.forbidden('not here')
+        if (ex.http.header('host') !== 'here') throw errors.forbidden('not here')
       },
       errorAnswer: (error, ex) => ({
         contentType: 'text/html',
@@ -373,7 +377,7 @@ t.test('an endpoint checks a request before its chain sees it, and says refusals
   const refused = recorder()
   await pump(own, away, refused)
   t.strictSame(refused.log, ['head 403 text/html', 'end <p>not here</p>'])
-  t.strictSame([away.outcome, away.status, seen], ['error', 403, []])
+  t.strictSame([away.answer.outcome, away.answer.status, seen], ['error', 403, []])
 
   const served = recorder()
   await pump(own, exchange({ headers: { host: 'here' } }), served)

@@ -96,22 +96,22 @@ const endpoints: Endpoint[] = [
   {
     ...{ name: 'echo-reads', method: 'GET', path: '/v1/echo/{id}', chain: 'local', codec: json, bodyLimit: 0 },
     body: 'none',
-    serve: ex => Promise.resolve(value({ id: ex.params.id, query: ex.query })),
+    serve: ex => Promise.resolve(value({ id: ex.http.params.id, query: ex.http.query })),
   },
   {
     ...{ name: 'echo-socket', method: 'GET', path: '/v1/echo-socket', chain: 'local', codec: json, bodyLimit: 0 },
     body: 'none',
     upgrade: true,
     check(ex) {
-      if (!ex.upgrade) throw errors.badRequest('ask for a WebSocket')
+      if (!ex.http.upgrade) throw errors.badRequest('ask for a WebSocket')
     },
     async serve(ex) {
-      if (!ex.principal) throw errors.noCredentials()
-      const socket = ex.upgrade!({ limit: 1000, protocol: 'echo' })
+      if (!ex.caller.principal) throw errors.noCredentials()
+      const socket = ex.http.upgrade!({ limit: 1000, protocol: 'echo' })
       const ended = new Promise<void>(resolve => {
         ex.signal.listen(() => socket.close(1001, 'draining'))
         socket.open({
-          message: text => socket.send(`${text} from ${ex.principal!.orgName}`),
+          message: text => socket.send(`${text} from ${ex.caller.principal!.orgName}`),
           pinged: () => undefined,
           pong: () => undefined,
           read: () => undefined,

@@ -123,7 +123,7 @@ async function bill(
   try {
     let batches = 0
     const answer = async () => {
-      ex.atProvider = received === true
+      ex.outbound.atProvider = received === true
       if (gone === 0) signal.abort(errors.aborted())
       return reply()
     }
@@ -132,15 +132,15 @@ async function bill(
       got.push(...batch)
       if (++batches === gone) signal.abort(errors.aborted())
       if (signal.reason) throw signal.reason
-      if (ex.failure) throw ex.failure
+      if (ex.answer.failure) throw ex.answer.failure
     }
-    ex.outcome = 'ok'
+    ex.answer.outcome = 'ok'
   } catch (error) {
-    ex.failure = error as GatewayError
-    ex.outcome = ex.failure.status === 499 ? 'aborted' : 'error'
+    ex.answer.failure = error as GatewayError
+    ex.answer.outcome = ex.answer.failure.status === 499 ? 'aborted' : 'error'
   }
   await filter.finish!(ex, true)
-  return { log, code: ex.failure?.code, message: ex.failure?.message, got, ex }
+  return { log, code: ex.answer.failure?.code, message: ex.answer.failure?.message, got, ex }
 }
 const answers =
   (...batches: Event[][]) =>
@@ -341,7 +341,7 @@ t.test('what may be written to a cache is held for at that price, and charged wh
     })
     ex.outbound.cacheMark = mark
     const left = async () => {
-      ex.atProvider = true
+      ex.outbound.atProvider = true
       signal.abort(errors.aborted())
       throw errors.aborted()
     }
@@ -367,7 +367,7 @@ t.test('what may be written to a cache is held for at that price, and charged wh
 
   const { log, filter } = make()
   const reads = exchange({ request, target: target({ mapping: { price: flat(all) } }), principal })
-  reads.native = { wire: 'acme.chat', body: {}, pages: 1 }
+  reads.input.native = { wire: 'acme.chat', body: {}, pages: 1 }
   await filter.handle!(reads, answers([]))
   t.equal(log[0], `hold ${parseMoney('0.0300125')}`, 'with what a tool of the provider may read')
 })
@@ -464,7 +464,7 @@ t.test('an answer that shows nothing before its client leaves costs its prompt, 
     const to = target({ mapping: { price, supports: new Set(supports), maxOutput: 100_000 } })
     const ex = exchange({ request: { ...request, stream: true }, target: to, principal, signal })
     const reply = async () => {
-      ex.atProvider = true
+      ex.outbound.atProvider = true
       ex.timings.sent = performance.now() - 60_000
       signal.abort(errors.aborted())
       throw errors.aborted()
@@ -489,7 +489,7 @@ t.test('a stream goes on as long as its hold can grow, and ends in order where i
     const said = got.flatMap(event => (event.type === 'text' ? event.text : [])).join('')
     t.equal(said.length / 4, tokens, says)
     t.match(got.at(-1), by ? length : finish, says)
-    t.strictSame([ex.stoppedBy, code], [by, undefined], says)
+    t.strictSame([ex.answer.stoppedBy, code], [by, undefined], says)
     const cost = by ? `settle ok 200 ${(10 + tokens * 2) * 1000} estimated` : 'settle ok 200 20000'
     t.ok(log.includes(cost), says, { log })
   }
@@ -498,7 +498,11 @@ t.test('a stream goes on as long as its hold can grow, and ends in order where i
     request: { max_tokens: 500 },
     mapping: { maxOutput: 100_000 },
   })
-  t.match([bounded.ex.stoppedBy, bounded.got.at(-1)], [undefined, finish], 'the limit of the caller needs no more')
+  t.match(
+    [bounded.ex.answer.stoppedBy, bounded.got.at(-1)],
+    [undefined, finish],
+    'the limit of the caller needs no more',
+  )
 })
 
 t.test('a stream that has used up its hold goes on where there is money again by then', async t => {
@@ -522,7 +526,7 @@ t.test('a stream that has used up its hold goes on where there is money again by
     const reply = async (): Promise<Reply> => ({ status: 200, headers: [], events: events() })
     const { got, ex, log } = await bill(reply, { purse, mapping: { maxOutput: 100_000 } })
     const said = got.flatMap(event => (event.type === 'text' ? event.text : [])).join('')
-    t.strictSame([said.length / 4, ex.stoppedBy], [tokens, tokens < 500 ? 'credit' : undefined], says)
+    t.strictSame([said.length / 4, ex.answer.stoppedBy], [tokens, tokens < 500 ? 'credit' : undefined], says)
     t.equal(
       log.filter(line => line.startsWith('extend')).length,
       extensions,
@@ -558,7 +562,11 @@ t.test('what a provider counts while it answers grows the hold, and is charged w
   const poor = await bill(thinks, { ...given, gone: 2, purse: { left: 410_000n } })
   t.match(poor.log.at(-2), 'settle aborted 499 410000 estimated', 'and costs no more than there is')
   const cut = await bill(thinks, { ...given, purse: { left: 410_000n } })
-  t.strictSame([cut.ex.stoppedBy, cut.got.at(-1)?.type], ['credit', 'finish'], 'an answer beyond the hold is cut')
+  t.strictSame(
+    [cut.ex.answer.stoppedBy, cut.got.at(-1)?.type],
+    ['credit', 'finish'],
+    'an answer beyond the hold is cut',
+  )
   const whole = await bill(answers([text('a'), counted(900)], [usage, finish]), given)
   t.ok(whole.log.includes('settle ok 200 20000'), 'its report stands for what was counted', { log: whole.log })
 })
@@ -587,7 +595,11 @@ t.test('what the wire does not carry is held for as it may come', async t => {
 
   const poor = () => ({ ...given, stream: false, purse: { left: 1_000_000n } })
   const refused = await bill(reply, { ...poor(), sent: none })
-  t.match([refused.ex.failure?.status, refused.ex.failure?.failover], [402, true], 'another provider may serve it')
+  t.match(
+    [refused.ex.answer.failure?.status, refused.ex.answer.failure?.failover],
+    [402, true],
+    'another provider may serve it',
+  )
   t.match(refused.message, /takes no output limit/)
   t.notOk(
     refused.log.some(line => line.startsWith('encoded')),
@@ -615,7 +627,7 @@ t.test('images of a stream grow its hold, as text does', async t => {
   ] as const) {
     const { got, ex } = await bill(all, { ...given, purse: { left } })
     t.equal(got.filter(({ type }) => type === 'image').length, images)
-    t.equal(ex.stoppedBy, images < 3 ? 'credit' : undefined)
+    t.equal(ex.answer.stoppedBy, images < 3 ? 'credit' : undefined)
   }
 })
 
@@ -720,7 +732,7 @@ t.test('a part of a session whose model the rules deny by then is refused, also 
   await admitSession(ex, { storageRate: 0n, leastOutput: 256 }, services as object as Services, done)
   const transcribing = target({ mapping: { price, externalId: 'ears' } }).mapping
   const issue = (mapping: Mapping) => (mapping === transcribing ? { kind: 'iam', reason: 'ears is denied' } : undefined)
-  Object.assign(ex, { access: { issue } })
+  Object.assign(ex.caller, { access: { issue } })
   await ex.charges!.hold({ prompt: 1 })
   await t.rejects(ex.charges!.hold({ prompt: 1 }, transcribing), { status: 403, message: 'ears is denied.' })
 })
@@ -765,7 +777,7 @@ t.test('each choice of a stream that is cut ends once, whenever it ends', async 
   for (const [says, batches] of rows) {
     const given = { purse: { left: 410_000n }, request: { n: 2 }, mapping: { maxOutput: 100_000 } }
     const { got, ex } = await bill(answers(...batches), given)
-    t.equal(ex.stoppedBy, 'credit', says)
+    t.equal(ex.answer.stoppedBy, 'credit', says)
     t.strictSame(ends(got), [finish, cut], says)
   }
 })
@@ -777,7 +789,7 @@ t.test('a whole answer is sent the output limit that its payer can afford', asyn
   const less = await bill(whole, { ...given, purse: { left: 110_000n } })
   t.match(less.log, ['hold 2010000', 'encoded for 50'])
   t.match(less.ex.outbound.limit, { tokens: 50, by: 'credit' })
-  t.equal(less.ex.stoppedBy, 'credit', 'the answer says what has ended it')
+  t.equal(less.ex.answer.stoppedBy, 'credit', 'the answer says what has ended it')
   const two = await bill(whole, { ...given, purse: { left: 110_000n, of: 'key' }, request: { n: 2 } })
   t.match(two.ex.outbound.limit, { tokens: 25, by: 'limit' }, 'for each choice')
   const little = await bill(whole, { ...given, purse: { left: 24_000n } })
@@ -833,7 +845,7 @@ async function speak(seconds: number, { mapping, left, sent, bytes, report }: Sp
   } catch (thrown) {
     log.push((thrown as GatewayError).message)
   }
-  return { heard, stoppedBy: ex.stoppedBy, log: log.filter(line => !line.startsWith('cost')) }
+  return { heard, stoppedBy: ex.answer.stoppedBy, log: log.filter(line => !line.startsWith('cost')) }
 }
 interface Spoken {
   mapping?: Partial<Mapping>
@@ -960,7 +972,7 @@ t.test('a row holds facts only, and the source only when it is harmless', async 
   whole.observe([text('a'), usage])
   t.equal(rowOf(whole, 'ok', 5n, whole.at + 70).ttftMs, null, 'a whole answer has no first token')
   const replayed = row({}, ex => {
-    ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
+    ex.answer.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
   })
   t.match(replayed, { cached: true, provider: 'p', model: 'm', ttftMs: null })
   const sources: [given: string, kept: string | null][] = [

@@ -180,7 +180,7 @@ t.test('where only the provider takes no addresses another may, and what was ref
   const error = (at: Target) => files.fetched(ex, at)!.catch((error: unknown) => error)
   t.match(await error(inside), { status: 400, code: 'url_not_allowed', failover: true })
   t.match(await error(inside), { status: 400, code: 'url_not_allowed', failover: true })
-  ex.native = { wire: 'w', body: {} }
+  ex.input.native = { wire: 'w', body: {} }
   const same = { ...to, translator: { native: { wire: 'w' } } as unknown as Target['translator'] }
   t.equal(files.fetched(ex, same), undefined, 'a provider that takes addresses gets it')
   t.match(await error(to), { status: 400, code: 'url_not_allowed', failover: false })

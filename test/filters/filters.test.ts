@@ -11,7 +11,6 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
-import { Outbound } from '../../src/core/outbound.ts'
 import type { CachedReply, Metrics, Principal, Quota, Services } from '../../src/core/ports.ts'
 import type { Quirks } from '../../src/core/provider-settings.ts'
 import type { FanOut, Mapping, Target, Translator } from '../../src/core/translator.ts'
@@ -224,7 +223,7 @@ t.test('what only one wire can carry is not sent by another', async t => {
   }
   const ask = async (speaks: Translator, only: string | undefined, body: Json = {}) => {
     const ex = exchange({ request, target: { ...target(), translator: speaks } })
-    ex.native = { wire: 'w', body, headers: { beta: 'x' }, only }
+    ex.input.native = { wire: 'w', body, headers: { beta: 'x' }, only }
     const got = await run(translate, {}, {}, ex)
     return got instanceof GatewayError ? got : ex.outbound.request
   }
@@ -275,7 +274,7 @@ t.test('rate limit headers are structured fields, and never negative', async t =
     const ex = exchange({ request, principal })
     const got = await run(ratelimit, { rpm: 600, rules: [] }, { counters: { take: () => taken } }, ex, ok())
     return {
-      headers: got instanceof GatewayError ? got.headers : byName(ex.replyHeaders),
+      headers: got instanceof GatewayError ? got.headers : byName(ex.answer.headers),
       refused: got instanceof GatewayError && got.status === 429,
     }
   }
@@ -331,9 +330,9 @@ async function keyOf(facts: {
   const ex = exchange({ request, principal: caching, target: target(), snapshot: { version }, ...rest })
   Object.assign(ex, {
     endpoint: { ...ex.endpoint, name: endpoint },
-    native: native && { wire: 'w', body: native, headers },
     readRequest: () => Promise.resolve(ex.chat),
   })
+  Object.assign(ex.input, { native: native && { wire: 'w', body: native, headers } })
   await run(cache, { max_entry: 1000 }, { cache: store }, ex)
   return asked[0]!
 }
@@ -378,15 +377,15 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
   const gone = new Cancellation()
   gone.abort(errors.aborted())
   const long: Event = { type: 'finish', choice: 0, reason: 'length' }
-  const bound = { outbound: Object.assign(new Outbound(), { limit: { tokens: 300, by: 'credit' } }) }
+  const bound = { outbound: { limit: { tokens: 300, by: 'credit' } } }
   const rows: [says: string, kept: boolean, reply: Reply, facts: Json][] = [
     ['a whole answer', true, ok([text('a')], [finish]), {}],
     ['a broken answer', false, ok([text('a')], [{ type: 'error', error: errors.truncated() }], [finish]), {}],
     ['an answer without an end', false, ok([text('a')]), {}],
     ['an answer to nobody', false, ok([text('a'), finish]), { signal: gone }],
     ['an answer that is too large', false, ok([text('a'.repeat(1000)), finish]), {}],
-    ['an answer that the gateway cut', false, ok([text('a'), finish]), { after: { isCut: true } }],
-    ['an answer that a limit ended', false, ok([text('a'), finish]), { after: { stoppedBy: 'limit' } }],
+    ['an answer that the gateway cut', false, ok([text('a'), finish]), { after: { answer: { isCut: true } } }],
+    ['an answer that a limit ended', false, ok([text('a'), finish]), { after: { answer: { stoppedBy: 'limit' } } }],
     ['an answer that the limit of its payer ended', false, ok([text('a'), long]), { after: bound }],
     ['an answer that ended within it, but was made for it', false, ok([text('a'), finish]), { after: bound }],
     ["an answer that its caller's limit ended", true, ok([text('a'), long]), {}],
@@ -406,12 +405,16 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
       ex.readRequest = () => Promise.resolve(ex.chat)
       return ex
     }
-    await run(cache, { max_entry: 500 }, { cache: store }, Object.assign(ask(true), after), reply)
+    const ex = ask(true)
+    const { answer, outbound } = after as Json
+    Object.assign(ex.answer, answer)
+    Object.assign(ex.outbound, outbound)
+    await run(cache, { max_entry: 500 }, { cache: store }, ex, reply)
     t.equal(entries.size, kept ? 1 : 0, says)
     const again = ask(false, {})
     const replay = await run(cache, { max_entry: 500 }, { cache: store }, again, ok())
     t.equal(byName(replay.headers as string[])['x-gateway-cache'], kept ? 'HIT' : 'MISS', says)
-    t.strictSame(again.cached?.externalId, kept ? 'acme-large-2026' : undefined, says)
+    t.strictSame(again.answer.cached?.externalId, kept ? 'acme-large-2026' : undefined, says)
   }
 })
 
@@ -445,16 +448,17 @@ t.test('a replay says of the model that was asked for what the first answer said
   for (const [model, ...expected] of rows) {
     const first = asked(model)
     const answer = await filter.handle!(first, async () => {
-      const [requestedModel, requestedProvider] = expected
-      Object.assign(first, { requestedModel, requestedProvider, target: target() })
+      const [model, provider] = expected
+      Object.assign(first.requested, { model, provider })
+      first.target = target()
       return ok([text('a'), finish])
     })
     for await (const batch of answer.events) first.observe(batch)
     const again = asked(model)
     await run(cache, { max_entry: 500 }, { cache: store }, again)
-    t.ok(again.cached, model)
-    t.strictSame([again.requestedModel, again.requestedProvider], expected, model)
-    t.match(again.cached, { logId: first.logId, at: first.at }, 'it is the first answer')
+    t.ok(again.answer.cached, model)
+    t.strictSame([again.requested.model, again.requested.provider], expected, model)
+    t.match(again.answer.cached, { logId: first.logId, at: first.at }, 'it is the first answer')
     t.not(again.logId, first.logId)
   }
 })
@@ -562,7 +566,7 @@ t.test('a credential is looked up by its hash, and an ambiguous one is refused',
   for (const [headers, got, store = keys] of rows) {
     const ex = exchange({ headers })
     const answer = await run(auth, { optional: false, trusted_proxies: [] }, { keys: store, policies: lenient }, ex)
-    const seen = answer instanceof GatewayError ? `${answer.status} ${answer.code}` : ex.principal?.keyId
+    const seen = answer instanceof GatewayError ? `${answer.status} ${answer.code}` : ex.caller.principal?.keyId
     t.equal(seen, got, JSON.stringify(headers))
   }
   const words = async (secret: string) => {
@@ -579,7 +583,7 @@ t.test('a credential is looked up by its hash, and an ambiguous one is refused',
   )
   const open = exchange()
   t.match(await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, open), { status: 200 })
-  t.equal(open.principal, undefined)
+  t.equal(open.caller.principal, undefined)
   const wrong = exchange({ headers: { 'x-api-key': 'wrong' } })
   const answer = await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, wrong)
   t.match(answer, { status: 401 }, 'a wrong one is refused all the same')

@@ -94,7 +94,7 @@ async function bill(given: Given = {}) {
     principal: { ...principal, ...given.principal },
     snapshot: { plans: new Map([['lite', given.plans ?? lite]]) },
   })
-  ex.requestedProvider = given.provider ?? null
+  ex.requested.provider = given.provider ?? null
   try {
     const events = eventsOf([text('a')], [...(given.events ?? []), usage, finish])
     for await (const batch of (await filter.handle!(ex, async () => ({ status: 200, headers: [], events }))).events) {
@@ -334,7 +334,7 @@ t.test('stored data is charged for beside the cost', async t => {
   const { row, ex } = await bill({ principal: { retains: true } })
   t.equal(formatMoney(row!.storage), '0.000015', '1500 tokens at a cent a million')
   t.equal(formatMoney(row!.cost!), '0.002')
-  t.equal(ex.storage, row!.storage)
+  t.equal(ex.answer.storage, row!.storage)
 })
 
 t.test(

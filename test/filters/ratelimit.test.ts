@@ -35,7 +35,7 @@ function make(options: Partial<Options>, used = '0', clock: () => number = () =>
     Promise.resolve()
       .then(() => filter.handle!(ex, answer))
       .then(
-        reply => ({ status: reply.status, headers: byName(ex.replyHeaders) }),
+        reply => ({ status: reply.status, headers: byName(ex.answer.headers) }),
         (error: GatewayError) => ({ status: error.status, headers: error.headers, message: error.message }),
       )
   const limitOf = async (changes: Partial<Principal>) =>

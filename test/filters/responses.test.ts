@@ -65,7 +65,9 @@ function project(options: Partial<typeof usual> = {}) {
       const encoder = endpoint.codec.encoder(ex)
       let out = ''
       for await (const batch of reply.events) out += encoder.write(batch) ?? ''
-      const { failure } = ex
+      const {
+        answer: { failure },
+      } = ex
       answered(ex)
       await encoder.conclude?.(failure)
       out += encoder.end()

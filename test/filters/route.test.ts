@@ -45,12 +45,12 @@ function filterOf(options: object = {}) {
     }
     try {
       const reply = await filter.handle!(ex, next)
-      ex.failure = broken.shift()
-      ex.outcome = ex.failure ? 'error' : 'ok'
+      ex.answer.failure = broken.shift()
+      ex.answer.outcome = ex.answer.failure ? 'error' : 'ok'
       return reply
     } catch (error) {
-      ex.outcome = 'error'
-      ex.failure = error as GatewayError
+      ex.answer.outcome = 'error'
+      ex.answer.failure = error as GatewayError
       return error as GatewayError
     } finally {
       ex.timings.end = performance.now()
@@ -399,7 +399,7 @@ t.test('OB-08 a provider that falls silent is left before any deadline, and back
       return { status: 200, headers: [], events: [] as never }
     }
     const answer = filter.handle!(ex, next).then(() => {
-      Object.assign(ex, { outcome: 'ok' })
+      ex.answer.outcome = 'ok'
       ex.timings.end = performance.now()
       filter.finish!(ex, true)
     })
@@ -560,10 +560,15 @@ t.test('SF-10 a caller that leaves ends the request, and counts against no provi
   t.equal(memory.circuits.state('a/m'), 'half-open', 'the place of the probe is free again')
 })
 
+/** How an answer has ended, as rows of tables say it. */
+type Ended = Partial<
+  Pick<Exchange, 'timings' | 'usage' | 'estimated'> & Pick<Exchange['answer'], 'outcome' | 'failure'>
+>
+
 t.test('what an answer shows of its provider is measured when it has ended', async t => {
   const memory = new Memory()
   const filter = route.create(settingsOf({}), memory as never)
-  const rows: [says: string, end: Partial<Exchange>, measured: object][] = [
+  const rows: [says: string, end: Ended, measured: object][] = [
     ['ok', { outcome: 'ok' }, { requests: 1, uptime: 100, latency: 250, throughput: 100 }],
     ['left', { outcome: 'aborted' }, { requests: 0, uptime: undefined, latency: 250, throughput: undefined }],
     ['broken', { outcome: 'error', failure: errors.truncated() }, { requests: 1, uptime: 0, latency: 250 }],
@@ -579,8 +584,8 @@ t.test('what an answer shows of its provider is measured when it has ended', asy
     })
     ex.timings.end = 3000
     ex.usage.completion = 200
-    const { timings, ...others } = end
-    Object.assign(ex, others)
+    const { timings, ...answer } = end
+    Object.assign(ex.answer, answer)
     Object.assign(ex.timings, timings)
     filter.finish!(ex, true)
     t.match(memory.measurements.read(`${says}/m`, history), measured, says)
@@ -594,7 +599,7 @@ t.test('what an answer shows of its provider is measured when it has ended', asy
   })
   ex.timings.end = 9000
   ex.usage.completion = 200
-  ex.outcome = 'ok'
+  ex.answer.outcome = 'ok'
   filter.finish!(ex, true)
   const measured = memory.measurements.read('whole/m', history)
   t.match(measured, { latency: undefined, throughput: 200 }, 'of a whole answer only its provider is timed')
@@ -606,8 +611,8 @@ t.test('a total deadline that passes in mid-answer counts against no provider: t
   const ex = asking(row('a'), { stream: true })
   await filter.handle!(ex, async () => ({ status: 200, headers: [], events: [] as never }))
   ex.timings.end = ex.timings.read + 60_000
-  ex.outcome = 'error'
-  ex.failure = errors.upstreamTimeout('total time')
+  ex.answer.outcome = 'error'
+  ex.answer.failure = errors.upstreamTimeout('total time')
   filter.finish!(ex, true)
   t.notOk(memory.circuits.failing('a/m'))
 })

@@ -63,7 +63,7 @@ t.test('offers of own providers are counted under one name, whatever tenants cal
     },
   })
   for (const provider of ['secret-ai', 'gone-ai']) {
-    replay.cached = { provider, model: 'm', externalId: 'm', logId: '', at: 0 }
+    replay.answer.cached = { provider, model: 'm', externalId: 'm', logId: '', at: 0 }
     filter.finish!(replay, true)
   }
   t.strictSame(counted, Array(4).fill('custom *'))
@@ -94,7 +94,8 @@ function ended(facts: ExchangeFacts, status: number, failure?: GatewayError, att
   const ex = exchange({ request: { model: 'small', messages: [] }, principal, ...facts })
   ex.attempts.push(...attempts)
   ex.timings.end = ex.timings.start + 40
-  return Object.assign(ex, { status, failure, outcome: failure ? 'error' : 'ok' })
+  Object.assign(ex.answer, { status, failure, outcome: failure ? 'error' : 'ok' })
+  return ex
 }
 
 t.test('a failed request has one line with its key, project, models, attempts, tokens and cost', async t => {
@@ -165,7 +166,8 @@ t.test(
     finish(limited('key-2'))
     const unknown = exchange({})
     for (let count = 0; count < 50; count++) {
-      finish(Object.assign(unknown, { status: 401, outcome: 'error', failure: errors.invalidKey() }))
+      Object.assign(unknown.answer, { status: 401, outcome: 'error', failure: errors.invalidKey() })
+      finish(unknown)
     }
     clock.now = 10_000
     finish(limited('key-1'))

@@ -115,7 +115,12 @@ t.test('streams say heartbeats after so much silence, and none where it is 0s', 
     const said: unknown[] = []
     const sink = { begun: true, check: () => undefined, tick: (...given: unknown[]) => said.push(given) }
     const endpoint = { codec: { heartbeat: { text: ': hi\n\n' } } }
-    flights.enter({ endpoint, streaming: true } as never, {} as never, sink as never, {} as never)
+    flights.enter(
+      { endpoint, streaming: true, caller: {}, answer: {} } as never,
+      {} as never,
+      sink as never,
+      {} as never,
+    )
     args[0]()
     t.strictSame([args[1], said], [tickMs, [[': hi\n\n', ticks]]], JSON.stringify(timeouts))
     flights.close()

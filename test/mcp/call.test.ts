@@ -17,7 +17,10 @@ const lease = (room = true) => ({ held: 0, grow: () => room, keep: () => undefin
 
 /** An exchange of a gateway with the chat endpoint alone, whose chain is `handle` around an answer. */
 function caller(handle: Filter['handle'], finished: string[] = []): Exchange {
-  const filter = { handle: handle!, finish: (ex: Exchange) => void finished.push(`${ex.outcome} ${ex.status}`) }
+  const filter = {
+    handle: handle!,
+    finish: (ex: Exchange) => void finished.push(`${ex.answer.outcome} ${ex.answer.status}`),
+  }
   const factory = { name: 'own', options: { json: {} }, create: () => filter }
   const chain = compile([{ factory, options: {}, filter }], async ex => {
     await ex.readRequest()
@@ -33,7 +36,7 @@ function caller(handle: Filter['handle'], finished: string[] = []): Exchange {
   }
   const headers = { 'x-source': 'app', authorization: 'Bearer secret', 'x-api-key': 'secret', cookie: 'a=b' }
   const ex = exchange({ snapshot, headers, principal, signal: new Cancellation() })
-  ex.access = {} as Access
+  ex.caller.access = {} as Access
   return ex
 }
 const report = () => t.fail('no filter throws')
@@ -48,11 +51,11 @@ t.test('a call has its caller, its attribution and no credential, and answers as
   }, finished)
   const called = await call(parent, { path, body, lease: lease(), report })
   t.match(said(called), { choices: [{ message: { content: 'hello' } }] })
-  t.equal(seen?.principal, parent.principal)
+  t.equal(seen?.caller.principal, parent.caller.principal)
   t.equal(seen?.signal, parent.signal)
   t.equal(seen?.id, parent.id, 'both stand under one request id')
   t.not(seen?.logId, parent.logId)
-  t.strictSame(Object.keys(seen?.headers ?? {}).sort(), ['content-type', 'x-request-id', 'x-source'])
+  t.strictSame(Object.keys(seen?.http.headers ?? {}).sort(), ['content-type', 'x-request-id', 'x-source'])
   t.strictSame(finished, ['ok 200'])
 })
 

@@ -15,7 +15,9 @@ function subject() {
   const running: { readonly org: string; readonly end: () => void }[] = []
   const results: (ToolResult & { readonly org: string })[] = []
   const start = (org: string, signal = new Cancellation()) => {
-    const context = { ex: { principal: principalOf({ orgId: org }), signal } } as unknown as ToolContext
+    const context = {
+      ex: { caller: { principal: principalOf({ orgId: org }), tenant: org }, signal },
+    } as unknown as ToolContext
     const read = () => new Promise<ToolResult>(resolve => running.push({ org, end: () => resolve(result) }))
     void reporting(context, read).then(one => results.push({ ...one, org }))
   }
@@ -88,7 +90,7 @@ t.test('a report reads no further once its caller has left', async t => {
     const reports = { keys: one('keys'), series: one('series'), ranking: one('ranking'), updatedAt: one('updatedAt') }
     const failed: unknown[] = []
     const services = { now: Date.now, reports, log: { error: (fields: unknown) => failed.push(fields) } }
-    const ex = { principal: principalOf({ kind: 'key' }), signal, id: 'r' }
+    const ex = { caller: { principal: principalOf({ kind: 'key' }) }, signal, id: 'r' }
     t.match(await run({ ex, services, catalog: {} } as unknown as ToolContext), { isError: true }, says)
     t.equal(read.length, 2, says)
     t.strictSame(failed, [], 'which is no failure')

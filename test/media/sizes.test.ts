@@ -128,12 +128,12 @@ t.test('audio is held for and charged in the tokens of its model, also where a c
     const ex = exchange({ request: { model: 'm', max_tokens: 1, messages } })
     const model = audioTokens === undefined ? {} : { audioTokens }
     ex.target = { ...target({ model }), price: flat({ prompt: '0', input_audio: '1', completion: '0' }) }
-    t.equal(ex.promptUsage.input_audio, 60 * tokens)
+    t.equal(ex.prompt.usage.input_audio, 60 * tokens)
     const { base, unmeasured } = estimate(ex)!
     t.strictSame([base, unmeasured], [BigInt(60 * tokens) * 1000n, 0n])
     t.equal(isUnmeasured(ex), false)
-    ex.isCut = true
-    ex.completeUsage(true)
+    ex.answer.isCut = true
+    ex.meter.complete(true)
     t.equal(ex.usage.input_audio, 60 * tokens)
   }
 })

@@ -35,10 +35,10 @@ for (const [says, events] of contents) {
           const request = { model: 'm', messages, stream, ...more }
           const ex = exchange({ request, target: target({ mapping: { maxOutput: 2000 } }) })
           Object.assign(ex.outbound, sent)
-          ex.atProvider = true
+          ex.outbound.atProvider = true
           ex.observe(events)
           if (ending === 'left') ex.signal.abort(errors.aborted())
-          ex.completeUsage(ending !== 'complete')
+          ex.meter.complete(ending !== 'complete')
           const isReported = says === 'an early report' && ending === 'complete'
           t.equal(ex.usage.completion, isReported ? 1 : most, `${bound}, stream: ${stream}, ${ending}`)
         }

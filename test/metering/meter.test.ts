@@ -30,11 +30,11 @@ function begun(rates: Parameters<typeof flat>[0] = {}) {
   const price = flat({ prompt: '1', completion: '2', ...rates })
   const supports = new Set(['streaming', 'reasoning'] as const)
   const ex = exchange({ request, target: target({ mapping: { price, supports, maxOutput: 1_000_000 } }), signal })
-  ex.atProvider = true
+  ex.outbound.atProvider = true
   ex.timings.sent = performance.now() - 60_000
   const leave = () => {
     signal.abort(errors.aborted())
-    ex.completeUsage(true)
+    ex.meter.complete(true)
     return ex.usage
   }
   return { ex, leave }
@@ -65,7 +65,7 @@ t.test('an answer has the tokens of its last report, and of what came since then
   for (const [says, events, tokens] of rows) {
     const { ex } = begun()
     for (const event of events) ex.observe([event])
-    t.equal(ex.answerTokens, tokens, says)
+    t.equal(ex.meter.tokens, tokens, says)
   }
   t.end()
 })
@@ -86,7 +86,7 @@ t.test('a report that says no more than the one before takes nothing from what c
         if (event.type === 'usage') last = event
         once.observe([event])
         often.observe(repeats ? [event, last] : [event])
-        if (often.answerTokens !== once.answerTokens) return false
+        if (often.meter.tokens !== once.meter.tokens) return false
       }
       return true
     }),
@@ -118,11 +118,11 @@ t.test('reasoning of an answer that its client leaves costs its own rate, where 
     for (const event of events) ex.observe([event])
     const { completion: found, internal_reasoning: own } = leave()
     t.strictSame([found, own], [completion, reasoned], says)
-    ex.completeUsage(true)
+    ex.meter.complete(true)
     t.equal(ex.usage.completion, completion, `${says}: the same again`)
     t.equal(ex.estimated, events.at(-1)?.type !== 'usage', says)
     const own8 = 'internal_reasoning' in rates ? (reasoned ?? 0) : 0
-    t.equal(ex.cost?.total, BigInt(10_000 + 2000 * (completion - own8) + 8000 * own8), says)
+    t.equal(ex.meter.cost?.total, BigInt(10_000 + 2000 * (completion - own8) + 8000 * own8), says)
   }
   t.end()
 })

@@ -69,7 +69,7 @@ for (const [says, request, mapping, reported, kept] of rows) {
   t.test(`${says}: what is not plausible counts as what was held for it`, async t => {
     const ex = exchange({ request, target: target({ mapping }) })
     ex.observe([text('abc'), { type: 'usage', usage: reported }])
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     t.strictSame(ex.usage, kept)
     t.equal(ex.estimated, !isDeepStrictEqual(reported, kept))
   })
@@ -83,7 +83,7 @@ t.test('an answer whose limit the wire does not carry may go on to the end of th
     const ex = exchange({ request: short, target: target({ mapping: { maxOutput: 64_000, contextLength: 1e6 } }) })
     if (limit) ex.outbound.output = { limit }
     ex.observe([text('x'.repeat(40)), { type: 'usage', usage: { prompt: 9, completion: 128_000 } }])
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     t.equal(ex.usage.completion, kept)
   }
 })
@@ -142,10 +142,10 @@ const looping: readonly [says: string, request: object, native: object, events: 
 for (const [says, request, native, events, kept] of looping) {
   t.test(`${says}: all that may be read again is plausible, and no less than was held is charged`, async t => {
     const ex = exchange({ request, target: target({ mapping: { contextLength: 1_000_000 } }) })
-    ex.native = { wire: 'w', body: {}, ...native }
+    ex.input.native = { wire: 'w', body: {}, ...native }
     if (events[0]?.type !== 'start') ex.observe([text('abc')])
     ex.observe(events)
-    ex.completeUsage(false)
+    ex.meter.complete(false)
     t.strictSame(ex.usage, kept)
   })
 }
@@ -154,8 +154,8 @@ t.test('searches cost what the request may have caused, however many are reporte
   const price = flat({ ...base, web_search: '0.01' })
   const ex = exchange({ request: searching, target: target({ mapping: { price } }) })
   ex.observe([text('abc'), { type: 'usage', usage: { prompt: 0, completion: 0, web_search: 40 } }])
-  ex.completeUsage(false)
-  t.equal(formatMoney(ex.cost!.total), '0.32')
+  ex.meter.complete(false)
+  t.equal(formatMoney(ex.meter.cost!.total), '0.32')
 })
 
 t.test('what is billed has the bounds of what is used', async t => {
@@ -165,7 +165,7 @@ t.test('what is billed has the bounds of what is used', async t => {
   ] as const) {
     const ex = exchange({ request: short, target: target({ mapping: { price: flat(base) } }) })
     ex.observe([text('abc'), { type: 'usage', usage: { prompt: 1000, completion: 500 }, billed }])
-    t.equal(formatMoney(ex.cost!.total), cost)
+    t.equal(formatMoney(ex.meter.cost!.total), cost)
   }
 })
 

@@ -134,7 +134,7 @@ const described = (text: string | GatewayError, readsDocuments = true) => {
     return text
   }
   const services = { documents: { read }, metrics: { oauth() {} } }
-  const ex = { clientAddress: undefined }
+  const ex = { http: { clientAddress: undefined } }
   return describedClient(
     { ex, services, options: { readsDocuments, redirectSchemes: schemes } } as unknown as OAuthContext,
     id,

@@ -427,9 +427,9 @@ t.test('what an answer cites comes to a client of the wire as it was', async t =
 /** What a provider gets of a body by a client of an organization. */
 function sentOf(body: Json, at: Target): Json {
   const ex = exchange()
-  ex.policy = policyOf()
+  ex.caller.policy = policyOf()
   const request = anthropicMessages.decode(structuredClone(body), ex)
-  return wire!.native!.encode(deepFreeze(ex.native!.body as Json), request, at, false).body as Json
+  return wire!.native!.encode(deepFreeze(ex.input.native!.body as Json), request, at, false).body as Json
 }
 
 t.test('citations come back to the provider that made them as they were, and to no other one', async t => {

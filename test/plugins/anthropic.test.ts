@@ -332,7 +332,7 @@ t.test('what tools of the provider return counts as it comes, since reports coun
   const [begin, ...read] = payloads
   const words = { type: 'content_block_delta', index: 9, delta: { type: 'text_delta', text: 'x'.repeat(40_000) } }
   ex.observe(decode('stream', [begin!, words, ...read]))
-  t.equal(ex.answerTokens, 10_000, 'what was written before them, no report has named')
+  t.equal(ex.meter.tokens, 10_000, 'what was written before them, no report has named')
   const whole = {
     type: 'message',
     content: results,

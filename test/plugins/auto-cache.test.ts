@@ -104,8 +104,8 @@ t.test("the provider gets at most four, also in a client's own body", async t =>
 t.test('the saving is reported with the cost', async t => {
   const ex = exchange({ request: loop, target: at(messagesWire) })
   Object.assign(ex.usage, { prompt: 1_000_000, completion: 0, input_cache_read: 900_000, input_cache_write: 100_000 })
-  t.notOk('cache_saving' in JSON.parse(JSON.stringify(costDetails(ex.cost, ex))))
-  ex.autoCached = true
+  t.notOk('cache_saving' in JSON.parse(JSON.stringify(costDetails(ex.meter.cost, ex))))
+  ex.outbound.autoCached = true
   // 3 USD in all without a cache; 0.27 for what was read and 0.375 for what was written with it.
-  t.match(costDetails(ex.cost, ex), { total_cost: 0.645, cache_saving: 2.355 })
+  t.match(costDetails(ex.meter.cost, ex), { total_cost: 0.645, cache_saving: 2.355 })
 })

@@ -24,7 +24,7 @@ const endpoint = gemini.find(({ codec }) => codec === generateContent)!
 function sent(body: Json, at = to(), wire: typeof studio = studio): Json {
   const ex = exchange({ endpoint })
   const request = generateContent.decode(deepFreeze(body), ex)
-  return wire.native!.encode(ex.native!.body, request, at, false).body
+  return wire.native!.encode(ex.input.native!.body, request, at, false).body
 }
 const hi = { role: 'user', parts: [{ text: 'Hi' }] }
 const OFF = { safetySettings: sent({ contents: [hi] }).safetySettings }
@@ -267,7 +267,7 @@ t.test('parts of tools keep their places among the words of the model', t => {
       const ex = exchange({ endpoint })
       generateContent.decode({ contents: [hi] }, ex)
       ex.target = to()
-      ex.showsReasoning = true
+      ex.answer.showsReasoning = true
       const encoder = generateContent.encoder(ex)
       encoder.write(events)
       const { candidates } = JSON.parse(String(encoder.end()))
@@ -368,7 +368,7 @@ t.test('the operator pays for tokens and searches alone', t => {
   const ex = exchange({ endpoint })
   for (const maxOutputTokens of [900, null]) {
     const request = generateContent.decode({ contents: [hi], generationConfig: { maxOutputTokens } }, ex)
-    const { body } = studio.native!.encode(ex.native!.body, { ...request, max_tokens: 300 }, to(), false)
+    const { body } = studio.native!.encode(ex.input.native!.body, { ...request, max_tokens: 300 }, to(), false)
     t.match(body.generationConfig, { maxOutputTokens: 300 }, 'no more than is held')
   }
   t.end()

@@ -27,7 +27,7 @@ function sent(given: Json, at = to(), stream = false): Json {
   const ex = exchange({ endpoint: responses })
   const body = deepFreeze({ model: 'm', input: 'Hi', ...given })
   const request = openAiResponses.decode(body, ex)
-  return wire.native!.encode(ex.native!.body, request, at, stream).body
+  return wire.native!.encode(ex.input.native!.body, request, at, stream).body
 }
 const ENCRYPTED = ['reasoning.encrypted_content']
 const ALWAYS = { model: 'gpt-x', store: false, include: ENCRYPTED }

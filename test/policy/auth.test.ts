@@ -31,8 +31,8 @@ t.test('the policy and what the key may call under it are on the exchange', asyn
   for (const policies of [{ of: () => policy }, { of: async () => policy }]) {
     const { ex, status } = await enter(policies, '127.0.0.1')
     t.equal(status, 200)
-    t.equal(ex.policy, policy)
-    t.equal(ex.access, policy.access(principal))
+    t.equal(ex.caller.policy, policy)
+    t.equal(ex.caller.access, policy.access(principal))
   }
 })
 

@@ -115,8 +115,8 @@ t.test(
 async function listedFor(catalog: Catalog, caller: Caller, query = ''): Promise<string[]> {
   const { principal, policy, access } = ask(catalog, {}, caller)
   const listing = exchange({ endpoint: models, query, snapshot: { catalog }, principal })
-  listing.policy = policy
-  listing.access = access
+  listing.caller.policy = policy
+  listing.caller.access = access
   return (await listingOf<{ id: string }>(listing)).map(({ id }) => id)
 }
 
@@ -160,8 +160,8 @@ t.test('a key lists what it could call now, by the mode of its project and its o
   const { access, policy, ...caller } = ask(catalog, {}, { mode: 'hybrid' })
   const unreadable = new GatewayError({ status: 503, type: 'api_error', code: 'credential_unavailable', message: '' })
   const listing = exchange({ endpoint: models, snapshot: { catalog }, principal: caller.principal })
-  Object.assign(listing, { access, policy: { ...policy, catalog: () => catalog } })
-  Object.assign(listing.policy!, {
+  Object.assign(listing.caller, { access, policy: { ...policy, catalog: () => catalog } })
+  Object.assign(listing.caller.policy!, {
     credentials() {
       throw unreadable
     },

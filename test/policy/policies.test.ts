@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { OrganizationPolicies, policyAdmin } from '../../src/app/policies.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
-import type { Caller } from '../../src/core/policy.ts'
+import type { CallerFacts } from '../../src/core/policy.ts'
 import type { Log } from '../../src/core/ports.ts'
 import type { Provider } from '../../src/core/translator.ts'
 import { GatewayError } from '../../src/lib/error.ts'
@@ -16,7 +16,7 @@ const CAPS = { timeoutMs: 600_000, connectMs: 15_000, concurrency: 64 }
 const SECRET = 'sk-canary-0123456789abcdef'
 const BY = 'tester'
 
-const caller = (keyId: string, memberId?: string): Caller => ({
+const caller = (keyId: string, memberId?: string): CallerFacts => ({
   keyId,
   member: memberId === undefined ? undefined : { id: memberId, role: 'admin' },
 })
@@ -114,7 +114,7 @@ t.test('keys and members with rules of their own have an access each, all others
   const value = { providers: ['acme'] }
   await subject.policies.rules.add({ organization: orgId, member: memberId, type: 'deny_providers', value }, BY)
   const later = await policies.of(orgId)
-  const reasons = (who: Caller, at = later) => {
+  const reasons = (who: CallerFacts, at = later) => {
     const { issue } = at.access(who)
     return ['acme', 'free'].map(provider => issue(offer({ provider }))?.reason.replace(/ \(rule .* of/, ' (of'))
   }

@@ -88,7 +88,7 @@ t.test('a request that no target can serve keeps the model that it requested', a
   for (const [fields, model, by] of rows) {
     const ex = asking(catalog(), fields)
     await t.rejects(tried(ex, new Memory(), {}))
-    t.strictSame([ex.requestedModel, ex.requestedProvider], [model, by], JSON.stringify(fields))
+    t.strictSame([ex.requested.model, ex.requested.provider], [model, by], JSON.stringify(fields))
   }
 })
 
@@ -211,5 +211,5 @@ t.test('a prompt is counted once, and only when a plan depends on its length', a
   const query = new ExchangeQuery(ex)
   plan(query, { auto: [] })
   t.equal(counts, 0, 'one offer takes it, however long it is')
-  t.strictSame([query.promptTokens, query.promptTokens, ex.promptTokens, counts], [1, 1, 1, 1])
+  t.strictSame([query.promptTokens, query.promptTokens, ex.prompt.tokens, counts], [1, 1, 1, 1])
 })

@@ -113,10 +113,10 @@ async function run(exploration: number) {
     }
     try {
       await filter.handle!(ex, next)
-      ex.outcome = 'ok'
+      ex.answer.outcome = 'ok'
     } catch {
       visible.push(request)
-      ex.outcome = 'error'
+      ex.answer.outcome = 'error'
     }
     filter.finish!(ex, true)
     const by = attempts.at(-1)!.by

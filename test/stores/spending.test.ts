@@ -82,7 +82,7 @@ async function serve(filter: ReturnType<typeof billing.create>, payer: Principal
     for (let choice = 0; choice < n; choice++) yield [{ type: 'finish', choice, reason: 'stop' }]
   }
   const next = async () => {
-    ex.atProvider = true
+    ex.outbound.atProvider = true
     const events = answer()
     if (stream) return { status: 200, headers: [], events }
     const whole: Event[][] = []
@@ -100,16 +100,16 @@ async function serve(filter: ReturnType<typeof billing.create>, payer: Principal
       ex.observe(batch)
       if (signal.reason) throw signal.reason
     }
-    ex.outcome = 'ok'
+    ex.answer.outcome = 'ok'
   } catch (thrown) {
-    ex.failure = asError(thrown)
-    ex.outcome = signal.aborted ? 'aborted' : 'error'
+    ex.answer.failure = asError(thrown)
+    ex.answer.outcome = signal.aborted ? 'aborted' : 'error'
   }
   await filter.finish!(ex, true)
   // Providers that fail are not paid for what nobody saw.
-  if (ex.atProvider && !(broke && (!stream || ex.timings.firstToken === 0))) {
+  if (ex.outbound.atProvider && !(broke && (!stream || ex.timings.firstToken === 0))) {
     bill.due = BigInt(PROMPT_TOKENS) * PROMPT + BigInt(written) * ANSWER
-    bill.slack = bill.after + (ex.isCut ? 60n * ANSWER : 0n)
+    bill.slack = bill.after + (ex.answer.isCut ? 60n * ANSWER : 0n)
   }
   return bill
 }

@@ -82,7 +82,7 @@ async function outcome(
     for await (const batch of reply.events) for (const event of batch) events.push(event)
     return { events } satisfies Outcome
   } catch (thrown) {
-    ex.completeUsage(true)
+    ex.meter.complete(true)
     return { events, thrown: thrown as GatewayError, used: ex.usage.completion ?? 0 } satisfies Outcome
   }
 }
@@ -533,7 +533,7 @@ t.test('answers of several requests in the place of one keep one copy of each', 
     if (parts < 10) for await (const _ of (await whole).events);
     else {
       await t.rejects(whole, { code: 'upstream_invalid_response', status: 502, failover: false, billed: true }, says)
-      t.equal(ex.billedFailure, 'parts', 'those that were answered are charged')
+      t.equal(ex.answer.billedFailure, 'parts', 'those that were answered are charged')
     }
     t.equal(memory.used, 0, says)
   }

@@ -46,8 +46,8 @@ for (const [says, parts, cost, prompt] of [
     const ex = exchange({ request, target: target({ mapping: { price: flat(base) } }) })
     const events = await joined(parts)
     ex.observe(events)
-    ex.completeUsage(false)
-    t.equal(formatMoney(ex.cost!.total), cost)
+    ex.meter.complete(false)
+    t.equal(formatMoney(ex.meter.cost!.total), cost)
     t.equal(ex.usage.prompt, prompt)
     t.strictSame(
       events.flatMap(event => (event.type === 'finish' ? [[event.choice, event.reason]] : [])),
@@ -147,8 +147,8 @@ t.test('parts cost what they would alone: each its request, and the rates of its
   for (const [says, parts, cost] of rows) {
     const ex = exchange({ request, target: target({ mapping: { price } }) })
     ex.observe(await joined(parts))
-    ex.completeUsage(false)
-    t.equal(formatMoney(ex.cost!.total), cost, says)
+    ex.meter.complete(false)
+    t.equal(formatMoney(ex.meter.cost!.total), cost, says)
   }
 })
 
@@ -161,10 +161,10 @@ t.test('a client that leaves several requests pays the price of each', t => {
     target: target({ mapping: { price } }),
     signal,
   })
-  ex.atProvider = true
+  ex.outbound.atProvider = true
   signal.abort(errors.aborted())
-  ex.completeUsage(true)
-  t.equal(formatMoney(ex.cost!.total), '0.030003')
+  ex.meter.complete(true)
+  t.equal(formatMoney(ex.meter.cost!.total), '0.030003')
   t.end()
 })
 

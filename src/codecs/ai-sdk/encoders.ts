@@ -50,13 +50,13 @@ export class StreamEncoder implements Encoder {
 
   end(): string {
     let out = this.#head() + this.#identity()
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     for (const part of this.#parts.end()) out += line(part)
     return `${out}${line({ type: 'finish', ...this.#parts.finish })}data: [DONE]\n\n`
   }
 
   fail(error: GatewayError): string {
-    this.#ex.completeUsage(true)
+    this.#ex.meter.complete(true)
     let out = this.#head()
     for (const part of this.#parts.cut()) out += line(part)
     const { finish } = this.#parts
@@ -86,7 +86,7 @@ export class StreamEncoder implements Encoder {
     if (this.#identified) return ''
     this.#identified = true
     const ex = this.#ex
-    const timestamp = new Date((ex.cached ?? ex).at).toISOString()
+    const timestamp = new Date((ex.answer.cached ?? ex).at).toISOString()
     return line({
       type: 'response-metadata',
       id: generationIdOf(answerIdOf(ex)),
@@ -115,7 +115,7 @@ export class WholeEncoder implements Encoder {
   }
 
   end(): string {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     for (const part of this.#parts.end()) this.#put(part)
     return JSON.stringify({ content: this.#content, ...this.#parts.finish, warnings: callOf(this.#ex).warnings })
   }

@@ -1,6 +1,6 @@
 /** Errors as the AI SDK reads them: `error.type` chooses the class, the status whether to retry. */
 
-import type { Headers } from '../../core/exchange.ts'
+import type { Headers } from '../../core/http-request.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 
 /** The header in which the protocol names the model. */

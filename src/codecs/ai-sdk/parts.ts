@@ -251,17 +251,17 @@ function rawOf(fields: Readonly<Record<string, unknown>> | undefined): string | 
 function metadataOf(ex: Exchange): Json {
   const finalProvider = answererOf(ex)
   return {
-    cost: ex.cost ? formatMoney(ex.cost.total) : undefined,
+    cost: ex.meter.cost ? formatMoney(ex.meter.cost.total) : undefined,
     generationId: generationIdOf(answerIdOf(ex)),
     usedModel: answerModelOf(ex),
     usedProvider: finalProvider,
     requestId: ex.id,
-    cached: ex.cached ? true : undefined,
-    stoppedBy: ex.stoppedBy,
+    cached: ex.answer.cached ? true : undefined,
+    stoppedBy: ex.answer.stoppedBy,
     maxTokens: replacedLimitOf(ex),
     usageInfo: usageInfo(ex),
     routing: {
-      originalModelId: ex.requestedModel,
+      originalModelId: ex.requested.model,
       resolvedProvider: finalProvider,
       canonicalSlug: answerModelOf(ex),
       finalProvider,

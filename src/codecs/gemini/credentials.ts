@@ -1,5 +1,5 @@
 /** Credentials in requests of Google's clients. */
-import type { Headers } from '../../core/exchange.ts'
+import type { Headers } from '../../core/http-request.ts'
 
 const HEADER = 'x-goog-api-key'
 

@@ -46,7 +46,9 @@ class Candidates {
   }
 
   #at(index: number): Candidate {
-    const { showsReasoning } = this.#ex
+    const {
+      answer: { showsReasoning },
+    } = this.#ex
     this.#all[index] ??= new Candidate(
       showsReasoning,
       call => `call_${answerIdOf(this.#ex)}_${index}_${call}`,
@@ -64,7 +66,7 @@ const endingOf = (ex: Exchange, candidates: object[]) => ({
   candidates,
   usageMetadata: usageOf(ex),
   ...headOf(ex),
-  gateway: { ...metadataOf(ex), cost_details: costDetails(ex.cost, ex) },
+  gateway: { ...metadataOf(ex), cost_details: costDetails(ex.meter.cost, ex) },
 })
 
 const written = (value: object): string => stringifyLossless(JSON.stringify(value))
@@ -85,7 +87,7 @@ export class WholeEncoder implements Encoder {
   }
 
   end(): string {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     return written(endingOf(this.#ex, this.#candidates.ended()))
   }
 
@@ -145,13 +147,13 @@ export class StreamEncoder implements Encoder {
   }
 
   end(): string {
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     return this.#last(endingOf(this.#ex, this.#candidates.ended()))
   }
 
   /** The error ends the stream: without a finish reason clients consider the answer incomplete. */
   fail(error: GatewayError): string {
-    this.#ex.completeUsage(true)
+    this.#ex.meter.complete(true)
     return this.#last(geminiError(error))
   }
 

@@ -5,7 +5,10 @@ import { usageInfo } from '../accounting.ts'
 
 /** With its cost in USD; null while the price is unknown. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
-  const { usage, cost } = ex
+  const {
+    usage,
+    meter: { cost },
+  } = ex
   const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
   const audioInput = usage.input_audio ?? 0
   const imageTokens = usage.image_output ?? 0

@@ -1,20 +1,22 @@
 /**
  * Reasoning that the client did not request. No block shows it, because such a client reads the first block as text.
  */
+
 import type { ReasoningEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import { catalogOf } from '../../core/policy.ts'
 import { nativeFormOf } from '../../core/translator.ts'
 
 /** Providers of the client's own wire got the client's own body: their answers are not modified. */
 export function hidesReasoning(ex: Exchange): boolean {
-  if (ex.showsReasoning) return false
-  const translator = ex.cached ? firstTranslator(ex, ex.cached) : ex.target?.translator
-  return !(translator && nativeFormOf(translator, ex.native))
+  if (ex.answer.showsReasoning) return false
+  const translator = ex.answer.cached ? firstTranslator(ex, ex.answer.cached) : ex.target?.translator
+  return !(translator && nativeFormOf(translator, ex.input.native))
 }
 
 /** The wire of the original answer of a replay. */
-function firstTranslator({ catalog }: Exchange, { model, provider, externalId }: NonNullable<Exchange['cached']>) {
-  const offers = catalog.models.get(model)?.mappings
+function firstTranslator(ex: Exchange, { model, provider, externalId }: NonNullable<Exchange['answer']['cached']>) {
+  const offers = catalogOf(ex).models.get(model)?.mappings
   return offers?.find(offer => offer.provider.id === provider && offer.externalId === externalId)?.wires.get('chat')
 }
 

@@ -1,6 +1,6 @@
 /** The catalogue in the form of the Messages wire: newest first, paged. */
 
-import type { Headers } from '../../core/exchange.ts'
+import type { Headers } from '../../core/http-request.ts'
 import { errors } from '../../lib/error.ts'
 import type { CatalogEntry } from '../catalog-entry.ts'
 

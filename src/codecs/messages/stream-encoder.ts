@@ -42,7 +42,7 @@ export class StreamEncoder implements Encoder, BlockSink {
   end(): string {
     if (!this.#begun) this.#begin()
     this.#blocks.end()
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     const delta = JSON.stringify(endingOf(this.#blocks))
     const rest = { ...contextOf(this.#blocks), usage: totalsOf(this.#ex), metadata: metadataOf(this.#ex) }
     this.#event('message_delta', `"delta":${delta},${JSON.stringify(rest).slice(1, -1)}`)
@@ -51,7 +51,7 @@ export class StreamEncoder implements Encoder, BlockSink {
 
   /** The error ends the stream: without `message_stop` clients consider the answer incomplete. */
   fail(error: GatewayError): string {
-    this.#ex.completeUsage(true)
+    this.#ex.meter.complete(true)
     return `${this.#taken()}event: error\ndata: ${JSON.stringify(streamError(error))}\n\n`
   }
 

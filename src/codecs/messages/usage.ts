@@ -4,7 +4,7 @@ import { toNumber } from '../../core/money.ts'
 import { usageInfo } from '../accounting.ts'
 
 /** The usage so far. This wire's input excludes cache reads and writes. */
-export function tokensOf({ usage, servedTier: tier }: Exchange): object {
+export function tokensOf({ usage, answer: { servedTier: tier } }: Exchange): object {
   const read = usage.input_cache_read ?? 0
   const written5m = usage.input_cache_write ?? 0
   const written1h = usage.input_cache_write_1h ?? 0
@@ -26,5 +26,5 @@ export function tokensOf({ usage, servedTier: tier }: Exchange): object {
 /** The usage of a whole answer, with its cost in USD; null while the price is unknown. Call it after the last event. */
 export const totalsOf = (ex: Exchange): object => ({
   ...tokensOf(ex),
-  ...{ cost: ex.cost && toNumber(ex.cost.total), info: usageInfo(ex) },
+  ...{ cost: ex.meter.cost && toNumber(ex.meter.cost.total), info: usageInfo(ex) },
 })

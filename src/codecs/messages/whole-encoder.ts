@@ -33,7 +33,7 @@ export class WholeEncoder implements Encoder, BlockSink {
 
   end(): string {
     this.#blocks.end()
-    this.#ex.completeUsage(false)
+    this.#ex.meter.complete(false)
     const answer = {
       ...headOf(this.#ex),
       content: this.#content,

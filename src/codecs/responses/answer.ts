@@ -31,7 +31,7 @@ const MAX_REPEATED = 256 * 1024
 const DEFAULTS = JSON.stringify(REPEATED)
 
 /** A replay that is stored is a response of its own. */
-export const idOf = (ex: Exchange): string => (ex.stored?.isStored ? ex.logId : answerIdOf(ex))
+export const idOf = (ex: Exchange): string => (ex.input.stored?.isStored ? ex.logId : answerIdOf(ex))
 
 /** How a response ends. */
 export interface Ending {
@@ -48,7 +48,7 @@ export class ResponseObject {
 
   constructor(ex: Exchange) {
     this.#ex = ex
-    this.#repeated = repeatedOf(ex.native?.body ?? {})
+    this.#repeated = repeatedOf(ex.input.native?.body ?? {})
   }
 
   /** JSON text. `output`: that of the list of items. */
@@ -67,9 +67,9 @@ export class ResponseObject {
       model: answerModelOf(ex),
     })
     const rest = JSON.stringify({
-      previous_response_id: ex.stored?.previousId ?? null,
-      service_tier: ex.servedTier ?? ex.native?.body.service_tier ?? 'auto',
-      store: ex.stored?.isStored ?? false,
+      previous_response_id: ex.input.stored?.previousId ?? null,
+      service_tier: ex.answer.servedTier ?? ex.input.native?.body.service_tier ?? 'auto',
+      store: ex.input.stored?.isStored ?? false,
       usage: isOver ? usageOf(ex) : null,
       gateway: isOver ? metadataOf(ex) : undefined,
     })
@@ -93,7 +93,10 @@ function errorOf({ status, code, message }: GatewayError): Json {
 }
 
 function usageOf(ex: Exchange): Json {
-  const { usage, cost } = ex
+  const {
+    usage,
+    meter: { cost },
+  } = ex
   const { prompt = 0, completion = 0, input_cache_write: written = 0, input_cache_write_1h: longer = 0 } = usage
   return {
     input_tokens: prompt,

@@ -53,7 +53,7 @@ class Answer {
   }
 
   #close(error: GatewayError | undefined): Ending {
-    this.#ex.completeUsage(error !== undefined)
+    this.#ex.meter.complete(error !== undefined)
     const reason = error ? undefined : this.#reason
     const status = error ? 'failed' : reason ? 'incomplete' : 'completed'
     this.#items.end(status === 'completed' ? 'completed' : 'incomplete')
@@ -87,7 +87,9 @@ export class WholeEncoder implements Encoder {
   }
 
   conclude(error: GatewayError | undefined): Promise<void> | undefined {
-    const { stored } = this.#ex
+    const {
+      input: { stored },
+    } = this.#ex
     return stored?.isStored && !error ? this.#answer.conclude(stored) : undefined
   }
 
@@ -118,7 +120,9 @@ export class StreamEncoder implements Encoder {
 
   /** Nothing is stored when the client has left: it received no end. */
   conclude(error: GatewayError | undefined): Promise<void> | undefined {
-    const { stored } = this.#ex
+    const {
+      input: { stored },
+    } = this.#ex
     return stored?.isStored && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(stored, error) : undefined
   }
 

@@ -1,7 +1,7 @@
 /** A Responses body for providers of the same wire. */
 
 import type { ChatRequest } from '../../core/chat-request.ts'
-import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
+import { IMAGE_PROMPT_TOKENS } from '../../core/media.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import type { NativeRequest } from '../../core/wire.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'

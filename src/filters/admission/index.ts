@@ -45,12 +45,12 @@ export const admission: FilterFactory<Infer<typeof options>> = {
     const enter = (ex: Exchange, got: Permit, next: () => Promise<Reply>) => {
       taken.set(ex, got)
       // What has become a session is bounded as such, and does little most of its time.
-      return ex.upgrade ? next().finally(() => leave(ex)) : next()
+      return ex.http.upgrade ? next().finally(() => leave(ex)) : next()
     }
     return {
       handle(ex, next) {
         if (isShedding(load, late, full)) throw errors.overloaded()
-        const got = places.take(ex.tenant, rules, ex.signal)
+        const got = places.take(ex.caller.tenant, rules, ex.signal)
         return got instanceof Promise ? got.then(place => enter(ex, place, next)) : enter(ex, got, next)
       },
       finish: leave,

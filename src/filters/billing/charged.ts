@@ -1,6 +1,8 @@
 /** The events of an answer that is paid for. */
+
+import type { Outcome } from '../../core/answer.ts'
 import type { Event } from '../../core/event.ts'
-import type { Exchange, Outcome } from '../../core/exchange.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import type { Reply } from '../../core/filter.ts'
 import { tokensOfImage } from '../../core/media.ts'
 import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
@@ -62,7 +64,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   }
 
   readonly #pass = (result: Batch): Batch | Promise<Batch> => {
-    if (result.done) return this.#conclude(this.#ex.failure === undefined).then(() => result)
+    if (result.done) return this.#conclude(this.#ex.answer.failure === undefined).then(() => result)
     if (this.#meter) {
       if (this.#meter.stopped) return this.#stopped(result.value)
       const goesOn = this.#meter.mayGoOn(tokensOf(result.value, this.#tokensOfImage))
@@ -114,7 +116,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
     for (;;) {
       const { done, value } = await this.#inner.next()
       if (done) {
-        this.#readWhole = this.#ex.failure === undefined
+        this.#readWhole = this.#ex.answer.failure === undefined
         return
       }
       const isPaid = await this.#isPaid(value)

@@ -15,14 +15,14 @@ import type { RoutedRequest } from '../../routing/query.ts'
 import { ExchangeQuery } from '../routing-query.ts'
 
 /** With the limits of the caller's own key at the provider, where it has some. */
-export function payerOf(ex: Exchange, principal = ex.principal!): Principal {
+export function payerOf(ex: Exchange, principal = ex.caller.principal!): Principal {
   const { budgets = [] } = ex.target!.credential ?? {}
   return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
 }
 
 /** The grant of the organization's plan, or undefined. Throws for what the plan excludes (docs/contract.md#plans). */
 export function allowanceOf(ex: Exchange): Allowance | undefined {
-  const { plan: subscription } = ex.principal!
+  const { plan: subscription } = ex.caller.principal!
   if (!subscription) return undefined
   const plan = ex.snapshot.plans.get(subscription.plan)
   if (!plan) return { monthly: 0n, premium: undefined }
@@ -36,7 +36,7 @@ function checkPlan(ex: Exchange, plan: Plan): void {
   const named = namesOne(request) ? undefined : namedModels(new ExchangeQuery(ex))
   const isPinned = named?.some(({ requested }) => requested.requestedProvider !== null)
   if (
-    ex.requestedProvider !== null ||
+    ex.requested.provider !== null ||
     isPinned ||
     request.provider?.order ||
     request.provider?.only ||

@@ -5,8 +5,9 @@
  * delivered, and an answer whose client has left for what its provider has done.
  */
 
+import type { Outcome } from '../../core/answer.ts'
 import { only } from '../../core/endpoint.ts'
-import type { Exchange, Outcome } from '../../core/exchange.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory, Reply } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
 import { labelsOf } from '../../core/offer.ts'
@@ -61,7 +62,7 @@ export const billing: FilterFactory<Options> = {
     const recorded = new WeakSet<Exchange>()
     return {
       async handle(ex, next) {
-        const target = ex.endpoint.counts ? uncharged(ex.target!) : discounted(ex.target!, ex.principal!)
+        const target = ex.endpoint.counts ? uncharged(ex.target!) : discounted(ex.target!, ex.caller.principal!)
         ex.target = target
         if (ex.operation.isSession) {
           const reply = await admitSession(ex, { storageRate, leastOutput: given.least_output }, services, next)
@@ -93,7 +94,7 @@ export const billing: FilterFactory<Options> = {
           settle(outcome: Outcome, isWhole: boolean) {
             recorded.add(ex)
             const ended = meter?.hold ?? hold
-            const most = isBounded || ex.isOwed || ex.billedFailure ? ended?.amount : undefined
+            const most = isBounded || ex.isOwed || ex.answer.billedFailure ? ended?.amount : undefined
             return settle(ex, outcome, isWhole, { hold: ended, most, storageRate }, services)
           },
           release: () => release(meter?.hold ?? hold, services),
@@ -107,11 +108,11 @@ export const billing: FilterFactory<Options> = {
           } else {
             meters.end(ex)
             const error = asError(thrown)
-            if (error.billed && !ex.billedFailure) ex.failedWith([], error)
+            if (error.billed && !ex.answer.billedFailure) ex.failedWith([], error)
             // A provider that fails after its client has left is paid as little as any that fails.
             if (ex.isOwed && error.status === CLIENT_CLOSED) {
-              await conclusion.settle('aborted', ex.billedFailure === 'parts')
-            } else if (ex.billedFailure) await conclusion.settle('error', ex.billedFailure === 'whole')
+              await conclusion.settle('aborted', ex.answer.billedFailure === 'parts')
+            } else if (ex.answer.billedFailure) await conclusion.settle('error', ex.answer.billedFailure === 'whole')
             // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
             else void conclusion.release()
             throw thrown
@@ -122,8 +123,8 @@ export const billing: FilterFactory<Options> = {
       },
       finish(ex) {
         meters.end(ex)
-        if (!ex.principal || !ex.request || recorded.has(ex) || jobs.has(ex)) return
-        return ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
+        if (!ex.caller.principal || !ex.request || recorded.has(ex) || jobs.has(ex)) return
+        return ledger.record(rowOf(ex, ex.answer.outcome ?? 'error', 0n, now()))
       },
     }
   },
@@ -220,9 +221,9 @@ async function settle(
   services: Services,
 ): Promise<void> {
   const { metrics, now } = services
-  ex.completeUsage(!isWhole || ex.isCut)
-  if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
-  const cost = ex.cost
+  ex.meter.complete(!isWhole || ex.answer.isCut)
+  if (ex.caller.principal!.retains) ex.answer.storage = storageOf(ex.usage, storageRate)
+  const cost = ex.meter.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
   const charge = charged(cost?.total ?? null, ex.estimated, most)
   await keep(rowOf(ex, outcome, charge, now()), hold, delivered, services)

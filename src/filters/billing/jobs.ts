@@ -43,7 +43,7 @@ export class JobAdmission {
     const { jobs, jobRunner } = this.#services
     const operation = ex.operation.job!
     // The row of a job and its result are stored.
-    if (ex.policy?.keepsReplies === false) {
+    if (ex.caller.policy?.keepsReplies === false) {
       throw errors.forbidden('The organization keeps no data (zero data retention): what this endpoint makes is kept.')
     }
     const job = await this.#jobFor(ex, operation)
@@ -64,7 +64,7 @@ export class JobAdmission {
   async #jobFor(ex: Exchange, operation: JobOperation<Ops[Op]>): Promise<NewJob> {
     const { jobRunner, now } = this.#services
     const request = ex.request!
-    const endUser = endUserOf(ex.principal!)
+    const endUser = endUserOf(ex.caller.principal!)
     const callback = operation.callback(request)
     if (callback) jobRunner.checkCallback(callback.url)
     const idempotency = ex.header('idempotency-key') ?? null
@@ -73,7 +73,7 @@ export class JobAdmission {
     }
     const made = this.#made.get(ex) ?? {
       id: operation.prefix + base62(ID_LENGTH),
-      requestHash: idempotency === null ? null : await hashOf(request, ex.tenant),
+      requestHash: idempotency === null ? null : await hashOf(request, ex.caller.tenant),
     }
     this.#made.set(ex, made)
     const createdAt = now()

@@ -3,8 +3,9 @@
  * Records their cost from time to time, so that a crash loses the charge of their last moments only.
  */
 
-import type { Exchange, StoppedBy } from '../../core/exchange.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import type { Cost, Money } from '../../core/money.ts'
+import type { StoppedBy } from '../../core/outbound.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
 import { asError, type GatewayError } from '../../lib/error.ts'
 import { costWith, type Estimate, tokensWithin } from '../../metering/estimate.ts'
@@ -59,7 +60,7 @@ export class Meter {
    */
   mayGoOn(more: number): boolean | Promise<boolean> {
     if (this.#covered === Number.POSITIVE_INFINITY) return true
-    const used = this.#ex.answerTokens + more
+    const used = this.#ex.meter.tokens + more
     if (used + this.#step * MARGIN < this.#covered) return true
     const isUsedUp = used >= this.#covered
     if (isUsedUp || !this.#refused) this.#growing ??= this.#grow(this.#step + Math.max(0, used - this.#covered))
@@ -70,16 +71,16 @@ export class Meter {
   stop(): void {
     const ex = this.#ex
     this.stopped = true
-    ex.isCut = true
-    ex.stoppedBy = stoppedBy(this.#refused)
+    ex.answer.isCut = true
+    ex.answer.stoppedBy = stoppedBy(this.#refused)
     ex.signal.cut()
   }
 
   /** To be called now and then: what is not seen of an answer costs, too. */
   async look(): Promise<void> {
     if (this.stopped) return
-    const { usage, cost } = this.#ex.soFar
-    if (this.#ex.hasContent && usage.completion !== this.#noted) {
+    const { usage, cost } = this.#ex.meter.soFar
+    if (this.#ex.meter.hasContent && usage.completion !== this.#noted) {
       this.#noted = usage.completion ?? 0
       const note = this.#services.ledger.checkpoint(this.hold, { usage, cost: cost?.total ?? null })
       note.catch(this.#warn('stream checkpoint failed'))
@@ -90,7 +91,7 @@ export class Meter {
   }
 
   /** Extends the hold to what the answer has cost so far, where there is money for it. */
-  async coverCost(cost: Cost | null = this.#ex.soFar.cost): Promise<void> {
+  async coverCost(cost: Cost | null = this.#ex.meter.soFar.cost): Promise<void> {
     if (!this.#estimate || !cost) return
     // An extension that runs already may not cover all of it.
     await this.#growing
@@ -102,7 +103,7 @@ export class Meter {
 
   /** Of the answer, until the hold is used up. */
   get tokensLeft(): number {
-    return Math.max(0, this.#covered - this.#ex.answerTokens)
+    return Math.max(0, this.#covered - this.#ex.meter.tokens)
   }
 
   #decide(more: number): boolean | Promise<boolean> {

@@ -1,5 +1,7 @@
 /** The row that is kept of a finished request: facts, no content. */
-import type { Exchange, Outcome } from '../../core/exchange.ts'
+
+import type { Outcome } from '../../core/answer.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import type { Money } from '../../core/money.ts'
 import { seriesOf } from '../../core/offer.ts'
 import type { HoldRequest, RequestRow } from '../../core/ports.ts'
@@ -17,7 +19,7 @@ export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
 
 /** `cost` null means that the price is unknown. Only for exchanges with a principal. */
 export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number): RequestRow {
-  const principal = ex.principal!
+  const principal = ex.caller.principal!
   const { mapping } = ex.target ?? {}
   const failure = outcome === 'ok' ? undefined : failureOf(ex, outcome)
   return {
@@ -29,23 +31,23 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     keyId: principal.keyId,
     endpoint: ex.endpoint.name,
     requestedModel: ex.request?.model ?? '',
-    model: ex.cached?.model ?? servedBy(ex, outcome),
-    provider: ex.cached?.provider ?? mapping?.provider.id ?? null,
+    model: ex.answer.cached?.model ?? servedBy(ex, outcome),
+    provider: ex.answer.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),
     status: outcome === 'ok' ? 200 : (failure?.status ?? 499),
     outcome,
     errorCode: failure?.code ?? null,
     streamed: ex.streaming,
-    cached: ex.cached !== undefined,
+    cached: ex.answer.cached !== undefined,
     attempts: ex.attempts.length,
     durationMs: Math.max(0, now - ex.at),
     ttftMs: firstTokenMs(ex),
     usage: { ...ex.usage },
     estimated: ex.estimated,
     cost,
-    storage: ex.storage ?? 0n,
+    storage: ex.answer.storage ?? 0n,
     discount: ex.target?.price?.discount ?? 0,
-    tier: ex.servedTier ?? null,
+    tier: ex.answer.servedTier ?? null,
   }
 }
 
@@ -54,7 +56,7 @@ const firstTokenMs = ({ streaming, timings }: Exchange): number | null =>
   streaming && timings.firstToken > 0 ? Math.round(timings.firstToken - timings.start) : null
 
 /** The failure to record. Once the client has left or stopped reading, later failures of the provider do not count. */
-const failureOf = ({ failure, signal: { reason } }: Exchange, outcome: Outcome) =>
+const failureOf = ({ answer: { failure }, signal: { reason } }: Exchange, outcome: Outcome) =>
   outcome === 'aborted' ? (reason ?? failure) : (failure ?? reason)
 
 /** A name that a caller gave and that has answered nothing may be made up: sums by the hour count all such as one. */

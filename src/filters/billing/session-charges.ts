@@ -34,7 +34,7 @@ export async function admitSession(
   next: () => Promise<Reply>,
 ): Promise<Reply> {
   const charges = new Charges(ex, prices, services)
-  const trial = await charges.reserve(isFree(ex.target!.mapping) ? 0n : 1n, ex.target!.mapping, ex.principal!)
+  const trial = await charges.reserve(isFree(ex.target!.mapping) ? 0n : 1n, ex.target!.mapping, ex.caller.principal!)
   void release(trial, services)
   ex.charges = charges
   return next()
@@ -64,9 +64,9 @@ class Charges implements SessionCharges {
   /** `least`: what will do in the place of all that is expected. */
   async #hold(expected: Usage, mapping: Mapping, least?: Usage): Promise<PartHold> {
     const { realtimeSecrets } = this.#services
-    const principal = await realtimeSecrets.live(this.#ex.principal!.keyId)
+    const principal = await realtimeSecrets.live(this.#ex.caller.principal!.keyId)
     if (!principal) throw errors.invalidKey('it was revoked, or it has expired.')
-    const issue = this.#ex.access?.issue(mapping)
+    const issue = this.#ex.caller.access?.issue(mapping)
     if (issue) throw errors.forbidden(`${issue.reason}.`)
     const price = this.#priceOf(mapping, principal)
     const cost = costOf(expected, price)

@@ -27,25 +27,25 @@ export const cache: FilterFactory<Infer<typeof options>> = {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
       await hashUploads(await ex.readRequest(), ex)
       const key = await keyOf(ex, ttlMs)
-      const found = services.cache.get(key, ex.principal!.orgId)
+      const found = services.cache.get(key, ex.caller.principal!.orgId)
       const hit = found instanceof Promise ? await found : found
       services.metrics.cacheLookup(hit ? 'hit' : 'miss')
       if (hit) return replay(ex, hit, services.memory)
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')
       const keep = (events: readonly Event[], size: number) => {
-        if (!isWorthKeeping(events) || isForOnePayer(ex) || ex.healingSkipped) return
+        if (!isWorthKeeping(events) || isForOnePayer(ex) || ex.answer.healingSkipped) return
         const entry = entryOf(ex, events)
         // The commas between the events are not in their own size.
         const bytes = Buffer.byteLength(JSON.stringify({ ...entry, events: [] })) + size + events.length - 1
-        if (bytes <= max_entry) void services.cache.set(key, entry, bytes, ttlMs, ex.principal!.orgId)
+        if (bytes <= max_entry) void services.cache.set(key, entry, bytes, ttlMs, ex.caller.principal!.orgId)
       }
       return { ...reply, events: record(ex, reply.events, max_entry, keep) }
     }
     return {
       handle(ex, next) {
-        const isKept = ex.policy?.keepsReplies !== false && !ex.operation.neverReplayed && !ex.endpoint.counts
-        const ttlMs = isKept ? ex.principal?.cacheTtlMs : undefined
+        const isKept = ex.caller.policy?.keepsReplies !== false && !ex.operation.neverReplayed && !ex.endpoint.counts
+        const ttlMs = isKept ? ex.caller.principal?.cacheTtlMs : undefined
         return ttlMs === undefined || ex.header('x-no-cache') === 'true' ? next() : answer(ex, ttlMs, next)
       },
     }
@@ -57,18 +57,18 @@ export const cache: FilterFactory<Infer<typeof options>> = {
  * serve both forms, unless only one of them is healed.
  */
 async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
-  const { orgId, projectId, session } = ownerOf(ex.principal!)
-  const { mode } = ex.principal!
+  const { orgId, projectId, session } = ownerOf(ex.caller.principal!)
+  const { mode } = ex.caller.principal!
   // With the time, so that one that is made shorter counts for what was kept before.
-  const tenant = [orgId, projectId, session, mode, ex.access?.id, ttlMs]
+  const tenant = [orgId, projectId, session, mode, ex.caller.access?.id, ttlMs]
   // A client's own body and headers may say more than its canonical reading.
   const parts = [
     tenant,
     ex.snapshot.version,
     ex.endpoint.name,
     sorted(ex.request!),
-    sorted(ex.native?.body),
-    sorted(ex.native?.headers),
+    sorted(ex.input.native?.body),
+    sorted(ex.input.native?.headers),
     isHealed(ex),
   ]
   const hash = await ex.step(() => jsonHash(parts))
@@ -76,7 +76,7 @@ async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
 }
 
 /** Files stand in a request by themselves, or as the `file` of an image. */
-async function hashUploads(request: object, { tenant }: Exchange): Promise<void> {
+async function hashUploads(request: object, { caller: { tenant } }: Exchange): Promise<void> {
   for (const member of Object.values(request)) {
     for (const item of Array.isArray(member) ? member : [member]) {
       const file = item instanceof Upload ? item : item?.file
@@ -113,7 +113,7 @@ async function* record(
     if (size > maxBytes) kept = []
     yield batch
   }
-  if (size <= maxBytes && !ex.failure && !ex.signal.aborted) keep(kept, size)
+  if (size <= maxBytes && !ex.answer.failure && !ex.signal.aborted) keep(kept, size)
 }
 
 /** The event in a form that any store can keep; undefined for a failure, and for what is too much. */
@@ -134,11 +134,15 @@ const isWorthKeeping = (events: readonly Event[]): boolean =>
  * Whether the money of its payer, or the gateway, ended the answer, or had another limit sent than its caller's, which
  * changes more than its end: another one's would not.
  */
-const isForOnePayer = ({ isCut, stoppedBy, outbound }: Exchange): boolean =>
+const isForOnePayer = ({ answer: { isCut, stoppedBy }, outbound }: Exchange): boolean =>
   isCut || stoppedBy !== undefined || outbound.limit !== undefined
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping
-  const { requestedModel, requestedProvider, logId, at } = ex
+  const {
+    requested: { model: requestedModel, provider: requestedProvider },
+    logId,
+    at,
+  } = ex
   return { events, provider: provider.id, model: model.id, externalId, requestedModel, requestedProvider, logId, at }
 }

@@ -16,11 +16,11 @@ const BATCH_CHARACTERS = 32 * 1024
 /** Throws 529 where there is no memory for the entry: the cache may drop it long before its client has taken it. */
 export function replay(ex: Exchange, hit: CachedReply, memory: MemoryBudget): Reply {
   const { events } = hit
-  const lease = memory.lease(ex.tenant)
+  const lease = memory.lease(ex.caller.tenant)
   if (!lease.grow(BYTES_OF_CHARACTER * weigh(events))) throw errors.overloaded()
-  ex.cached = hit
-  ex.requestedModel = hit.requestedModel
-  ex.requestedProvider = hit.requestedProvider
+  ex.answer.cached = hit
+  ex.requested.model = hit.requestedModel
+  ex.requested.provider = hit.requestedProvider
   const batches = ex.streaming ? batchesOf(events) : [events]
   return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: new HeldValues(batches, () => lease.release()) }
 }

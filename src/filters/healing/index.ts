@@ -70,7 +70,9 @@ export async function* healed(
   limits: HealLimits,
   aside: HealThreads = threads,
 ): AsyncGenerator<readonly Event[]> {
-  const { tenant } = ex
+  const {
+    caller: { tenant },
+  } = ex
   const lease = memory.lease(tenant)
   const answer = new HealingBuffer(tenant, lease, aside, limits)
   try {
@@ -83,7 +85,7 @@ export async function* healed(
   } finally {
     lease.release()
     if (answer.skipped) {
-      ex.healingSkipped = answer.skipped
+      ex.answer.healingSkipped = answer.skipped
       metrics.unhealed(answer.skipped)
       log.warn({ request_id: ex.id, organization: tenant, reason: answer.skipped }, 'answer not healed')
     }

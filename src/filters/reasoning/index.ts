@@ -32,7 +32,7 @@ export const reasoning: FilterFactory<Infer<typeof options>> = {
     return {
       handle(ex, next) {
         const { tools } = ex.chat
-        return tools?.length && ex.policy?.keepsReplies !== false ? kept(ex, next, turns, keep) : next()
+        return tools?.length && ex.caller.policy?.keepsReplies !== false ? kept(ex, next, turns, keep) : next()
       },
     }
   },
@@ -44,7 +44,11 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
   const owner = keptFor(ex)
   const set = (call: KeptCall, reasoning: readonly Event[], bytes: number) => {
     const { provider, model, externalId } = ex.target!.mapping
-    const { requestedModel, requestedProvider, logId, at } = ex
+    const {
+      requested: { model: requestedModel, provider: requestedProvider },
+      logId,
+      at,
+    } = ex
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
     const entry = { events: reasoning, ...answer }
     const key = keyOf(owner, call, { characters: MAX_PARSED })
@@ -56,7 +60,7 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
 /** Owner of a conversation. Some providers count ids from 0 in each conversation, so owners must not share entries. */
 type Owner = readonly [organization: string, project: string, endUser: string]
 
-function keptFor({ principal }: Exchange): Owner {
+function keptFor({ caller: { principal } }: Exchange): Owner {
   const { orgId, projectId, session = '' } = ownerOf(principal!)
   return [orgId, projectId, session]
 }
@@ -107,7 +111,7 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   if (found.size === 0) return
   // Some providers refuse thoughts in requests without reasoning, and require the signatures of calls in all.
   const thinks = reasoning != null || (effort != null && effort !== 'none')
-  const seals = ex.policy?.seals.check()
+  const seals = ex.caller.policy?.seals.check()
   const changed = [...messages]
   for (const [key, { events }] of found) {
     const place = places.get(key)!

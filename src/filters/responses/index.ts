@@ -18,7 +18,7 @@ const options = s.object({
   max_chain: s.default(s.integer({ minimum: 1, maximum: 10_000, description: 'a count from 1 to 10000' }), 1000),
 })
 
-/** Sets `Exchange.stored` where the project stores responses and its policy allows it. */
+/** Sets `ExchangeInput.stored` where the project stores responses and its policy allows it. */
 export const responses: FilterFactory<Infer<typeof options>> = {
   name: 'responses',
   options,
@@ -35,11 +35,11 @@ export const responses: FilterFactory<Infer<typeof options>> = {
     const opened = new WeakMap<Exchange, ExchangeResponses>()
     return {
       handle(ex, next) {
-        const storeMs = ex.policy?.keepsReplies === false ? undefined : ex.principal?.responsesMs
+        const storeMs = ex.caller.policy?.keepsReplies === false ? undefined : ex.caller.principal?.responsesMs
         if (storeMs !== undefined) {
           const stored = new ExchangeResponses(ex, ex.endpoint.codec.stored!, storeMs, bounds, needs)
           opened.set(ex, stored)
-          ex.stored = stored
+          ex.input.stored = stored
         }
         return next()
       },

@@ -52,13 +52,13 @@ export class ExchangeResponses implements StoredResponses {
   #values = 0
 
   constructor(ex: Exchange, form: StoredForm, storeMs: number, options: StoredBounds, services: Needs) {
-    const { orgId } = ex.principal!
+    const { orgId } = ex.caller.principal!
     this.#ex = ex
     this.#form = form
     this.#storeMs = storeMs
     this.#options = options
     this.#services = services
-    this.#owner = ownerOf(ex.principal!)
+    this.#owner = ownerOf(ex.caller.principal!)
     this.#lease = services.memory.lease(orgId)
   }
 

@@ -48,7 +48,7 @@ export class Files {
   fetched(ex: Exchange, target: Target, inlines = target.provider.inlineMedia === true): Promise<void> | undefined {
     const request = ex.request!
     const { translator } = target
-    const isPassed = 'document' in request || (nativeFormOf(translator, ex.native) && !translator.inlineMedia)
+    const isPassed = 'document' in request || (nativeFormOf(translator, ex.input.native) && !translator.inlineMedia)
     // The provider fetches a document by itself, and what stands in a body that goes as it came.
     if (!inlines && isPassed) return undefined
     const addresses = fileAddressesIn(request)

@@ -53,7 +53,7 @@ export class Identities {
   }
 
   /** Stays the same while the oldest master key is kept. The organization's id, which some codecs write, is opaque. */
-  #identity(value: unknown, { principal }: Exchange, param: string): unknown {
+  #identity(value: unknown, { caller: { principal } }: Exchange, param: string): unknown {
     const { orgId, projectId, session = null } = ownerOf(principal!)
     if (value === '' || value === orgId) return value
     this.#key ??= this.#services.signingKeys(PURPOSE).at(-1)!

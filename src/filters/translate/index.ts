@@ -102,7 +102,7 @@ async function inlinedFirst(
 }
 
 /** Refuses a target that would drop a field of the client's wire; a target with that wire can carry it. */
-function refuseForeign({ native }: Exchange, target: Target): void {
+function refuseForeign({ input: { native } }: Exchange, target: Target): void {
   const { translator, mapping, provider } = target
   if (native?.only === undefined || nativeFormOf(translator, native)) return
   const type = typeAt(native.only, native.body)
@@ -193,13 +193,15 @@ class Encoding implements RequestEncoding {
     const ex = this.#ex
     const target = this.#target
     const { translator, provider, mapping } = target
-    const { native: given } = ex
+    const {
+      input: { native: given },
+    } = ex
     const count =
       ex.endpoint.counts && (translator.count ?? none(`${provider.id}/${mapping.model.id} counts no tokens.`))
     const native = given && nativeFormOf(translator, given)
     const asking = native
       ? native.encode(this.#bodyIn(native, given!), input, target, stream, given!.headers)
-      : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
+      : translator.encode(ex.answer.showsReasoning ? input : withoutReasoning(input), target, stream)
     this.#means.identities.write(asking.body, ex, target)
     const request = count ? count.encode(asking, target) : asking
     applyQuirks(provider, request.body)
@@ -252,9 +254,9 @@ const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: fals
 function accepted(ex: Exchange, target: Target): Ops[Op] {
   const { mapping } = target
   const { parameters } = mapping
-  const caches = mapping.autoCache || ex.principal?.cachesPrompts === true
+  const caches = mapping.autoCache || ex.caller.principal?.cachesPrompts === true
   const request = ex.operation.adapted?.(ex.request!, target, caches) ?? ex.request!
-  ex.autoCached = 'auto_cached' in request
+  ex.outbound.autoCached = 'auto_cached' in request
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation
   let rest = request

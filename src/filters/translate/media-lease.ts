@@ -14,7 +14,7 @@ export class MediaLease {
   readonly #stop = new AbortController()
   readonly #lease: MemoryLease
 
-  constructor({ tenant }: Exchange, memory: Pick<MemoryBudget, 'lease'>) {
+  constructor({ caller: { tenant } }: Exchange, memory: Pick<MemoryBudget, 'lease'>) {
     this.tenant = tenant
     this.#lease = memory.lease(tenant)
     setMaxListeners(MAX_FETCHES, this.#stop.signal)

@@ -77,7 +77,9 @@ export const scopeOf = (principal: Principal): Infer<typeof scope> => ({
 
 /** The caller; a tool error for a credential that may not read analytics. */
 export function reader({ ex }: ToolContext): Principal | ToolResult {
-  const { principal } = ex
+  const {
+    caller: { principal },
+  } = ex
   return principal?.kind === 'key'
     ? principal
     : toolError('A valid, active user API key is required to read analytics.')

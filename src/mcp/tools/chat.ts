@@ -33,7 +33,9 @@ export const chat: Tool<Infer<typeof input>> = {
     if (error || !('ex' in made)) return error!
     const { choices, usage, metadata } = made.answer as Answer
     const { message, finish_reason } = choices[0]!
-    const { cost } = made.ex
+    const {
+      meter: { cost },
+    } = made.ex
     const facts = [
       `Model: ${metadata?.used_provider ?? ''}/${metadata?.used_model ?? ''}`,
       `Tokens: ${usage.prompt_tokens} prompt, ${usage.completion_tokens} completion, ${usage.total_tokens} total`,

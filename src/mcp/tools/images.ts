@@ -55,10 +55,10 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
   input: bananaInput,
   async run({ prompt, filename, aspect_ratio }, context) {
     const { ex, services } = context
-    const folder = ex.policy?.keepsReplies === false ? undefined : services.uploads
+    const folder = ex.caller.policy?.keepsReplies === false ? undefined : services.uploads
     let names: Names | undefined
     if (folder !== undefined || filename !== undefined) {
-      const own = folder && folderOf(folder, ex.principal!.orgId)
+      const own = folder && folderOf(folder, ex.caller.principal!.orgId)
       const found = await namesFor(own, filename, services.now())
       if (typeof found === 'string') return toolError(`Invalid arguments for generate-nano-banana: filename ${found}`)
       names = found
@@ -69,7 +69,7 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
     const images = made.blocks.filter(block => block.type === 'image')
     try {
       const { maxSaved } = ex.snapshot.mcp
-      const saved = await save(folder, names, images, ex.principal!.orgId, maxSaved)
+      const saved = await save(folder, names, images, ex.caller.principal!.orgId, maxSaved)
       if (!saved) return { content: [textBlock(noRoom(maxSaved)), ...made.blocks] }
       return { content: [textBlock(`Saved: ${saved.join(', ')}`), ...made.blocks] }
     } catch (err) {

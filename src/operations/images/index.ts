@@ -1,6 +1,6 @@
 /** Images: `POST /v1/images/generations`, and `/v1/images/edits` (docs/contract.md#images). */
 
-import { IMAGE_PROMPT_TOKENS } from '../../core/image-tokens.ts'
+import { IMAGE_PROMPT_TOKENS } from '../../core/media.ts'
 import type { Price, Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Model } from '../../core/translator.ts'

@@ -1,0 +1,78 @@
+/** What is kept for a while: counts of limits, answers for replay and for later turns, generated images. */
+
+import type { Event } from '../event.ts'
+
+/**
+ * A sliding-window counter, and a count of what runs. Answers that are in memory are no promises: every request waits for
+ * them, and must not wait for a turn of the queue besides.
+ */
+export interface Counters {
+  /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
+  take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
+  /** The state of the limit; takes nothing. `allowed`: a unit is free. */
+  peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
+  /** Takes one of `limit` permits; false when none is free. The holder returns it with `leave`. */
+  enter(key: string, limit: number): boolean | Promise<boolean>
+  leave(key: string): void | Promise<void>
+}
+
+/** The state of a limit after a request was counted or refused. */
+export interface Quota {
+  readonly allowed: boolean
+  readonly remaining: number
+  /** At most `windowMs`: the oldest units leave the window then, so that a refused caller finds one free. */
+  readonly resetMs: number
+}
+
+/** Facts about the original answer of a replay from the response cache. */
+export interface Replayed {
+  readonly provider: string
+  readonly model: string
+  readonly externalId: string
+  /** Log id of the original exchange. */
+  readonly logId: string
+  readonly at: number
+}
+
+/** The folder that generated images are saved to. */
+export interface UploadFolder {
+  /** Absolute. */
+  readonly path: string
+  /**
+   * Calls `write` where the files of the folder and those `added` have at most `most` bytes together, are not too many, and
+   * the organization has its share of them; false where not. One write at a time.
+   */
+  write(org: string, added: FolderUse, most: number, write: () => Promise<void>): Promise<boolean>
+}
+
+/** Files, and the bytes of all. */
+export interface FolderUse {
+  readonly bytes: number
+  readonly files: number
+}
+
+/** An entry of the response cache. */
+export interface CachedReply extends Replayed {
+  readonly events: readonly Event[]
+  /** The model as the request named it; an alias has an entry of its own. */
+  readonly requestedModel: string
+  readonly requestedProvider: string | null
+}
+
+/** Caches replies in memory. */
+export interface ReplyCache {
+  get(key: string, tenant: string): Promise<CachedReply | undefined> | CachedReply | undefined
+  /** `tenant` is the organization whose share the entry takes. */
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): Promise<void> | void
+}
+
+/** Keeps parts of answers for later turns of their conversations. Any entry may be lost. */
+export interface TurnStore {
+  /** Finds the stored entries among the keys. */
+  find(
+    keys: readonly string[],
+    tenant: string,
+  ): Promise<ReadonlyMap<string, CachedReply>> | ReadonlyMap<string, CachedReply>
+  /** `tenant` is the organization whose share the entry takes. */
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void
+}
