@@ -131,9 +131,8 @@ t.test('code that seals for the database is listed here, so that no kind is left
     'stores/sealing.ts',
     'stores/sql/provider-keys.ts',
     'stores/sql/realtime.ts',
+    'stores/sql/responses.ts',
     'stores/sqlite/jobs/table.ts',
-
-    'stores/sqlite/responses.ts',
   ])
 })
 

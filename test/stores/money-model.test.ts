@@ -17,10 +17,11 @@ import { SqlKeys } from '../../src/stores/sql/keys.ts'
 import { SqlPlans } from '../../src/stores/sql/plans.ts'
 import { PostgresSql } from '../../src/stores/sql/postgres.ts'
 import { SqliteSql } from '../../src/stores/sql/sqlite.ts'
+import { SqlUsage } from '../../src/stores/sql/usage.ts'
+import { checkBooks as checkSqliteBooks } from '../../src/stores/sqlite/books.ts'
 import { ChangeDetector } from '../../src/stores/sqlite/change-detector.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { figure } from '../helpers/figure.ts'
 import { withoutPostgres } from '../helpers/postgres.ts'
@@ -243,7 +244,7 @@ function sqliteBooks(now: () => number): Books {
     accounts: new SqlAccounts(changes),
     credits: new SqlCredits(changes),
     plans: new SqlPlans(changes),
-    usage: new SqliteUsage(db),
+    usage: new SqlUsage(sql, () => checkSqliteBooks(db)),
     get ledger() {
       return ledgers.at(-1)!
     },

@@ -10,9 +10,9 @@ import type { Event } from '../../src/core/event.ts'
 import type { Principal, Services } from '../../src/core/ports.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { asError, errors } from '../../src/lib/error.ts'
+import { checkBooks } from '../../src/stores/sqlite/books.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
@@ -137,7 +137,7 @@ t.test(`spending stays within its bound over ${RUNS} mixes of requests`, async t
     const charged = credit - balance
     assert.ok(charged >= sum(({ due }) => due) - sum(({ slack }) => slack), `charged ${charged}`)
     assert.ok(charged <= sum(({ due }) => due), `charged ${charged}`)
-    assert.deepEqual(await new SqliteUsage(db).check(), [])
+    assert.deepEqual(await checkBooks(db), [])
     await ledger.close()
     db.close()
   })

@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import t from 'tap'
 import { type Hold, StoreError, type Stores } from '../../src/core/ports.ts'
+import { checkBooks } from '../../src/stores/sqlite/books.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import type { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { planOf, statementsOf } from './statements.ts'
 import { HOUR, hold, integer, NOON, readersOf, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
 
@@ -251,7 +251,7 @@ t.test('a difference between the books is a sentence', async t => {
     db.prepare('VACUUM INTO ?').run(copy)
     const damaged = new Database(copy)
     damaged.exec(damage)
-    const sentences = await new SqliteUsage(damaged).check()
+    const sentences = await checkBooks(damaged)
     damaged.close()
     return sentences.map(sentence => sentence.replace(`Organization ${principal.orgId}: `, ''))
   }

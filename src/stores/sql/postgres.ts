@@ -64,7 +64,11 @@ async function run<Row>(on: pg.Pool | pg.PoolClient, text: string, values: reado
   return (await on.query({ text, values: values as SqlValue[] })).rows as Row[]
 }
 
-const dialect: Dialect = { name: 'postgres', bytes: 'bytea' }
+const dialect: Dialect = {
+  name: 'postgres',
+  bytes: 'bytea',
+  elementsOf: array => `SELECT json_array_elements_text(CAST(${array} AS json))`,
+}
 
 /** Within a transaction. */
 class TransactionSql implements Sql {

@@ -26,6 +26,8 @@ export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
   /** Type of bytes. */
   readonly bytes: 'blob' | 'bytea'
+  /** Returns a query for the texts of a JSON array. */
+  elementsOf(array: string): string
 }
 
 /** Value of a parameter. */

@@ -52,7 +52,11 @@ function bindable(value: SqlValue | undefined): SqlValue {
   return typeof value === 'boolean' ? Number(value) : value
 }
 
-const dialect: Dialect = { name: 'sqlite', bytes: 'blob' }
+const dialect: Dialect = {
+  name: 'sqlite',
+  bytes: 'blob',
+  elementsOf: array => `SELECT value FROM json_each(${array})`,
+}
 
 /** Within a transaction. */
 class TransactionSql implements Sql {

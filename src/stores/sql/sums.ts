@@ -18,3 +18,7 @@ export const SPENT = 'keys.spent_units, keys.spent_rest'
 /** The sum in nano-USD. */
 export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
   row[`${name}_units`] * UNIT + row[`${name}_rest`]
+
+/** SQL: orders by the sum of a query below, largest first. */
+export const largest = (name: string): string =>
+  `${name}_units + ${name}_rest / ${UNIT} DESC, ${name}_rest % ${UNIT} DESC`

@@ -1,8 +1,8 @@
 /** Spending and holds of limits: one row each, read and written once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import type { Budget, BudgetState, Exhausted } from '../../core/ports.ts'
-import { type BudgetAccount, budgetState, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
+import type { Budget, Exhausted } from '../../core/ports.ts'
+import { type BudgetAccount, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
 import type { BudgetAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
@@ -79,24 +79,6 @@ export class Budgets implements BudgetAccounts, Participant {
     }
     if (state) state.account = currentBudget(state.account, now)
     return state
-  }
-}
-
-/** Reads limits outside transactions. */
-export class BudgetReader {
-  readonly #of: Statement<(string | null)[], BudgetRow>
-
-  constructor(db: Sqlite) {
-    this.#of = db
-      .prepare<(string | null)[], BudgetRow>(
-        `SELECT ${COLUMNS} FROM budgets WHERE subject IN (?, ?, ?) ORDER BY kind DESC, period = 'total' DESC`,
-      )
-      .safeIntegers()
-  }
-
-  /** The limits of up to three subjects: a session's first, then a member's, then a key's. */
-  of([one = null, two = null, three = null]: readonly (string | null)[], now: number): BudgetState[] {
-    return this.#of.all(one, two, three).map(row => budgetState(accountOf(row), now))
   }
 }
 

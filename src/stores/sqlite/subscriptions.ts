@@ -9,7 +9,7 @@ import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
 /** A row of `subscriptions`; a null `plan` has ended. */
-export interface SubscriptionRow {
+interface SubscriptionRow {
   org_id: string
   plan: PlanName | null
   since: bigint
@@ -34,7 +34,7 @@ export class Subscriptions implements PlanAccounts, Participant {
   readonly #states = new Map<string, State | undefined>()
 
   constructor(db: Sqlite, writer: Writer) {
-    this.#read = readSubscription(db)
+    this.#read = db.prepare<[string], SubscriptionRow>('SELECT * FROM subscriptions WHERE org_id = ?').safeIntegers()
     this.#write = db.prepare(`
       UPDATE subscriptions SET month_at = ?, used = ?, held = ?, week_at = ?, premium_used = ?, premium_held = ?
       WHERE org_id = ?`)
@@ -87,12 +87,8 @@ export class Subscriptions implements PlanAccounts, Participant {
   }
 }
 
-/** Reads a row by its organization's id. */
-export const readSubscription = (db: Sqlite): Statement<[string], SubscriptionRow> =>
-  db.prepare<[string], SubscriptionRow>('SELECT * FROM subscriptions WHERE org_id = ?').safeIntegers()
-
 /** The account of a row, for `rules/plans.ts`. */
-export const planAccount = (row: SubscriptionRow): PlanAccount => ({
+const planAccount = (row: SubscriptionRow): PlanAccount => ({
   plan: row.plan,
   since: Number(row.since),
   overflow: row.overflow !== 0n,

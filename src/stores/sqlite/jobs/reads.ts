@@ -1,7 +1,7 @@
 /** What is read of jobs, one by one, as lists and as counts. */
 import type { JobCounts, JobStore } from '../../../core/ports.ts'
 import type { SqlKeys } from '../../sql/keys.ts'
-import { ALL } from '../page.ts'
+import { ALL } from '../../sql/page.ts'
 import { RUNNING } from './claims.ts'
 import type { JobRow } from './rows.ts'
 import type { JobTable } from './table.ts'

@@ -1,0 +1,98 @@
+/** The stores that are written once for all databases, over one `Sql`. */
+import type { Money } from '../../core/money.ts'
+import type { Stores } from '../../core/ports.ts'
+import type { Keyring } from '../keyring.ts'
+import { SqlAccounts } from './accounts.ts'
+import { AuditedTransaction, SqlAudit } from './audit.ts'
+import type { ChangeSource } from './change-source.ts'
+import { SqlCredits } from './credits.ts'
+import { SqlCompliance, SqlManifests } from './demands.ts'
+import { SqlKeys } from './keys.ts'
+import { SqlMasterKeys } from './master-keys.ts'
+import { SqlMembers } from './members.ts'
+import { nameStore } from './names.ts'
+import { sqlOAuth } from './oauth/index.ts'
+import { SqlOperatorSessions } from './operator-sessions.ts'
+import { SqlOrganizations } from './organizations.ts'
+import { SqlPlans } from './plans.ts'
+import { PolicyFactsReader } from './policy-facts.ts'
+import { SqlProjects } from './projects.ts'
+import { SqlProviderKeys } from './provider-keys.ts'
+import { SqlRealtimeSecrets } from './realtime.ts'
+import { SqlReports } from './reports.ts'
+import { SqlResponses } from './responses.ts'
+import { SqlRules } from './rules.ts'
+import { SqlSessions } from './sessions.ts'
+import { first, type Sql } from './sql.ts'
+
+interface SqlStoresOptions {
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
+  /** Opens the keyring when it is first needed. */
+  readonly keyring: () => Keyring
+  /** Called after a change of keys or policies by this process. */
+  readonly changed?: (() => void) | undefined
+  /** Runs operators' changes; where there are other nodes, one at a time. */
+  readonly changes?: Sql | undefined
+  /** Tells other nodes, within a transaction, that what keys may do has changed. */
+  readonly mark?: ((sql: Sql) => Promise<unknown>) | undefined
+  /** Makes what tells one cache of changes by other processes. */
+  readonly changeSource: () => ChangeSource
+}
+
+/** The stores beside the ledger and what depends on it. */
+export interface SqlStores
+  extends Omit<Stores, 'identity' | 'keys' | 'ledger' | 'jobs' | 'usage' | 'retention' | 'ping' | 'close'> {
+  readonly keys: SqlKeys
+}
+
+const OVERDRAFT = `
+  SELECT CAST(coalesce(-sum(balance), 0) AS bigint) AS overdraft
+  FROM balances JOIN organizations ON organizations.id = org_id
+  WHERE balance < 0 AND account = 'prepaid'`
+
+/** Makes the stores; opens nothing. */
+export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
+  const { now, keyring, changed, mark, changeSource } = options
+  const keys = new SqlKeys(sql, changeSource(), now)
+  const policies = new PolicyFactsReader(sql, changeSource())
+  const refresh = () => {
+    keys.clear()
+    policies.changed()
+  }
+  const onKeyChange = () => {
+    refresh()
+    changed?.()
+  }
+  const changes = new AuditedTransaction(options.changes ?? sql, { now, onKeyChange, mark })
+  return {
+    keys,
+    sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
+    oauth: sqlOAuth(changes, keys),
+    realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
+    responses: new SqlResponses(sql, { keyring, now }),
+    accounts: new SqlAccounts(changes),
+    operatorSessions: new SqlOperatorSessions(changes),
+    organizations: new SqlOrganizations(changes),
+    projects: new SqlProjects(changes),
+    members: new SqlMembers(changes),
+    credits: new SqlCredits(changes),
+    plans: new SqlPlans(changes),
+    audit: new SqlAudit(changes),
+    names: nameStore(changes.names),
+    policies: {
+      organizationId: async organization => (await changes.names.organization(organization)).id,
+      facts: orgId => policies.of(orgId),
+      providerKeys: new SqlProviderKeys(changes, keyring),
+      masterKeys: new SqlMasterKeys(changes, keyring),
+      rules: new SqlRules(changes),
+      compliance: new SqlCompliance(changes),
+      manifests: new SqlManifests(changes),
+    },
+    reports: new SqlReports(sql),
+    refresh,
+    async overdraft() {
+      return (await first<{ overdraft: Money }>(sql, OVERDRAFT))!.overdraft
+    },
+  }
+}
