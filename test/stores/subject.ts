@@ -93,7 +93,13 @@ export async function written({ jobs }: Pick<Stores, 'jobs'>): Promise<void> {
 const SEED = 'seed'
 
 /** Makes organizations through the ports. Their names, and those of their projects, count up. */
-function organizationsIn({ organizations, projects, accounts, credits, keys }: Stores): Subject['organization'] {
+export function organizationsIn({
+  organizations,
+  projects,
+  accounts,
+  credits,
+  keys,
+}: Pick<Stores, 'organizations' | 'projects' | 'accounts' | 'credits' | 'keys'>): Subject['organization'] {
   let made = 0
   return async (account, balance) => {
     const n = ++made
