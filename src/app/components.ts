@@ -101,11 +101,12 @@ export async function createComponents(
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
   let redis: RedisStores | undefined
   const stores = await openStores(
-    { sqlite: database },
+    { sqlite: database, postgres: file.stores.postgres },
     {
       warn: err => log.warn({ err }, 'store task failed; retried'),
       changed: () => redis?.changed(),
       keyring: () => keyring,
+      version,
       identity: options.storesIdentity,
     },
   )

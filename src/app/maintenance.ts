@@ -29,5 +29,7 @@ export async function configuredStores(option: string | undefined, env: Env, cwd
   const places = data === undefined ? env : { ...env, GATEWAY_DATA: resolve(cwd, data) }
   const { value: gateway } = await loadGateway(config, { env: places })
   const database = resolve(dirname(config), gateway.stores.sqlite)
-  return { gateway, config, database, keys: keyFile(database), open: () => maintenanceOf({ sqlite: database }) }
+  const { postgres } = gateway.stores
+  const open = () => maintenanceOf({ sqlite: database, postgres })
+  return { gateway, config, database, keys: keyFile(database), open }
 }

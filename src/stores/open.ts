@@ -6,7 +6,7 @@ import type { RedisOptions, RedisStores } from './redis/index.ts'
 
 /** Location of the stores. */
 interface StoresPlace {
-  /** Path of a database file. */
+  /** Path of a database file; files of this machine stand beside it, whatever the stores are in. */
   readonly sqlite: string
   /** Address of a PostgreSQL database, which takes the place of the file. */
   readonly postgres?: string | undefined
@@ -19,13 +19,19 @@ interface OpenOptions {
   readonly changed: () => void
   /** Returns the master keys; called when they are first needed. */
   readonly keyring: () => Keyring
+  /** Of this program. */
+  readonly version: string
   /** Required `identity` of the stores; any when absent. */
   readonly identity?: string | undefined
 }
 
 /** Rejects with a StoreError and leaves nothing open. */
-export async function openStores({ sqlite }: StoresPlace, options: OpenOptions): Promise<Stores> {
-  const { warn, changed, keyring, identity } = options
+export async function openStores({ sqlite, postgres }: StoresPlace, options: OpenOptions): Promise<Stores> {
+  const { warn, changed, keyring, version, identity } = options
+  if (postgres !== undefined) {
+    const { openPostgres } = await import('./postgres/index.ts')
+    return openPostgres(postgres, { warn, changed, keyring, version, identity, spool: sqlite })
+  }
   // Loaded here: commands that open no stores need no driver.
   const { openSqlite, sqliteIdentity } = await import('./sqlite/index.ts')
   // Compare before opening, which creates a missing file.

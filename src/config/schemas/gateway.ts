@@ -95,8 +95,16 @@ export const gatewayFile = s.object({
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
   }),
-  /** `redis`: what several nodes or workers share. `keep_requests`: retention of request rows; unlimited when unset. */
-  stores: s.object({ sqlite: text, redis: s.optional(text), keep_requests: s.optional(s.duration()) }),
+  /**
+   * `postgres`: takes the place of the file `sqlite`, beside which a node's own files stand. `redis`: what several nodes or
+   * workers share. `keep_requests`: retention of request rows; unlimited when unset.
+   */
+  stores: s.object({
+    sqlite: s.default(text, '../data/gateway.db'),
+    postgres: s.optional(text),
+    redis: s.optional(text),
+    keep_requests: s.optional(s.duration()),
+  }),
   catalog: s.object({
     /** Starts from the catalogue of the package; own files add to it and override it. */
     extends: s.optional(s.enum('packaged')),

@@ -1,78 +1,81 @@
-/** What a node keeps in PostgreSQL. */
-import { type Ledger, type RetentionStore, StoreError } from '../../core/ports.ts'
+/** All stores of one node of several, in a PostgreSQL database. */
+import { StoreError, type Stores } from '../../core/ports.ts'
+import type { Keyring } from '../keyring.ts'
 import type { Maintenance } from '../maintenance.ts'
+import { sqlStores } from '../sql/index.ts'
 import { openPool, PostgresSql } from '../sql/postgres.ts'
-import type { Sql } from '../sql/sql.ts'
+import { SqlUsage } from '../sql/usage.ts'
 import { checkBooks } from './books.ts'
-import { ChangeWatch } from './changes.ts'
+import { ChangeWatch, markChange } from './changes.ts'
+import { noJobs } from './jobs.ts'
 import { PostgresLedger } from './ledger.ts'
-import { migrate, schemaOf } from './migrate.ts'
+import { identityOf, migrate, schemaOf } from './migrate.ts'
 import { PostgresRetention } from './retention.ts'
 
 /** Connections of a node: for holds and their ends, and for everything else. */
 const LEDGER_CONNECTIONS = 2
 const OTHER_CONNECTIONS = 4
+/** Turn of operators' changes: one at a time, on all nodes. */
+const CHANGES_TURN = 1
 
 interface PostgresOptions {
-  /** Wall clock, Unix milliseconds; the store's clock by default. */
+  /** Wall clock, Unix milliseconds; where it is absent, the store's clock decides about money. */
   readonly now?: (() => number) | undefined
   /** Receives failures of background work, which is retried. */
   readonly warn: (error: unknown) => void
-  /** Version of this program, as nodes show it. */
+  /** Called after a change of keys or policies by this process. */
+  readonly changed?: (() => void) | undefined
+  readonly keyring: () => Keyring
+  /** Of this program, as nodes show it. */
   readonly version: string
+  /** Required `identity`; any when absent. */
+  readonly identity?: string | undefined
   /** Path that the files of rows begin with which the database cannot take. */
   readonly spool?: string | undefined
 }
 
-/** The stores of one node that are written for PostgreSQL, and the connections of the others. */
-export interface PostgresNode {
-  readonly ledger: PostgresLedger & Ledger
-  readonly sql: Sql
-  /** Another `Sql` whose transactions run one at a time, in all processes, with those of the same number. */
-  inTurn(turn: number): Sql
-  readonly retention: RetentionStore
-  /** Tells caches of changes by other nodes. */
-  readonly changes: ChangeWatch
-  /** Returns the differences between the books: see `UsageStore.check`. */
-  check(): Promise<string[]>
-  /** Rejects when the database cannot be written. */
-  ping(): Promise<void>
-  close(): Promise<void>
-}
-
 /** Brings the schema to this version and enters the node. Rejects with a StoreError, and leaves nothing open. */
-export async function openPostgres(url: string, options: PostgresOptions): Promise<PostgresNode> {
-  const { warn, now = Date.now } = options
+export async function openPostgres(url: string, options: PostgresOptions): Promise<Stores> {
+  const { warn, changed, keyring, version, now = Date.now } = options
   await migrate(url)
-  const pools = [LEDGER_CONNECTIONS, OTHER_CONNECTIONS].map(max => openPool({ url, max, warn }))
-  const end = () => Promise.all(pools.map(pool => pool.end()))
-  const [first, second] = [pools[0]!, pools[1]!]
+  const identity = await identityOf(url)
+  if (options.identity !== undefined && options.identity !== identity) {
+    throw new StoreError('stores.postgres leads to another database than before. Restart the gateway.')
+  }
+  const [first, second] = [
+    openPool({ url, max: LEDGER_CONNECTIONS, warn }),
+    openPool({ url, max: OTHER_CONNECTIONS, warn }),
+  ]
   const sql = new PostgresSql(second)
-  const retention = new PostgresRetention(url, now)
-  const changes = new ChangeWatch(sql)
+  const changes = new PostgresSql(second, CHANGES_TURN)
+  const watch = new ChangeWatch(sql)
+  const close = async () => {
+    watch.close()
+    await Promise.all([first.end(), second.end()])
+  }
   try {
+    const retention = new PostgresRetention(url, now)
     await retention.prepare()
-    await changes.read()
-    const ledger = await PostgresLedger.open(first, options)
+    await watch.read()
+    const ledger = await PostgresLedger.open(first, { ...options, version })
     return {
+      ...sqlStores(sql, { now, keyring, changed, changes, mark: markChange, changeSource: () => watch.source() }),
+      identity,
       ledger,
-      sql,
-      inTurn: turn => new PostgresSql(second, turn),
+      jobs: noJobs(),
+      usage: new SqlUsage(sql, () => checkBooks(url)),
       retention,
-      changes,
-      check: () => checkBooks(url),
       async ping() {
-        await sql.query('UPDATE changes SET version = version WHERE single')
+        const [row] = await sql.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
+        if (row?.standby) throw new StoreError('stores.postgres leads to a standby, which takes no writes.')
       },
       async close() {
-        changes.close()
         await ledger.close().catch(warn)
-        await end()
+        await close()
       },
     }
   } catch (error) {
-    changes.close()
-    await end()
+    await close()
     throw error
   }
 }
@@ -91,4 +94,4 @@ export const postgresMaintenance = (url: string): Maintenance => ({
 })
 
 const ownTools = (tool: string): StoreError =>
-  new StoreError(`The stores are in PostgreSQL. Use its own ${tool}, or the snapshots of whoever runs it.`)
+  new StoreError(`The stores are in PostgreSQL. Use its own ${tool}, or the snapshots of the service that runs it.`)

@@ -41,6 +41,13 @@ export function migrate(url: string, steps: readonly string[] = migrations): Pro
 export const schemaOf = (url: string): Promise<SchemaState> =>
   connected(url, async client => ({ present: (await versionOf(client)) || undefined, known: migrations.length }))
 
+/** Reads what tells a database from every other one: its name, and when it got its schema. */
+export const identityOf = (url: string): Promise<string> =>
+  connected(url, async client => {
+    const text = "SELECT current_database() || ' ' || min(applied_at) AS identity FROM schema_versions"
+    return (await client.query<{ identity: string }>(text)).rows[0]!.identity
+  })
+
 const VERSIONS = 'CREATE TABLE IF NOT EXISTS schema_versions (version integer PRIMARY KEY, applied_at bigint NOT NULL)'
 
 async function versionOf(client: pg.Client): Promise<number> {

@@ -74,6 +74,9 @@ class KnownKeys {
   /** In a room of their own, so that guessing does not push them out. */
   readonly #unknown = new LRUCache<string, true>({ max: MAX_KEYS })
 
+  /** Reads under way: requests of one key that come together wait for one read. */
+  readonly reading = new Map<string, Promise<Principal | undefined>>()
+
   get(hash: string): Principal | undefined {
     return this.#known.get(hash)
   }
@@ -89,6 +92,7 @@ class KnownKeys {
 
   delete(hash: string): void {
     this.#known.delete(hash)
+    this.reading.delete(hash)
   }
 }
 
@@ -109,7 +113,14 @@ export class SqlKeys implements KeyStore {
   find(hash: string): Principal | undefined | Promise<Principal | undefined> {
     this.#poll()
     const known = this.#known.get(hash)
-    return known || this.#known.isUnknown(hash) ? known : this.#read(hash)
+    if (known || this.#known.isUnknown(hash)) return known
+    const { reading } = this.#known
+    let read = reading.get(hash)
+    if (!read) {
+      read = this.#read(hash).finally(() => reading.delete(hash))
+      reading.set(hash, read)
+    }
+    return read
   }
 
   async status({ keyId, orgId, member }: Principal): Promise<KeyStatus> {

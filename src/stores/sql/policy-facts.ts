@@ -50,6 +50,8 @@ export class PolicyFactsReader {
   readonly #sql: Sql
   readonly #changes: ChangeSource
   readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
+  /** Reads under way, with the generation that they began in: requests that come together wait for one. */
+  readonly #reading = new Map<string, { readonly facts: Promise<PolicyFacts>; readonly generation: number }>()
   #generation = 0
 
   constructor(sql: Sql, changes: ChangeSource) {
@@ -63,7 +65,12 @@ export class PolicyFactsReader {
     if (seen === 'changed') this.#generation++
     else if (seen === 'lost') this.#known.clear()
     const known = this.#known.get(orgId)
-    return known?.generation === this.#generation ? known.facts : this.#refreshed(orgId, known)
+    if (known?.generation === this.#generation) return known.facts
+    const running = this.#reading.get(orgId)
+    if (running?.generation === this.#generation) return running.facts
+    const facts = this.#refreshed(orgId, known).finally(() => this.#reading.delete(orgId))
+    this.#reading.set(orgId, { facts, generation: this.#generation })
+    return facts
   }
 
   /** Forces a check, after a change of this process. */
