@@ -44,7 +44,7 @@ const gatewayRows: Row[] = [
   [GATEWAY, 'stores:', '? [a]\n: 1\nstores:', '2:3: expected a name as key'],
   [GATEWAY, 'listen:', 'lisen:', '1:11: unknown key "lisen"; did you mean "listen"?'],
   [GATEWAY, 'stores:', 'storage:', '2:1: unknown key "storage"; did you mean "stores"?'],
-  [GATEWAY, 'sqlite:', 'zzz:', '2:9: missing key "sqlite"'],
+  [GATEWAY, 'sqlite:', 'zzz:', '2:11: unknown key "zzz"; expected sqlite, postgres, redis, keep_requests'],
   [GATEWAY, 'models: .', 'modles: .', '3:12: unknown key "modles"; did you mean "models"?'],
   [GATEWAY, 'drain: 30s', 'drain: 30', `1:39: ${DURATION}, got 30`],
   [GATEWAY, 'drain: 30s', 'drain: "30"', `1:39: ${DURATION}, got "30"`],
