@@ -45,6 +45,7 @@ await build({
   target: 'node20',
   // The readers of media are loaded by the first request that carries some; pg and ioredis where they are configured.
   external: [
+    '@opentelemetry/*',
     ...['ajv', 'better-sqlite3', 'better-sqlite3-napi', 'image-size', 'ioredis', 'music-metadata', 'pg', 'strtok3'],
   ],
   plugins: [replaced(/^undici$/, sockets), replaced(/\/ajv-provider\.js$/, validator)],

@@ -412,7 +412,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   routing: 2350,
   secrets: 500,
   stores: 16_000,
-  telemetry: 900,
+  telemetry: 1300,
   upstream: 4850,
   validation: 300,
   wire: 900,

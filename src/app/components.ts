@@ -30,6 +30,7 @@ import { openRedis, openStores, type RedisStores } from '../stores/open.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { Memory } from '../telemetry/memory.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
+import { openTelemetry } from '../telemetry/open.ts'
 import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
 import { InFlightCounts } from '../upstream/in-flight-count.ts'
@@ -120,6 +121,8 @@ export async function createComponents(
   const load = { lagMs: () => lag.lagMs(), memory: () => heap.share }
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
+  const tracing = options.serves === false ? undefined : await openTelemetry(file.telemetry, { version, env, log })
+  if (tracing) cleanup.add(() => tracing.close())
   const cache = new MemoryCache({ maxBytes: file.server.cache })
   redis = await openShared(file, options, { metrics, cache })
   if (redis) {
@@ -157,7 +160,20 @@ export async function createComponents(
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const services = {
     ...servicesOf(stores, policies, jobs, cache, {
-      ...{ circuits, providerSockets, metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
+      ...{
+        circuits,
+        providerSockets,
+        metrics,
+        tracing,
+        load,
+        log,
+        memory,
+        media,
+        uploads,
+        streams,
+        documents,
+        signingKeys,
+      },
     }),
     ...shared,
   }
@@ -210,6 +226,7 @@ type ProcessServices = Pick<
   | 'circuits'
   | 'providerSockets'
   | 'metrics'
+  | 'tracing'
   | 'load'
   | 'log'
   | 'memory'

@@ -34,6 +34,8 @@ export class Outbound {
   atProvider = false
   /** Undefined when the caller's limit applies. */
   limit: OutputLimit | undefined = undefined
+  /** Headers that name the trace to the provider: names and values in turn. */
+  trace: readonly string[] | undefined = undefined
   #encoding: RequestEncoding | undefined = undefined
 
   /** Before an attempt: its money is held anew. */

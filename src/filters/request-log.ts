@@ -29,24 +29,25 @@ export type LoggedRequests = 'none' | 'errors' | 'all'
 /** Writes at most one line for each request. */
 export class RequestLog {
   readonly #logged: LoggedRequests
-  readonly #services: Pick<Services, 'log' | 'now'>
+  readonly #services: Pick<Services, 'log' | 'now' | 'tracing'>
   readonly #samples = new LRUCache<string, Sample>({ max: MAX_SAMPLES })
 
-  constructor(logged: LoggedRequests, services: Pick<Services, 'log' | 'now'>) {
+  constructor(logged: LoggedRequests, services: Pick<Services, 'log' | 'now' | 'tracing'>) {
     this.#logged = logged
     this.#services = services
   }
 
   finished(ex: Exchange): void {
     if (this.#logged === 'none') return
-    const { log } = this.#services
+    const { log, tracing } = this.#services
     if (ex.answer.outcome === 'error') this.#failed(ex)
-    else if (ex.answer.outcome === 'ok' && ex.attempts.length > 1) log.info(fieldsOf(ex), 'request failed over')
-    else if (this.#logged === 'all') log.info(fieldsOf(ex), 'request')
+    else if (ex.answer.outcome === 'ok' && ex.attempts.length > 1)
+      log.info(fieldsOf(ex, tracing), 'request failed over')
+    else if (this.#logged === 'all') log.info(fieldsOf(ex, tracing), 'request')
   }
 
   #failed(ex: Exchange): void {
-    const { log } = this.#services
+    const { log, tracing } = this.#services
     const {
       answer: { failure },
     } = ex
@@ -55,7 +56,7 @@ export class RequestLog {
     // Neither error shows its cause to the client.
     const err = failure?.status === 500 || failure?.code === 'upstream_invalid_response' ? failure.cause : undefined
     const fields = {
-      ...fieldsOf(ex),
+      ...fieldsOf(ex, tracing),
       error: wordsOf(failure),
       remedy: failure?.remedy,
       unlogged: unlogged || undefined,
@@ -80,7 +81,8 @@ export class RequestLog {
   }
 }
 
-function fieldsOf(ex: Exchange) {
+function fieldsOf(ex: Exchange, tracing: Services['tracing']) {
+  const trace = tracing?.ids(ex)
   const {
     caller: { principal },
     target,
@@ -91,6 +93,8 @@ function fieldsOf(ex: Exchange) {
   return {
     request_id: ex.id,
     log_id: ex.logId,
+    trace_id: trace?.trace_id,
+    span_id: trace?.span_id,
     endpoint: ex.endpoint.name,
     organization: principal?.orgId,
     project: principal?.projectId,

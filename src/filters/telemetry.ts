@@ -1,11 +1,12 @@
 /** Counts and times each request at its very end: its attempts, its time, refusals by the filter that refused. */
 
 import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory } from '../core/filter.ts'
+import type { Filter, FilterFactory } from '../core/filter.ts'
 import { labelsOf, labelsOfReplay, type OfferLabels } from '../core/offer.ts'
 import { catalogOf } from '../core/policy.ts'
-import type { Services } from '../core/ports.ts'
+import type { Services, Tracing } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { asError } from '../lib/error.ts'
 import { RequestLog } from './request-log.ts'
 
 const options = s.object({
@@ -19,14 +20,28 @@ export const telemetry: FilterFactory<Infer<typeof options>> = {
   options,
   create({ log }, services) {
     const requests = new RequestLog(log, services)
-    return {
-      finish(ex) {
-        measure(ex, services)
-        requests.finished(ex)
-      },
+    const { tracing } = services
+    const finish: Filter['finish'] = ex => {
+      measure(ex, services)
+      requests.finished(ex)
+      tracing?.ended(ex)
     }
+    return tracing ? { handle: traced(tracing), finish } : { finish }
   },
 }
+
+/** Traces an attempt; the one that answers ends with its request. */
+const traced =
+  (tracing: Tracing): NonNullable<Filter['handle']> =>
+  async (ex, next) => {
+    tracing.began(ex)
+    try {
+      return await next()
+    } catch (thrown) {
+      tracing.failed(ex, asError(thrown))
+      throw thrown
+    }
+  }
 
 function measure(ex: Exchange, { metrics }: Services): void {
   const {

@@ -58,6 +58,8 @@ export function send(
   } = ex
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
+    // Proxies may add to a trace: its headers are no part of a signature.
+    if (ex.outbound.trace) headers.push(...ex.outbound.trace)
     sent.mask = maskOfSent(signed, provider)
     const usual = firstEventMs(target.mapping, ex.streaming)
     const first = isJob ? Math.min(usual, CREATE_MS) : usual

@@ -71,6 +71,7 @@ export class UpstreamSockets implements ProviderSockets {
     const handshakeMs = Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
     const request = sign(target, ex.outbound.request!, id, { type: undefined, body: undefined })
     const signed = request instanceof Promise ? await waitFor(request, timeouts.connect + handshakeMs, signal) : request
+    if (ex.outbound.trace) signed.headers.push(...ex.outbound.trace)
     const mask = maskOfSent(signed, target.provider)
     const { origin, pathname } = new URL(signed.baseUrl)
     const local = this.#inProcess?.get(origin)

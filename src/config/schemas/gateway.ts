@@ -39,7 +39,25 @@ const workers = s.either(
   called(someWorkers, s.enum('auto')),
 )
 
-/** `config/gateway.yaml`. `server` and `stores` are read at start, the rest at every reload. */
+/** Export by OTLP, read at start. Without `otlp.endpoint`, the variables `OTEL_EXPORTER_OTLP_*` name the collector. */
+const telemetryEntry = s.object({
+  otlp: s.default(
+    s.object({
+      /** Base address of the collector; `/v1/traces` and `/v1/metrics` are added. */
+      endpoint: s.optional(url),
+      headers: s.default(s.record(s.string()), {}),
+      traces: s.default(s.boolean(), true),
+      metrics: s.default(s.boolean(), true),
+      /** Share of the requests without a `traceparent` that are traced. */
+      sample: s.default(s.number({ minimum: 0, maximum: 1 }), 1),
+    }),
+    {},
+  ),
+  /** Whether spans carry the text of prompts. */
+  content: s.default(s.boolean(), false),
+})
+
+/** `config/gateway.yaml`. `server`, `stores` and `telemetry` are read at start, the rest at every reload. */
 export const gatewayFile = s.object({
   server: s.object({
     listen: s.optional(address),
@@ -121,6 +139,7 @@ export const gatewayFile = s.object({
   jobs: s.default(jobsEntry, {}),
   mcp: mcpEntry,
   realtime: realtimeEntry,
+  telemetry: s.default(telemetryEntry, {}),
 })
 /** A valid `gateway.yaml`, with defaults; times are milliseconds, sizes bytes. */
 export type GatewayFile = Infer<typeof gatewayFile>

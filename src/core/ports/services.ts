@@ -15,7 +15,7 @@ import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 import type { MessageStreams } from './streams.ts'
-import type { Log, Metrics } from './telemetry.ts'
+import type { Log, Metrics, Tracing } from './telemetry.ts'
 
 /** How loaded the process is. */
 export interface Load {
@@ -179,6 +179,8 @@ export interface Services {
   /** Absent where several processes serve: a message may reach another one than its stream. */
   readonly streams?: MessageStreams | undefined
   readonly metrics: Metrics
+  /** Undefined where no collector is configured. */
+  readonly tracing?: Tracing | undefined
   readonly log: Log
   readonly load: Load
   readonly memory: MemoryBudget

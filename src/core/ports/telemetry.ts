@@ -1,4 +1,7 @@
 /** Reports about the gateway itself: metrics and log lines. */
+
+import type { GatewayError } from '../../lib/error.ts'
+import type { Exchange } from '../exchange.ts'
 import type { GrantType } from './oauth.ts'
 
 /**
@@ -39,6 +42,24 @@ export interface Metrics {
 
 /** Steps of the authorization server that metrics count. */
 export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
+
+/** The ids that log lines share with the trace of their request. */
+export interface TraceIds {
+  readonly trace_id: string
+  readonly span_id: string
+}
+
+/** Traces requests, and measures them by the conventions of OpenTelemetry. No method throws or waits. */
+export interface Tracing {
+  /** An attempt begins: sets the headers that name its span to the provider. */
+  began(ex: Exchange): void
+  /** The attempt that has begun has failed. */
+  failed(ex: Exchange, error: GatewayError): void
+  /** Undefined where the request is not traced. */
+  ids(ex: Exchange): TraceIds | undefined
+  /** The request is over. */
+  ended(ex: Exchange): void
+}
 
 /** Structured log lines. Secrets in fields and texts are redacted. */
 export interface Log {

@@ -1,0 +1,100 @@
+/** Sends traces and metrics by OTLP over HTTP. Queues are bounded; what a collector does not take is dropped. */
+import { randomUUID } from 'node:crypto'
+import { setGlobalErrorHandler } from '@opentelemetry/core'
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
+import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base'
+import type { Log } from '../core/ports.ts'
+import { genAiMetrics } from './genai.ts'
+import type { OpenTracing, Signal, TelemetryContext } from './settings.ts'
+import { Traces } from './traces.ts'
+
+const NAME = 'model-gateway'
+/** A collector gets so long for one export. */
+const EXPORT_MS = 5_000
+/** A stop waits so long for the last export. */
+const CLOSE_MS = 2_000
+/** One line about failed exports in this time. */
+const WARN_MS = 60_000
+
+interface Settings {
+  readonly traces: Signal | undefined
+  readonly metrics: Signal | undefined
+  readonly sample: number
+  readonly content: boolean
+}
+
+/** Starts what is configured. Without `traces`, requests have no ids and providers get no headers. */
+export function startTracing(settings: Settings, { version, env, log }: TelemetryContext): OpenTracing {
+  setGlobalErrorHandler(warnings(log))
+  const given = detectResources({ detectors: [envDetector] })
+  const resource = defaultResource()
+    .merge(
+      resourceFromAttributes({ 'service.name': NAME, 'service.version': version, 'service.instance.id': randomUUID() }),
+    )
+    .merge(given)
+  const tracers = settings.traces && {
+    provider: new BasicTracerProvider({
+      resource,
+      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sample) }),
+      spanProcessors: [
+        new BatchSpanProcessor(new OTLPTraceExporter(exporterOf(settings.traces)), { exportTimeoutMillis: EXPORT_MS }),
+      ],
+    }),
+  }
+  const meters = settings.metrics && {
+    provider: new MeterProvider({
+      resource,
+      readers: [
+        new PeriodicExportingMetricReader({
+          exporter: new OTLPMetricExporter(exporterOf(settings.metrics)),
+          ...intervalOf(env),
+        }),
+      ],
+    }),
+  }
+  const traces = new Traces(tracers?.provider.getTracer(NAME, version), settings.content)
+  const measure = meters && genAiMetrics(meters.provider.getMeter(NAME, version))
+  return {
+    began: ex => traces.began(ex),
+    failed: (ex, error) => traces.failed(ex, error),
+    ids: ex => traces.ids(ex),
+    ended(ex) {
+      traces.ended(ex)
+      measure?.(ex)
+    },
+    async close() {
+      const ended = Promise.allSettled([tracers?.provider.shutdown(), meters?.provider.shutdown()])
+      let timer: NodeJS.Timeout | undefined
+      await Promise.race([ended, new Promise(resolve => (timer = setTimeout(resolve, CLOSE_MS)))])
+      clearTimeout(timer)
+    },
+  }
+}
+
+const exporterOf = ({ url, headers }: Signal) =>
+  url === undefined ? { headers: { ...headers } } : { url, headers: { ...headers }, timeoutMillis: EXPORT_MS }
+
+/** An export may not take longer than the time between two of them. */
+function intervalOf({ OTEL_METRIC_EXPORT_INTERVAL }: TelemetryContext['env']) {
+  const given = Number(OTEL_METRIC_EXPORT_INTERVAL)
+  const exportIntervalMillis = Number.isInteger(given) && given > 0 ? given : 60_000
+  return { exportIntervalMillis, exportTimeoutMillis: Math.min(EXPORT_MS, exportIntervalMillis) }
+}
+
+function warnings(log: Log): (thrown: unknown) => void {
+  let warnedAt = Number.NEGATIVE_INFINITY
+  return thrown => {
+    const now = performance.now()
+    if (now - warnedAt < WARN_MS) return
+    warnedAt = now
+    log.warn({ error: thrown instanceof Error ? thrown.message : String(thrown) }, 'telemetry export failed')
+  }
+}
