@@ -75,6 +75,7 @@ await writeParsed(files, 'dist/src/parsed.json')
 await writeValidators('config/gateway.yaml', 'dist/src/validators.cjs')
 if (process.argv.includes('--schemas')) {
   await writeSchemas('build/reference', 'config/schema', 'docs/reference')
+  await import('./build/grafana.js')
 }
 
 const [code] = await types
