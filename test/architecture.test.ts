@@ -387,9 +387,9 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 2550,
+  admin: 2700,
   app: 2550,
-  cli: 2200,
+  cli: 2400,
   codecs: 11_200,
   config: 4300,
   core: 6200,

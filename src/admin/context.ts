@@ -8,6 +8,7 @@ import type {
   PolicyAdmin,
   Probe,
   ProviderHealth,
+  RequestLogStore,
   RouteQuestion,
   UsageStore,
 } from '../core/ports.ts'
@@ -61,6 +62,7 @@ export interface AdminContext extends AccountStores {
   config(): unknown
   readonly policies: PolicyAdmin
   readonly usage: UsageStore
+  readonly requests: RequestLogStore
   readonly oauth: OAuthStores
   readonly jobs: JobStore
   readonly jobRunner: JobRunner

@@ -89,6 +89,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     redis: components.redis,
     oauth: stores.oauth,
     jobs: stores.jobs,
+    requests: stores.requests,
     jobRunner: components.jobs,
     ...{ metrics, state, reload, explainRoute, providerHealth },
     policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
@@ -130,8 +131,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     cleanup,
   )
   const { keep_requests: keep } = file.stores
-  if (keep !== undefined)
-    cleanup.add(pruneRegularly(() => stores.retention.prune(Date.now() - keep), log, 'request rows'))
+  cleanup.add(pruneRegularly(() => stores.retention.prune(Date.now() - keep), log, 'request rows'))
   cleanup.add(pruneRegularly(() => stores.responses.prune(), log, 'responses'))
   cleanup.add(pruneRegularly(() => stores.oauth.grants.sweep(), log, 'OAuth grants'))
   const { catalog } = manager.current

@@ -25,6 +25,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   route: 'routing of requests',
   videos: 'videos',
   jobs: 'asynchronous jobs',
+  requests: 'the log of requests',
 }
 
 /** Names in the shell that differ from those of the admin listener. */

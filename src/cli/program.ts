@@ -10,6 +10,7 @@ import { addImage } from './image.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
 import { addLaunch } from './launch.ts'
 import { addModelsCheck, addOperation } from './operation.ts'
+import { addRequests } from './requests.ts'
 import { refuseKeys, refuseSecret } from './secrets.ts'
 import { type Open, openSession } from './session.ts'
 import { addSpeak } from './speak.ts'
@@ -23,7 +24,7 @@ type Add = (program: Command, open: Open) => void
 const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', addOperation],
   ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
-  ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', 'audit'],
+  ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', addRequests, 'audit'],
   ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores, addCopy, addDoctor],
 ]
 

@@ -10,6 +10,10 @@ export interface Attempt {
   readonly errorType: 'none' | 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error'
   /** Milliseconds until it failed; of the attempt that answered, until its answer ended. */
   readonly durationMs: number
+  /** Milliseconds from the arrival of the request to the start of the attempt. */
+  readonly startedMs: number
+  /** Error code because of which it ended; null for success. */
+  readonly reason: string | null
 }
 
 /** Milliseconds on the monotonic clock; 0 until it happened. */

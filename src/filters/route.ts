@@ -59,7 +59,7 @@ export const route: FilterFactory<Settings> = {
             const reply = await next()
             health.answered(step, query)
             selector.keep(choice, step.candidate)
-            ex.attempts.push(new Answered(ex, step, reply.status))
+            ex.attempts.push(new Answered(ex, step, reply.status, began - ex.timings.start))
             return reply
           } catch (thrown) {
             health.gaveUp(step, due, query)
@@ -74,6 +74,8 @@ export const route: FilterFactory<Settings> = {
                 succeeded: false,
                 errorType: errorType(error),
                 durationMs,
+                startedMs: began - ex.timings.start,
+                reason: error.code,
               })
             }
             failures.push(error)
@@ -165,12 +167,14 @@ class Budgets {
 class Answered implements Attempt {
   readonly step: CandidateTarget
   readonly status: number
+  readonly startedMs: number
   readonly #ex: Exchange
 
-  constructor(ex: Exchange, step: CandidateTarget, status: number) {
+  constructor(ex: Exchange, step: CandidateTarget, status: number, startedMs: number) {
     this.#ex = ex
     this.step = step
     this.status = status
+    this.startedMs = startedMs
   }
 
   get target(): Target {
@@ -186,6 +190,13 @@ class Answered implements Attempt {
       answer: { failure },
     } = this.#ex
     return failure?.upstreamStatus === undefined ? 'none' : errorType(failure)
+  }
+
+  get reason(): string | null {
+    const {
+      answer: { failure },
+    } = this.#ex
+    return failure?.upstreamStatus === undefined ? null : failure.code
   }
 
   get durationMs(): number {

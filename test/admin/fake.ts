@@ -309,6 +309,7 @@ export function fakeContext(): Fake {
     oauth: {} as OAuthStores,
     jobs: {} as JobStore,
     jobRunner: {} as JobRunner,
+    requests: { page: async () => ({ rows: [], next: undefined }), get: async () => undefined },
     usage: {
       async totals(query) {
         fake.queries.push(query)

@@ -387,7 +387,8 @@ t.test('the last chunk and the whole answer carry the same usage, cost and routi
     ex.answer.servedTier = 'flex'
     const down = target({ provider: { id: 'down' } })
     ex.attempts.push({ target: down, status: 503, succeeded: false, errorType: 'upstream_error' } as Attempt)
-    ex.attempts.push({ target: ex.target!, status: 200, succeeded: true, errorType: 'none', durationMs: 0 })
+    const times = { durationMs: 0, startedMs: 0 }
+    ex.attempts.push({ target: ex.target!, status: 200, succeeded: true, errorType: 'none', reason: null, ...times })
     const events = [text('a'), used, finish()]
     const answer = stream ? parsed(streamed([events], ex)).at(-1)! : (whole(events, ex) as unknown as Chunk)
     t.equal(answer.metadata?.log_id, ex.logId)

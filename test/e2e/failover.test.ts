@@ -230,6 +230,13 @@ failures.forEach(({ says, step, verdict, only, leaves }, index) => {
       t.equal(told.routing.length, failed.length + 1)
       t.strictSame(ledgerOf(told.logId), [{ kind: 'charge', amount: -priceOf('b', 3) }])
       t.strictSame(holdsOf(told.logId), [])
+      const shown = await gateway.admin('POST', '/commands/requests.show', { id: told.logId })
+      const { attempts, held } = (await shown.json()) as { attempts: Tree[]; held: string }
+      t.match(held, /^0\.\d+$/)
+      t.strictSame(
+        attempts.map(({ provider, status, error_type, reason }) => [provider, status, error_type, typeof reason]),
+        [...failed.map(one => [one.provider, ...verdict, 'string']), [`b-${id}`, 200, 'none', 'object']],
+      )
       if (failed.length === 0) continue
       const line = await lineOf(told.logId)
       t.match(line, { ...logged(id, priceOf('b', 3)), msg: 'request failed over', used_provider: `b-${id}` })

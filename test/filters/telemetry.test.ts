@@ -29,8 +29,24 @@ function measured(attempts: Attempt[], stream = false): Times {
   return times!
 }
 
-const one = { target: target(), status: 200, succeeded: true, errorType: 'none', durationMs: 30 } as const
-const failed = { target: target(), status: 0, succeeded: false, errorType: 'timeout', durationMs: 10_000 } as const
+const one = {
+  target: target(),
+  status: 200,
+  succeeded: true,
+  errorType: 'none',
+  durationMs: 30,
+  startedMs: 0,
+  reason: null,
+} as const
+const failed = {
+  target: target(),
+  status: 0,
+  succeeded: false,
+  errorType: 'timeout',
+  durationMs: 10_000,
+  startedMs: 0,
+  reason: 'upstream_timeout',
+} as const
 
 t.test('the wait for a provider that failed is not reported as time of the gateway', async t => {
   t.equal(Math.round(measured([one]).overheadSeconds! * 1000), 10_020, 'before it was sent, and after it was answered')

@@ -14,6 +14,7 @@ import { planContract } from './contract-limits.ts'
 import { oauthContract } from './contract-oauth.ts'
 import { realtimeContract } from './contract-realtime.ts'
 import { reportContract } from './contract-reports.ts'
+import { requestLogContract } from './contract-requests.ts'
 import { responseStoreContract } from './contract-responses.ts'
 import { sqlContract } from './contract-sql.ts'
 import { postgresSubject } from './postgres-subject.ts'
@@ -64,6 +65,7 @@ const contracts = [
   ['organizations', organizationContract],
   ['members', memberContract],
   ['reports', reportContract],
+  ['request log', requestLogContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
   ['realtime', realtimeContract],

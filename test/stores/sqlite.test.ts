@@ -89,17 +89,23 @@ t.test('what requests left stays as it is, and what they add is checked without 
     old.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => '?').join()})`).run(...values)
   }
   const before = tables.map(table => old.prepare(`SELECT * FROM ${table}`).all())
+  const namesOf = (table: string) =>
+    columnsOf(table)
+      .map(({ name }) => name)
+      .join()
+  const names = { holds: namesOf('holds'), requests: namesOf('requests') }
   old.close()
 
   const db = openDatabase(path)
   t.teardown(() => db.close())
   t.strictSame(
-    tables.map(table => db.prepare(`SELECT * FROM ${table}`).all()),
+    tables.map(table => db.prepare(`SELECT ${names[table]} FROM ${table}`).all()),
     before,
   )
   for (const table of tables) {
-    const marks = before[tables.indexOf(table)]!.flatMap(row => Object.keys(row as object).map(() => 'NULL'))
-    const steps = db.prepare<[], { opcode: string }>(`EXPLAIN INSERT INTO ${table} VALUES (${marks.join()})`).all()
+    const marks = names[table].replace(/\w+/g, 'NULL')
+    const insert = `EXPLAIN INSERT INTO ${table} (${names[table]}) VALUES (${marks})`
+    const steps = db.prepare<[], { opcode: string }>(insert).all()
     t.notOk(
       steps.some(({ opcode }) => opcode === 'OpenEphemeral'),
       table,
@@ -220,6 +226,7 @@ t.test('a request row keeps each fact in its column', async t => {
     storage: 0,
     discount: 0,
     tier: null,
+    detail: null,
   })
 })
 

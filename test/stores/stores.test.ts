@@ -21,6 +21,7 @@ import { placesContract } from './contract-memory.ts'
 import { oauthContract } from './contract-oauth.ts'
 import { realtimeContract } from './contract-realtime.ts'
 import { reportContract } from './contract-reports.ts'
+import { requestLogContract } from './contract-requests.ts'
 import { responseStoreContract } from './contract-responses.ts'
 import { storesContract } from './contract-stores.ts'
 import { type MakeSubject, sqliteSubject } from './subject.ts'
@@ -38,6 +39,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['audit', auditContract],
   ['usage', usageStoreContract],
   ['reports', reportContract],
+  ['request log', requestLogContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
   ['realtime', realtimeContract],

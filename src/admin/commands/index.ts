@@ -11,6 +11,7 @@ import { oauthCommands } from './oauth.ts'
 import { organizationCommands, projectCommands } from './organizations.ts'
 import { providerKeyCommands } from './provider-keys.ts'
 import { auditCommands, usageCommands } from './records.ts'
+import { requestCommands } from './requests.ts'
 import { statusCommands } from './status.ts'
 
 /** All commands, each served at `POST /commands/<name>`. */
@@ -33,6 +34,7 @@ export const commands: CommandTable = {
   ...routeCommands,
   ...jobCommands,
   ...usageCommands,
+  ...requestCommands,
   ...auditCommands,
   ...statusCommands,
 }

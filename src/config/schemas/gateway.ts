@@ -115,13 +115,13 @@ export const gatewayFile = s.object({
   }),
   /**
    * `postgres`: takes the place of the file `sqlite`, beside which a node's own files stand. `redis`: what several nodes or
-   * workers share. `keep_requests`: retention of request rows; unlimited when unset.
+   * workers share. `keep_requests`: retention of request rows.
    */
   stores: s.object({
     sqlite: s.default(text, '../data/gateway.db'),
     postgres: s.optional(text),
     redis: s.optional(text),
-    keep_requests: s.optional(s.duration()),
+    keep_requests: s.default(s.duration(), '90d'),
   }),
   catalog: s.object({
     /** Starts from the catalogue of the package; own files add to it and override it. */

@@ -71,6 +71,33 @@ export interface Exhausted {
   readonly held: Money
 }
 
+/** One attempt of a finished request, as the request log shows it. Times are milliseconds. */
+export interface AttemptRecord {
+  readonly provider: string
+  readonly model: string
+  /** 0 when no answer came. */
+  readonly status: number
+  readonly error_type: string
+  /** From the arrival of the request to the start of the attempt. */
+  readonly started_ms: number
+  /** Null where the transport does not tell. */
+  readonly connect_ms: number | null
+  /** From the start of the attempt to the first token; null when none came. */
+  readonly ttft_ms: number | null
+  readonly duration_ms: number
+  /** Fingerprint of the credential; null where none was sent. */
+  readonly credential: string | null
+  /** Error code because of which the attempt ended, and the next target was tried; null for success. */
+  readonly reason: string | null
+}
+
+/** Facts of a request that only its log shows. */
+export interface RequestDetail {
+  /** Amount held in USD; null where nothing was held. */
+  readonly held: string | null
+  readonly attempts: readonly AttemptRecord[]
+}
+
 /** One finished request as it is kept: no content, only facts. */
 export interface RequestRow {
   readonly id: string
@@ -103,6 +130,8 @@ export interface RequestRow {
   readonly discount: number
   /** The service tier that the provider reported. */
   readonly tier: string | null
+  /** Absent for requests that no provider was asked for, and for jobs. */
+  readonly detail?: RequestDetail | undefined
 }
 
 /**

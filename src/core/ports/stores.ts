@@ -9,7 +9,7 @@ import type { PolicyStores } from './policies.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { Probe } from './services.ts'
-import type { UsageStore } from './usage.ts'
+import type { RequestLogStore, UsageStore } from './usage.ts'
 
 /** The stores cannot be opened or written. The message names what they are kept in, and what to do about it. */
 export class StoreError extends Error {
@@ -34,6 +34,7 @@ export interface Stores extends Probe, AccountStores {
   readonly realtimeSecrets: RealtimeSecretStore
   readonly usage: UsageStore
   readonly reports: ReportStore
+  readonly requests: RequestLogStore
   readonly retention: RetentionStore
   /**
    * Which stores these are: the same in every process that works on them, another one where an empty copy has taken

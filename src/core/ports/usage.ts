@@ -1,5 +1,6 @@
-/** Usage summed by the hour. The sums outlive the request rows. */
+/** Usage summed by the hour, which outlives the request rows; and these rows. */
 import type { Money } from '../money.ts'
+import type { RequestRow } from './ledger.ts'
 
 /** Selects usage by owner and time; an absent id does not narrow the selection. */
 export interface UsageQuery {
@@ -47,4 +48,39 @@ export interface UsageStore {
   breakdown(query: UsageQuery, by: UsageGroup, limit?: number, offset?: number): Promise<GroupTotals[]>
   /** Compares request rows, ledger and aggregates; one sentence for each difference. */
   check(): Promise<string[]>
+}
+
+/** Selects request rows; an absent member does not narrow the selection. */
+export interface RequestFilter {
+  readonly orgId?: string | undefined
+  readonly projectId?: string | undefined
+  readonly keyId?: string | undefined
+  /** Canonical model that answered, or the name that the caller wrote. */
+  readonly model?: string | undefined
+  readonly provider?: string | undefined
+  readonly status?: number | undefined
+  readonly errorCode?: string | undefined
+  /** Milliseconds; only requests that took longer. */
+  readonly slower?: number | undefined
+  /** Only requests that cost more. */
+  readonly dearer?: Money | undefined
+  /** Unix milliseconds of arrival, inclusive. */
+  readonly since?: number | undefined
+  /** Unix milliseconds; only requests that ended at or after it. */
+  readonly endedSince?: number | undefined
+}
+
+/** Some rows, newest first. */
+export interface RequestPage {
+  readonly rows: readonly RequestRow[]
+  /** Position at which the next part begins; undefined behind the last one. A part may be empty and not the last. */
+  readonly next: string | undefined
+}
+
+/** All reject when the store cannot be read. */
+export interface RequestLogStore {
+  /** Reads at most `limit` rows older than the position `before`. Looks at a bounded number of rows, whatever the filter. */
+  page(filter: RequestFilter, limit: number, before?: string): Promise<RequestPage>
+  /** Undefined for a row that is not kept. */
+  get(id: string): Promise<RequestRow | undefined>
 }

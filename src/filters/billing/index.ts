@@ -226,7 +226,7 @@ async function settle(
   const cost = ex.meter.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
   const charge = charged(cost?.total ?? null, ex.estimated, most)
-  await keep(rowOf(ex, outcome, charge, now()), hold, delivered, services)
+  await keep(rowOf(ex, outcome, charge, now(), hold?.amount), hold, delivered, services)
   const { provider, model } = labelsOf(ex.target!.mapping)
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
   if (cost) metrics.cost(provider, model, toNumber(cost.total))

@@ -1,10 +1,11 @@
 /** The row that is kept of a finished request: facts, no content. */
 
 import type { Outcome } from '../../core/answer.ts'
+import type { Attempt } from '../../core/attempt.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Money } from '../../core/money.ts'
+import { formatMoney, type Money } from '../../core/money.ts'
 import { seriesOf } from '../../core/offer.ts'
-import type { HoldRequest, RequestRow } from '../../core/ports.ts'
+import type { AttemptRecord, HoldRequest, RequestDetail, RequestRow } from '../../core/ports.ts'
 import { sourceOf } from '../source.ts'
 
 /** The columns that identify the row of a running request. */
@@ -17,8 +18,11 @@ export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
   provider: ex.target?.provider.id ?? null,
 })
 
-/** `cost` null means that the price is unknown. Only for exchanges with a principal. */
-export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number): RequestRow {
+/**
+ * `cost` null means that the price is unknown; `held` is undefined where nothing was held. Only for exchanges with a
+ * principal.
+ */
+export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number, held?: Money): RequestRow {
   const principal = ex.caller.principal!
   const { mapping } = ex.target ?? {}
   const failure = outcome === 'ok' ? undefined : failureOf(ex, outcome)
@@ -48,12 +52,41 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     storage: ex.answer.storage ?? 0n,
     discount: ex.target?.price?.discount ?? 0,
     tier: ex.answer.servedTier ?? null,
+    detail: detailOf(ex, held),
   }
 }
 
 /** Null for a whole answer: its first token comes with its last one. */
 const firstTokenMs = ({ streaming, timings }: Exchange): number | null =>
   streaming && timings.firstToken > 0 ? Math.round(timings.firstToken - timings.start) : null
+
+function detailOf(ex: Exchange, held: Money | undefined): RequestDetail | undefined {
+  if (ex.attempts.length === 0 && held === undefined) return undefined
+  const last = ex.attempts.length - 1
+  return {
+    held: held === undefined ? null : formatMoney(held),
+    attempts: ex.attempts.map((attempt, at) => recordOf(ex, attempt, at === last)),
+  }
+}
+
+function recordOf({ timings }: Exchange, attempt: Attempt, isLast: boolean): AttemptRecord {
+  const { mapping, provider, credential } = attempt.target
+  const began = timings.start + attempt.startedMs
+  // The answer is charged before it has ended for its client.
+  const durationMs = attempt.durationMs || performance.now() - began
+  return {
+    provider: provider.id,
+    model: mapping.model.id,
+    status: attempt.status,
+    error_type: attempt.errorType,
+    started_ms: Math.round(attempt.startedMs),
+    connect_ms: null,
+    ttft_ms: isLast && timings.firstToken > began ? Math.round(timings.firstToken - began) : null,
+    duration_ms: Math.round(durationMs),
+    credential: credential?.fingerprint ?? null,
+    reason: attempt.reason,
+  }
+}
 
 /** The failure to record. Once the client has left or stopped reading, later failures of the provider do not count. */
 const failureOf = ({ answer: { failure }, signal: { reason } }: Exchange, outcome: Outcome) =>

@@ -50,6 +50,7 @@ export const settlementOf = (row: RequestRow, { cost, funds, charged }: Payment)
   storage: String(row.storage),
   discount: row.discount,
   tier: row.tier,
+  detail: row.detail ? JSON.stringify(row.detail) : null,
 })
 
 /** How a row is paid for where its hold is open. */

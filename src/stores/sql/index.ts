@@ -20,6 +20,7 @@ import { SqlProjects } from './projects.ts'
 import { SqlProviderKeys } from './provider-keys.ts'
 import { SqlRealtimeSecrets } from './realtime.ts'
 import { SqlReports } from './reports.ts'
+import { SqlRequests } from './requests.ts'
 import { SqlResponses } from './responses.ts'
 import { SqlRules } from './rules.ts'
 import { SqlSessions } from './sessions.ts'
@@ -90,6 +91,7 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
       manifests: new SqlManifests(changes),
     },
     reports: new SqlReports(sql),
+    requests: new SqlRequests(sql),
     refresh,
     async overdraft() {
       return (await first<{ overdraft: Money }>(sql, OVERDRAFT))!.overdraft

@@ -15,7 +15,7 @@ const REQUEST = `
     cost bigint, funds text, charged bigint, storage bigint, discount bigint, tier text`
 
 /** Their names. */
-const names = REQUEST.split(',').map(column => column.trim().split(' ')[0]!)
+export const names = REQUEST.split(',').map(column => column.trim().split(' ')[0]!)
 const NAMES = names.join(', ')
 
 /** Begins a function whose commit does not wait for the disk. */

@@ -5,10 +5,34 @@
  * version in their names for the same reason.
  */
 import { step as ledger } from './1-ledger.ts'
-import { step as functions } from './2-functions.ts'
+import { step as functions, names } from './2-functions.ts'
 import { step as accounts } from './3-accounts.ts'
 import { step as stored } from './4-stored.ts'
 import { step as jobs } from './5-jobs.ts'
 
+/** Columns of a request row from version 6 on. */
+const columns = [...names, 'detail']
+
+/** Keeps what only the request log shows of a request: the amount held, and its attempts. */
+const requestDetail = `
+  -- detail: a JSON object; NULL in rows of earlier versions, and of requests that no provider was asked for.
+  ALTER TABLE requests ADD COLUMN detail text;
+  ALTER TYPE settlement_v1 ADD ATTRIBUTE detail text;
+
+  CREATE OR REPLACE FUNCTION add_requests_v1(p_rows settlement_v1[]) RETURNS settlement_v1[] LANGUAGE plpgsql AS $$
+  DECLARE
+    added text[];
+  BEGIN
+    WITH new AS (
+      INSERT INTO requests (${columns.join(', ')})
+      SELECT ${columns.map(name => `x.${name}`).join(', ')} FROM unnest(p_rows) x ORDER BY x.id
+      ON CONFLICT (id) DO NOTHING RETURNING id
+    )
+    SELECT array_agg(id) INTO added FROM new;
+    IF cardinality(added) = cardinality(p_rows) THEN RETURN p_rows; END IF;
+    RETURN (SELECT array_agg(x) FROM unnest(p_rows) x WHERE x.id = ANY (added));
+  END $$;
+`
+
 /** SQL; the step at index n leads to version n + 1. */
-export const migrations: readonly string[] = [ledger, functions, accounts, stored, jobs]
+export const migrations: readonly string[] = [ledger, functions, accounts, stored, jobs, requestDetail]

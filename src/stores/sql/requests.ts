@@ -1,0 +1,141 @@
+/** Reads the rows of requests from the newest back, a bounded number at a time. */
+import type { Funds, RequestDetail, RequestFilter, RequestLogStore, RequestPage, RequestRow } from '../../core/ports.ts'
+import type { Usage } from '../../core/usage.ts'
+import { stampOf } from '../../lib/id.ts'
+import { type Flag, first, type Sql } from './sql.ts'
+
+/**
+ * Rows that one query looks at: some milliseconds of work. They are found by the primary key, which begins with the time,
+ * so that a request writes no index for its log.
+ */
+const AT_ONCE = 5000
+/** Sorts behind every id. */
+const NEWEST = '~'
+
+/** The rows from before `$1` back to `$2`. */
+const PART = 'FROM requests WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT'
+const LAST_OF_PART = `SELECT id FROM requests WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT 1 OFFSET CAST($3 AS bigint)`
+const PAGE = `
+  SELECT * FROM (SELECT * ${PART} CAST($3 AS bigint)) AS part
+  WHERE (CAST($4 AS text) IS NULL OR org_id = $4)
+    AND (CAST($5 AS text) IS NULL OR project_id = $5)
+    AND (CAST($6 AS text) IS NULL OR key_id = $6)
+    AND (CAST($7 AS text) IS NULL OR model = $7 OR requested_model = $7)
+    AND (CAST($8 AS text) IS NULL OR provider = $8)
+    AND (CAST($9 AS bigint) IS NULL OR status = CAST($9 AS bigint))
+    AND (CAST($10 AS text) IS NULL OR error_code = $10)
+    AND (CAST($11 AS bigint) IS NULL OR duration_ms > CAST($11 AS bigint))
+    AND (CAST($12 AS bigint) IS NULL OR cost > CAST($12 AS bigint))
+    AND (CAST($13 AS bigint) IS NULL OR at + duration_ms >= CAST($13 AS bigint))
+  ORDER BY id DESC LIMIT CAST($14 AS bigint)`
+const ONE = 'SELECT * FROM requests WHERE id = $1'
+
+interface StoredRow {
+  readonly id: string
+  readonly request_id: string
+  readonly at: bigint
+  readonly org_id: string
+  readonly project_id: string
+  readonly key_id: string
+  readonly endpoint: string
+  readonly requested_model: string
+  readonly model: string | null
+  readonly provider: string | null
+  readonly source: string | null
+  readonly status: bigint
+  readonly outcome: RequestRow['outcome']
+  readonly error_code: string | null
+  readonly streamed: Flag
+  readonly cached: Flag
+  readonly attempts: bigint
+  readonly duration_ms: bigint
+  readonly ttft_ms: bigint | null
+  readonly prompt_tokens: bigint | null
+  readonly completion_tokens: bigint | null
+  readonly cache_read_tokens: bigint | null
+  readonly cache_write_tokens: bigint | null
+  readonly reasoning_tokens: bigint | null
+  readonly other_usage: string | null
+  readonly estimated: Flag
+  readonly cost: bigint | null
+  readonly funds: Funds
+  readonly storage: bigint
+  readonly discount: bigint
+  readonly tier: string | null
+  readonly detail: string | null
+}
+
+/** `RequestLogStore` over `requests`. */
+export class SqlRequests implements RequestLogStore {
+  readonly #sql: Sql
+  readonly #atOnce: number
+
+  constructor(sql: Sql, atOnce = AT_ONCE) {
+    this.#sql = sql
+    this.#atOnce = atOnce
+  }
+
+  async page(filter: RequestFilter, limit: number, before = NEWEST): Promise<RequestPage> {
+    const { orgId, projectId, keyId, model, provider, status, errorCode, slower, dearer, since, endedSince } = filter
+    const oldest = since === undefined ? '' : stampOf(Math.max(0, since))
+    const found = await this.#sql.query<StoredRow>(PAGE, [
+      ...[before, oldest, this.#atOnce],
+      ...[orgId ?? null, projectId ?? null, keyId ?? null, model ?? null, provider ?? null],
+      ...[status ?? null, errorCode ?? null, slower ?? null, dearer ?? null, endedSince ?? null, limit],
+    ])
+    const rows = found.map(shownOf)
+    if (rows.length === limit) return { rows, next: rows.at(-1)!.id }
+    const last = await first<{ id: string }>(this.#sql, LAST_OF_PART, [before, oldest, this.#atOnce - 1])
+    return { rows, next: last?.id }
+  }
+
+  async get(id: string): Promise<RequestRow | undefined> {
+    const row = await first<StoredRow>(this.#sql, ONE, [id])
+    return row && shownOf(row)
+  }
+}
+
+const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value))
+
+const shownOf = (row: StoredRow): RequestRow => ({
+  id: row.id,
+  requestId: row.request_id,
+  at: Number(row.at),
+  orgId: row.org_id,
+  projectId: row.project_id,
+  keyId: row.key_id,
+  endpoint: row.endpoint,
+  requestedModel: row.requested_model,
+  model: row.model,
+  provider: row.provider,
+  source: row.source,
+  status: Number(row.status),
+  outcome: row.outcome,
+  errorCode: row.error_code,
+  streamed: Boolean(row.streamed),
+  cached: Boolean(row.cached),
+  attempts: Number(row.attempts),
+  durationMs: Number(row.duration_ms),
+  ttftMs: numberOf(row.ttft_ms),
+  usage: usageOf(row),
+  estimated: Boolean(row.estimated),
+  cost: row.cost,
+  storage: row.storage,
+  discount: Number(row.discount),
+  tier: row.tier,
+  ...(row.detail !== null && { detail: JSON.parse(row.detail) as RequestDetail }),
+})
+
+function usageOf(row: StoredRow): Usage {
+  const usage: Usage = row.other_usage === null ? {} : JSON.parse(row.other_usage)
+  for (const [axis, count] of [
+    ['prompt', row.prompt_tokens],
+    ['completion', row.completion_tokens],
+    ['input_cache_read', row.cache_read_tokens],
+    ['input_cache_write', row.cache_write_tokens],
+    ['internal_reasoning', row.reasoning_tokens],
+  ] as const) {
+    if (count !== null) usage[axis] = Number(count)
+  }
+  return usage
+}
