@@ -1,6 +1,7 @@
 /** Every check of `reliability.ts` is a test: its id stands in the name of one, or in what a name is made of. */
 import t from 'tap'
 import { placesOf } from './helpers/cited.ts'
+import { sourceFiles, textOf } from './helpers/sources.ts'
 import { checks } from './reliability.ts'
 
 /** Checks that no test here can make, and why. */
@@ -39,4 +40,39 @@ t.test('no test cites a check that does not exist', async t => {
     Object.keys(missing).filter(id => !(id in checks)),
     [],
   )
+})
+
+/** Cells of the rows of all tables of a page, without the heads. */
+const rowsOf = (page: string): string[][] =>
+  [...page.matchAll(/^\|.*\|$(?!\n\| --- )/gm)]
+    .map(([row]) => row.split('|').slice(1, -1))
+    .map(cells => cells.map(cell => cell.trim().replaceAll('`', '')))
+    .filter(([first]) => first !== '---')
+
+t.test('the page about reliability has options of at most 25 rows, with their defaults', async t => {
+  const [, bounds = ''] = textOf('docs/reliability.md').split(/^## /m)
+  const rows = rowsOf(bounds)
+  t.ok(rows.length > 20 && rows.length <= 25, `${rows.length} rows`)
+  const options = rowsOf(textOf('docs/reference/configuration.md'))
+  for (const [what = '', option, value] of rows) {
+    const [, , initial] = options.find(([name]) => name === option) ?? []
+    t.equal(initial?.replaceAll('"', ''), value, `${what}: ${option}`)
+  }
+})
+
+t.test('the page about limits has the numbers of the code', async t => {
+  const declared = sourceFiles.flatMap(file => [...textOf(file).matchAll(/^(?:export )?const ([A-Z_]+) = (.+)$/gm)])
+  /** Values that constants of a name have: products of numbers and of other constants. */
+  const valuesOf = (name: string): number[] =>
+    declared.filter(([, found]) => found === name).map(([, , text]) => productOf(text!))
+  const productOf = (text: string): number =>
+    text
+      .split(' * ')
+      .map(factor =>
+        /^[\d_]+$/.test(factor) ? Number(factor.replaceAll('_', '')) : (valuesOf(factor)[0] ?? Number.NaN),
+      )
+      .reduce((product, factor) => product * factor)
+  const rows = rowsOf(textOf('docs/reference/limits.md')).filter(([, limit]) => limit !== 'Limit')
+  t.ok(rows.length > 20, `${rows.length} rows`)
+  for (const [what, limit, name] of rows) t.ok(valuesOf(name!).includes(Number(limit)), `${what}: ${name}`)
 })
