@@ -88,7 +88,7 @@ const invoke = ({ mapping: { externalId: id } }: Target, body: Json) => ({
 function encode(request: Readonly<ImageRequest>, target: Target) {
   if (STABILITY.test(target.mapping.externalId)) return invoke(target, stability(request, {}))
   if (request.output_format !== undefined && request.output_format !== 'png') {
-    throw errors.unsupported(`"${target.mapping.externalId}" makes PNG files alone.`, 'output_format')
+    throw errors.unsupported(`"${target.mapping.externalId}" makes only PNG files.`, 'output_format')
   }
   const task = { taskType: 'TEXT_IMAGE', textToImageParams: { text: request.prompt } }
   return invoke(target, nova(request, task))

@@ -51,7 +51,8 @@ export function resultContent(content: Content, at: string, note: string, shown:
     } else if (part.type === 'file') {
       documents.push({ type: 'document', document: documentOf(part.file, `${where}.file`) })
       return
-    } else throw errors.unsupported('A tool result may hold text, text files and images only here.', where)
+    } else
+      throw errors.unsupported('With this provider, a tool result may contain only text, text files and images.', where)
     texts.push(text)
     if (text !== '') documents.push({ type: 'document', document: { data: { text } } })
   })

@@ -17,7 +17,7 @@ export function toolsOf(request: Readonly<ChatRequest>, formatted: boolean): Jso
   if (formatted) {
     if (choice === 'none') return {}
     throw errors.combination(
-      'This provider takes no response_format beside tools: leave one of them out, or set tool_choice to "none".',
+      'This provider does not take response_format together with tools. Leave out one of them, or set tool_choice to "none".',
       'response_format',
     )
   }

@@ -98,7 +98,7 @@ function samplingOf(request: Readonly<ChatRequest>, stream: boolean): Json {
 
 function candidatesOf(n: number, stream: boolean): number {
   if (n > MAX_CANDIDATES) {
-    throw errors.unsupported(`This provider gives at most ${MAX_CANDIDATES} choices in one request, got ${n}.`, 'n')
+    throw errors.unsupported(`This provider returns at most ${MAX_CANDIDATES} choices per request, got ${n}.`, 'n')
   }
   if (n > 1 && stream) {
     throw errors.combination('This provider streams one choice only; leave out n, or stream.', 'n')

@@ -22,7 +22,7 @@ const MIN_OUTPUT_TOKENS = 16
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
-  if ((request.n ?? 1) > 1) throw errors.unsupported('This provider gives one choice for each request.', 'n')
+  if ((request.n ?? 1) > 1) throw errors.unsupported('This provider returns one choice per request.', 'n')
   const reasons = mapping.supports.has('reasoning')
   const reasoning = reasoningOf(request, target)
   const text = textSettingsOf(request)

@@ -39,7 +39,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { mapping } = target
   // Of a Messages body whose turns are empty.
   if (request.messages.length === 0) {
-    throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
+    throw errors.invalidParameters('messages have no content; send some text.', 'messages')
   }
   const breakpoints = takesBreakpoints(request, mapping)
   const body: Json = {

@@ -97,7 +97,7 @@ class Inlining {
       (path, step) => (typeof step === 'number' ? `${path}[${step}]` : `${path}.${step}`),
       `${root}`,
     )
-    const why = 'the chosen provider gets files as data, and none is fetched from this field'
+    const why = 'this provider takes files only as data, and the gateway does not fetch this field'
     return errors.unsupported(`${at}: ${why}; send the data instead.`, at)
   }
 }

@@ -47,7 +47,7 @@ export function checkChat(request: ChatRequest): void {
     for (const [position, part] of message.content.entries()) {
       const where = `${at}.content[${position}]`
       if (isRemote(part) && ++addresses > MAX_ADDRESSES) {
-        throw errors.invalidParameters(`${where}: a request may have ${MAX_ADDRESSES} addresses of media`, where)
+        throw errors.invalidParameters(`${where}: a request may have at most ${MAX_ADDRESSES} media addresses`, where)
       }
       if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${where}.image_url.url`)
       else if (part.type === 'file') {
@@ -62,7 +62,7 @@ export function checkChat(request: ChatRequest): void {
 function checkStops(stop: readonly string[]): void {
   const characters = stop.reduce((sum, { length }) => sum + length, 0)
   if (stop.length <= MAX_STOPS && characters <= MAX_STOP_CHARACTERS) return
-  const rule = `must be at most ${MAX_STOPS} texts of ${MAX_STOP_CHARACTERS} characters together`
+  const rule = `must be at most ${MAX_STOPS} texts with ${MAX_STOP_CHARACTERS} characters in total`
   throw errors.invalidParameters(`stop: ${rule}`, 'stop')
 }
 

@@ -24,14 +24,14 @@ export function checkInputs(input: EmbeddingRequest['input']): void {
 
 function checkTexts(texts: readonly unknown[]): void {
   for (const [index, text] of texts.entries()) {
-    if (typeof text !== 'string') throw refuse(`input[${index}]`, 'must be string, as the inputs before it')
+    if (typeof text !== 'string') throw refuse(`input[${index}]`, 'must be a string, like the inputs before it')
     if (text === '') throw refuse(`input[${index}]`, 'must not be empty')
   }
 }
 
 function checkLists(lists: readonly unknown[]): void {
   for (const [index, tokens] of lists.entries()) {
-    if (!Array.isArray(tokens)) throw refuse(`input[${index}]`, 'must be string, token id or array of token ids')
+    if (!Array.isArray(tokens)) throw refuse(`input[${index}]`, 'must be a string, a token id or an array of token ids')
     if (tokens.length === 0) throw refuse(`input[${index}]`, 'must not be empty')
     checkTokens(tokens, `input[${index}]`)
   }

@@ -52,7 +52,7 @@ function addKey(fields: Record<string, unknown>, field: string, key: string, tex
   const members = (fields[field] ?? {}) as Record<string, unknown>
   if (Array.isArray(members)) throw mixed(field)
   if (typeof members !== 'object' || Object.hasOwn(members, key) || texts.length > 1) {
-    throw errors.invalidFormData(`"${field}[${key}]" takes one value, and stands twice`)
+    throw errors.invalidFormData(`"${field}[${key}]" takes one value, but occurs twice`)
   }
   // Schemas of members are not consulted: their notation identifies numbers and booleans.
   Object.defineProperty(members, key, { value: plain(texts[0]!), enumerable: true })
@@ -73,7 +73,7 @@ function addItems(
   fields[field] = list
 }
 
-const mixed = (field: string) => errors.invalidFormData(`"${field}" comes both as a list and as an object`)
+const mixed = (field: string) => errors.invalidFormData(`"${field}" is sent both as a list and as an object`)
 
 /** The schema of a field; undefined for an unknown one. */
 function propertyOf(schema: JsonSchema, name: string): JsonSchema | undefined {

@@ -46,7 +46,7 @@ function wantedOf(given: Given, at: string): Wanted {
   const empty = texts.indexOf('')
   if (empty >= 0) {
     const path = `${at}content.parts[${empty}].text`
-    throw errors.invalidParameters(`${path}: must be a text that is not empty: nothing else is embedded here`, path)
+    throw errors.invalidParameters(`${path}: must be a text that is not empty; only text is supported`, path)
   }
   return {
     text: texts.join('\n'),

@@ -47,7 +47,7 @@ function ofForm(form: Form, ex?: Exchange): Edit {
   if (images.length > MAX_IMAGES) throw errors.invalidParameters(`image: at most ${MAX_IMAGES} are accepted`, 'image')
   const [file, second] = files.get('mask') ?? []
   if (second || (file && body.mask !== undefined))
-    throw errors.invalidFormData('"mask" takes one value, and stands twice')
+    throw errors.invalidFormData('"mask" takes one value, but occurs twice')
   const mask = file
     ? imageFromFile(file, 'mask')
     : body.mask === undefined
@@ -89,7 +89,7 @@ function checkMask({ images: [first], mask }: Edit): void {
   if (mask.type !== 'image/png') throw errors.invalidParameters('mask: must be a PNG', param)
   const [own, wanted] = [sizeOf(mask), sizeOf(first!)]
   if (own === undefined || wanted === undefined || own === wanted) return
-  throw errors.invalidParameters(`mask: must be of the size of the first image, ${wanted}, and is ${own}`, param)
+  throw errors.invalidParameters(`mask: must have the size of the first image, ${wanted}, but has ${own}`, param)
 }
 
 /** Returns the size of a PNG; undefined for other images. */

@@ -9,7 +9,7 @@ export function assertOneSource(part: object, at: string, fields: readonly strin
   const [kept, other] = fields.filter(name => saysAnything(Reflect.get(part, name)))
   if (other === undefined) return
   const where = `${at}.${other}`
-  const advice = `cannot stand beside ${at}.${kept}; keep "${kept}" and leave out "${other}", for a part has one file`
+  const advice = `cannot be combined with ${at}.${kept}: a part has one file. Keep "${kept}" and leave out "${other}"`
   throw errors.invalidParameters(`${where}: ${advice}`, where)
 }
 

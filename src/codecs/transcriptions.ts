@@ -44,7 +44,7 @@ const codec = (
     if (!(body instanceof Form)) return canonical(checked(body), undefined)
     const { fields, files } = formBody(body, transcriptionBody, ex?.input)
     const [file, ...others] = files.get('file') ?? []
-    if (others.length > 0) throw errors.invalidFormData('"file" takes one file, and stands twice')
+    if (others.length > 0) throw errors.invalidFormData('"file" takes one file, but occurs twice')
     return canonical(checked(fields), file)
   },
   encoder: (ex: Exchange): Encoder =>
@@ -72,7 +72,7 @@ export const translations = codec(
 function canonical(body: TranscriptionBody, file: Upload | undefined): TranscriptionRequest {
   const { url } = body
   if ((file === undefined) === (url == null)) {
-    throw errors.invalidParameters('file: exactly one of a file and a url is needed', 'file')
+    throw errors.invalidParameters('file: send either a file or a url', 'file')
   }
   if (file?.size === 0) throw errors.invalidParameters('file: it is empty', 'file')
   if (url != null) assertAudioUrl(url, 'url')

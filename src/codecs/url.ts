@@ -30,7 +30,7 @@ function assertDataHead(url: string, param: string): void {
   if (!/^data:/i.test(url)) return
   const head = url.slice(0, MAX_DATA_HEAD)
   if (head.includes(',') || url.length < MAX_DATA_HEAD) return
-  const rule = `up to its comma a data URL may have at most ${MAX_DATA_HEAD} characters`
+  const rule = `a data URL may have at most ${MAX_DATA_HEAD} characters before its comma`
   throw errors.invalidParameters(`${param}: ${rule}, such as "data:application/pdf;base64,"`, param)
 }
 

@@ -45,14 +45,15 @@ function inputOf(given: Given, param: string): ImageInput | undefined {
 function oneOf(body: VideoBody, files: Files, name: 'image' | 'last_frame'): ImageInput | undefined {
   const [file, second] = files.get(name) ?? []
   if (second || (file && body[name] != null))
-    throw errors.invalidFormData(`"${name}" takes one value, and stands twice`)
+    throw errors.invalidFormData(`"${name}" takes one value, but occurs twice`)
   return file ?? inputOf(body[name], name)
 }
 
 function referencesIn(body: VideoBody, files: Files): readonly ImageInput[] {
   const name = body.input_reference != null || files.has('input_reference') ? 'input_reference' : 'reference_images'
   const other = name === 'input_reference' && (body.reference_images != null || files.has('reference_images'))
-  if (other) throw errors.invalidParameters('input_reference: cannot stand beside reference_images', 'input_reference')
+  if (other)
+    throw errors.invalidParameters('input_reference: cannot be combined with reference_images', 'input_reference')
   const given = body[name]
   const list = (Array.isArray(given) ? given : given == null ? [] : [given]) as Given[]
   const images = list.map((one, at) => inputOf(one, Array.isArray(given) ? `${name}[${at}]` : name)!)
@@ -77,9 +78,10 @@ function canonical(body: VideoBody, files: Files): VideoRequest {
   const reference_videos = addressesIn(body.reference_videos, 'reference_videos', 'video_url')
   const reference_audios = addressesIn(body.reference_audios, 'reference_audios', 'audio_url')
   const { callback_url: url, callback_secret: secret } = body
-  if (last_frame && !image) throw errors.invalidParameters('last_frame: needs an image, the first frame', 'last_frame')
+  if (last_frame && !image)
+    throw errors.invalidParameters('last_frame: also needs a first frame in image', 'last_frame')
   const refers = reference_images.length + reference_videos.length + reference_audios.length > 0
-  if (image && refers) throw errors.invalidParameters('image: frames cannot stand beside references', 'image')
+  if (image && refers) throw errors.invalidParameters('image: frames cannot be combined with references', 'image')
   if ((url == null) !== (secret == null)) {
     const missing = url == null ? 'callback_url' : 'callback_secret'
     throw errors.invalidParameters(`${missing}: is required, as callback_url and callback_secret go together`, missing)

@@ -59,7 +59,7 @@ function check(ex: Exchange): void {
   const origin = ex.header('origin')
   const hint = 'Operators add it to mcp'
   if (siteBase(ex) === undefined) {
-    throw rpcError(403, `The host is no name of this server. ${hint}.hosts, or set server.public_url.`, {
+    throw rpcError(403, `The Host header does not name this server. ${hint}.hosts, or set server.public_url.`, {
       code: codes.server,
       id: null,
     })

@@ -64,7 +64,7 @@ function checkOpening(ex: Exchange): void {
     const message = `${shown}: addresses are kept in logs. Send the credential in a header, or as a subprotocol.`
     throw errors.unsupported(message, shown, 'credentials_in_query')
   }
-  if (query.has('call_id')) throw errors.invalidParameters('call_id: calls are not served here', 'call_id')
+  if (query.has('call_id')) throw errors.invalidParameters('call_id: calls are not supported', 'call_id')
   const secrets = secretsOf(ex.http.headers)
   const hasHeader = ex.header('authorization') !== undefined || ex.header('x-api-key') !== undefined
   if (secrets.length > 1 || (secrets.length === 1 && hasHeader)) {
@@ -157,7 +157,7 @@ async function checkMoney(principal: Principal, targets: readonly Target[], serv
   if (full) {
     const isHeld = full.spent < full.limit
     throw errors.spent(
-      `A usage limit of the API key is reached${isHeld ? ' by what is held for requests in flight: repeat this when they have ended' : ''}.`,
+      `A usage limit of the API key is reached${isHeld ? ' while money is held for running requests. Repeat this when they have ended' : ''}.`,
     )
   }
   const isOwn = targets.every(({ credential }) => isByok(credential))

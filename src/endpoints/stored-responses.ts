@@ -46,7 +46,7 @@ async function findOwn(ex: Exchange, { responses, now }: Services): Promise<Resp
 
 async function read(ex: Exchange, services: Services): Promise<Reply> {
   if (new URLSearchParams(ex.http.query).get('stream') === 'true') {
-    throw errors.unsupported('stream: a stored response is whole; read it without stream.', 'stream')
+    throw errors.unsupported('stream: a stored response is complete. Read it without stream.', 'stream')
   }
   const { turn, answer } = await findOwn(ex, services)
   const rest = JSON.parse(answer) as Json
@@ -91,7 +91,7 @@ function pageOf(id: string, text: string, { limit, order, after }: ListQuery): B
 async function cancel(ex: Exchange, services: Services): Promise<Reply> {
   const { id } = await findOwn(ex, services)
   throw errors.badRequest(
-    `The response "${id}" has ended: only a response that runs in the background can be cancelled.`,
+    `The response "${id}" has ended. Only a response that runs in the background can be cancelled.`,
   )
 }
 

@@ -46,8 +46,7 @@ async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
 async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply> {
   const caller = callerOf(ex)
   const { projectId, session } = ownerOf(caller)
-  if (session !== undefined)
-    throw errors.forbidden('Sessions list no videos: read those that it has made by their ids.')
+  if (session !== undefined) throw errors.forbidden('A session cannot list videos. Read each video by its id.')
   const { limit, order, after } = listQuery(ex.http.query)
   if (after !== undefined && !isSeenBy(await jobs.get(after), caller)) {
     throw errors.invalidParameters('after: expected the id of a video of this project', 'after')

@@ -41,7 +41,7 @@ const known = (name: string): string => otherNames.get(name.toLowerCase()) ?? na
 export function checkSource(ex: Exchange): void {
   const given = ex.header('x-source')
   if (!given || NAME.test(bare(given))) return
-  throw errors.invalidParameters('x-source may hold letters, digits, "-", "." and "/", at most 128.', 'x-source')
+  throw errors.invalidParameters('x-source may have at most 128 letters, digits, "-", "." and "/".', 'x-source')
 }
 
 /** The app that the request is attributed to; null when no header names one. */

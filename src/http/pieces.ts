@@ -66,7 +66,7 @@ export function readPieces(
 
 const fragmented = () =>
   errors.badRequest(
-    `The body comes in more than ${MAX_BODY_CHUNKS} chunks of fewer than ${MIN_CHUNK_BYTES} bytes on average. Send larger ones.`,
+    `The body has more than ${MAX_BODY_CHUNKS} chunks with fewer than ${MIN_CHUNK_BYTES} bytes on average. Send larger chunks.`,
   )
 
 /** Buffers the received part of a body. */

@@ -41,7 +41,7 @@ export async function contentOf(
   return result.kind === 'blob' ? kept(result, request, job, context) : proxied(job, result, request, context, provider)
 }
 
-const gone = (kind: string) => errors.notFound(`The content of this ${kind} is gone: it was kept for some time only.`)
+const gone = (kind: string) => errors.notFound(`The content of this ${kind} has expired.`)
 
 async function kept({ blob, bytes, etag, type }: Blob, request: ContentRequest, job: Job, { blobs }: JobsContext) {
   const modified = job.completedAt === null ? undefined : new Date(job.completedAt).toUTCString()

@@ -32,7 +32,9 @@ export function afterFailure(
   const failures = job.failures + (status === 429 || status === 503 ? 0 : 1)
   if (failures >= (isUnknown ? MAX_UNKNOWN : MAX_FAILURES)) {
     const details = { reason: 'poll_error_limit', error_count: failures, last_error: shownMessage(error) }
-    return { error: { code: 'poll_error', message: 'Polls of the job failed too often at its provider.', details } }
+    return {
+      error: { code: 'poll_error', message: "The provider failed to report the job's status too often.", details },
+    }
   }
   const gap = failureGap(Math.max(1, failures), error.retryAfterMs, chance)
   return { nextAt: Math.min(now + gap, latest(job, now)), failures }

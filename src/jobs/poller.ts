@@ -16,7 +16,7 @@ import type { JobProvider, PollAnswer } from './provider.ts'
 /** A provider that keeps results for less than this has them copied. */
 const SHORT_LIFE_MS = 86_400_000
 const MAX_MESSAGE = 1000
-const DEFAULT_MESSAGE = 'The job failed at its provider, which gave no reason.'
+const DEFAULT_MESSAGE = 'The job failed. Its provider gave no reason.'
 
 /** One step of a claimed job at a time; a step that fails to be written is repeated when the lease ends. */
 export class Poller {

@@ -117,7 +117,9 @@ export const billed = (error: GatewayError): GatewayError => error.with({ failov
 export function undelivered(error: GatewayError): GatewayError {
   const headers = { ...error.headers, 'x-should-retry': 'false' }
   const isExcess = error.status >= 500 && error.code !== 'overloaded'
-  const message = isExcess ? `${error.message} It is charged: request less at a time, or another model.` : error.message
+  const message = isExcess
+    ? `${error.message} The answer is charged. Request less at a time, or use another model.`
+    : error.message
   return billed(error).with({ headers, message })
 }
 

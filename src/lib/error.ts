@@ -17,7 +17,7 @@ const invalid = (status: number, code: string | null, message: string, param?: s
 /** The `reason` in the details of an error whose request was not tried everywhere. */
 export const RETRY_BUDGET_SPENT = 'retry_budget_spent'
 
-/** The purchase that exceeds the balance. It completes the sentence "what is left does not cover …". */
+/** The purchase that exceeds the balance. It completes the sentence "the balance does not cover …". */
 export interface Unaffordable {
   readonly what: string
   /** The alternative to adding credits. */
@@ -34,19 +34,14 @@ export const errors = {
   invalidFormData: (detail: string) =>
     invalid(400, 'invalid_form_data', `The request body is not valid multipart/form-data: ${detail}.`),
   partTooLarge: (name: string, limit: number) =>
-    invalid(
-      413,
-      'request_too_large',
-      `The part "${name}" is larger than the ${limit} bytes that a text may have.`,
-      name,
-    ),
+    invalid(413, 'request_too_large', `The form field "${name}" is larger than ${limit} bytes.`, name),
   tooDeep: (limit: number) => invalid(400, 'too_deep', `The request body nests deeper than ${limit} levels.`),
   tooManyElements: (limit: number, what = 'JSON values') =>
     invalid(400, 'too_many_elements', `The request body holds more than ${limit} ${what}.`),
   nameTooLong: (limit: number) =>
-    invalid(400, 'too_many_elements', `The name of a member has more than ${limit} characters.`),
+    invalid(400, 'too_many_elements', `The request body has a name of more than ${limit} characters.`),
   tooManyNames: (limit: number) =>
-    invalid(400, 'too_many_elements', `The request body has more than ${limit} different names of members.`),
+    invalid(400, 'too_many_elements', `The request body has more than ${limit} different names.`),
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
   unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
@@ -71,7 +66,12 @@ export const errors = {
   imageTooLarge: (limit: number, param: string) =>
     invalid(400, 'image_too_large', `${param}: the image exceeds the limit of ${limit} bytes.`, param),
   notAnImage: (detail: string, param: string) =>
-    invalid(400, 'not_an_image', `${param}: this URL gives no image: ${detail}. Use a PNG, JPEG, GIF or WebP.`, param),
+    invalid(
+      400,
+      'not_an_image',
+      `${param}: this URL does not return an image: ${detail}. Use a PNG, JPEG, GIF or WebP.`,
+      param,
+    ),
   /** A form's file that is not an image. */
   fileNotAnImage: (param: string) =>
     invalid(400, 'not_an_image', `${param}: the file is not an image. Use a PNG, JPEG, GIF or WebP.`, param),
@@ -112,7 +112,7 @@ export const errors = {
       'The client secret is unknown, or it has expired. Make another one: POST /v1/realtime/client_secrets.',
     ),
   /** `left`: what the credits come to for the request; `instead`: what else would do. */
-  insufficientCredits: (left = 'what is left does not cover it', instead = 'make the request smaller') =>
+  insufficientCredits: (left = 'the balance does not cover it', instead = 'make the request smaller') =>
     invalid(
       402,
       'billing_error',
@@ -124,8 +124,8 @@ export const errors = {
     invalid(
       402,
       'billing_error',
-      'The organization has insufficient credits for this request: its provider takes no output limit for it, and what ' +
-        'is left does not cover the longest answer. Add credits, ask for a lower effort, or use another model.',
+      'The organization has insufficient credits for this request: its provider takes no output limit, and the ' +
+        'balance does not cover the longest answer. Add credits, ask for a lower effort, or use another model.',
     ),
   /** A used-up limit, budget or allowance. */
   spent: (message: string) => invalid(402, 'billing_error', message),
@@ -147,7 +147,7 @@ export const errors = {
     invalid(
       400,
       'own_key_required',
-      `${param}: not available with the gateway's credentials; attach your own key for the provider.`,
+      `${param}: not available with the gateway's credentials. Use your own key for the provider.`,
       param,
     ),
   /** In projects with the mode `api-keys`. */
@@ -208,7 +208,7 @@ export const errors = {
     new GatewayError({ status: 408, type: 'timeout_error', code: 'timeout', message: 'The request took too long.' }),
   archived: () => invalid(410, null, 'This project is archived and no longer available.'),
   tooLarge: (limit: number) =>
-    invalid(413, 'request_too_large', `The request body is larger than the ${limit} bytes that are accepted here.`),
+    invalid(413, 'request_too_large', `The request body is larger than the limit of ${limit} bytes.`),
   idempotencyKeyReused: () =>
     invalid(
       400,
@@ -283,11 +283,7 @@ export const errors = {
   aborted: () => invalid(CLIENT_CLOSED, 'request_cancelled', 'Client Closed Request'),
   /** The client is there, and charged as if it had left. */
   readTooSlowly: () =>
-    invalid(
-      CLIENT_CLOSED,
-      'request_cancelled',
-      'The answer was read too slowly: its provider waits no longer for that.',
-    ),
+    invalid(CLIENT_CLOSED, 'request_cancelled', 'The answer was read too slowly, so its provider ended it.'),
   internal: (cause: unknown) =>
     new GatewayError({ status: 500, type: 'api_error', code: null, message: 'Internal Server Error', cause }),
   unreachable: (detail: string, cause?: unknown) =>
@@ -319,7 +315,7 @@ export const errors = {
       429,
     ).with({ headers: retryAfter(seconds) }),
   allProvidersFailed: (detail: string) =>
-    upstream(502, 'all_providers_failed', `All providers failed. The last one said: ${detail}`, 502),
+    upstream(502, 'all_providers_failed', `All providers failed. The last error was: ${detail}`, 502),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
   responsesUnavailable: (cause: unknown) =>

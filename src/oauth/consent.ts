@@ -17,12 +17,12 @@ const API_KEY = /^mgw_[\w-]{40,60}$/
 const CODE_BYTES = 32
 
 const refused: Readonly<Record<SignedIssue, string>> = {
-  forged: 'This form was not made by this server.',
+  forged: 'This form does not come from this server.',
   expired: 'This page was open for too long.',
-  'another page': 'Another page of this kind was opened since in this browser, or it keeps no cookies.',
+  'another page': 'This browser has opened a newer page of this kind, or does not store cookies.',
 }
 /** One text for every cause. */
-const UNKNOWN = 'This is no API key or one-time code that can be used here. Check it, and try again.'
+const UNKNOWN = 'This API key or one-time code cannot be used here. Check it, and try again.'
 
 /** Throws an error that becomes a page: a form of another session is refused. */
 export async function consent(context: OAuthContext): Promise<Reply> {

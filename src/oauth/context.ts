@@ -25,7 +25,7 @@ export function siteOf(ex: Exchange): string {
   const base = baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.http.port)
   if (base !== undefined) return base
   const hint = 'Operators add it to mcp.hosts, or set server.public_url.'
-  throw oauthError(403, 'invalid_request', `The host is no name of this server. ${hint}`)
+  throw oauthError(403, 'invalid_request', `The Host header does not name this server. ${hint}`)
 }
 
 const WINDOW_MS = 60_000

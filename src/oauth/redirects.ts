@@ -24,7 +24,7 @@ export function redirectIssue(uri: string, schemes: ReadonlySet<string>): string
   if (scheme === 'https') return undefined
   if (scheme === 'http') return LOOPBACK.has(hostname) ? undefined : 'must be https, or http on the loopback'
   if (schemes.has(scheme) || REVERSED.test(scheme)) return undefined
-  return `has the scheme "${scheme}", which mcp.redirect_schemes does not name`
+  return `has the scheme "${scheme}", which mcp.redirect_schemes does not list`
 }
 
 /** Whether a URI equals a registered one as text; the port of a loopback address may differ. */

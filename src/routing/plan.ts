@@ -113,7 +113,7 @@ function unreachable(query: RoutingQuery, offers: readonly Mapping[], narrowed: 
   const { model } = query.request
   const error = uncredentialed(query, offers, model)
   if (!narrowed) return error
-  const said = `provider: leaves only what cannot be called now. ${error.message}`
+  const said = `provider: leaves no offer that can be called now. ${error.message}`
   return errors.unsupported(said, 'provider').with({ remedy: error.remedy })
 }
 
@@ -167,7 +167,7 @@ function firstAble(query: RoutingQuery, options: PlanOptions): Model {
   }
   if (first) return first
   throw errors.unsupported(
-    `"auto" has no live model here: name one, or list models under "${option}" of the route filter.`,
+    `"auto" has no live model for this operation. Name a model, or list models under "${option}" of the route filter.`,
     'model',
   )
 }

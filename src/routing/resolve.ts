@@ -60,7 +60,11 @@ export function resolve(catalog: Catalog, name: string, caller?: Caller): ModelR
   const known = (externals(catalog).get(name) ?? foundAs(catalog, name)).filter(one => admits(one.provider, caller))
   if (known.length > 0) {
     const forms = known.map(mapping => `"${offerOf(mapping)}"`).join(' or ')
-    throw errors.unsupported(`"${name}" is a provider's own name; request it as ${forms}.`, 'model', 'model_not_found')
+    throw errors.unsupported(
+      `"${name}" is a provider's own model name. Request it as ${forms}.`,
+      'model',
+      'model_not_found',
+    )
   }
   throw unknown(catalog, name, caller)
 }

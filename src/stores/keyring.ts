@@ -122,7 +122,7 @@ export class Keyring {
         .setAuthTag(ciphertext.subarray(end))
       return Buffer.concat([decipher.update(ciphertext.subarray(0, end)), decipher.final()]).toString('utf8')
     } catch {
-      throw new KeyringError('the stored secret was changed, or belongs to another place')
+      throw new KeyringError('the stored secret was changed, or was moved from another record')
     }
   }
 

@@ -196,11 +196,11 @@ export const blamesCredential = (code: string | null): boolean =>
 
 /** Clients read these in place of a provider's words about the operator's account. */
 const SHOWN: Readonly<Record<string, string>> = {
-  upstream_credential: 'The provider refused the credential or the account that the gateway uses there.',
-  upstream_quota: 'The quota that the gateway has at the provider is used up.',
+  upstream_credential: "The provider refused the gateway's credential or account.",
+  upstream_quota: "The gateway's quota at the provider is used up.",
   upstream_rate_limited: 'The provider limits the rate of requests. Please retry later.',
   upstream_overloaded: 'The provider is overloaded. Please retry.',
-  not_found: 'The provider does not know what the request names.',
+  not_found: 'The provider does not know the model or resource of the request.',
   timeout: 'The provider did not answer in time.',
 }
 

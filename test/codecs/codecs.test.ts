@@ -296,7 +296,7 @@ t.test('the head of a data URL is bounded, wherever it stands', async t => {
     for (const url of [head(257) + data, `data:${';a'.repeat(5_000_000)},${data}`, `data:${'a'.repeat(300)}`]) {
       const error = refusal(of(url))
       t.strictSame(facts(error), { status: 400, code: 'invalid_parameters', param })
-      t.match(error.message, /up to its comma a data URL may have at most 256 characters/)
+      t.match(error.message, /a data URL may have at most 256 characters before its comma/)
     }
   }
 })

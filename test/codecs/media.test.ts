@@ -317,7 +317,7 @@ t.test('a part of a message says once where its file is, so that what is checked
   for (const [decoding, kept, other] of rows) {
     const refused = thrown(decoding) as GatewayError
     t.match(refused, { status: 400, code: 'invalid_parameters', param: other }, other)
-    t.match(refused.message, `keep "${kept}" and leave out "${other.split('.').at(-1)}"`)
+    t.match(refused.message, `Keep "${kept}" and leave out "${other.split('.').at(-1)}"`)
   }
   t.match(
     thrown(() => gemini({ thought: true, fileData: { fileUri: inside } }, 'model')),

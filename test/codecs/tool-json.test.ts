@@ -86,8 +86,8 @@ t.test('a character more is refused by its name, and what is more by far is not 
     const { status, param, message } = thrown(run) as GatewayError
     t.strictSame([status, param, message], [400, at, `${at}: ${says}`], wire)
   }
-  const calls = `the arguments of all calls may have ${4 * MI} characters together`
-  const results = `all results of tools that are JSON may have ${8 * MI} characters together`
+  const calls = `the arguments of all calls may have at most ${4 * MI} characters in total`
+  const results = `all results of tools that are JSON may have at most ${8 * MI} characters in total`
   for (const [wire, args, result] of places) {
     refused(wire, args, calls, () => read(wire, [ofLength(2 * MI), ofLength(2 * MI + 1)]))
     const large = counted(4 * MI)

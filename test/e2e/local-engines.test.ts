@@ -120,7 +120,7 @@ t.test('what it lists can be called, and what it does not list, too', async t =>
       metadata: { used_provider: 'engine', used_model: id, requested_provider: 'engine' },
     })
   }
-  t.match(await ask('tiny:1'), { status: 400, body: { error: { message: /request it as "engine\/tiny:1"/ } } })
+  t.match(await ask('tiny:1'), { status: 400, body: { error: { message: /Request it as "engine\/tiny:1"/ } } })
   t.match(await ask('engine/../x'), { status: 404, body: { error: { code: 'model_not_found' } } })
   const text = await gateway.metrics()
   const requests = (model: string) =>
@@ -161,7 +161,7 @@ t.test('an engine serves the default organization alone, unless its file names o
     ])
     const told = (await Promise.all(hints.map(answer => answer.text()))).join()
     if (ids.length === 0) t.notMatch(told, /engine|vendor|Did you mean/, 'nothing names its models')
-    else t.match(told, /vendor.large.*request it as \S*engine.*Did you mean \S*fast/s)
+    else t.match(told, /vendor.large.*Request it as \S*engine.*Did you mean \S*fast/s)
     return [new Set(statuses.map(([status]) => status)), ids]
   }
   const everything = [new Set([200]), ['engine/tiny:1', 'engine/vendor/large']]

@@ -235,7 +235,7 @@ t.test('what only one wire can carry is not sent by another', async t => {
     failover: true,
     upstreamStatus: undefined,
     message:
-      '"container" can only be sent to providers that speak w, and "acme-large" at acme is called by other: ' +
+      '"container" can only be sent to providers that speak w, and "acme-large" at acme uses other: ' +
       'leave it out, or choose another model.',
   })
   const body = { input: [{}, { type: 'agent_message' }], messages: [{ content: [{ type: 'x'.repeat(200) }] }] }

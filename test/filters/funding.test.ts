@@ -190,12 +190,12 @@ t.test('a plan has its restrictions (interface 8.6)', async t => {
 t.test('a refusal about money is 402, and says when there is money again', async t => {
   const at = Date.UTC(2026, 1, 1)
   const waits =
-    'The organization has insufficient credits for this request: what is left does not cover it while 4.93 USD are held ' +
+    'The organization has insufficient credits for this request: the balance does not cover it while 4.93 USD are held ' +
     'for requests in flight. Add credits, repeat it when they have ended, or use a cheaper model.'
   const rows: [says: Omit<Exhausted, 'room' | 'held'>, message: string][] = [
     [
       { exhausted: 'credits', period: 'total', resetsAt: undefined },
-      'The organization has insufficient credits for this request: what is left does not cover its prompt. ' +
+      'The organization has insufficient credits for this request: the balance does not cover its prompt. ' +
         'Add credits, shorten the prompt, or use a cheaper model.',
     ],
     [{ exhausted: 'key', period: 'total', resetsAt: undefined }, 'API key reached its usage limit.'],

@@ -128,7 +128,7 @@ t.test('a request goes on from so many responses, characters and values, and mem
   refusal(t, await short.ask({ previous_response_id: third.response.id }), {
     status: 400,
     param: 'previous_response_id',
-    message: /more than 2 responses; begin a new one/,
+    message: /more than 2 responses. Begin a new one/,
   })
   const items = Array.from({ length: 3 }, (_, n) => ({
     type: 'item_reference',

@@ -225,7 +225,7 @@ t.test(
     })
     for (const [fields, param] of refused) {
       const says = JSON.stringify(fields)
-      const message = `${param}: not available with the gateway's credentials; attach your own key for the provider.`
+      const message = `${param}: not available with the gateway's credentials. Use your own key for the provider.`
       const error = { status: 400, code: 'own_key_required', param, message }
       const body = bodyOf(fields)
       t.throws(() => native(body, platform), error, says)

@@ -126,8 +126,8 @@ t.test('a model name is an id, an alias, or either behind its provider', async t
     ['acme/', 404, 'model_not_found', /./],
     ['/large', 404, 'model_not_found', /./],
     ['Large', 404, 'model_not_found', /./],
-    ['acme/large-2026', 400, 'model_not_found', /request it as "acme\/large"\./],
-    ['shared', 400, 'model_not_found', /request it as "best\/large" or "best\/small"\./],
+    ['acme/large-2026', 400, 'model_not_found', /Request it as "acme\/large"\./],
+    ['shared', 400, 'model_not_found', /Request it as "best\/large" or "best\/small"\./],
     [
       'acme/small',
       400,

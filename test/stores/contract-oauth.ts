@@ -324,7 +324,7 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     t.notOk(await grants.issue({ ...own, keyId: null }, both, 'r', tokens(started).access))
     await accounts.revokeKey(principal.keyId)
     t.notOk(await grants.issue(own, both, 'r', tokens(started).access))
-    await t.rejects(clients.create({ ...own, id: 'mgw_cl_x' }, ADA), { status: 400, message: /no live regular key/ })
+    await t.rejects(clients.create({ ...own, id: 'mgw_cl_x' }, ADA), { status: 400, message: /not a live regular key/ })
   })
 
   t.test('grants are listed and ended by the operator', async t => {

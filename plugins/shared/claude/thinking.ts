@@ -57,7 +57,7 @@ export const mustThink = (request: Readonly<ChatRequest>, mapping: Mapping): boo
 /** The 400 for a forced tool on a model that always thinks; `param` is the field that forces it. */
 export const cannotForce = ({ model }: Mapping, param: 'tool_choice' | 'response_format'): GatewayError =>
   errors.unsupported(
-    `"${model.id}" always thinks here, and cannot be forced to call a tool then; ` +
+    `"${model.id}" always thinks, and a thinking model cannot be forced to call a tool; ` +
       (param === 'tool_choice' ? 'use tool_choice "auto".' : 'leave out the schema of response_format.'),
     param,
   )

@@ -23,7 +23,7 @@ import {
 import { errorIn } from '../error.ts'
 import { imageAnswer, imageIn, parsedImages } from './base64.ts'
 
-const FILTERED = 'The provider left out every image for what it would show.'
+const FILTERED = 'The provider refused every image because of its content.'
 
 /** The decoder of one answer; a stream ends when as many images as requested have come. */
 export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>

@@ -65,5 +65,5 @@ export function notServed(path: string): GatewayError {
 /** A 404 for a prefix of an unknown version of the protocol. */
 export const notAVersion = (prefix: string): GatewayError =>
   errors.notFound(
-    `"${prefix}" is no version of the AI SDK protocol that is served here: use /v1/ai, /v3/ai or /v4/ai, for AI SDK 5, 6 or 7.`,
+    `"${prefix}" is not a supported version of the AI SDK protocol. Use /v1/ai, /v3/ai or /v4/ai for AI SDK 5, 6 or 7.`,
   )

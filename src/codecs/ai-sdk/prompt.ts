@@ -79,7 +79,7 @@ function userMessage(content: readonly Json[], at: string, note: Note): Message[
     else {
       const made = part.type === 'file' ? filePart(part) : undefined
       if (made) parts.push(made)
-      else note(`${where}: a part of type "${String(part.type).slice(0, 50)}" and this kind of data is not carried.`)
+      else note(`${where}: a part of type "${String(part.type).slice(0, 50)}" with this kind of data is not supported.`)
     }
   }
   return parts.length === 0 ? [] : [{ role: 'user', content: compact(parts) }]
@@ -108,7 +108,7 @@ function assistantMessage(content: readonly Json[], at: string, count: Count, js
       // What the provider ran itself is no call of the client's.
       if (part.providerExecuted !== true) calls.push(callOf(part, where, json))
     } else if (part.type !== 'tool-result') {
-      note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not carried.`)
+      note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not supported.`)
     }
   }
   const { provider_native_blocks: native } = kept
@@ -178,7 +178,7 @@ function contentOf(output: Json, at: string, json: ToolJson, note: Note): string
       for (const [i, item] of listIn(value).entries()) {
         const made = isObject(item) ? resultPart(item) : undefined
         if (made) parts.push(made)
-        else note(`${at}.output.value[${i}]: this item is not carried.`)
+        else note(`${at}.output.value[${i}]: this item is not supported.`)
       }
       return compact(parts)
     }

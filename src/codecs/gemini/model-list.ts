@@ -75,5 +75,5 @@ function placeOf(all: readonly ModelInfo[], mark: string | null): number {
   const name = Buffer.from(mark, 'base64url').toString('utf8')
   const place = all.findIndex(model => model.name === name)
   if (place >= 0) return place + 1
-  throw errors.invalidParameters('pageToken: is not of this list; begin anew without it.', 'pageToken')
+  throw errors.invalidParameters('pageToken: does not belong to this list. Start again without it.', 'pageToken')
 }

@@ -59,7 +59,10 @@ function refuseUnchecked(
   placed: readonly Placed[],
 ): void {
   if (given.safeguards !== undefined) {
-    throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
+    throw errors.unsupported(
+      'safeguards are not supported: they need a beta that the gateway does not pass on.',
+      'safeguards',
+    )
   }
   const another = 'another model, whose access and price would not be checked'
   if (given.fallbacks != null) {
@@ -75,7 +78,7 @@ function refuseUnchecked(
 function formatOf({ output_config: output, output_format: older }: MessagesRequest) {
   if (!older || !output?.format) return older ?? output?.format
   throw errors.combination(
-    'output_format is the older name of output_config.format, and this request has both: send output_config.format alone.',
+    'output_format is the older name of output_config.format, and this request has both. Send only output_config.format.',
     'output_format',
   )
 }

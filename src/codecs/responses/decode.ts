@@ -34,7 +34,7 @@ export function decode(body: unknown, values: number): Decoded {
   else for (const [i, item] of (given.input ?? []).entries()) input.read(item, `input[${i}]`)
   const messages = input.end()
   if (input.only === undefined && !messages.some(({ role }) => role !== 'system')) {
-    throw errors.invalidParameters('input: must hold an item that is not empty', 'input')
+    throw errors.invalidParameters('input: must contain an item that is not empty', 'input')
   }
   if (given.instructions) messages.unshift({ role: 'system', content: given.instructions })
   const request: ChatRequest = { model: given.model, messages }
@@ -62,7 +62,10 @@ function refuseStored(given: ResponsesRequest & { conversation?: unknown; prompt
     )
   }
   if (given.background === true) {
-    throw errors.unsupported('background: answers end with their requests here; leave it out.', 'background')
+    throw errors.unsupported(
+      'background: this gateway does not run responses in the background. Leave it out.',
+      'background',
+    )
   }
   if (given.prompt != null) {
     throw errors.unsupported('prompt: prompts are not stored here; send instructions and input.', 'prompt')

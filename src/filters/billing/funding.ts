@@ -135,16 +135,16 @@ export function exhaustedError(
 }
 
 const lowerLimit = ({ param, tokens }: OutputLimit): GatewayError =>
-  errors.insufficientCredits(`what is left affords ${param} of ${tokens} at most`, `lower ${param}`)
+  errors.insufficientCredits(`the balance affords ${param} of ${tokens} at most`, `lower ${param}`)
 
 /** The request itself is not too large. */
 const waitForCredits = (held: Money): GatewayError =>
-  errors.insufficientCredits(`what is left does not cover it while ${heldText(held)}`, 'repeat it when they have ended')
+  errors.insufficientCredits(`the balance does not cover it while ${heldText(held)}`, 'repeat it when they have ended')
 
 function insufficientCredits(limit: OutputLimit | null | undefined, of: Unaffordable | undefined): GatewayError {
   const part = of ?? (limit ? PROMPT : undefined)
   return part
-    ? errors.insufficientCredits(`what is left does not cover ${part.what}`, part.instead)
+    ? errors.insufficientCredits(`the balance does not cover ${part.what}`, part.instead)
     : errors.insufficientCredits()
 }
 

@@ -22,7 +22,10 @@ const ID_LENGTH = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
 /** For so many milliseconds a failing write of a started job is repeated. */
 const START_MS = 20_000
-const PROVIDER_LOST = { code: 'interrupted', message: 'The provider was lost while the job was being created.' }
+const PROVIDER_LOST = {
+  code: 'interrupted',
+  message: 'The connection to the provider was lost while the job was being created.',
+}
 
 /** Jobs by their exchanges: all attempts of one make one job. */
 export class JobAdmission {
@@ -44,7 +47,7 @@ export class JobAdmission {
     const operation = ex.operation.job!
     // The row of a job and its result are stored.
     if (ex.caller.policy?.keepsReplies === false) {
-      throw errors.forbidden('The organization keeps no data (zero data retention): what this endpoint makes is kept.')
+      throw errors.forbidden('The organization has zero data retention, but this endpoint stores its results.')
     }
     const job = await this.#jobFor(ex, operation)
     const begun = await jobs.begin(job, targetOf(ex), { ...wanted, least: undefined })

@@ -157,7 +157,7 @@ export class ExchangeResponses implements StoredResponses {
 
   #tooLong(what: string) {
     return errors.invalidParameters(
-      `previous_response_id: the conversation has ${what}; begin a new one, with what is still needed in input`,
+      `previous_response_id: the conversation has ${what}. Begin a new one, and send the needed items in input`,
       'previous_response_id',
     )
   }

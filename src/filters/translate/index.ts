@@ -108,7 +108,7 @@ function refuseForeign({ input: { native } }: Exchange, target: Target): void {
   const type = typeAt(native.only, native.body)
   const named = type === undefined ? `"${native.only}"` : `"${native.only}" is "${excerptOf(type)}", which`
   const only = `${named} can only be sent to providers that speak ${native.wire}`
-  const chosen = `"${mapping.model.id}" at ${provider.id} is called by ${translator.wire}`
+  const chosen = `"${mapping.model.id}" at ${provider.id} uses ${translator.wire}`
   throw errors
     .unsupported(`${only}, and ${chosen}: leave it out, or choose another model.`, native.only)
     .with({ failover: true })
@@ -131,7 +131,10 @@ function refuseReferences(request: Ops[Op], { provider }: Target): void {
   if (films.length + sounds.length === 0) return
   const param = films.length > 0 ? 'reference_videos' : 'reference_audios'
   throw errors
-    .unsupported(`${param}: ${provider.id} takes no addresses; send images, or choose another model.`, param)
+    .unsupported(
+      `${param}: ${provider.id} takes no addresses. Send the images as data, or choose another model.`,
+      param,
+    )
     .with({ failover: true })
 }
 

@@ -115,7 +115,7 @@ class QuirkRun {
   }
 
   #error(what: string): GatewayError {
-    const message = `The quirks of provider "${this.#provider.id}" would ${what}; send fewer messages or tools.`
+    const message = `The quirks of provider "${this.#provider.id}" would ${what}. Send fewer messages or tools.`
     return errors.invalidParameters(message).with({ failover: true })
   }
 }

@@ -82,7 +82,7 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
 
 const noRoom = (most: number): string =>
   `The image is not saved: the folder for images holds at most ${most} bytes in ${MAX_FILES.toLocaleString('en')} files; ` +
-  'of what others leave, half is for one organization. The operator can remove files from it, or raise mcp.max_saved.'
+  'one organization may use half of the free space. The operator can remove files from it, or raise mcp.max_saved.'
 
 /** The fields of an images answer that the tools read. */
 interface Answer {

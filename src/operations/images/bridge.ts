@@ -141,7 +141,7 @@ class ChatImagesDecoder implements Decoder {
           break
         case 'finish':
           if (event.reason === 'content_filter') {
-            this.#refused ??= 'The provider made no image for what it would show.'
+            this.#refused ??= 'The provider refused to make the image because of its content.'
           }
           break
         case 'error':
@@ -166,7 +166,7 @@ export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
     const input = imageRequestOf(request)
     const translator = input.images.length > 0 ? edits : images
     if (translator) return { input, translator }
-    const what = input.images.length > 0 ? 'takes no images' : 'needs an image to work on'
+    const what = input.images.length > 0 ? 'takes no images' : 'needs an input image'
     throw errors.unsupported(`"${request.model}" ${what} here.`, 'messages')
   }
   return {
@@ -197,7 +197,7 @@ interface ImageCall {
 /** Rejects chat features that a pure image model lacks. */
 function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>): void {
   const param = tools?.length ? 'tools' : format && format.type !== 'text' ? 'response_format' : undefined
-  if (param) throw errors.unsupported(`"${model}" makes images alone: leave "${param}" out.`, param)
+  if (param) throw errors.unsupported(`"${model}" makes only images. Leave out "${param}".`, param)
 }
 
 type ImagePart = Extract<ContentPart, { type: 'image_url' }>

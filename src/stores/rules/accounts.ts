@@ -23,7 +23,7 @@ export function keyStatus(
 
 /** Throws a 400 for a key that cannot be rolled. */
 export function checkRoll(id: string, isSession: boolean, status: KeyRecord['status']): void {
-  if (isSession) throw errors.badRequest(`"${id}" is a session: begin another one with its key.`)
+  if (isSession) throw errors.badRequest(`"${id}" is a session. Begin a new session with its key.`)
   if (status !== 'active') throw errors.badRequest(`The key "${id}" is ${status}: create a new one instead.`)
 }
 
@@ -38,7 +38,7 @@ export const cacheTtl = (ttlMs: number | null, planned: boolean): number | undef
 /** Throws a 400 where a project would store responses and its organization retains no data. */
 export function checkResponses(responsesMs: number | null, compliance: Compliance | null): void {
   if (responsesMs === null || !compliance?.noLogging) return
-  throw errors.badRequest('The organization keeps no data (zero data retention): its projects keep no responses.')
+  throw errors.badRequest('The organization has zero data retention, so its projects cannot store responses.')
 }
 
 /** The 400s for names that are in use. */

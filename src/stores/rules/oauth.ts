@@ -57,7 +57,7 @@ export const tooManyOfKey = () =>
   errors.badRequest(`The key has ${MAX_CLIENTS_OF_KEY} clients already; remove one with \`gatewayctl oauth clients\`.`)
 /** The 400 for sessions, and for keys that are revoked, expired or of another kind. */
 export const notRegular = (id: string) =>
-  errors.badRequest(`"${id}" is no live regular key: a client can act for no other one.`)
+  errors.badRequest(`"${id}" is not a live regular key. A client can act only for such a key.`)
 /** The 404 for an unknown client. */
 export const noSuchClient = (id: string) =>
   errors.notFound(`There is no OAuth client with the id "${id}". List the clients to see their ids.`)
@@ -66,7 +66,7 @@ export const noSuchGrant = (id: string) =>
   errors.notFound(`There is no grant in force with the id "${id}". List the grants to see their ids.`)
 /** The 400 where `loginProject` finds none. */
 export const noProject = (member: string) =>
-  errors.badRequest(`${member} has access to several projects, or none: name one.`)
+  errors.badRequest(`${member} has access to several projects, or to none. Name a project.`)
 /** The 400 for a project outside of a member's access. */
 export const noAccess = (member: string, project: string) =>
   errors.badRequest(`${member} has no access to the project "${project}".`)

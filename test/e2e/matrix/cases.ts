@@ -274,7 +274,7 @@ export const cases: readonly Case[] = [
         502,
         'upstream_error',
         'all_providers_failed',
-        'All providers failed. The last one said: The provider failed.',
+        'All providers failed. The last error was: The provider failed.',
       ),
     },
   },
