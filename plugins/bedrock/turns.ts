@@ -21,7 +21,7 @@ import { replayReasoning } from './replay.ts'
 import { toWireName } from './tool-name.ts'
 
 const MAX_LENGTH = 64
-const SHORT = /^[a-zA-Z0-9]{9}$/
+const SHORT_ID = /^[a-zA-Z0-9]{9}$/
 
 /** At most 64 letters, digits, `_` and `-`; `count`: which call of this foreign id it is, from 1 on. */
 function plainId(foreign: string, count: number): string {
@@ -32,7 +32,7 @@ function plainId(foreign: string, count: number): string {
 
 /** Models of Mistral accept exactly nine letters and digits. */
 function shortId(foreign: string, count: number): string {
-  if (count === 1 && SHORT.test(foreign)) return foreign
+  if (count === 1 && SHORT_ID.test(foreign)) return foreign
   return createHash('sha256').update(`${foreign}#${count}`).digest('hex').slice(0, 9)
 }
 

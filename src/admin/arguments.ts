@@ -26,12 +26,12 @@ export const project = shell(
 )
 /** Restricts a list to a project. */
 export const ofProject = option('--project <project>: only those of this project', project)
-/** Of the organization that the command names. */
+/** A member of the organization that the command names. */
 export const member = shell(
   '<member>: address or id of the member',
   s.string({ minLength: 1, description: 'the address or the id of a member' }),
 )
-/** Of an API key of any status. */
+/** The id of an API key of any status. */
 export const keyId = shell(
   '--key <id>: id of the key',
   s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' }),
@@ -55,7 +55,7 @@ export const amount = s.string({
   pattern: `^${AMOUNT}$`,
   description: `an amount of USD such as "12.50", ${AMOUNT_LIMIT}`,
 })
-/** The same, or `none`, which removes a limit. */
+/** An amount, or `none`, which removes a limit. */
 export const amountOrNone = s.string({
   pattern: `^(none|${AMOUNT})$`,
   description: `an amount of USD such as "12.50", ${AMOUNT_LIMIT}, or "none"`,
@@ -96,7 +96,7 @@ export const pageArguments = {
 }
 /** At most 500 records, also where no limit is given. */
 export const pageOf = ({ after, limit = MAX_RECORDS }: Page): Page => ({ after, limit })
-/** The same for lists without ids. */
+/** Arguments of lists without ids. */
 export const partArguments = {
   limit: pageArguments.limit,
   offset: s.optional(s.integer({ minimum: 0, description: 'the number of entries to skip' })),

@@ -16,7 +16,7 @@ import type { Snapshot } from '../core/snapshot.ts'
 
 /** The state of the process, or of all processes together. */
 interface GatewayState {
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string
   readonly uptimeMs: number
   readonly pid: number
@@ -45,7 +45,7 @@ interface GatewayState {
   }
 }
 
-/** What commands and routes of the admin listener may use. */
+/** Services for commands and routes of the admin listener. */
 export interface AdminContext extends AccountStores {
   snapshot(): Snapshot
   /**

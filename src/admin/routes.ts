@@ -43,7 +43,7 @@ async function reload(context: AdminContext): Promise<Answer> {
 const reason = (thrown: unknown): string =>
   thrown instanceof Error && thrown.name !== 'ConfigError' ? thrown.message : String(thrown)
 
-/** By path. */
+/** Routes by path. */
 export const routes: Readonly<Record<string, Route>> = {
   '/live': { method: 'GET', open: true, answer: () => json({ status: 'live' }) },
   '/ready': { method: 'GET', open: true, answer: ready },

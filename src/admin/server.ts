@@ -14,7 +14,7 @@ import { type Answer, json, routes } from './routes.ts'
 const BODY_LIMIT = 1024 * 1024
 const COMMANDS = '/commands/'
 
-/** What the admin listener is created with. */
+/** Settings of the admin listener. */
 interface AdminOptions {
   readonly context: AdminContext
   readonly token: string

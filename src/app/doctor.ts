@@ -11,7 +11,7 @@ import { authorized } from '../upstream/sign.ts'
 export interface Finding {
   readonly status: 'ok' | 'warn' | 'fail'
   readonly what: string
-  /** What to do; null where nothing is to be done. */
+  /** The remedy; null when nothing is to be done. */
   readonly remedy: string | null
 }
 

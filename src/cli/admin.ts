@@ -12,7 +12,7 @@ export interface Admin {
   url(): Promise<URL>
   /** Body of the answer as text; throws a Failure for any error status. */
   text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string>
-  /** The same as JSON. Gateway and command line are one package, so `T` is not verified. */
+  /** Returns the answer as JSON. Gateway and command line are one package, so `T` is not verified. */
   json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T>
   command<T>(name: string, args?: object): Promise<T>
 }

@@ -1,6 +1,6 @@
 /** Exit codes of `gatewayctl`. */
 
-/** By meaning. `launch` alone ends with other codes: those of its tool. */
+/** Exit codes by meaning. Only `launch` ends with other codes: those of its tool. */
 export const exitCode = { done: 0, failed: 1, usage: 2 } as const
 
 /** For the reference: code, meaning. */

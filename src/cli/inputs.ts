@@ -1,4 +1,4 @@
-/** What some commands read besides their options: a secret, a file. */
+/** Reads the secrets and files that some commands take besides their options. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
@@ -16,7 +16,7 @@ interface Input {
   read(given: Arguments, session: Session, command: Command): Arguments | Promise<Arguments>
 }
 
-/** By the command of the admin listener. */
+/** Inputs by the command of the admin listener. */
 export const inputs: Readonly<Record<string, Input>> = {
   'provider-keys.add': {
     add(command) {

@@ -1,6 +1,6 @@
 /** Tools that `gatewayctl launch` starts, with the settings each needs to use the gateway. */
 
-/** What a tool connects to. */
+/** The gateway that a tool connects to. */
 interface Connection {
   /** Address of the public listener, without a trailing slash. */
   readonly url: string
@@ -32,7 +32,7 @@ export interface Tool {
 /** Variable from which codex and opencode read the key. */
 const KEY = 'MODEL_GATEWAY_API_KEY'
 
-/** By the name that `launch` takes. */
+/** Tools by the name that `launch` takes. */
 export const tools = {
   codex: {
     npm: '@openai/codex',

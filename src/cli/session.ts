@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { type Admin, connect } from './admin.ts'
 import type { Io } from './io.ts'
 
-/** What a command uses; the admin listener is called only on demand. */
+/** Services of a command. The admin listener is called only on demand. */
 export interface Session {
   readonly io: Io
   readonly json: boolean

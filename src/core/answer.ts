@@ -31,7 +31,7 @@ export class Answer {
   isCut = false
   /** The limit that ended the answer, or bounded it. */
   stoppedBy: StoppedBy | undefined = undefined
-  /** What is charged of an answer that failed: all that came of it, or the parts of its request that were answered. */
+  /** Part of a failed answer that is charged: all of it, or the answered parts of its request. */
   billedFailure: 'whole' | 'parts' | undefined = undefined
   /** `Exchange.count` gets the answer before `Exchange.observe` does. */
   isCounted = false

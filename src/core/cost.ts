@@ -1,4 +1,4 @@
-/** What usage costs at a price: its whole units, divided among the rates that there are. */
+/** Computes the cost of usage at a price. Each rate counts its own units. */
 import {
   type Cost,
   MILLION,

@@ -23,7 +23,7 @@ import type { Snapshot } from './snapshot.ts'
 import type { Target } from './translator.ts'
 import type { Usage } from './usage.ts'
 
-/** What the listener states about a request. */
+/** Facts about a request from the listener. */
 interface ExchangeInit extends InputSource, HttpFacts {
   snapshot: Snapshot
   endpoint: Endpoint
@@ -64,7 +64,7 @@ export class Exchange {
   request: Ops[Op] | undefined = undefined
   readonly requested: RequestedModel = { model: '', provider: null }
   target: Target | undefined = undefined
-  /** What the current attempt sends. Set by the encoding filter. */
+  /** Request of the current attempt. Set by the encoding filter. */
   readonly outbound = new Outbound()
   readonly attempts: Attempt[] = []
   readonly answer = new Answer()

@@ -60,7 +60,7 @@ export function mergeUsage(into: Usage, usage: Partial<Usage>): void {
 }
 
 /** Tokens of one answer, where nothing is known of its model. */
-export const MOST_OUTPUT = 1_000_000
+export const MAX_OUTPUT_TOKENS = 1_000_000
 /** The tokenizer of models whose prompt is counted and charged in code points (docs/money.md#media-prices). */
 export const CHARACTERS = 'characters'
 /** Bytes that a token has on average. */

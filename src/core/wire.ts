@@ -1,4 +1,4 @@
-/** What passes over a provider's wire: requests, the frames of their answers, and what is read of both. */
+/** Types of a provider's wire: requests, frames of answers, and facts read from both. */
 
 import type { Json } from '../json/json.ts'
 import type { Event } from './event.ts'

@@ -1,4 +1,4 @@
-/** What waits for its reader and holds memory meanwhile, as in the answer of a request. */
+/** Values that wait for their reader and hold memory meanwhile, as in the answer of a request. */
 
 /**
  * Gives `values` one by one. Calls `release` once: after the last one, where one fails, or where the reader stops, even before

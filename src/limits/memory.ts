@@ -3,16 +3,16 @@
 import { Hysteresis } from '../lib/hysteresis.ts'
 import { FairShare } from './share.ts'
 
-/** What one request may keep from the reserve; larger ones cannot take that. */
+/** Maximum bytes that one request may take from the reserve. Larger requests cannot use it. */
 const RESERVED_REQUEST_BYTES = 128 * 1024
 /** Share of the budget that is the reserve. */
 const RESERVE_SHARE = 1 / 8
-/** What one request may still keep once memory is scarce. */
+/** Maximum bytes of one request while memory is scarce. */
 const SCARCE_REQUEST_BYTES = 1024 * 1024
 /** Shares of the heap's limit. */
 const SCARCE_HEAP_SHARE = { from: 0.85, to: 0.8 }
 
-/** What one request keeps; grows as bytes arrive. */
+/** Memory of one request; grows as bytes arrive. */
 export interface MemoryLease {
   readonly held: number
   /**

@@ -10,8 +10,8 @@ export interface Shares {
 /** Alone, a tenant leaves room for a newcomer. */
 const DEFAULT_SHARES: Shares = { alone: 3 / 4, contended: 1 / 2 }
 /**
- * What a lone tenant may hold of a `limit`, where what it has taken may last for an hour: all of a small one, and of a
- * large one all but a part for newcomers.
+ * Returns the share of a `limit` that a lone tenant may hold, for holds of up to an hour. A small limit is granted
+ * whole. A large one keeps a part for newcomers.
  */
 export const aloneOf = (limit: number): number => (limit >= MIN_SHARED_LIMIT ? 15 / 16 : 1)
 const MIN_SHARED_LIMIT = 16
@@ -71,7 +71,7 @@ export class FairShare {
     return this.#used
   }
 
-  /** What is held stays held, also beyond a lower limit. */
+  /** Changes the limit. Current holds stay, even beyond a lower limit. */
   resize(limit: number, contended: number, alone = this.#alone): void {
     this.#limit = limit
     this.#contended = contended
@@ -134,7 +134,7 @@ export class FairShare {
     return this.lack(tenant, amount) === undefined
   }
 
-  /** What keeps `acquire` from succeeding now: the tenant's share, or the limit of all. */
+  /** Returns what blocks `acquire` now: the tenant's share, or the limit of all. */
   lack(tenant: string, amount: number): 'share' | 'limit' | undefined {
     this.#saw(tenant)
     const held = this.#held.get(tenant)
@@ -142,12 +142,12 @@ export class FairShare {
     return this.#used + amount > this.#limit ? 'limit' : undefined
   }
 
-  /** What a tenant may hold now. */
+  /** Returns the maximum that a tenant may hold now. */
   most(tenant: string): number {
     return this.#most(this.share(tenant))
   }
 
-  /** What a tenant may hold of the limit now, from 0 to 1. */
+  /** Returns the share of the limit that a tenant may hold now, from 0 to 1. */
   share(tenant: string): number {
     this.#saw(tenant)
     return this.#shareOf(this.#held.has(tenant))
@@ -198,7 +198,7 @@ export class FairShare {
     return Math.max(1, Math.floor(this.#limit * share))
   }
 
-  /** That of the newest tenant, which holds something or not. */
+  /** Returns the share of the newest tenant, which holds something or not. */
   #shareOf(holds: boolean): number {
     const isContended = this.#held.size > (holds ? 1 : 0) || this.#newest.at - this.#other.at <= ACTIVE_MS
     return isContended ? this.#contended : this.#alone

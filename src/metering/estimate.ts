@@ -5,7 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { IMAGE_TOKENS, LARGE_IMAGE_TOKENS } from '../core/media.ts'
 import { MILLION, type Money, type Price, type Rates, ratesFor, type Terms, tierFactorOf } from '../core/money.ts'
 import type { Operation } from '../core/operation.ts'
-import { type Axis, MOST_OUTPUT, type Usage } from '../core/usage.ts'
+import { type Axis, MAX_OUTPUT_TOKENS, type Usage } from '../core/usage.ts'
 import type { SentOutput } from '../core/wire.ts'
 import { addCacheWrite, wholePrompt } from './prompt.ts'
 import { extrasOf, repeatsOf, requestsOf, withUnmeasured, writesText } from './requests.ts'
@@ -14,9 +14,9 @@ import { extrasOf, repeatsOf, requestsOf, withUnmeasured, writesText } from './r
 export interface Estimate {
   /** Cost of the prompt and of everything except tokens of the answer; nano-USD. */
   readonly base: Money
-  /** What more content may cost whose size is not known; nano-USD. */
+  /** Possible cost of content of unknown size, in nano-USD. */
   readonly unmeasured: Money
-  /** Of a million tokens of the answer; nano-USD. */
+  /** Price of a million tokens of the answer, in nano-USD. */
   readonly perMillion: Money
   /** Each of them twice where its reasoning has a limit of its own. */
   readonly choices: number
@@ -30,7 +30,7 @@ export interface Estimate {
   readonly limitable: boolean
 }
 
-/** Of the best image that any model makes (docs/money.md#media-prices). */
+/** Tokens of the most expensive image of any model (docs/money.md#media-prices). */
 const MAX_IMAGE_TOKENS = 25_000
 
 /** Null when the request uses something without a known price. */
@@ -70,7 +70,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const images = extras.output_images ?? 0
   const ofImages = written ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
   const drawsOnly = images > 0 && !writesText(ex)
-  const unknown = drawsOnly ? images * MAX_IMAGE_TOKENS : MOST_OUTPUT
+  const unknown = drawsOnly ? images * MAX_IMAGE_TOKENS : MAX_OUTPUT_TOKENS
   const ceiling = mapping.maxOutput ?? context ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
   // Without a rate for answers, the rest must have a price by itself.
@@ -88,7 +88,7 @@ export function estimate(ex: Exchange): Estimate | null {
 /** Axes that an answer's tokens are counted in. */
 const ofAnswer: ReadonlySet<string> = new Set(['completion', 'image_output', 'output_audio'])
 
-/** Of answers whose callers set no limit. Undefined where nothing bounds them: they are then held for as what they are of. */
+/** Returns the assumed output of answers without a caller's limit; undefined when nothing bounds them. */
 function outputOf(
   ex: Exchange,
   bound: SentOutput | undefined,
@@ -132,7 +132,7 @@ function perMillion({ discount = 0 }: Price, rate: bigint, factor: bigint): Mone
   return (rate * 1000n * factor * (MILLION - BigInt(discount))) / (MILLION * MILLION)
 }
 
-/** Of an answer with so many tokens, all choices together. */
+/** Returns the cost of an answer with so many tokens in all choices. */
 export const costWith = ({ base, perMillion }: Estimate, tokens: number): Money =>
   base + (perMillion * BigInt(Math.ceil(tokens)) + MILLION - 1n) / MILLION
 

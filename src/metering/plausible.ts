@@ -1,12 +1,12 @@
 /** Judges reports of usage: one that the answer to its request cannot have caused is a mistake that its payer would pay. */
 import type { Exchange } from '../core/exchange.ts'
-import { type Axis, axes, MOST_OUTPUT, mergeUsage, type Usage } from '../core/usage.ts'
+import { type Axis, axes, MAX_OUTPUT_TOKENS, mergeUsage, type Usage } from '../core/usage.ts'
 import { wholePrompt } from './prompt.ts'
 import { extrasOf } from './requests.ts'
 
-/** What a report is compared with: of the request, not of what the provider says. */
+/** Expected usage that a report is compared with. It comes from the request, not from the provider. */
 export interface Expected {
-  /** Of the prompt with its media, and of what else the request may cause. */
+  /** Usage of the prompt with its media, and of other work that the request may cause. */
   readonly usage: Usage
   /** Tokens of the longest prompt that the model reads; 0 where that is unknown. */
   readonly longest: number
@@ -16,9 +16,9 @@ export interface Expected {
   readonly loops?: boolean
 }
 
-/** By how much an estimate may be too low: rare scripts, the images of some models, rounds of a provider's tools. */
+/** Maximum factor by which an estimate is too low: rare scripts, some models' images, rounds of a provider's tools. */
 const MAX_FACTOR = 32
-/** The same of hours: of silence a second takes 25 bytes, and is estimated at 8,000. */
+/** Maximum factor for hours of audio. A second of silence takes 25 bytes, but is estimated at 8,000. */
 const MAX_HOURS_FACTOR = 320
 /** Tokens that need no reason: providers add to prompts, and think. */
 const UNCHECKED_TOKENS = 32_768
@@ -102,10 +102,10 @@ function expectedOf(ex: Exchange): Expected {
   const usage = wholePrompt(ex)
   if (request && target) mergeUsage(usage, extrasOf(ex))
   const output = request && operation.output?.(request)
-  const { contextLength: longest = 0, maxOutput = longest || MOST_OUTPUT } = target?.mapping ?? {}
+  const { contextLength: longest = 0, maxOutput = longest || MAX_OUTPUT_TOKENS } = target?.mapping ?? {}
   // What has no limit may go on to the end of the context, whatever is known of the model's answers.
   const isBounded = sent?.limit !== Number.POSITIVE_INFINITY
-  const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MOST_OUTPUT)
+  const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MAX_OUTPUT_TOKENS)
   const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))
   return {
     usage,

@@ -22,7 +22,7 @@ export class PromptEstimate implements PromptMeter {
     this.#ex = ex
   }
 
-  /** Of the texts, by the tokenizer of the target; 0 until the body is read. */
+  /** Tokens of the texts by the target's tokenizer; 0 until the body is read. */
   get tokens(): number {
     const { request, operation, target } = this.#ex
     if (!request) return 0
@@ -38,8 +38,9 @@ export class PromptEstimate implements PromptMeter {
   }
 
   /**
-   * Of what the provider alone reads, as far as the model's context has room behind `tokens`: of its earlier answers, and
-   * of a body of its wire. Not among these: a client may send more of it than is read, and no request is too long by that.
+   * Tokens that only the provider reads: of its earlier answers, and of a body of its wire. They count as far as the
+   * model's context has room behind `tokens`. They are kept apart, because a client may send more than is read, which
+   * does not make a request too long.
    */
   #ownTokens(tokens: number): number {
     const {

@@ -6,7 +6,7 @@ import { isCountedAhead } from '../core/offer.ts'
 import type { FanOut } from '../core/translator.ts'
 import type { Axis, Usage } from '../core/usage.ts'
 
-/** What several requests to its target stand for an exchange by; undefined where it is one. */
+/** Returns the fan-out of an exchange into several requests; undefined when it is one request. */
 function fanOutOf({ request, target, operation }: Exchange): FanOut | undefined {
   if (!request || !target) return undefined
   const { fanOut: own } = operation
@@ -20,7 +20,7 @@ export const requestsOf = (ex: Exchange): number => fanOutOf(ex)?.count(ex.reque
 /** How often the prompt of an exchange is sent to its target in the place of once. */
 export const repeatsOf = (ex: Exchange): number => (fanOutOf(ex)?.repeats ? requestsOf(ex) : 1)
 
-/** What the requests of an exchange cause beside their prompt, which has a target. */
+/** Returns the usage besides the prompt that the requests of an exchange may cause. The exchange has a target. */
 export function extrasOf(ex: Exchange): Usage {
   const { request, target, operation } = ex
   const extras: Usage = { ...operation.extras?.(request!, target!.mapping) }
@@ -67,6 +67,6 @@ export function comesInPieces(ex: Exchange): boolean {
   return streaming && !isWhole && (mapping.supports.has('streaming') || isMeasured(ex))
 }
 
-/** What its bytes come to is measured while they come. */
+/** Whether the usage is measured from the bytes as they arrive. */
 const isMeasured = ({ target, operation }: Exchange): boolean =>
   operation.measure !== undefined && target!.translator.bytes !== undefined && !isCountedAhead(target)

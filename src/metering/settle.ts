@@ -7,10 +7,10 @@ import { isPaidByTokens } from '../core/cost.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { tokensOfImage } from '../core/media.ts'
 import type { Money } from '../core/money.ts'
-import { type Axis, MOST_OUTPUT, mergeUsage, type Usage } from '../core/usage.ts'
+import { type Axis, MAX_OUTPUT_TOKENS, mergeUsage, type Usage } from '../core/usage.ts'
 import { extrasOf, writesText } from './requests.ts'
 
-/** What came of an answer beside the reports in its usage. Tokens unless said otherwise. */
+/** Delivered content of an answer besides its reported usage, in tokens unless stated otherwise. */
 export interface Delivered {
   readonly hasContent: boolean
   /** The last report of the completion, and text since then. */
@@ -28,7 +28,7 @@ export interface Delivered {
   readonly bytesUsage: Usage | undefined
   /** Reports that were not plausible. */
   readonly implausible: ReadonlyMap<Axis, number>
-  /** What was held for: counts in their place. */
+  /** Held usage, which counts instead of reports that are not plausible. */
   readonly held: Usage
 }
 
@@ -129,7 +129,7 @@ function mostTokens({ operation, request, target, outbound }: Exchange): number 
   if (sent === Number.POSITIVE_INFINITY) return sent
   const { maxOutput, contextLength } = target.mapping
   const limits = choices * (outbound.output?.limits ?? 1)
-  return limits * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MOST_OUTPUT)
+  return limits * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MAX_OUTPUT_TOKENS)
 }
 
 /** Limits an estimate to what was held; undefined `held` bounds nothing. A plausible report is charged whole. */

@@ -20,10 +20,10 @@ const BARE_FRAMES_PER_SECOND = 2
 
 type Take = (message: Message) => void | Promise<void>
 
-/** What a channel reports. */
+/** Callbacks of a channel. */
 interface ChannelEvents {
   take: Take
-  /** What `take` throws, of which none is expected. */
+  /** Receives an error thrown by `take`. None is expected. */
   failed(cause: unknown): void
   closed(code: number): void
   /** The other side has taken nothing for too long. */
@@ -42,7 +42,7 @@ export class Channel {
   /** Not read, since others must catch up. */
   #paused = false
   #queue: { readonly message: Message; readonly bytes: number }[] = []
-  /** Of the queue, and of the message that is being taken. */
+  /** Bytes of the queue and of the message that is being taken. */
   #bytes = 0
   #taken = 0
   #working = false
@@ -229,10 +229,10 @@ export interface ReadRates {
   readonly provider: TokenBucket
 }
 
-/** Of the organizations that have sessions in this process. */
+/** Rates of organizations with sessions in this process. */
 const ofTenants = new Map<string, ReadRates & { sessions: number }>()
 
-/** Those of an organization, of `rate` bytes a second; `leave` says that the session has ended. */
+/** Returns the rates of an organization at `rate` bytes per second. Call `leave` when the session has ended. */
 export function enterReadRates(tenant: string, rate: number): ReadRates & { readonly leave: () => void } {
   const made = () => ({ client: new TokenBucket(rate, rate), provider: new TokenBucket(rate, rate), sessions: 0 })
   const readRates = ofTenants.get(tenant) ?? made()

@@ -1,6 +1,6 @@
 /** Events of clients: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/translator.ts'
-import { MOST_OUTPUT } from '../core/usage.ts'
+import { MAX_OUTPUT_TOKENS } from '../core/usage.ts'
 import { isObject, type Json, listIn } from '../json/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../json/shape.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
@@ -25,7 +25,7 @@ interface PendingUpdate {
   readonly change: Partial<Settings>
 }
 
-/** What a client's event comes to. `event`: as its provider gets it; `own`: as it came. */
+/** Result of a client's event. `event`: the form for the provider; `own`: the form that arrived. */
 type Outcome =
   | { readonly kind: 'pass'; readonly event: RealtimeEvent }
   | {
@@ -51,7 +51,7 @@ export class ClientEvents {
   readonly #conversation: Conversation
   /** Settings that the provider has answered. */
   #answered: Settings
-  /** The same with all changes that were sent. */
+  /** Settings with all changes that were sent. */
   settings: Settings
   readonly #updates: PendingUpdate[]
   /** Ids of clients by ours, under which their events are sent: two of theirs may be the same. */
@@ -85,7 +85,7 @@ export class ClientEvents {
   planned({ response }: Readonly<Json>): PlannedResponse {
     const { settings } = this
     const own: Readonly<Json> = isObject(response) ? response : {}
-    const { maxOutput, contextLength = MOST_OUTPUT } = this.#context.target.mapping
+    const { maxOutput, contextLength = MAX_OUTPUT_TOKENS } = this.#context.target.mapping
     const asked = own.max_output_tokens === undefined ? settings.maxOutput : tokensOf(own.max_output_tokens)
     const most = Math.min(asked ?? Number.POSITIVE_INFINITY, maxOutput ?? contextLength)
     const output = asked === undefined ? Math.min(HELD_OUTPUT, most) : most
@@ -98,10 +98,7 @@ export class ClientEvents {
     }
   }
 
-  /**
-   * What transcribes the audio that the provider has committed; undefined where nothing can. `prompt`: tokens read with it. A
-   * change that turns it off counts once it is answered.
-   */
+  /** Mapping that transcribes the committed audio; undefined when none can. `prompt`: tokens read with it. */
   get transcribing(): { readonly mapping: Mapping; readonly prompt: number } | undefined {
     const { transcription, transcriber, transcriptionPrompt: prompt } = this.settings
     const mapping = transcription ?? (this.#updates.length > 0 ? transcriber : undefined)

@@ -8,7 +8,7 @@ import { heardTokens } from '../metering/audio.ts'
 const PCM_BYTES_PER_SECOND = 48_000
 const TELEPHONE_BYTES_PER_SECOND = 8000
 
-/** Of audio in base64; `rate`: bytes of a second of it. */
+/** Returns the seconds of base64 audio; `rate` is its bytes per second. */
 export const secondsOf = (base64: unknown, rate: number): number =>
   typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) / rate : 0
 
@@ -46,7 +46,7 @@ function tokensBeside(value: Readonly<Json>, counted: readonly string[]): number
 const settingsTokens = ({ instructions, tools }: Readonly<Json>): number =>
   estimateTokens(sizeOf(instructions)) + (tools == null ? 0 : estimateTokens(textSize(JSON.stringify(tools))))
 
-/** Of an audio format as sessions name it. */
+/** Returns the bytes per second of an audio format, as sessions name it. */
 export const bytesPerSecond = (format: unknown): number =>
   isObject(format) && typeof format.type === 'string' && /pcm[ua]/.test(format.type)
     ? TELEPHONE_BYTES_PER_SECOND
@@ -97,7 +97,7 @@ export class Conversation {
     this.#audio += heardTokens(seconds)
   }
 
-  /** The same was refused. */
+  /** Removes audio that the provider refused. */
   removeAudio(seconds: number): void {
     this.#audio = Math.max(0, this.#audio - heardTokens(seconds))
   }
@@ -127,8 +127,8 @@ export class Conversation {
   }
 
   /**
-   * Of a response with so many tokens, all of which may be audio where `hasAudio`, and with these settings of its own; `rate` is
-   * of its own input.
+   * Returns the expected usage of a response with these settings and `output` tokens. All of them may be audio when
+   * `hasAudio` is set. `rate`: bytes per second of its own input.
    */
   expected(output: number, hasAudio: boolean, own: Readonly<Json>, rate: number): Usage {
     const extra = new Conversation(undefined)

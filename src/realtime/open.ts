@@ -19,7 +19,7 @@ import { OpenSessions } from './open-sessions.ts'
 import { Session } from './session.ts'
 import { firstUpdate, type SettingsContext } from './settings.ts'
 
-/** What a client may offer besides its credential. */
+/** Subprotocol that a client may offer besides its credential. */
 const PROTOCOL = 'realtime'
 /** For the provider's first event. */
 const FIRST_EVENT_MS = 15_000

@@ -11,10 +11,10 @@ import type { Responses } from './responses.ts'
 import type { SettingsContext } from './settings.ts'
 import { shownEvent, withShownError } from './shown.ts'
 
-/** What an event of the provider may do to its session. */
+/** Actions of a provider's event on its session. */
 export interface SessionActions {
   isEnding(): boolean
-  /** What runs was settled, or is about to be: no event of the provider counts any more. */
+  /** Whether the session is settled, or about to be, so that no further event of the provider counts. */
   isOver(): boolean
   /** Sends nothing to a client that has left. */
   toClient(text: string): void
@@ -27,13 +27,13 @@ export interface SessionActions {
   upstreamFailed(what: string): void
 }
 
-/** What the events of the provider change. */
+/** Parts of a session that the provider's events change. */
 interface ProviderEventsOptions {
   readonly context: SettingsContext
   readonly events: ClientEvents
   readonly responses: Responses
   readonly session: SessionActions
-  /** Whose share of the event loop large events take. */
+  /** Organization whose share of the event loop large events take. */
   readonly tenant: string
   /** Masks the provider's credential, where there is one. */
   readonly mask: Mask | undefined
@@ -96,7 +96,7 @@ export class ProviderEvents {
     return clean === delta ? text : JSON.stringify({ ...event, delta: clean })
   }
 
-  /** What the client gets of an event; undefined for nothing. */
+  /** Returns the client's form of an event; undefined when it gets none. */
   async #handle(event: RealtimeEvent, text: string): Promise<string | undefined> {
     switch (event.type) {
       case 'rate_limits.updated':

@@ -60,7 +60,7 @@ export class ResponseMeter {
     return { ...this.#expected, completion: this.#tokens, output_audio: this.#audioTokens }
   }
 
-  /** What is held for, and at least what was seen: charged where the provider's report is not plausible. */
+  /** Held usage, at least the seen usage. It is charged when the provider's report is not plausible. */
   get bound(): Usage {
     const bound = withOutput(this.#expected, this.#covered)
     mergeUsage(bound, this.usage)

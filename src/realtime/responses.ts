@@ -19,7 +19,7 @@ const MAX_ID = 128
 
 /** A response before its provider has it. */
 export interface PlannedResponse {
-  /** What is held for it. */
+  /** Usage that is held. */
   readonly expected: Usage
   /** Tokens of output that it may have at most. */
   readonly most: number
@@ -46,7 +46,7 @@ interface PendingTranscript {
   readonly expected: Usage
 }
 
-/** Whose money the responses spend, and how much of it. */
+/** Funds of the responses, and their limits. */
 interface ResponsesOptions {
   readonly charges: SessionCharges
   readonly form: RealtimeForm
@@ -55,7 +55,7 @@ interface ResponsesOptions {
   readonly longest: number
   /** Ends the running response at its provider: there is no money for more of it. Called once for each. */
   readonly cancel: () => void
-  /** What one session may spend. */
+  /** Maximum spending of one session. */
   readonly most: Money
 }
 

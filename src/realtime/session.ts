@@ -22,7 +22,7 @@ const POLICY = 1008
 const FAILED = 1011
 /** How long the session waits for the end of a response and of transcripts when the client has left. */
 const LINGER_MS = 10_000
-/** The same when the gateway stops: half of the time that the gateway itself waits. */
+/** Milliseconds to wait when the gateway stops: half of the gateway's own wait. */
 const DRAIN_LINGER_MS = 5_000
 const PING_MS = 15_000
 /** Ticks from one checkpoint of a running response to the next. */
@@ -41,7 +41,7 @@ interface SessionOptions {
   readonly first: ReturnType<typeof firstUpdate>
   readonly charges: SessionCharges
   readonly limits: RealtimeOptions
-  /** Whose share of the event loop large events take. */
+  /** Organization whose share of the event loop large events take. */
   readonly tenant: string
   /** How fast both sides are read, with those of the organization's other sessions. */
   readonly readRates: ReadRates

@@ -1,4 +1,4 @@
-/** What a session is set to, and what of it a client may change. */
+/** Settings of a session, and the changes that a client may make. */
 import type { Catalog } from '../core/catalog.ts'
 import { namesOf } from '../core/offer.ts'
 import type { Mapping, Provider, Target } from '../core/translator.ts'
@@ -8,7 +8,7 @@ import { isObject, type Json, listIn } from '../json/json.ts'
 import { bytesPerSecond } from './conversation.ts'
 import { EventError } from './events.ts'
 
-/** Of one session, as far as the gateway must know it. Replaced as a whole, so that a refused change can be undone. */
+/** Settings of one session that the gateway reads. Replaced as a whole, so that a refused change can be undone. */
 export interface Settings {
   /** Committed speech is answered without a `response.create` of the client. */
   readonly createsResponses: boolean
@@ -25,7 +25,7 @@ export interface Settings {
   readonly transcriptionPrompt: number
 }
 
-/** What the settings of a session are checked against. */
+/** Facts that the settings of a session are checked against. */
 export interface SettingsContext {
   readonly target: Target
   readonly catalog: Catalog
@@ -51,7 +51,7 @@ export function transcriptionAt(catalog: Catalog, name: string, provider: Provid
 export const isFunctions = (tools: unknown): boolean =>
   listIn(tools).every(tool => isObject(tool) && tool.type === 'function')
 
-/** What a provider says of a session that it has just opened. */
+/** Reads the settings from the provider's first event of a session. */
 function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined): Settings {
   const { input, output } = audioOf(session)
   const detection = input.turn_detection
@@ -219,7 +219,7 @@ export const tokensOf = (value: unknown): number | undefined =>
 export const hasAudioOf = ({ output_modalities: modalities }: Readonly<Json>): boolean | undefined =>
   Array.isArray(modalities) ? modalities.includes('audio') : undefined
 
-/** Of a session's or a response's settings. */
+/** Returns the audio part of a session's or a response's settings. */
 export function audioOf({ audio }: Readonly<Json>): { input: Json; output: Json } {
   const { input, output } = isObject(audio) ? audio : {}
   return { input: isObject(input) ? input : {}, output: isObject(output) ? output : {} }

@@ -8,7 +8,7 @@ export interface SchemaState {
 
 /** All methods reject with a StoreError that says what to do. */
 export interface Maintenance {
-  /** What messages call the stores. */
+  /** Name of the stores in messages. */
   readonly name: string
   /** Rejects for a newer schema, and for stores of another program. */
   schema(): Promise<SchemaState>

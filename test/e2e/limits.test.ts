@@ -324,7 +324,7 @@ group('requests are attributed to the apps that they come from, whatever name th
   ]) {
     t.equal((await from(headers)).status, 200)
   }
-  t.match(await status(from({ 'x-source': 'my app' })), /^400 x-source may hold letters/)
+  t.match(await status(from({ 'x-source': 'my app' })), /^400 x-source may have at most 128 letters/)
   const { groups } = await command<{ groups: Tree[] }>('usage', { organization: who.org, groupBy: 'app' })
   t.strictSame(Object.fromEntries(groups.map(({ id, requests }) => [id, requests])), {
     opencode: 3,

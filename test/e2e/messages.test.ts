@@ -347,7 +347,7 @@ t.test('what no price covers needs a key of one’s own, of whichever provider t
     const error = await client.messages.create(asked({ model, ...servers }), betas).catch((thrown: unknown) => thrown)
     t.ok(error instanceof Anthropic.BadRequestError, model)
     if (model === 'claude') {
-      const message = /mcp_servers: not available with the gateway's credentials; attach your own key/
+      const message = /mcp_servers: not available with the gateway's credentials. Use your own key/
       t.match(error, { error: { type: 'error', error: { type: 'invalid_request_error', message } } })
     }
   }

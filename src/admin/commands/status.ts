@@ -55,7 +55,7 @@ async function databaseStatus(context: AdminContext): Promise<string> {
   }
 }
 
-/** What `gatewayctl status` shows. */
+/** The output of `gatewayctl status`. */
 export type Status = Awaited<ReturnType<typeof status>>
 async function status(context: AdminContext) {
   const { version: configVersion, catalog } = context.snapshot()

@@ -1,4 +1,4 @@
-/** What is kept for a while: counts of limits, answers for replay and for later turns, generated images. */
+/** Keeps values for a limited time: counts of limits, answers for replay and for later turns, generated images. */
 
 import type { Event } from '../event.ts'
 

@@ -10,7 +10,7 @@ import type { Meter } from './meter.ts'
 
 type Batch = IteratorResult<readonly Event[]>
 
-/** What the end of an answer does with its hold. */
+/** Settles or releases the hold at the end of an answer. */
 interface Conclusion {
   /** `isWhole`: all that the provider says of the answer was read, also where its client has left. */
   settle(outcome: Outcome, isWhole: boolean): Promise<void>
@@ -25,7 +25,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   readonly #ex: Exchange
   readonly #inner: AsyncIterator<readonly Event[]>
   readonly #conclusion: Conclusion
-  /** Of streams. */
+  /** Meter of a stream. */
   readonly #meter: Meter | undefined
   readonly #tokensOfImage: number
   /** Choices of a stream that have ended. */
@@ -174,7 +174,7 @@ function within(batch: readonly Event[], tokens: number, ofImage: number): reado
   return end < 0 ? batch : batch.slice(0, end)
 }
 
-/** Of an answer that the gateway cuts: the ends of the choices that are not `finished`. */
+/** Returns the end events of choices that are not `finished`, for an answer that the gateway cuts. */
 export function endOf({ operation, request }: Exchange, finished: readonly number[]): Event[] {
   const { choices } = operation.output?.(request!) ?? { choices: 1 }
   const events: Event[] = []

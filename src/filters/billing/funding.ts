@@ -75,7 +75,7 @@ export function discounted(target: Target, { discounts }: Principal): Target {
 
 const NOTHING: Price = { rates: { prompt: 0n, completion: 0n }, tiers: [] }
 
-/** The same target for what its provider does for nothing. */
+/** Returns the target with a price of zero, for work that its provider does not charge. */
 export const uncharged = ({ mapping, provider, credential, translator, region, baseUrl }: Target): Target =>
   region === undefined
     ? { mapping, provider, credential, translator, price: NOTHING }
@@ -87,9 +87,9 @@ export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): 
 
 /** The output limit that a refused request could have. */
 export interface OutputLimit {
-  /** What sets it. */
+  /** Parameter that sets the limit. */
   readonly param: 'max_tokens' | 'max_output_tokens'
-  /** What there is room for; 0 when the prompt alone is too expensive. */
+  /** Affordable tokens; 0 when the prompt alone is too expensive. */
   readonly tokens: number
 }
 

@@ -1,8 +1,8 @@
 /**
- * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
- * An attempt that fails costs nothing, but for an answer that fails by what the caller had its model write, or finds no
- * memory, and for parts of its request that were answered before either ended it; a stream that is cut short is charged for what was
- * delivered, and an answer whose client has left for what its provider has done.
+ * Handles the money of one attempt: reserves it before the upstream is called, and charges once, before the last byte
+ * leaves. A failed attempt is free, with two exceptions. An answer that fails because of its request, or for lack of
+ * memory, is charged. So are parts of a request that were answered before the failure. A stream that is cut is charged
+ * for the delivered content. If the client left, the work done so far is charged.
  */
 
 import type { Outcome } from '../../core/answer.ts'
@@ -133,9 +133,9 @@ export const billing: FilterFactory<Options> = {
 const NOTHING = { amount: 0n, least: 0n, step: 0 }
 
 /**
- * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can
- * be ended at any token, and a whole answer without a limit nowhere. One that is of no use without so many tokens holds
- * these. `step`: tokens of each choice that the hold of a stream grows by.
+ * Returns the sizes of the first hold, and the smallest sufficient ones. A stream can be ended at any token, a whole
+ * answer without a limit cannot. An answer that needs a minimum of tokens holds at least these. `step`: tokens per
+ * choice by which the hold of a stream grows.
  */
 function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
   const { choices, most, least: useful, ofImages, limitable } = expected
@@ -147,7 +147,7 @@ function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_outp
   return { amount, least: enough, step: isEndable ? Math.min(first, stream_hold) : stream_hold }
 }
 
-/** What is held for content of unknown size, no token of the answer may use. */
+/** Adds the amount for content of unknown size. Tokens of the answer cannot use it. */
 const withSpare = (expected: Estimate, spare: Money): Estimate =>
   spare > 0n ? { ...expected, base: expected.base + spare } : expected
 
@@ -208,7 +208,7 @@ const holdFor = (ex: Exchange, amount: Money, least: Money, spare: Money | undef
 /** How an answer is charged. */
 interface Settlement {
   readonly hold: Hold | undefined
-  /** What an estimate may cost: it is never more than was held. Undefined where nothing bounds the hold. */
+  /** Maximum of an estimate, never above the held amount. Undefined when nothing bounds the hold. */
   readonly most: Money | undefined
   readonly storageRate: bigint
 }

@@ -101,7 +101,7 @@ export class Meter {
     await this.#growing
   }
 
-  /** Of the answer, until the hold is used up. */
+  /** Tokens of the answer until the hold is used up. */
   get tokensLeft(): number {
     return Math.max(0, this.#covered - this.#ex.meter.tokens)
   }

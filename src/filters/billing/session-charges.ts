@@ -20,7 +20,7 @@ import { identityOf, rowOf } from './row.ts'
 const GRACE_MS = 60_000
 
 interface SessionPrices {
-  /** Of stored data, in pico-USD per token. */
+  /** Rate for stored data, in pico-USD per token. */
   readonly storageRate: bigint
   /** Tokens: a lower output limit than this is not sent in the place of a caller's. */
   readonly leastOutput: number
@@ -119,7 +119,7 @@ class Charges implements SessionCharges {
   }
 }
 
-/** What the row of a part is made of. */
+/** Inputs for the row of a part. */
 interface Settlement {
   readonly ex: Exchange
   readonly mapping: Mapping

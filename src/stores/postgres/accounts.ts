@@ -18,7 +18,7 @@ import type { BudgetAccounts, CreditAccounts, PlanAccounts } from '../rules/rese
 import type { Sql } from '../sql/sql.ts'
 import { jsonOf } from './json.ts'
 
-/** What a transaction locks. */
+/** Ids of the rows that a transaction locks. */
 export interface AccountIds {
   readonly limits: Iterable<string>
   /** Organizations whose plan may pay. */
@@ -66,7 +66,7 @@ interface Credit {
   /** As it was locked. */
   readonly balance: Money
   readonly held: Money
-  /** What this transaction adds. */
+  /** Amount that this transaction adds. */
   more: Money
   used: Money
 }

@@ -5,7 +5,7 @@
 import { isDataError } from '../sql/postgres.ts'
 
 /** Most calls of a batch. */
-const MOST = 256
+const MAX_BATCH_CALLS = 256
 
 interface PendingCall<In, Out> {
   readonly input: In
@@ -57,7 +57,7 @@ export class Batches<In, Out> {
     const keys = new Set<string>()
     for (const call of this.#waiting) {
       const name = this.#key(call.input)
-      if (taken.length === MOST || keys.has(name)) left.push(call)
+      if (taken.length === MAX_BATCH_CALLS || keys.has(name)) left.push(call)
       else taken.push(call)
       keys.add(name)
     }

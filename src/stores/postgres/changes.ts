@@ -42,7 +42,7 @@ export class ChangeWatch {
     this.#reading = false
   }
 
-  /** What one cache asks. */
+  /** Returns the source of changes for one cache. */
   source(): ChangeSource {
     let known: bigint | undefined
     const isLost = () => this.#clock() - this.#seenAt > STALE_MS

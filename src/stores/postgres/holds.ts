@@ -14,13 +14,13 @@ export type LockedHold = Orphan & HoldOfRequest
 
 /** The end of a hold: with the row that it is charged for, or without one. */
 export interface End {
-  /** Of the row to remove; undefined when the hold is gone already. */
+  /** Id of the row to remove; undefined when the hold is already removed. */
   readonly id: string | undefined
   readonly open: OpenHold
   readonly row: RequestRow | undefined
 }
 
-/** What `extend` asks for. */
+/** Request of `extend`. */
 export type More = Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>
 
 /** Ids of a hold's limits. */

@@ -333,7 +333,7 @@ export class PostgresLedger implements Ledger {
   }
 }
 
-/** What a hold of credits, or of the caller's own key, takes where all have room. */
+/** Returns the amounts of a hold on credits, or on the caller's own key, when everything has room. */
 const plainHold = ({ amount, spare = 0n, byok }: HoldRequest) =>
   ({ amount: amount + spare, wanted: amount + 2n * spare, funds: byok ? 'byok' : 'credits' }) as const
 

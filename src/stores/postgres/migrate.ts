@@ -78,6 +78,6 @@ export async function connected<T>(url: string, work: (client: pg.Client) => Pro
 
 const CONNECT_MS = 5000
 
-/** What the server or the driver says, which never holds the password. */
+/** Returns the message of the server or the driver, which never contains the password. */
 const reasonOf = (cause: unknown): string =>
   cause instanceof AggregateError ? reasonOf(cause.errors[0]) : cause instanceof Error ? cause.message : String(cause)

@@ -1,4 +1,4 @@
-/** What nodes leave behind: holds of dead ones, and rows that the database could not take for a while. */
+/** Recovers the holds of dead nodes, and rows that the database could not take for a while. */
 import { lostRequest } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { GRACE_MS, orphanRow, ownHold } from '../rules/settlement.ts'

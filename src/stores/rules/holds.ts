@@ -12,7 +12,7 @@ export interface HoldRow {
   /** A JSON array of ids; null for none. */
   readonly budgets: string | null
 }
-/** What is left of a hold as `Reservations` releases it. */
+/** Converts a hold to the form that `Reservations` releases. */
 export const openHold = ({ org_id: orgId, amount, funds, budgets }: HoldRow): OpenHold => ({
   orgId,
   amount,

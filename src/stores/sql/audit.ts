@@ -149,5 +149,5 @@ export const auditText = (value: unknown): string | null =>
     ? null
     : JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? formatMoney(inner) : inner))
 
-/** What `auditText` has written; null for an absent record. */
+/** Parses a record of `auditText`; null for an absent one. */
 export const auditValue = (text: string | null): unknown => (text === null ? null : JSON.parse(text))

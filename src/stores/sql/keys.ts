@@ -60,7 +60,7 @@ const KEY = `
   WHERE keys.revoked_at IS NULL AND parents.revoked_at IS NULL`
 const BY_HASH = `${KEY} AND keys.hash = CAST($1 AS text)`
 const BY_ID = `${KEY} AND keys.id = CAST($1 AS text)`
-/** What an access token stands for. */
+/** Selects the grant and key of an access token. */
 const TOKEN = `
   SELECT grants.key_id, tokens.scopes, tokens.expires_at
   FROM oauth_tokens AS tokens JOIN oauth_grants AS grants ON grants.id = tokens.grant_id

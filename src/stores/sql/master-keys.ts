@@ -10,7 +10,7 @@ import { first, type Sql } from './sql.ts'
 
 interface ListedRow {
   readonly id: string
-  /** Of sealed values; 0 where all are under the newest master key. */
+  /** Bytes of sealed values; 0 when all are under the newest master key. */
   readonly bytes: bigint
 }
 

@@ -18,7 +18,7 @@ interface SubscriptionRow {
   premium_held: bigint
 }
 
-/** What requests hold of an ended plan is released to the next one. */
+/** Begins a plan. Holds on the ended plan are released to the next one. */
 const BEGIN = `
   INSERT INTO subscriptions (org_id, plan, overflow, since, month_at) VALUES ($1, $2, $3, $4, $4)
   ON CONFLICT (org_id) DO UPDATE SET

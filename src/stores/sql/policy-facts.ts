@@ -78,7 +78,7 @@ export class PolicyFactsReader {
     this.#generation++
   }
 
-  /** What is written may concern others; only its version tells whether this policy changed. */
+  /** Reads the facts again when the policy's version has changed. A write may concern other organizations. */
   async #refreshed(orgId: string, known: Known | undefined): Promise<PolicyFacts> {
     const generation = this.#generation
     try {

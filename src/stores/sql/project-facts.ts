@@ -1,4 +1,4 @@
-/** What all keys of a project share: from memory, until it is cleared. */
+/** Reads the facts that all keys of a project share. Cached until cleared. */
 import { LRUCache } from 'lru-cache'
 import type { Discount, Principal, ProjectMode, Subscription } from '../../core/ports.ts'
 import { cacheTtl } from '../rules/accounts.ts'

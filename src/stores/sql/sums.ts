@@ -12,7 +12,7 @@ export function sumAs(column: string, name: string): string {
   return `${sum('/')} AS ${name}_units, ${sum('%')} AS ${name}_rest`
 }
 
-/** What a key has spent: the same two columns, which are counted as its hours are. */
+/** Columns of a key's spending, counted like those of its hours. */
 export const SPENT = 'keys.spent_units, keys.spent_rest'
 
 /** The sum in nano-USD. */

@@ -29,7 +29,7 @@ const COLUMNS = 'id, kind, period, zone, amount, period_at, spent, held'
 export class Budgets implements BudgetAccounts, Participant {
   readonly #read: Statement<[string], BudgetRow>
   readonly #write: Statement
-  /** By id; undefined for limits deleted after they were read. */
+  /** States by id; undefined for limits deleted after they were read. */
   readonly #states = new Map<string, State | undefined>()
 
   constructor(db: Sqlite, writer: Writer) {

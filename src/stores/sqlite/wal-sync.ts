@@ -8,7 +8,7 @@ import { StoreError } from '../../core/ports.ts'
 /** How long a non-durable transaction may go to a removed file. */
 const CHECK_MS = 100
 
-/** What the writer calls before a transaction and after its commit. */
+/** Hooks that the writer calls before a transaction and after its commit. */
 export interface WalSync {
   /** Throws when the database file was removed or replaced, at most 100 ms late. */
   check(): void

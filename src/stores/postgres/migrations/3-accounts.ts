@@ -1,4 +1,4 @@
-/** What operators change. `rowid` is the order in which rows were made. */
+/** Tables that operators change. `rowid` is the order in which rows were made. */
 
 const counted = (table: string): string => `
   CREATE TRIGGER ${table}_are_policy AFTER INSERT OR UPDATE OR DELETE ON ${table}

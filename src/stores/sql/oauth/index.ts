@@ -19,7 +19,7 @@ export const sqlOAuth = (changes: AuditedTransaction, keys: SqlKeys): OAuthStore
 })
 
 function sqlGrants(changes: AuditedTransaction, keys: SqlKeys): OAuthGrantStore {
-  /** Of a grant that has ended, the principals of its tokens are removed from memory. */
+  /** Converts reuse to `invalid_grant`. The principals of an ended grant's tokens are removed from memory. */
   const afterReuse = async <T>(result: T | 'reused'): Promise<T | 'invalid_grant'> => {
     if (result !== 'reused') return result as T
     await changes.keysChanged()

@@ -71,7 +71,7 @@ export async function refreshTokens(
   return { scopes }
 }
 
-/** What another client presents, or what belongs to an ended grant, changes nothing. */
+/** Checks a presented row. A row of another client or of an ended grant is refused, and nothing changes. */
 async function useOf(change: Change, row: PresentedRow | undefined, clientId: string) {
   if (!row || row.client_id !== clientId || row.revoked_at !== null) return 'refused'
   const use = presented({ usedAt: numberOf(row.used_at), expiresAt: Number(row.expires_at) }, change.now())

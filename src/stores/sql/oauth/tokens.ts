@@ -4,7 +4,7 @@ import { MAX_TOKENS_OF_GRANT } from '../../rules/oauth.ts'
 import { ALL } from '../page.ts'
 import { first, type Sql } from '../sql.ts'
 
-/** Whose token it is. */
+/** Owner of a token. */
 interface TokenOwner {
   readonly kind: 'access' | 'refresh'
   readonly grant_id: string

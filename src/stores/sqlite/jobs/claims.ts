@@ -27,22 +27,22 @@ const UNCLAIMED = `${RUNNING} AND lease_owner IS NULL`
 /** Two organizations may each have an own provider of one id. */
 const HELD_AT = '(SELECT count(*) FROM held WHERE (held.provider, held.owner) IS'
 /** So many due rows are read as they come; where there are more, only so many of each pair as may be claimed. */
-const FEW = 256
+const MAX_DIRECT_ROWS = 256
 
 /**
- * Of each organization one after another, and of its providers, so that one with many jobs does not keep those of others
- * waiting; and no more of an organization or a provider than the share of it that the owner has left. `pairs` are
- * organizations with their providers, each found by the index behind the one before.
+ * Claims due jobs of each organization and provider in turn, so that one with many jobs does not delay others. Each
+ * gets at most the share that the owner has left. `pairs` are organizations with their providers, each found by the
+ * index after the previous one.
  */
 const CLAIM = `
   WITH RECURSIVE held AS MATERIALIZED (
     SELECT org_id, provider, owner FROM jobs WHERE lease_owner = @owner AND lease_until > @now
   ), few AS MATERIALIZED (
     SELECT id, org_id, provider, owner, next_at FROM jobs
-    WHERE ${INDEXED} AND lease_owner IS NULL AND ${DUE} ORDER BY next_at LIMIT ${FEW}
+    WHERE ${INDEXED} AND lease_owner IS NULL AND ${DUE} ORDER BY next_at LIMIT ${MAX_DIRECT_ROWS}
   ), pairs AS (
     SELECT * FROM (SELECT org_id, provider FROM jobs WHERE ${UNCLAIMED} ORDER BY org_id, provider LIMIT 1)
-    WHERE (SELECT count(*) FROM few) = ${FEW}
+    WHERE (SELECT count(*) FROM few) = ${MAX_DIRECT_ROWS}
     UNION ALL
     SELECT jobs.org_id, jobs.provider FROM pairs CROSS JOIN jobs ON jobs.rowid = coalesce(
       (SELECT rowid FROM jobs AS next WHERE next.org_id = pairs.org_id AND next.provider > pairs.provider AND ${UNCLAIMED}
@@ -50,7 +50,7 @@ const CLAIM = `
       (SELECT rowid FROM jobs AS next WHERE next.org_id > pairs.org_id AND ${UNCLAIMED}
         ORDER BY next.org_id, next.provider LIMIT 1))
   ), free AS (
-    SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${FEW}
+    SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${MAX_DIRECT_ROWS}
     UNION ALL
     SELECT id, jobs.org_id, jobs.provider, owner, next_at FROM pairs CROSS JOIN jobs ON jobs.rowid IN (
       SELECT rowid FROM jobs AS first

@@ -7,27 +7,27 @@ const NO_SECRET = 'callback_url = NULL, callback_secret = NULL'
 
 const UNCLAIMED = "state = 'pending' AND lease_owner IS NULL"
 /** So many due rows are read as they come; where there are more, only so many of each organization as may be claimed. */
-const FEW = 256
+const MAX_DIRECT_ROWS = 256
 
 /**
- * Of each organization one after another, no more than the share of it that the owner has left. Leases that have ended
- * are read by their index, since that of what is due would lead past all that waits.
+ * Claims due deliveries of each organization in turn, at most the share that the owner has left. Ended leases are read
+ * by their own index. The index of due rows would pass over all waiting rows.
  */
 const CLAIM = `
   WITH RECURSIVE held AS MATERIALIZED (
     SELECT org_id FROM job_events WHERE state = 'pending' AND lease_owner = @owner AND lease_until > @now
   ), few AS MATERIALIZED (
     SELECT rowid AS event, org_id, next_at FROM job_events
-    WHERE ${UNCLAIMED} AND next_at <= @now ORDER BY next_at LIMIT ${FEW}
+    WHERE ${UNCLAIMED} AND next_at <= @now ORDER BY next_at LIMIT ${MAX_DIRECT_ROWS}
   ), organizations AS (
     SELECT * FROM (SELECT org_id FROM job_events WHERE ${UNCLAIMED} ORDER BY org_id LIMIT 1)
-    WHERE (SELECT count(*) FROM few) = ${FEW}
+    WHERE (SELECT count(*) FROM few) = ${MAX_DIRECT_ROWS}
     UNION ALL
     SELECT (SELECT org_id FROM job_events AS next WHERE next.org_id > organizations.org_id AND ${UNCLAIMED}
       ORDER BY next.org_id LIMIT 1)
     FROM organizations WHERE org_id IS NOT NULL
   ), free AS (
-    SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${FEW}
+    SELECT * FROM few WHERE (SELECT count(*) FROM few) < ${MAX_DIRECT_ROWS}
     UNION ALL
     SELECT job_events.rowid, job_events.org_id, next_at FROM organizations CROSS JOIN job_events
     ON job_events.rowid IN (

@@ -1,4 +1,4 @@
-/** What is read of jobs, one by one, as lists and as counts. */
+/** Reads jobs one by one, as lists and as counts. */
 import type { JobCounts, JobStore } from '../../../core/ports.ts'
 import type { SqlKeys } from '../../sql/keys.ts'
 import { ALL } from '../../sql/page.ts'
@@ -10,7 +10,7 @@ type Reads = Pick<JobStore, 'get' | 'byLogId' | 'isReadable' | 'list' | 'status'
 
 const LISTED = "SELECT * FROM jobs WHERE kind = @kind AND deleted_at IS NULL AND state <> 'creating'"
 const OF_PROJECT = 'project_id = @project'
-/** What operators list. */
+/** Filter of the operators' lists. */
 const OF_ANY = '(@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)'
 /** Than the job @after. */
 const OLDER = '(created_at, id) < (SELECT created_at, id FROM jobs WHERE id = @after)'

@@ -1,4 +1,4 @@
-/** What organizations let their keys call: provider keys, rules, compliance, own providers. */
+/** Creates the policy tables: provider keys, rules, compliance, own providers. */
 export const step = `
   -- version grows with every change of what belongs to the organization's policy; no row stands for no policy.
   -- compliance: a JSON object, NULL for no demands.
