@@ -19,7 +19,7 @@ interface OpenOptions {
   readonly changed: () => void
   /** Returns the master keys; called when they are first needed. */
   readonly keyring: () => Keyring
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string
   /** Required `identity` of the stores; any when absent. */
   readonly identity?: string | undefined

@@ -26,7 +26,7 @@ interface PostgresOptions {
   /** Called after a change of keys or policies by this process. */
   readonly changed?: (() => void) | undefined
   readonly keyring: () => Keyring
-  /** Of this program, as nodes show it. */
+  /** Version of this program, as nodes show it. */
   readonly version: string
   /** Required `identity`; any when absent. */
   readonly identity?: string | undefined

@@ -21,7 +21,7 @@ const AT_ONCE = 1000
 const REPORT = `${SUMS}, ${sumAs('savings', 'savings')}`
 /** The order of `usage_hourly_of_project`, whose entries end with the primary key. */
 const ORDER = 'hour, org_id, key_id, provider, model, source'
-/** Of the project `$13`, from the place `$1`… to before the place `$7`…. */
+/** Selects rows of the project `$13`, from the place `$1`… to before the place `$7`…. */
 const IN_PART = `
   FROM usage_hourly
   WHERE project_id = $13 AND (${ORDER}) >= ($1, $2, $3, $4, $5, $6) AND (${ORDER}) < ($7, $8, $9, $10, $11, $12)`
