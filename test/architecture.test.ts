@@ -396,7 +396,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 200,
   egress: 1000,
   endpoints: 1950,
-  filters: 4550,
+  filters: 4600,
   http: 2600,
   jobs: 1800,
   json: 1000,
