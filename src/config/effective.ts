@@ -13,7 +13,7 @@ export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
   const shown = <T>(file: ConfigFile<T>): T => masked(file, () => MASK)
   return redactConfig({
     version: files.version,
-    gateway: shown(files.gateway),
+    gateway: withoutOtlp(shown(files.gateway)),
     models: files.models.flatMap(file => shown(file).models),
     aliases: Object.fromEntries(files.models.flatMap(file => Object.entries(shown(file).aliases))),
     providers: files.providers.map(file => withoutSent(shown(file))),
@@ -26,9 +26,15 @@ function withoutSent(file: ProviderFile): object {
   return { ...file, headers: maskSent(headers), quirks: { ...quirks, default: maskSent(quirks.default) } }
 }
 
-/** Fields of `server` and `stores` in which two files differ, such as `server.listen`: these are read only at start. */
+/** The settings with no header of the collector that may be a credential. */
+function withoutOtlp(file: GatewayFile): object {
+  const { otlp } = file.telemetry
+  return { ...file, telemetry: { ...file.telemetry, otlp: { ...otlp, headers: maskSent(otlp.headers) } } }
+}
+
+/** Fields of `server`, `stores` and `telemetry` in which two files differ, such as `server.listen`: these are read only at start. */
 export function staticDifferences(a: GatewayFile, b: GatewayFile): string[] {
-  return (['server', 'stores'] as const).flatMap(section => {
+  return (['server', 'stores', 'telemetry'] as const).flatMap(section => {
     const before: Record<string, unknown> = a[section]
     const after: Record<string, unknown> = b[section]
     return [...new Set([...Object.keys(before), ...Object.keys(after)])]

@@ -102,6 +102,9 @@ t.test('every client wire gives the same span names', async t => {
 t.test('no secret and no prompt is exported', async t => {
   for (const secret of [prompt, gateway.key, upstreamSecret, 'collector-canary'])
     t.notOk(collector.text.includes(secret))
+  const config = await (await gateway.admin('GET', '/config')).text()
+  t.match(config, collector.url)
+  t.notOk(config.includes('collector-canary'), 'the configuration in force masks headers of the collector')
 })
 
 t.test('prompts are exported where content is on', async t => {
