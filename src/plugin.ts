@@ -19,8 +19,9 @@ export type {
   ToolEvent,
   WireFields,
 } from './core/event.ts'
-export type { Filter, FilterFactory, Reply } from './core/filter.ts'
+export type { Filter, FilterFactory } from './core/filter.ts'
 export type { Plugin } from './core/plugin.ts'
+export type { Reply } from './core/reply.ts'
 export { s } from './core/schema.ts'
 export type { CountForm, JobForm, Mapping, Provider, Target, Translator } from './core/translator.ts'
 export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'

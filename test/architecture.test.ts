@@ -96,8 +96,13 @@ t.test('files import only what their folder may import', async t => {
   )
 })
 
-t.test('imports outside the kernel have no circle, also not one of types', async t => {
-  const isOpen = (file: string) => folderOf(file) !== 'core'
+/** An exchange knows its endpoint and snapshot, whose codecs and filters take an exchange: one idea in six files. */
+const exchangeFiles = ['chain', 'codec', 'endpoint', 'exchange', 'filter', 'snapshot'].map(
+  name => `src/core/${name}.ts`,
+)
+
+t.test('imports have no circle, also not one of types, but for the contracts of an exchange', async t => {
+  const isOpen = (file: string) => !exchangeFiles.includes(file)
   const left = new Map(
     sourceFiles.filter(isOpen).map(file => {
       const paths = importsOf(file)

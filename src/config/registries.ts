@@ -1,10 +1,12 @@
 /** Everything that configuration may name. */
+
 import type { FoundModel } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { FilterFactory } from '../core/filter.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Services } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import type { Translator } from '../core/translator.ts'
 
 /** Everything that configuration may name, and the end of compiled chains. */

@@ -3,7 +3,8 @@
 import { asError } from '../lib/error.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { Exchange } from './exchange.ts'
-import type { Facet, Filter, FilterFactory, Reply } from './filter.ts'
+import type { Facet, Filter, FilterFactory } from './filter.ts'
+import type { Reply } from './reply.ts'
 
 /** A filter in its place in a chain. */
 export interface Link {

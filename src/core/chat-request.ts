@@ -1,5 +1,4 @@
 /** The canonical request of chat. Its type is inferred from the schema that validates it. */
-import type { ProviderPreferences } from './provider-preferences.ts'
 import { type Infer, type Schema, s } from './schema.ts'
 
 const effort = s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')
@@ -300,3 +299,18 @@ export type ToolCall = NonNullable<Message['tool_calls']>[number]
 export type FunctionCall = Extract<ToolCall, { type: 'function' }>
 /** The value of `reasoning_effort` in a chat request. */
 export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
+
+/** The provider preferences of a request: allowed providers and their order (docs/routing.md#routing-by-request). */
+export interface ProviderPreferences {
+  /** Ids: these first, in this order. */
+  readonly order?: readonly string[]
+  /** Ids: no others. */
+  readonly only?: readonly string[]
+  /** Ids: none of these. */
+  readonly ignore?: readonly string[]
+  /** False: `order` is all that may be called; without it, one provider is. */
+  readonly allow_fallbacks?: boolean
+  /** USD per million tokens, decimal. */
+  readonly max_price?: { readonly prompt?: string; readonly completion?: string }
+  readonly sort?: 'price' | 'throughput' | 'latency'
+}

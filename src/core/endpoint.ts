@@ -3,20 +3,12 @@ import type { BodyType } from '../lib/body.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { Codec } from './codec.ts'
 import type { Exchange } from './exchange.ts'
-import type { Reply } from './filter.ts'
 import type { Operation } from './operation.ts'
 import type { Services } from './ports.ts'
+import type { ErrorAnswer, Reply } from './reply.ts'
 
 /** Methods that endpoints may have. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
-
-/** An error as one endpoint answers it, where the form of its codec is not all. */
-export interface ErrorAnswer {
-  readonly contentType: string
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
-  readonly body: string
-}
 
 /** Describes the handler of a method and a path. */
 export interface Endpoint {
@@ -54,17 +46,4 @@ export interface Endpoint {
   readonly bodyLimit: number
   /** JSON values that a request body may hold, where it is not the usual number. */
   readonly maxValues?: number
-}
-
-/** A reply of one local value. */
-export function value(result: unknown, status = 200): Reply {
-  return { status, headers: [], events: only({ type: 'result', value: result }) }
-}
-
-/** A reply that is JSON already. */
-export const written = (bytes: Buffer): Reply => ({ status: 200, headers: [], events: only({ type: 'result', bytes }) })
-
-/** The events of an answer that comes at once. */
-export async function* only<T>(...events: T[]): AsyncGenerator<readonly T[]> {
-  yield events
 }

@@ -1,17 +1,9 @@
 /** The filter contract: policy around the rest of the chain. */
 import type { Endpoint } from './endpoint.ts'
-import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Services } from './ports.ts'
+import type { Reply } from './reply.ts'
 import type { Schema } from './schema.ts'
-
-/** An answer on its way back: one batch is what one upstream chunk held. */
-export interface Reply {
-  status: number
-  /** Names, in lower case, and values in turn: a list is what `node:http` takes, and costs nothing to add to. */
-  readonly headers: string[]
-  events: AsyncIterable<readonly Event[]>
-}
 
 /** A part of the exchange that one filter sets and the filters below it read. */
 export type Facet = 'principal' | 'quota' | 'target' | 'outbound' | 'charge'

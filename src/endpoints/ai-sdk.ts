@@ -1,11 +1,13 @@
 /** The AI SDK's gateway protocol below its prefixes, and the addresses that its clients request at the origin. */
+
 import { notAVersion, notServed } from '../codecs/ai-sdk/error.ts'
 import { versionOfPath } from '../codecs/ai-sdk/version.ts'
 import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
+import { value } from '../core/reply.ts'
 import type { Mapping } from '../core/translator.ts'
 import { errors } from '../lib/error.ts'
 import { chat } from '../operations/chat/index.ts'

@@ -1,7 +1,9 @@
 /** `GET /`: whether the configured stores answer (docs/contract.md#health). */
+
 import { json } from '../codecs/json.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Probe } from '../core/ports.ts'
+import { value } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
 
 const TIMEOUT_MS = 900

@@ -1,10 +1,12 @@
 /** `GET /v1/key`: the remaining limits of a key (docs/contract.md#key-status). */
+
 import { json } from '../codecs/json.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import { keyUsage } from '../core/key-usage.ts'
 import { formatMoney, type Money } from '../core/money.ts'
 import type { Plans } from '../core/plan.ts'
 import type { KeyStatus, PlanState } from '../core/ports.ts'
+import { value } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
 
 const CENT = 10_000_000n

@@ -1,9 +1,9 @@
 /** A large answer of a local endpoint, in pieces that follow each other as the client takes them. */
-import { written } from '../core/endpoint.ts'
+
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import type { Services } from '../core/ports.ts'
+import { type Reply, written } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
 import { HeldValues } from '../limits/held.ts'
 import type { MemoryLease } from '../limits/memory.ts'

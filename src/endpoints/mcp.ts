@@ -1,11 +1,11 @@
 /** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
 
 import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
-import { type Endpoint, type ErrorAnswer, type Method, only, value } from '../core/endpoint.ts'
+import type { Endpoint, Method } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import { catalogOf } from '../core/policy.ts'
 import type { Principal, Services } from '../core/ports.ts'
+import { type ErrorAnswer, only, type Reply, value } from '../core/reply.ts'
 import { baseOf, isOwnOrigin } from '../core/site.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { escaped, type Page, page } from '../lib/html.ts'

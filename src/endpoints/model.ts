@@ -2,10 +2,10 @@
 
 import { entryIn, modelForms } from '../codecs/model-forms.ts'
 import type { Catalog } from '../core/catalog.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import { offerOf } from '../core/offer.ts'
+import { type Reply, value } from '../core/reply.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { type ModelReference, resolve } from '../routing/resolve.ts'
 import { entryOf, nameOf } from './model-entry.ts'

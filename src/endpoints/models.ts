@@ -1,10 +1,11 @@
 /** `GET /v1/models`: the catalogue (docs/contract.md#catalogue), or its form on another client wire. */
+
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import type { Mapping, Model } from '../core/translator.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'

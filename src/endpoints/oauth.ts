@@ -1,9 +1,10 @@
 /** The authorization server of the MCP endpoint: metadata, registration, consent, tokens. */
+
 import { oauthCodec } from '../codecs/json-rpc.ts'
-import { type Endpoint, type ErrorAnswer, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import type { Services } from '../core/ports.ts'
+import { type ErrorAnswer, type Reply, value } from '../core/reply.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { authorize } from '../oauth/authorize.ts'
 import { consent } from '../oauth/consent.ts'

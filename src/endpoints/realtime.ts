@@ -1,11 +1,11 @@
 /** `GET /v1/realtime`, a WebSocket to a model, and the client secrets by which browsers open one (docs/realtime.md). */
 
 import { clientSecrets, realtime as codec, secretsOf } from '../codecs/realtime.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import { catalogOf } from '../core/policy.ts'
 import type { Principal, Services } from '../core/ports.ts'
+import { type Reply, value } from '../core/reply.ts'
 import type { Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
 import { errors } from '../lib/error.ts'

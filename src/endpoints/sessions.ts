@@ -1,8 +1,10 @@
 /** `POST /v1/sessions`: begins a session of an end user, with its own secret (docs/contract.md#sessions). */
+
 import { json } from '../codecs/json.ts'
 import { validator } from '../codecs/validate.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import { formatMoney, parseMoney } from '../core/money.ts'
+import { value } from '../core/reply.ts'
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 

@@ -1,10 +1,11 @@
 /** Reads and removes stored responses (docs/responses.md#state). */
+
 import { json } from '../codecs/json.ts'
 import { inputItems, listedItem } from '../codecs/responses/stored.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import type { ResponseOwner, ResponseRecord, Services } from '../core/ports.ts'
+import { type Reply, value } from '../core/reply.ts'
 import { textsOfTurn } from '../core/stored-responses.ts'
 import type { Json } from '../json/json.ts'
 import { stringifyLossless } from '../json/lossless.ts'

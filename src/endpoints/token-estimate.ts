@@ -1,5 +1,7 @@
 /** The gateway's own estimate of a prompt's tokens, where no provider counts them. */
-import { type Endpoint, value } from '../core/endpoint.ts'
+
+import type { Endpoint } from '../core/endpoint.ts'
+import { value } from '../core/reply.ts'
 import type { TokenCount } from '../core/wire.ts'
 import { PAYMENT_REQUIRED } from '../lib/gateway-error.ts'
 

@@ -1,13 +1,14 @@
 /** `POST /v1/videos`, and the endpoints that read, cancel, remove and download videos (docs/jobs.md). */
+
 import { BytesEncoder } from '../codecs/bytes-encoder.ts'
 import { json } from '../codecs/json.ts'
 import { videos as codec } from '../codecs/videos.ts'
 import type { Codec } from '../core/codec.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import type { Job, Principal, Services } from '../core/ports.ts'
+import { type Reply, value } from '../core/reply.ts'
 import { errorBody, errors } from '../lib/error.ts'
 import { videos as operation } from '../operations/videos/index.ts'
 import { ownerOf } from '../policy/owner.ts'

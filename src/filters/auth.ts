@@ -1,10 +1,12 @@
 /** Finds the principal of a credential, and refuses what it may not do. */
+
 import { hash } from 'node:crypto'
 import { type AddressRange, parseRange } from '../core/address.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { FilterFactory } from '../core/filter.ts'
 import type { Policy } from '../core/policy.ts'
 import type { Principal, Services } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { accessError } from '../policy/access-check.ts'

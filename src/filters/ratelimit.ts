@@ -1,11 +1,13 @@
 /** Limits requests of an organization, per minute at one endpoint and in flight (docs/contract.md#rate-limits). */
+
 import { LRUCache } from 'lru-cache'
 import { addressKey } from '../core/address.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { FilterFactory } from '../core/filter.ts'
 import { type Money, parseMoney } from '../core/money.ts'
 import { planNames } from '../core/plan.ts'
 import type { Ledger, Principal, Quota } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 

@@ -2,8 +2,8 @@
 
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import type { MessageStream, Principal, Services, StreamOwner } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
 import { codes, rpcError } from './message.ts'
 

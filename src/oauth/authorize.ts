@@ -1,7 +1,6 @@
 /** `GET /oauth/authorize` (RFC 6749 4.1.1, RFC 7636, RFC 8707, RFC 9207): checks the request and shows the consent page. */
 
-import { only } from '../core/endpoint.ts'
-import type { Reply } from '../core/filter.ts'
+import { only, type Reply } from '../core/reply.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { Page } from '../lib/html.ts'
 import type { KnownClient } from './client-metadata.ts'

@@ -1,6 +1,7 @@
 /** `POST /oauth/authorize`: the form of the consent page becomes a grant and its code. */
-import type { Reply } from '../core/filter.ts'
+
 import type { NewGrant } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import { opaque, sha256 } from '../lib/opaque.ts'
 import { cookieName, pageReply, redirectToClient } from './authorize.ts'
 import type { KnownClient } from './client-metadata.ts'

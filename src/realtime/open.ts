@@ -2,11 +2,11 @@
 
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
 import type { Message, MessageListener } from '../core/message-socket.ts'
 import { isFor, isOver } from '../core/offer.ts'
 import { catalogOf } from '../core/policy.ts'
 import type { ProviderSocket, Services } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
 import type { Mapping } from '../core/translator.ts'
 import { isObject, type Json } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
@@ -51,7 +51,10 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
   const { realtime: limits } = ex.snapshot
   const target = ex.target!
   ex.timings.sent = performance.now()
-  const provider = await services.providerSockets.open(ex, limits.message)
+  const provider = await services.providerSockets.open({
+    ...{ id: ex.id, tenant: ex.caller.tenant, target, request: ex.outbound.request!, signal: ex.signal },
+    maxMessageBytes: limits.message,
+  })
   try {
     const earlier: Message[] = []
     const created = await firstEvent(provider, ex, earlier)

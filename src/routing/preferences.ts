@@ -1,6 +1,6 @@
 /** Converts a request's provider and price preferences for routing (docs/routing.md#routing-by-request). */
 import type { Catalog } from '../core/catalog.ts'
-import type { ProviderPreferences } from '../core/provider-preferences.ts'
+import type { ProviderPreferences } from '../core/chat-request.ts'
 import type { Mapping } from '../core/translator.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'

@@ -1,8 +1,9 @@
 /** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
+
 import { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Reply } from '../core/filter.ts'
+import type { Reply } from '../core/reply.ts'
 import type { RequestPart } from '../core/wire.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { undelivered } from '../json/answer-bounds.ts'

@@ -1,8 +1,7 @@
 /** WebSockets to providers: signed, connected and guarded as any request to them. */
 import type { Socket } from 'node:net'
-import type { Exchange } from '../core/exchange.ts'
 import type { MessageSocket } from '../core/message-socket.ts'
-import type { InProcessProviders, ProviderSocket, ProviderSockets } from '../core/ports.ts'
+import type { InProcessProviders, ProviderSocket, ProviderSockets, SocketCall } from '../core/ports.ts'
 import type { Provider, Target } from '../core/translator.ts'
 import { boundedConnector, type Connector } from '../egress/connector.ts'
 import { guardedConnector, nameServers, type Resolve } from '../egress/guard.ts'
@@ -43,10 +42,10 @@ export class UpstreamSockets implements ProviderSockets {
     this.#inProcess = inProcess
   }
 
-  async open(ex: Exchange, limit: number): Promise<ProviderSocket> {
-    const end = this.#begin(ex.target!.provider, ex.caller.tenant)
+  async open(call: SocketCall): Promise<ProviderSocket> {
+    const end = this.#begin(call.target.provider, call.tenant)
     try {
-      return await this.#open(ex, limit, end)
+      return await this.#open(call, end)
     } catch (thrown) {
       end()
       throw thrown
@@ -64,12 +63,11 @@ export class UpstreamSockets implements ProviderSockets {
     }
   }
 
-  async #open(ex: Exchange, limit: number, end: () => void): Promise<ProviderSocket> {
-    const { signal, id } = ex
-    const target = ex.target!
+  async #open(call: SocketCall, end: () => void): Promise<ProviderSocket> {
+    const { id, target, signal } = call
     const { timeouts } = target.provider
     const handshakeMs = Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
-    const request = sign(target, ex.outbound.request!, id, { type: undefined, body: undefined })
+    const request = sign(target, call.request, id, { type: undefined, body: undefined })
     const signed = request instanceof Promise ? await waitFor(request, timeouts.connect + handshakeMs, signal) : request
     if (ex.outbound.trace) signed.headers.push(...ex.outbound.trace)
     const mask = maskOfSent(signed, target.provider)
@@ -85,7 +83,7 @@ export class UpstreamSockets implements ProviderSockets {
       answer = await openWebSocket({
         url: `${signed.baseUrl.replace(/\/$/, '').replace(/^http/, 'ws')}${signed.path}`,
         headers: asRecord(signed.headers),
-        limit,
+        limit: call.maxMessageBytes,
         timeoutMs: handshakeMs,
         socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', end),
       })

@@ -1,4 +1,5 @@
 /** A small configuration, and registries that depend on nothing but the contracts. */
+
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ConfigError } from '../../src/config/error.ts'
@@ -7,9 +8,10 @@ import { loadFiles } from '../../src/config/load.ts'
 import type { Registries } from '../../src/config/registries.ts'
 import type { ConfigSnapshot } from '../../src/config/snapshot.ts'
 import type { Codec } from '../../src/core/codec.ts'
-import { type Endpoint, value } from '../../src/core/endpoint.ts'
+import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Facet, Filter, FilterFactory } from '../../src/core/filter.ts'
 import type { Services } from '../../src/core/ports.ts'
+import { value } from '../../src/core/reply.ts'
 import { type Schema, s } from '../../src/core/schema.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { operations } from '../../src/operations/index.ts'

@@ -1,11 +1,13 @@
 /** The chain around a request, and the pump that runs it to its last byte. */
+
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import { checkOrder, compile, type Link } from '../../src/core/chain.ts'
 import type { Codec } from '../../src/core/codec.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { Facet, Filter, FilterFactory, Reply } from '../../src/core/filter.ts'
+import type { Facet, Filter, FilterFactory } from '../../src/core/filter.ts'
 import { pump } from '../../src/core/pump.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import { s } from '../../src/core/schema.ts'
 import type { Route } from '../../src/core/snapshot.ts'
 import { chat } from '../../src/endpoints/inference.ts'

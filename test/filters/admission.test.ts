@@ -1,9 +1,10 @@
 /** Who gets a place, who waits for one, and who is sent away. */
+
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
-import type { Reply } from '../../src/core/filter.ts'
 import type { Services } from '../../src/core/ports.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import { FairLimiter, type FairLimits, type Permit } from '../../src/filters/admission/fair-limiter.ts'
 import { admission } from '../../src/filters/admission/index.ts'
 import { errors, GatewayError } from '../../src/lib/error.ts'

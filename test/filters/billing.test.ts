@@ -1,11 +1,12 @@
 /** Money around an attempt: what is reserved, what is charged, and what happens when the ledger fails. */
+
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
-import type { Reply } from '../../src/core/filter.ts'
 import { type Price, parseMoney } from '../../src/core/money.ts'
 import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import type { Mapping, Target, Translator } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
 import type { CacheMark, RequestPart, SentOutput } from '../../src/core/wire.ts'

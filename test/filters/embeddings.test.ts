@@ -1,8 +1,9 @@
 /** What the filters make of an operation that is not chat: the cache of bytes, the parameters, the money reserved. */
+
 import t from 'tap'
 import type { Event } from '../../src/core/event.ts'
-import type { Reply } from '../../src/core/filter.ts'
 import type { CachedReply, HoldRequest, Services } from '../../src/core/ports.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import { embeddings } from '../../src/endpoints/inference.ts'
 import { billing } from '../../src/filters/billing/index.ts'
 import { cache } from '../../src/filters/cache/index.ts'

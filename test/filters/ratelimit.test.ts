@@ -1,11 +1,12 @@
 /** Rates and places of organizations, by rule; and which app a request is attributed to. */
+
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Exchange } from '../../src/core/exchange.ts'
-import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Principal, Services } from '../../src/core/ports.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { sourceOf } from '../../src/filters/source.ts'
 import type { GatewayError } from '../../src/lib/error.ts'

@@ -1,9 +1,11 @@
 /** The loop of attempts: who is asked after whom, how often, and what failures teach of providers and credentials. */
+
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Catalog } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
-import type { Filter, Reply } from '../../src/core/filter.ts'
+import type { Filter } from '../../src/core/filter.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import { route } from '../../src/filters/route.ts'
 import { errorBody, errors, GatewayError } from '../../src/lib/error.ts'
 import { OutlierDetector } from '../../src/routing/outlier-detector.ts'

@@ -1,8 +1,9 @@
 /** How a policy comes to a request: with the principal, and before anything is read. */
+
 import t from 'tap'
-import type { Reply } from '../../src/core/filter.ts'
 import type { Policies, RuleType } from '../../src/core/policy.ts'
 import type { Services } from '../../src/core/ports.ts'
+import type { Reply } from '../../src/core/reply.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { GatewayError } from '../../src/lib/error.ts'
 import { errors } from '../../src/plugin.ts'

@@ -3,9 +3,10 @@
 import type { MemoryBudget } from '../../limits/memory.ts'
 import type { Mask } from '../../secrets/mask.ts'
 import type { Cancellation } from '../cancel.ts'
-import type { Exchange } from '../exchange.ts'
 import type { MessageSocket } from '../message-socket.ts'
 import type { Policies } from '../policy.ts'
+import type { Target } from '../translator.ts'
+import type { WireRequest } from '../wire.ts'
 import type { Counters, ReplyCache, TurnStore, UploadFolder } from './cache.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
@@ -14,6 +15,7 @@ import type { OAuthStores } from './oauth.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
+import type { Probe } from './stores.ts'
 import type { MessageStreams } from './streams.ts'
 import type { Log, Metrics, Tracing } from './telemetry.ts'
 
@@ -112,12 +114,21 @@ export interface ProviderSocket {
   readonly mask: Mask | undefined
 }
 
-/**
- * Opens WebSockets to the providers of exchanges, as their `outbound` says. Rejects with a GatewayError that may fail
- * over. `limit`: bytes of a message.
- */
+/** A WebSocket to open at a provider. */
+export interface SocketCall {
+  /** Id of the request, which the provider is told. */
+  readonly id: string
+  readonly tenant: string
+  readonly target: Target
+  readonly request: WireRequest
+  readonly signal: Cancellation
+  /** Bytes that one message may have. */
+  readonly maxMessageBytes: number
+}
+
+/** Opens WebSockets to providers. Rejects with a GatewayError that may fail over. */
 export interface ProviderSockets {
-  open(ex: Exchange, limit: number): Promise<ProviderSocket>
+  open(call: SocketCall): Promise<ProviderSocket>
 }
 
 /** A request as it would go over the wire. */
@@ -146,11 +157,6 @@ export interface InProcessProvider {
 
 /** The providers of a process by origin, such as `http://demo.localhost`. */
 export type InProcessProviders = ReadonlyMap<string, InProcessProvider>
-
-/** Whether a store works. Rejects, with the reason as message, when it does not. */
-export interface Probe {
-  ping(): Promise<void>
-}
 
 /** All that filters and endpoints use beside the exchange itself; `src/app` makes them. */
 export interface Services {

@@ -8,12 +8,16 @@ import type { OAuthStores } from './oauth.ts'
 import type { PolicyStores } from './policies.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
-import type { Probe } from './services.ts'
 import type { RequestLogStore, UsageStore } from './usage.ts'
 
 /** The stores cannot be opened or written. The message names what they are kept in, and what to do about it. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
+}
+
+/** Whether a store works. Rejects, with the reason as message, when it does not. */
+export interface Probe {
+  ping(): Promise<void>
 }
 
 /** Removes what has been stored for long enough. */

@@ -4,8 +4,9 @@
  */
 
 import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { FilterFactory } from '../../core/filter.ts'
 import type { Load, Services } from '../../core/ports.ts'
+import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { Hysteresis } from '../../lib/hysteresis.ts'

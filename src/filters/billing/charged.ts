@@ -3,8 +3,8 @@
 import type { Outcome } from '../../core/answer.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Reply } from '../../core/filter.ts'
 import { tokensOfImage } from '../../core/media.ts'
+import type { Reply } from '../../core/reply.ts'
 import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import type { Meter } from './meter.ts'
 

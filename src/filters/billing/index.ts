@@ -6,12 +6,12 @@
  */
 
 import type { Outcome } from '../../core/answer.ts'
-import { only } from '../../core/endpoint.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { FilterFactory } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
 import { labelsOf } from '../../core/offer.ts'
 import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
+import { only, type Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../lib/error.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from '../../metering/estimate.ts'

@@ -1,13 +1,12 @@
 /** Admits work that outlives its request: a row and a hold before the provider is called, its id there after that. */
 
-import { only } from '../../core/endpoint.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Reply } from '../../core/filter.ts'
 import { credentialName, type JobOperation } from '../../core/job.ts'
 import { writtenPrice } from '../../core/money.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/ports.ts'
+import { only, type Reply } from '../../core/reply.ts'
 import { jsonHash } from '../../json/lossless.ts'
 import { Upload } from '../../lib/body.ts'
 import { asError, errors, type GatewayError } from '../../lib/error.ts'

@@ -2,11 +2,11 @@
 
 import { costOf } from '../../core/cost.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Reply } from '../../core/filter.ts'
 import { type Money, type Price, toNumber } from '../../core/money.ts'
 import { isFree, labelsOf } from '../../core/offer.ts'
 import type { Hold, HoldRequest, Principal, RequestRow, Services } from '../../core/ports.ts'
 import { type PartHold, type SessionCharges, type SessionPart, withOutput } from '../../core/realtime.ts'
+import type { Reply } from '../../core/reply.ts'
 import type { Mapping } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'

@@ -2,8 +2,9 @@
 
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { FilterFactory } from '../../core/filter.ts'
 import type { CachedReply } from '../../core/ports.ts'
+import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { jsonHash } from '../../json/lossless.ts'
 import { exceeds } from '../../json/size.ts'

@@ -1,8 +1,10 @@
 /** Repairs malformed JSON answers on request (`plugins: [{ id: 'response-healing' }]`). */
+
 import type { Event, SourceEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { FilterFactory } from '../../core/filter.ts'
 import type { HealingSkipped, Log, Metrics } from '../../core/ports.ts'
+import type { Reply } from '../../core/reply.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { CALL_BOUNDS, Count, Shape } from '../../json/shape.ts'
 import type { MemoryBudget, MemoryLease } from '../../limits/memory.ts'

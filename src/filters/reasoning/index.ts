@@ -2,12 +2,14 @@
  * Keeps reasoning that a provider requires back beside tool calls, for clients that drop unknown fields. A turn that
  * comes back without it gets it again.
  */
+
 import { createHash } from 'node:crypto'
 import type { Message, ToolCall } from '../../core/chat-request.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { FilterFactory } from '../../core/filter.ts'
 import type { TurnStore } from '../../core/ports.ts'
+import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { WorkBudget, writeCanonical } from '../../json/canonical.ts'

@@ -1,6 +1,7 @@
 /** The events of an answer, of which the reasoning before its calls is kept. */
+
 import type { Event, ReasoningEvent, ToolEvent } from '../../core/event.ts'
-import type { Reply } from '../../core/filter.ts'
+import type { Reply } from '../../core/reply.ts'
 
 /** The first call of a turn. */
 export interface KeptCall {

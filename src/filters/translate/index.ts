@@ -1,8 +1,10 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
+
 import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory, Reply } from '../../core/filter.ts'
+import type { FilterFactory } from '../../core/filter.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { RequestEncoding } from '../../core/outbound.ts'
+import type { Reply } from '../../core/reply.ts'
 import { s } from '../../core/schema.ts'
 import { type FanOut, nativeFormOf, type Target, type Translator } from '../../core/translator.ts'
 import type { NativeRequest, RequestPart, WireRequest } from '../../core/wire.ts'

@@ -2,7 +2,7 @@
 
 import type { ChatRequest } from '../../core/chat-request.ts'
 import type { RoutedBody } from '../../core/operation.ts'
-import type { ProviderPreferences } from '../../core/provider-preferences.ts'
+import type { ProviderPreferences } from '../../core/chat-request.ts'
 import { isObject, type Json } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
 
