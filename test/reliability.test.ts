@@ -72,7 +72,7 @@ t.test('the page about limits has the numbers of the code', async t => {
         /^[\d_]+$/.test(factor) ? Number(factor.replaceAll('_', '')) : (valuesOf(factor)[0] ?? Number.NaN),
       )
       .reduce((product, factor) => product * factor)
-  const rows = rowsOf(textOf('docs/reference/limits.md')).filter(([, limit]) => limit !== 'Limit')
+  const rows = rowsOf(textOf('docs/limits.md')).filter(([, limit]) => limit !== 'Limit')
   t.ok(rows.length > 20, `${rows.length} rows`)
   for (const [what, limit, name] of rows) t.ok(valuesOf(name!).includes(Number(limit)), `${what}: ${name}`)
 })

@@ -53,6 +53,7 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
   ex.timings.sent = performance.now()
   const provider = await services.providerSockets.open({
     ...{ id: ex.id, tenant: ex.caller.tenant, target, request: ex.outbound.request!, signal: ex.signal },
+    trace: ex.outbound.trace,
     maxMessageBytes: limits.message,
   })
   try {

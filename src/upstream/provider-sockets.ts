@@ -69,7 +69,7 @@ export class UpstreamSockets implements ProviderSockets {
     const handshakeMs = Math.min(timeouts.firstEvent ?? HANDSHAKE_MS, HANDSHAKE_MS)
     const request = sign(target, call.request, id, { type: undefined, body: undefined })
     const signed = request instanceof Promise ? await waitFor(request, timeouts.connect + handshakeMs, signal) : request
-    if (ex.outbound.trace) signed.headers.push(...ex.outbound.trace)
+    if (call.trace) signed.headers.push(...call.trace)
     const mask = maskOfSent(signed, target.provider)
     const { origin, pathname } = new URL(signed.baseUrl)
     const local = this.#inProcess?.get(origin)

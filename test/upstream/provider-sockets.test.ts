@@ -18,7 +18,14 @@ async function started(t: Test, options: ProviderSocketsOptions = {}) {
   const open = (orgId: string, given: Partial<Provider> = {}, path = '/realtime') => {
     const to = target({ provider: { baseUrl: provider.url, ...given } })
     const ex = exchange({ target: to, principal: principalOf({ orgId }) })
-    const call = { id: ex.id, tenant: ex.caller.tenant, target: to, signal: ex.signal, maxMessageBytes: LIMIT }
+    const call = {
+      id: ex.id,
+      trace: undefined,
+      tenant: ex.caller.tenant,
+      target: to,
+      signal: ex.signal,
+      maxMessageBytes: LIMIT,
+    }
     return sockets.open({ ...call, request: { path, body: {} } })
   }
   return { provider, open }

@@ -116,11 +116,13 @@ export interface ProviderSocket {
 
 /** A WebSocket to open at a provider. */
 export interface SocketCall {
-  /** Id of the request, which the provider is told. */
+  /** The request's id, as the provider gets it. */
   readonly id: string
   readonly tenant: string
   readonly target: Target
   readonly request: WireRequest
+  /** Headers of its trace, names and values in turn. */
+  readonly trace: readonly string[] | undefined
   readonly signal: Cancellation
   /** Bytes that one message may have. */
   readonly maxMessageBytes: number

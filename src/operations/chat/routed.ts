@@ -1,8 +1,7 @@
 /** Routing fields of a request's body on every client wire: `models`, `provider` and `routing`. */
 
-import type { ChatRequest } from '../../core/chat-request.ts'
+import type { ChatRequest, ProviderPreferences } from '../../core/chat-request.ts'
 import type { RoutedBody } from '../../core/operation.ts'
-import type { ProviderPreferences } from '../../core/chat-request.ts'
 import { isObject, type Json } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
 
