@@ -51,6 +51,7 @@ const FILES: Readonly<Record<string, string>> = {
   gateway: 'gateway.yaml',
   filters: 'Options of filters, in chains and below endpoints',
   models: 'models.d/*.yaml',
+  routes: 'routes.d/*.yaml',
   provider: 'providers.d/*.yaml',
 }
 

@@ -21,7 +21,7 @@ interface Written {
 }
 
 /** Names with another meaning in requests. */
-const RESERVED = ['auto']
+export const RESERVED = ['auto']
 
 /** All aliases of the models files. */
 interface Aliases {
@@ -77,21 +77,27 @@ function modelOf({ target, source, path }: Written, ids: ReadonlySet<string>, kn
 }
 
 /** The offers named by aliases. Throws a ConfigError. */
-export function linkPinned({ pinned }: Aliases, { models, providers, open }: Catalog): ReadonlyMap<string, string> {
-  const offersOf = (id: string): Mapping[] =>
-    [...models.values()].flatMap(({ mappings }) => mappings.filter(({ provider }) => provider.id === id))
+export function linkPinned({ pinned }: Aliases, catalog: Catalog): ReadonlyMap<string, string> {
   const linked = new Map<string, string>()
   for (const { alias, target, source, path } of pinned) {
-    const [id = ''] = target.split('/', 1)
-    if (!providers.has(id)) throw source.error(unknownName('provider', id, providers.keys()), path)
-    const name = target.slice(id.length + 1)
-    const names = offersOf(id).flatMap(({ model, externalId }) => [...namesOf(model), externalId])
-    if (!names.includes(name) && !open?.get(id)?.find(name)) {
-      throw source.error(`${unknownName('model', name, names)} (of the provider "${id}")`, path)
-    }
+    const issue = offerIssue(target, catalog)
+    if (issue !== undefined) throw source.error(issue, path)
     linked.set(alias, target)
   }
   return linked
+}
+
+/** Why `<provider>/<model>` names no offer; undefined for one that does. */
+export function offerIssue(target: string, { models, providers, open }: Catalog): string | undefined {
+  const [id = ''] = target.split('/', 1)
+  if (!providers.has(id)) return unknownName('provider', id, providers.keys())
+  const name = target.slice(id.length + 1)
+  const offers: Mapping[] = [...models.values()].flatMap(({ mappings }) =>
+    mappings.filter(({ provider }) => provider.id === id),
+  )
+  const names = offers.flatMap(({ model, externalId }) => [...namesOf(model), externalId])
+  if (names.includes(name) || open?.get(id)?.find(name)) return undefined
+  return `${unknownName('model', name, names)} (of the provider "${id}")`
 }
 
 const namesOf = ({ id, aliases }: Model): readonly string[] => [id, ...aliases]

@@ -13,6 +13,7 @@ import { linkProvider, type WireRegistries } from './provider.ts'
 import type { Registries } from './registries.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
 import type { ModelEntry } from './schemas/models.ts'
+import { linkVirtual } from './virtual-models.ts'
 
 /** Throws a ConfigError. Omits disabled providers entirely. */
 export function linkCatalog(
@@ -46,7 +47,8 @@ export function linkCatalog(
   const byAlias = new Map([...models.values()].flatMap(model => model.aliases.map(alias => [alias, model] as const)))
   const customCaps = linkCaps(files.gateway.value.custom_providers)
   const catalog = { models, aliases: byAlias, providers, open, customCaps }
-  return { ...catalog, pinned: linkPinned(aliases, catalog) }
+  const pinned = linkPinned(aliases, catalog)
+  return { ...catalog, pinned, virtual: linkVirtual(files.routes, { ...catalog, pinned }) }
 }
 
 const isSimulated = ({ value }: ConfigFiles['providers'][number], { simulated }: Pick<Registries, 'simulated'>) =>

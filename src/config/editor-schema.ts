@@ -7,6 +7,7 @@ import type { Registries } from './registries.ts'
 import { gatewayFile } from './schemas/gateway.ts'
 import { modelsFile } from './schemas/models.ts'
 import { providerFile } from './schemas/provider.ts'
+import { routesFile } from './schemas/routes.ts'
 
 /** A string may be a reference instead: `${NAME}`, `${file:path}`. */
 const REFERENCE = '\\$\\{'
@@ -43,6 +44,7 @@ export function editorSchemas({ wires, filters, endpoints }: Known): Readonly<Re
   return {
     gateway: file('gateway.yaml of Model Gateway', gateway),
     models: file('models.d/*.yaml of Model Gateway', forEditors(modelsFile.json)),
+    routes: file('routes.d/*.yaml of Model Gateway', forEditors(routesFile.json)),
     provider: file(
       'providers.d/*.yaml of Model Gateway',
       everywhere(forEditors(providerFile.json), 'wires', wiresByOperation),

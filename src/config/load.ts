@@ -10,6 +10,7 @@ import { systemErrorText } from './reference.ts'
 import { type GatewayFile, gatewayFile } from './schemas/gateway.ts'
 import { type ModelsFile, modelsFile } from './schemas/models.ts'
 import { type ProviderFile, providerFile } from './schemas/provider.ts'
+import { type RoutesFile, routesFile } from './schemas/routes.ts'
 import { Source } from './source.ts'
 
 /** Parts of the catalogue, and their folders by default. */
@@ -23,6 +24,7 @@ export interface ConfigFiles {
   readonly gateway: ConfigFile<GatewayFile>
   readonly models: readonly ConfigFile<ModelsFile>[]
   readonly providers: readonly ConfigFile<ProviderFile>[]
+  readonly routes: readonly ConfigFile<RoutesFile>[]
   /** Hash of the effective configuration, without comments and layout. */
   readonly version: string
 }
@@ -32,8 +34,14 @@ export type { LoadOptions } from './file.ts'
 /** Restores files that another process has read and sent as JSON. */
 export function revived(files: ConfigFiles): ConfigFiles {
   const revive = <T>(file: ConfigFile<T>) => ({ ...file, source: new Source(file.source.name, file.source.text) })
-  const { gateway, models, providers } = files
-  return { ...files, gateway: revive(gateway), models: models.map(revive), providers: providers.map(revive) }
+  const { gateway, models, providers, routes } = files
+  return {
+    ...files,
+    gateway: revive(gateway),
+    models: models.map(revive),
+    providers: providers.map(revive),
+    routes: routes.map(revive),
+  }
 }
 
 /** Loads once. Throws a ConfigError. */
@@ -56,6 +64,7 @@ export class Loader {
   readonly #gateway: FileReader<GatewayFile>
   readonly #models: FileReader<ModelsFile>
   readonly #providers: FileReader<ProviderFile>
+  readonly #routes: FileReader<RoutesFile>
   #paths: readonly string[]
 
   constructor(path: string, options: LoadOptions) {
@@ -67,6 +76,7 @@ export class Loader {
       secret: ['auth', 'secret'],
       base: packagedManifest,
     })
+    this.#routes = new FileReader(routesFile, options)
     this.#paths = [this.#path]
   }
 
@@ -78,15 +88,30 @@ export class Loader {
   async load(): Promise<ConfigFiles> {
     const gateway = await this.#gateway.read(this.#path, this.#name(this.#path))
     const folderOf = (key: Part) => resolve(this.#folder, gateway.value.catalog[key] ?? FOLDERS[key])
-    const { plugins } = gateway.value.catalog
-    const more = plugins === undefined ? [] : [resolve(this.#folder, plugins)]
+    const { plugins, routes: routesFolder } = gateway.value.catalog
+    const more = [plugins, routesFolder].flatMap(path => (path === undefined ? [] : resolve(this.#folder, path)))
     this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...more, ...gateway.references]
     const models = await this.#readAll(this.#models, modelsBelow, folderOf('models'), gateway, 'models')
     const providers = await this.#readAll(this.#providers, providersBelow, folderOf('providers'), gateway, 'providers')
-    const files = [gateway, ...models, ...providers]
+    const routes = await this.#readRoutes(gateway)
+    const files = [gateway, ...models, ...providers, ...routes]
     this.#paths = [...new Set([...this.#paths, ...files.flatMap(file => file.references)])]
     const version = sha256(files.map(file => file.digest).join()).slice(0, 12)
-    return { folder: this.#folder, gateway, models, providers, version }
+    return { folder: this.#folder, gateway, models, providers, routes, version }
+  }
+
+  async #readRoutes({ source, value }: ConfigFile<GatewayFile>): Promise<ConfigFile<RoutesFile>[]> {
+    const { routes } = value.catalog
+    if (routes === undefined) return []
+    const folder = resolve(this.#folder, routes)
+    const paths = await this.#list(folder).catch((thrown: unknown) => {
+      if (thrown instanceof ConfigError) throw thrown
+      throw source.error(`the folder "${folder}" cannot be read: ${systemErrorText(thrown)}`, ['catalog', 'routes'])
+    })
+    this.#routes.keep(paths)
+    const files: ConfigFile<RoutesFile>[] = []
+    for (const path of paths) files.push(await this.#routes.read(path, this.#name(path)))
+    return files
   }
 
   async #readAll<T>(

@@ -21,6 +21,34 @@ export interface OpenModels {
   find(name: string): Mapping | undefined
 }
 
+/** A name that stands for a chain of models. */
+export interface VirtualModel {
+  readonly id: string
+  readonly name: string
+  readonly strategy: 'order' | 'weight'
+  /** Whether a session keeps the order that its name has drawn. */
+  readonly sticky: boolean
+  /** At least one. */
+  readonly use: readonly VirtualTarget[]
+}
+
+/** One target of a virtual model. */
+export interface VirtualTarget {
+  /** A model, `<provider>/<model>`, or another virtual model. */
+  readonly model: string
+  readonly weight: number
+  readonly when: TargetCondition | undefined
+}
+
+/** The requests that a target serves; an undefined part allows all. */
+export interface TargetCondition {
+  /** Ids or names. */
+  readonly orgs?: readonly string[] | undefined
+  /** Ids. */
+  readonly projects?: readonly string[] | undefined
+  readonly prompt_tokens?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
+}
+
 /** All models and providers of a snapshot, by the names that requests use. */
 export interface Catalog {
   readonly models: ReadonlyMap<string, Model>
@@ -28,6 +56,8 @@ export interface Catalog {
   readonly aliases: ReadonlyMap<string, Model>
   /** Aliases of one provider's offers: `<provider>/<model>`. */
   readonly pinned?: ReadonlyMap<string, string>
+  /** By id; undefined where there are none. */
+  readonly virtual?: ReadonlyMap<string, VirtualModel> | undefined
   readonly providers: ReadonlyMap<string, Provider>
   /** Providers that serve models which stand in no file, by provider id. */
   readonly open?: ReadonlyMap<string, OpenModels>

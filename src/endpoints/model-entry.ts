@@ -1,5 +1,4 @@
 /** An entry of the catalogue in the form of docs/contract.md#catalogue. */
-import type { CatalogEntry } from '../codecs/catalog-entry.ts'
 import { isFree, offerOf } from '../core/offer.ts'
 import type { Capability } from '../core/provider-settings.ts'
 import { type Schema, s } from '../core/schema.ts'
@@ -18,12 +17,7 @@ export const nameOf = ({ id, open, mappings: [first] }: Model): string => (open 
 const UNDATED = Date.UTC(2025, 0, 1) / 1000
 
 /** The entry for all `mappings` of a model, or for one of them. Prices are those of the first. */
-export function entryOf(
-  model: Model,
-  id: string,
-  mappings: readonly Mapping[],
-  stability: string | undefined,
-): CatalogEntry {
+export function entryOf(model: Model, id: string, mappings: readonly Mapping[], stability: string | undefined) {
   const first = mappings[0]!
   const any = (capability: Parameters<Mapping['supports']['has']>[0]) =>
     mappings.some(({ supports }) => supports.has(capability))

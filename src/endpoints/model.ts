@@ -1,5 +1,6 @@
 /** `GET /v1/models/{id}`: one entry of the catalogue, by any name that requests may use. */
 
+import type { CatalogEntry } from '../codecs/catalog-entry.ts'
 import { entryIn, modelForms } from '../codecs/model-forms.ts'
 import type { Catalog } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
@@ -8,8 +9,10 @@ import { offerOf } from '../core/offer.ts'
 import { type Reply, value } from '../core/reply.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { type ModelReference, resolve } from '../routing/resolve.ts'
+import { virtualOf } from '../routing/virtual-models.ts'
 import { entryOf, nameOf } from './model-entry.ts'
-import { shownMappings, today, viewOf, wantedOf } from './model-view.ts'
+import { type Flags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
+import { virtualEntry } from './virtual-entry.ts'
 
 /** A name without a visible model is a 404. */
 export const model: Endpoint = {
@@ -27,18 +30,24 @@ export function modelReply(ex: Exchange, name: string): Reply {
   const wanted = wantedOf(new URLSearchParams(ex.http.query))
   const view = viewOf(ex, wanted)
   const day = today(ex.at)
-  const meant = meantBy(name, view.catalog, ex)
-  const mappings = shownMappings(meant.model, view, wanted, day)
-  const { provider, model } = meant
-  const offer = provider && mappings.find(mapping => mapping.provider === provider)
-  if (mappings.length === 0 || (provider && !offer)) throw errors.modelNotFound(name)
-  const entry = offer
-    ? entryOf(model, offerOf(offer), [offer], offer.stability ?? model.stability)
-    : entryOf(model, nameOf(model), mappings, model.stability)
+  const virtual = virtualOf(view.catalog, name)
+  const entry = virtual ? virtualEntry(virtual, view, wanted, day) : realEntry(ex, name, view, wanted, day)
+  if (!entry) throw errors.modelNotFound(name)
   const reply = value(entryIn(ex, entry, day))
   reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
   if (ex.caller.principal) reply.headers.push('cache-control', 'private')
   return reply
+}
+
+function realEntry(ex: Exchange, name: string, view: View, wanted: Flags, day: string): CatalogEntry | undefined {
+  const meant = meantBy(name, view.catalog, ex)
+  const mappings = shownMappings(meant.model, view, wanted, day)
+  const { provider, model } = meant
+  const offer = provider && mappings.find(mapping => mapping.provider === provider)
+  if (mappings.length === 0 || (provider && !offer)) return undefined
+  return offer
+    ? entryOf(model, offerOf(offer), [offer], offer.stability ?? model.stability)
+    : entryOf(model, nameOf(model), mappings, model.stability)
 }
 
 function meantBy(

@@ -11,6 +11,7 @@ import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
+import { virtualEntry } from './virtual-entry.ts'
 
 /** The form is that of the client's wire: OpenAI, Anthropic or Google. */
 export const models: Endpoint = {
@@ -44,11 +45,17 @@ function list(view: View, wanted: Flags, day: string): Buffer | Promise<Buffer> 
   const kind = flags.filter(flag => wanted[flag]).join()
   return listing(view, kind, day, () => ({
     object: 'list',
-    data: entries(view, wanted, day).map(({ model, id, mappings, stability }) =>
-      entryOf(model, id, mappings, stability),
-    ),
+    data: [
+      ...entries(view, wanted, day).map(({ model, id, mappings, stability }) =>
+        entryOf(model, id, mappings, stability),
+      ),
+      ...(wanted.mapped ? [] : virtualEntries(view, wanted, day)),
+    ],
   }))
 }
+
+const virtualEntries = (view: View, wanted: Flags, day: string) =>
+  [...(view.catalog.virtual?.values() ?? [])].flatMap(one => virtualEntry(one, view, wanted, day) ?? [])
 
 /** A model under its name for requests, with its visible offers. */
 interface Listed {

@@ -37,10 +37,10 @@ export const route: FilterFactory<Settings> = {
       async handle(ex, next) {
         await ex.readRequest()
         const query = new ExchangeQuery(ex)
-        const named = namedModels(query)
-        const { requested } = named[0]!
-        ex.requested.model = requested.requestedModel
-        ex.requested.provider = requested.requestedProvider
+        const named = namedModels(query, services.random)
+        const { requested, virtual } = named[0]!
+        ex.requested.model = virtual ?? requested.requestedModel
+        ex.requested.provider = virtual === undefined ? requested.requestedProvider : null
         const planned = plansOf(named, options)
         const most = Math.max(options.attempts, planned.length)
         const choice = selector.chooseAmong(planned)

@@ -6,7 +6,7 @@ import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { Mapping } from '../core/translator.ts'
-import { errors } from '../lib/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { candidateTargetOf } from './candidate.ts'
 import { type NamedModel, namedModels } from './named-models.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
@@ -20,13 +20,49 @@ import { resolve } from './resolve.ts'
 import type { Settings } from './settings.ts'
 import { TargetQueue } from './target-queue.ts'
 import { TargetSelector } from './target-selector.ts'
+import { allTargetsOf, virtualOf } from './virtual-models.ts'
 
 type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'affinity'>
 
 /** Throws the error of the request: 404 for an unknown model, 400 for what no target can serve. */
 export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
   const { operation, settings } = routeFor(snapshot, question.model)
-  const [{ query, requested }] = namedModels(queryOf(snapshot, operation, question)) as [NamedModel]
+  const named = namedModels(queryOf(snapshot, operation, question), () => 0)
+  const parts: ExplainedRoute[] = []
+  let failure: unknown
+  for (const one of named) {
+    try {
+      parts.push(explainModel(one, settings, memory, question))
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      failure ??= thrown
+    }
+  }
+  const [first] = parts
+  if (!first) throw failure
+  if (named.length === 1) return first
+  let before = 0
+  const candidates = parts.flatMap(part => {
+    const placed = part.candidates.map(one => (one.place === null ? one : { ...one, place: one.place + before }))
+    before += part.candidates.filter(({ place }) => place !== null).length
+    return placed
+  })
+  return {
+    model: named[0]!.virtual ?? first.model,
+    reason: first.reason,
+    choice: first.choice,
+    candidates,
+    excluded: parts.flatMap(({ excluded }) => excluded),
+  }
+}
+
+/** Explains one of the models that a name stands for. */
+function explainModel(
+  { query, requested }: NamedModel,
+  settings: Settings,
+  memory: ExplainedState,
+  question: RouteQuestion,
+): ExplainedRoute {
   const found = plan(query, settings, requested)
   const affinity = { get: (key: string) => memory.affinity.get(key), set() {} }
   const choice = new TargetSelector(settings, { ...memory, affinity, random: () => 1 }).choose(query, found)
@@ -51,7 +87,9 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
 
 /** The operation of the endpoint that serves a model, with the options of its `route` filter. */
 function routeFor(snapshot: Snapshot, name: string): { operation: Operation; settings: Settings } {
-  const reference = resolve(snapshot.catalog, withoutSuffix(name).name)
+  const asked = withoutSuffix(name).name
+  const virtual = virtualOf(snapshot.catalog, asked)
+  const reference = resolve(snapshot.catalog, virtual ? allTargetsOf(virtual, snapshot.catalog)[0]! : asked)
   const isAbout = ({ operation }: Route['endpoint']) =>
     operation && (reference.kind !== 'model' || serves(reference.model, operation.name))
   const route = snapshot.routes().find(({ endpoint }) => isAbout(endpoint))

@@ -2,12 +2,15 @@
 import { errors, GatewayError } from '../lib/error.ts'
 import { type PlanOptions, plan, type Requested, type RoutePlan, requestedBy } from './plan.ts'
 import { checkProviders, orderOf, withoutSuffix } from './preferences.ts'
-import { RequestQuery, type RoutedRequest, type RoutingQuery } from './query.ts'
+import { RequestQuery, type RoutingQuery } from './query.ts'
+import { targetsOf, virtualOf } from './virtual-models.ts'
 
 /** One model that a request names, and what it means. */
 export interface NamedModel {
   readonly query: RoutingQuery
   readonly requested: Requested
+  /** The virtual model that has led to it, as the request names it. */
+  readonly virtual?: string | undefined
 }
 
 /** One that can be served. */
@@ -17,29 +20,34 @@ export interface PlannedModel {
 }
 
 /** Whether a request names one model, and says nothing else that routing must read. */
-export const namesOne = ({ model, models, provider }: RoutedRequest): boolean =>
-  !models && !provider && withoutSuffix(model).strategy === undefined
+export const namesOne = ({
+  request: { model, models, provider },
+  catalog,
+}: Pick<RoutingQuery, 'request' | 'catalog'>) =>
+  !models && !provider && withoutSuffix(model).strategy === undefined && !virtualOf(catalog, model)
 
 /** In the order in which they are to be tried; at least one. Throws the 4xx that names what is unknown. */
-export function namedModels(query: RoutingQuery): readonly NamedModel[] {
+export function namedModels(query: RoutingQuery, random: () => number = Math.random): readonly NamedModel[] {
   const { request, catalog } = query
   const { models, provider: preferences, model } = request
-  if (namesOne(request)) return [{ query, requested: requestedBy(query) }]
+  if (namesOne(query)) return [{ query, requested: requestedBy(query) }]
   if (preferences) checkProviders(catalog, preferences)
   const names = [...new Set([model, ...(models ?? [])])]
-  const meant = names.map(name => meaningOf(query, name))
+  const meant = names.flatMap(name => meaningsOf(query, name, random))
   // With a provider named, nothing is left to sort.
-  const isPinned = meant.every(({ requested }) => requested.requestedProvider !== null)
+  const isPinned = meant.every(
+    ({ requested, virtual }) => requested.requestedProvider !== null && virtual === undefined,
+  )
   if (isPinned && preferences?.sort) {
     throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
   }
   const goesOn = preferences?.allow_fallbacks !== false || orderOf(query) !== undefined
   const failover = query.failover && goesOn
-  return meant.map(({ requested, name, strategy }) => {
+  return meant.map(({ requested, name, strategy, virtual }) => {
     const routing =
       requested.requestedProvider === null ? (request.routing ?? strategy ?? preferences?.sort) : undefined
     const own = Object.assign({}, request, { model: name, routing: isPinned ? request.routing : routing })
-    return { query: new RequestQuery(factsOf(query), catalog, own, query.session, failover), requested }
+    return { query: new RequestQuery(factsOf(query), catalog, own, query.session, failover), requested, virtual }
   })
 }
 
@@ -60,7 +68,28 @@ const factsOf = (query: RoutingQuery): ConstructorParameters<typeof RequestQuery
   },
 })
 
-function meaningOf({ catalog, principal, request }: RoutingQuery, written: string) {
+interface Meaning {
+  readonly name: string
+  readonly strategy: ReturnType<typeof withoutSuffix>['strategy']
+  readonly requested: Requested
+  readonly virtual?: string
+}
+
+/** Meanings of one name: several for a virtual model. */
+function meaningsOf(query: RoutingQuery, written: string, random: () => number): readonly Meaning[] {
+  const { name, strategy } = withoutSuffix(written)
+  const model = virtualOf(query.catalog, name)
+  if (!model) return [meaningOf(query, written)]
+  const suffix = written.slice(name.length)
+  const own = { ...(strategy === undefined ? {} : { strategy }) }
+  return targetsOf(model, query, random).map(target => ({
+    ...meaningOf(query, target),
+    ...own,
+    virtual: name + suffix,
+  }))
+}
+
+function meaningOf({ catalog, principal, request }: RoutingQuery, written: string): Meaning {
   const { name, strategy } = withoutSuffix(written)
   try {
     const requested = requestedBy({ catalog, principal, request: { model: name } })

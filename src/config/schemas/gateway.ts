@@ -130,6 +130,8 @@ export const gatewayFile = s.object({
     models: s.optional(text),
     /** Folder of manifests; `../providers.d` by default. */
     providers: s.optional(text),
+    /** Folder of routes files; without it there are none. */
+    routes: s.optional(text),
     plugins: s.optional(text),
   }),
   chains: s.record(chain),

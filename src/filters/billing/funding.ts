@@ -33,8 +33,12 @@ export function allowanceOf(ex: Exchange): Allowance | undefined {
 function checkPlan(ex: Exchange, plan: Plan): void {
   if (!plan.endpoints.has(ex.endpoint.name)) throw errors.forbidden('Coding plans cannot use this endpoint.')
   const request = ex.request as RoutedRequest & Pick<ChatRequest, 'service_tier'>
-  const named = namesOne(request) ? undefined : namedModels(new ExchangeQuery(ex))
-  const isPinned = named?.some(({ requested }) => requested.requestedProvider !== null)
+  const query = new ExchangeQuery(ex)
+  const named = namesOne(query) ? undefined : namedModels(query)
+  // The targets of a virtual model are the operator's choice.
+  const isPinned = named?.some(
+    ({ requested, virtual }) => virtual === undefined && requested.requestedProvider !== null,
+  )
   if (
     ex.requested.provider !== null ||
     isPinned ||

@@ -1,0 +1,33 @@
+/** The schema of `config/routes.d/*.yaml`. Unknown keys are rejected. */
+import { type Infer, s } from '../../core/schema.ts'
+import { called, count, modelId, name, text } from './terms.ts'
+
+const names = s.optional(s.array(text, { minItems: 1 }))
+const when = s.object({
+  orgs: names,
+  projects: names,
+  prompt_tokens: s.optional(s.object({ min: count, max: count })),
+})
+const target = called('the id of a model, or "<provider>/<model>"', text)
+const virtualModel = s.object({
+  id: modelId,
+  name: s.optional(name),
+  strategy: s.default(s.enum('order', 'weight'), 'order'),
+  use: s.array(
+    s.either(
+      target,
+      s.object({
+        model: target,
+        weight: s.optional(s.number({ exclusiveMinimum: 0, maximum: 1_000_000 })),
+        when: s.optional(when),
+      }),
+    ),
+    { minItems: 1, maxItems: 100 },
+  ),
+  sticky: s.default(s.enum('session', 'none'), 'none'),
+})
+
+/** `config/routes.d/*.yaml`: names that stand for chains of models. */
+export const routesFile = s.object({ virtual_models: s.default(s.array(virtualModel), []) })
+/** A valid routes file, with defaults. */
+export type RoutesFile = Infer<typeof routesFile>

@@ -1,0 +1,74 @@
+/** Virtual models of the routes files. */
+import type { Catalog, VirtualModel } from '../core/catalog.ts'
+import { unknownName } from '../lib/nearest.ts'
+import { offerIssue, RESERVED } from './aliases.ts'
+import type { ConfigFile } from './file.ts'
+import type { RoutesFile } from './schemas/routes.ts'
+import type { Path, Source } from './source.ts'
+
+interface Written {
+  readonly model: VirtualModel
+  readonly source: Source
+  readonly path: Path
+}
+
+/** Undefined without any. Throws a ConfigError for a name that is taken, an unknown target and a circle. */
+export function linkVirtual(
+  files: readonly ConfigFile<RoutesFile>[],
+  catalog: Catalog,
+): ReadonlyMap<string, VirtualModel> | undefined {
+  const all = new Map<string, Written>()
+  for (const { source, value } of files) {
+    for (const [index, { id, name = id, strategy, use, sticky }] of value.virtual_models.entries()) {
+      const path = ['virtual_models', index]
+      const isModel = catalog.models.has(id) || catalog.aliases.has(id) || catalog.pinned?.has(id)
+      if (isModel) throw source.error(`"${id}" already names a model; choose another id`, [...path, 'id'])
+      if (RESERVED.includes(id)) throw source.error(`"${id}" is reserved; choose another id`, [...path, 'id'])
+      if (all.has(id)) throw source.error(`the virtual model "${id}" is defined twice; keep one`, [...path, 'id'])
+      const targets = use.map(one => {
+        const { model, weight = 1, when } = typeof one === 'string' ? { model: one } : one
+        return { model, weight, when }
+      })
+      const model = { id, name, strategy, sticky: sticky === 'session', use: targets }
+      all.set(id, { model, source, path })
+    }
+  }
+  for (const { model, source, path } of all.values()) {
+    for (const [index, target] of model.use.entries()) {
+      const issue = all.has(target.model) ? undefined : issueOf(target.model, catalog, all.keys())
+      if (issue !== undefined) throw source.error(issue, [...path, 'use', index])
+    }
+  }
+  const whole = new Set<string>()
+  for (const id of all.keys()) refuseCircle(id, all, [], whole)
+  return all.size === 0 ? undefined : new Map([...all].map(([id, { model }]) => [id, model]))
+}
+
+function issueOf(target: string, catalog: Catalog, virtual: Iterable<string>): string | undefined {
+  const { models, aliases, pinned = new Map<string, string>() } = catalog
+  if (models.has(target) || aliases.has(target) || pinned.has(target)) return undefined
+  if (target.includes('/')) return offerIssue(target, catalog)
+  return unknownName('model', target, [...models.keys(), ...aliases.keys(), ...pinned.keys(), ...virtual])
+}
+
+/** `above`: the ids that lead to `id`; `whole`: ids below which there is no circle. */
+function refuseCircle(
+  id: string,
+  all: ReadonlyMap<string, Written>,
+  above: readonly string[],
+  whole: Set<string>,
+): void {
+  if (whole.has(id)) return
+  const { model, source, path } = all.get(id)!
+  const way = [...above, id]
+  for (const [index, target] of model.use.entries()) {
+    if (!all.has(target.model)) continue
+    const start = way.indexOf(target.model)
+    if (start >= 0) {
+      const circle = [...way.slice(start), target.model].map(one => `"${one}"`).join(' uses ')
+      throw source.error(`${circle}: remove one of these targets`, [...path, 'use', index])
+    }
+    refuseCircle(target.model, all, way, whole)
+  }
+  whole.add(id)
+}

@@ -1,0 +1,44 @@
+/** Virtual models in the files of `routes.d`. */
+import t from 'tap'
+import { GATEWAY, gatewayYaml, loadIn, refusal } from './kit.ts'
+
+const load = loadIn(t.testdir())
+const routed = (yaml: string) =>
+  load({
+    [GATEWAY]: gatewayYaml.replace('catalog: {', 'catalog: { routes: ./routes.d,'),
+    'config/routes.d/own.yaml': `virtual_models:\n${yaml}`,
+  })
+
+t.test('strings stand for models, and what is left out has its default', async t => {
+  const { catalog } = await routed('  - { id: house, use: [acme/acme-large, { model: acme-l, weight: 3 }] }\n')
+  const use = [
+    { model: 'acme/acme-large', weight: 1, when: undefined },
+    { model: 'acme-l', weight: 3, when: undefined },
+  ]
+  t.strictSame([...catalog.virtual!.values()], [{ id: 'house', name: 'house', strategy: 'order', sticky: false, use }])
+})
+
+t.test('without routes there are no virtual models', async t => {
+  t.equal((await load({})).catalog.virtual, undefined)
+})
+
+const refused: readonly (readonly [yaml: string, said: string])[] = [
+  ['  - { id: x, use: [acme-larg] }', '2:20: unknown model "acme-larg"; did you mean "acme-large"?'],
+  ['  - { id: x, use: [acm/acme-large] }', '2:20: unknown provider "acm"; did you mean "acme"?'],
+  ['  - { id: acme-l, use: [acme-large] }', '2:11: "acme-l" already names a model; choose another id'],
+  ['  - { id: auto, use: [acme-large] }', '2:11: "auto" is reserved; choose another id'],
+  ['  - { id: x, use: [x] }', '2:20: "x" uses "x": remove one of these targets'],
+  [
+    '  - { id: x, use: [acme-large, y] }\n  - { id: y, use: [x] }',
+    '3:20: "x" uses "y" uses "x": remove one of these targets',
+  ],
+  [
+    '  - { id: x, use: [acme-large] }\n  - { id: x, use: [acme-l] }',
+    '3:11: the virtual model "x" is defined twice; keep one',
+  ],
+]
+for (const [yaml, said] of refused) {
+  t.test(`a file is refused: ${said}`, async t => {
+    t.equal(await refusal(routed(`${yaml}\n`)), `config/routes.d/own.yaml:${said}`)
+  })
+}

@@ -1,0 +1,107 @@
+/** Virtual models over three wires (docs/virtual-models.md). */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { commandsOf } from '../helpers/commands.ts'
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { type Step, startUpstream } from '../helpers/upstream.ts'
+
+const upstream = await startUpstream(t, { key: upstreamSecret })
+const offer = (model: string, usd: string) => ({
+  ...testMapping,
+  model,
+  id: `${model}-1`,
+  pricing: { prompt: usd, completion: usd },
+})
+const page = readFileSync('docs/virtual-models.md', 'utf8')
+const example = /```yaml\n([\s\S]*?)```/.exec(page)![1]!
+const gateway = await startGateway(t, {
+  providers: {
+    one: { base_url: upstream.url('one'), models: [offer('first', '1')] },
+    claude: {
+      base_url: upstream.url('claude'),
+      auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
+      wires: { chat: 'anthropic.messages' },
+      models: [offer('second', '3')],
+    },
+    answers: { base_url: upstream.url('answers'), wires: { chat: 'openai.responses' }, models: [offer('third', '5')] },
+  },
+  config: { catalog: { routes: './routes.d' } },
+  files: { 'config/routes.d/house.yaml': example },
+})
+const usage = { prompt: 10, completion: 5 }
+const up: Step = { text: 'I do', usage }
+const providers = ['one', 'claude', 'answers'] as const
+const models = ['first', 'second', 'third']
+const faults: Record<string, Step> = { 'a 500': { status: 500 }, 'a 429': { status: 429 }, 'a 401': { status: 401 } }
+const play = async (steps: readonly Step[]) => {
+  await upstream.reset()
+  for (const [at, step] of steps.entries()) await upstream.script(providers[at]!, [step])
+}
+const messages = [{ role: 'user', content: 'Who answers?' }]
+
+interface Metadata {
+  requested_model: string
+  requested_provider: string | null
+  used_model: string
+  routing: { model: string; succeeded: boolean }[]
+}
+
+for (const answering of [1, 2]) {
+  for (const [name, fault] of Object.entries(faults)) {
+    for (const path of ['/v1/chat/completions', '/v1/messages']) {
+      t.test(`${path}: target ${answering + 1} of a virtual model answers behind ${name}`, async t => {
+        await gateway.restart()
+        await play(models.map((_, at) => (at < answering ? fault : up)))
+        const answer = await gateway.post(path, { model: 'house', messages, max_tokens: 9 })
+        const body = (await answer.json()) as { metadata: Metadata }
+        t.equal(answer.status, 200)
+        t.match(body.metadata, { requested_model: 'house', requested_provider: null, used_model: models[answering] })
+        t.strictSame(
+          body.metadata.routing.map(({ model, succeeded }) => `${model} ${succeeded}`),
+          models.slice(0, answering + 1).map((model, at) => `${model} ${at === answering}`),
+        )
+      })
+    }
+  }
+}
+
+t.test('a target whose condition is not met is passed over', async t => {
+  await gateway.restart()
+  await play([up, up, up])
+  const long = 'word '.repeat(2000)
+  const answer = await gateway.chat({ model: 'house', messages: [{ role: 'user', content: long }] })
+  t.equal(((await answer.json()) as { metadata: Metadata }).metadata.used_model, 'second')
+})
+
+t.test('the requests of a session draw the same target', async t => {
+  for (const session of ['a', 'b', 'c', 'd']) {
+    const used = new Set<string>()
+    for (let turn = 0; turn < 4; turn++) {
+      await play([up, up, up])
+      const answer = await gateway.chat({ model: 'canary', messages }, { 'x-session-id': session })
+      used.add(((await answer.json()) as { metadata: Metadata }).metadata.used_model)
+    }
+    t.equal(used.size, 1)
+  }
+})
+
+t.test('a virtual model is listed with what all of its targets can', async t => {
+  for (const path of ['/v1/models/house', '/v1/models']) {
+    const body = (await (await gateway.get(path)).json()) as Record<string, unknown> & { data?: { id: string }[] }
+    const entry = body.data?.find(({ id }) => id === 'house') ?? body
+    t.match(entry, { id: 'house', name: 'House model', operations: ['chat'] })
+  }
+})
+
+t.test('route explain shows the targets in order', async t => {
+  const shown = await commandsOf(gateway)<{ candidates: { offer: string; place: number }[] }>('route.explain', {
+    model: 'house',
+  })
+  t.strictSame(
+    shown.candidates.map(({ offer, place }) => `${place} ${offer}`),
+    ['1 one/first', '2 claude/second', '3 answers/third'],
+  )
+})
+
+t.test('money equals the sum of what each attempt owes', t => checkInvariants(t, gateway, upstream))
