@@ -28,7 +28,7 @@ export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly st
 
 function expanded(model: VirtualModel, query: Facts, random: () => number): string[] {
   const able = model.use.filter(({ when }) => !when || isMet(when, query))
-  const ordered = model.strategy === 'weight' ? drawn(able, drawOf(model, query, random)) : able
+  const ordered = model.strategy === 'weight' ? leadByWeight(able, drawOf(model, query, random)) : able
   return ordered.flatMap(target => {
     const nested = virtualOf(query.catalog, target.model)
     return nested ? expanded(nested, query, random) : [target.model]
@@ -42,7 +42,7 @@ const drawOf = ({ id, sticky }: VirtualModel, { session, tenant }: Facts, random
     : random()
 
 /** The target that the draw falls on, then the others as they are written. */
-function drawn(targets: readonly VirtualTarget[], draw: number): readonly VirtualTarget[] {
+function leadByWeight(targets: readonly VirtualTarget[], draw: number): readonly VirtualTarget[] {
   let left = draw * targets.reduce((sum, { weight }) => sum + weight, 0)
   const first = targets.find(({ weight }) => {
     left -= weight
