@@ -56,7 +56,7 @@ export interface Catalog {
   readonly aliases: ReadonlyMap<string, Model>
   /** Aliases of one provider's offers: `<provider>/<model>`. */
   readonly pinned?: ReadonlyMap<string, string>
-  /** By id; undefined where there are none. */
+  /** Keyed by id; undefined where there are none. */
   readonly virtual?: ReadonlyMap<string, VirtualModel> | undefined
   readonly providers: ReadonlyMap<string, Provider>
   /** Providers that serve models which stand in no file, by provider id. */
