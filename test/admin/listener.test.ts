@@ -146,7 +146,7 @@ t.test('the address that it listens on is accepted as Host', t => {
 t.test('bodies are bounded and must be JSON that fits the command', async t => {
   const { send, port } = await start(t)
   const cases: [string, unknown, number, RegExp][] = [
-    ['keys.create', 'x'.repeat(1024 * 1024 + 1), 413, /larger than the 1048576 bytes/],
+    ['keys.create', 'x'.repeat(1024 * 1024 + 1), 413, /larger than the limit of 1048576 bytes/],
     ['keys.create', '{"project":', 400, /not valid JSON/],
     ['keys.create', '[]', 400, /must be a JSON object; keys\.create takes project, name, expires/],
     ['keys.create', '"default"', 400, /must be a JSON object/],

@@ -220,7 +220,7 @@ t.test('what is hashed of a request is bounded', async t => {
   ] as const) {
     const refused = await gateway.post(path, body, as(chatCallers.one))
     t.equal(refused.status, 400, param)
-    t.match(await refused.text(), `${param}: it may have 6`)
+    t.match(await refused.text(), `${param}: it may have at most 6`)
     t.equal((await gateway.post(path, body, as(chatCallers.own))).status, 200, `${param} of an own key`)
   }
   t.equal((await gateway.post(generate, { contents, labels: many(64) }, as(chatCallers.one))).status, 200)

@@ -73,7 +73,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
   await t.test('a wrong key, then the right one, each sent with Enter', async t => {
     await tab.type('mgw_wrong')
     await tab.loads(() => tab.press('Enter', '\r'))
-    t.match(await tab.read('document.querySelector("[role=alert]").textContent'), /no API key/)
+    t.match(await tab.read('document.querySelector("[role=alert]").textContent'), /cannot be used here/)
     t.equal(await focus(), 'credential', 'what was typed is gone')
     await tab.type(gateway.key)
     await tab.loads(() => tab.press('Enter', '\r'))
@@ -120,7 +120,7 @@ t.test('a person signs in with a browser', { skip: !chromium && 'chromium is not
     await open('five', newer)
     await tab.type(gateway.key)
     await tab.loads(() => tab.press('Enter', '\r'))
-    t.match(await tab.read('document.body.textContent'), /Another page of this kind was opened/)
+    t.match(await tab.read('document.body.textContent'), /has opened a newer page of this kind/)
     await newer.type(gateway.key)
     await newer.loads(() => newer.press('Enter', '\r'))
     t.equal(back().parameters.get('state'), 'five')

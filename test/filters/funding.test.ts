@@ -1,5 +1,6 @@
 /** Who pays for an attempt: discounts, coding plans, keys of one's own, limits, and what is reserved. */
 import t from 'tap'
+import type { Catalog } from '../../src/core/catalog.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { formatMoney, parseMoney } from '../../src/core/money.ts'
@@ -92,7 +93,7 @@ async function bill(given: Given = {}) {
     request: { model: 'acme-large', messages, ...given.request },
     target: { ...to, credential: given.credential },
     principal: { ...principal, ...given.principal },
-    snapshot: { plans: new Map([['lite', given.plans ?? lite]]) },
+    snapshot: { catalog: {} as Catalog, plans: new Map([['lite', given.plans ?? lite]]) },
   })
   ex.requested.provider = given.provider ?? null
   try {
