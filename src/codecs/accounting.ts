@@ -32,10 +32,8 @@ export function replacedLimitOf({ outbound, request, endpoint }: Exchange): numb
 
 /** The `usage` object. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
-  const {
-    usage,
-    meter: { cost },
-  } = ex
+  const { usage } = ex
+  const { cost } = ex.meter
   const prompt = usage.prompt ?? 0
   const completion = usage.completion ?? 0
   const reasoning = usage.internal_reasoning ?? 0
@@ -79,10 +77,8 @@ function savingOf({ usage, target, terms }: Exchange, cost: Cost): bigint {
 
 /** The `cost_details` object, in USD. Costs are null where the price is unknown. */
 export function costDetails(cost: Cost | null, ex: Exchange): object {
-  const {
-    answer: { cached, storage },
-    outbound: { autoCached },
-  } = ex
+  const { cached, storage } = ex.answer
+  const { autoCached } = ex.outbound
   const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))
   const prompt = cost ? cost.input + cost.cachedInput + cost.cacheWrite : 0n
   const nullable = (amount: bigint | undefined) => (cost ? usd(amount) : null)

@@ -143,9 +143,7 @@ const HEAD_CHARACTERS = (IMAGE_HEAD / 3) * 4
 
 /** Unreported counts are 0. */
 function usageOf(ex: Exchange): object {
-  const {
-    meter: { cost },
-  } = ex
+  const { cost } = ex.meter
   const { prompt = 0, image_input = 0, completion = 0, image_output = completion } = ex.estimated ? {} : ex.usage
   return {
     input_tokens: prompt,

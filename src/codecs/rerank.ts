@@ -48,10 +48,8 @@ function written({ results }: RerankResult, ex: Exchange): object {
       relevance_score,
       document: return_documents ? { text: documents[index] } : undefined,
     }))
-  const {
-    usage,
-    meter: { cost },
-  } = ex
+  const { usage } = ex
+  const { cost } = ex.meter
   const tokens = usage.prompt || undefined
   return {
     id: ex.id,

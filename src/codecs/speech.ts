@@ -96,10 +96,8 @@ class EventEncoder implements Encoder {
   end(): string {
     const ex = this.#ex
     ex.meter.complete(false)
-    const {
-      usage,
-      meter: { cost },
-    } = ex
+    const { usage } = ex
+    const { cost } = ex.meter
     const { prompt = 0, output_audio: output = usage.completion ?? 0 } = usage
     return typedEvent('speech.audio.done', {
       usage: {

@@ -107,10 +107,8 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
 /** Token counts when the provider reports them, else the duration in whole seconds. */
 function usageOf(ex: Exchange): object {
   ex.meter.complete(false)
-  const {
-    usage,
-    meter: { cost },
-  } = ex
+  const { usage } = ex
+  const { cost } = ex.meter
   const usd = cost && toNumber(cost.total)
   const { prompt = 0, completion = 0, input_audio: audio = 0 } = usage
   if (prompt + completion > 0) {

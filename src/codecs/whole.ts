@@ -16,9 +16,7 @@ export function targetHeaders(ex: Exchange): string[] {
 
 /** Adds the cost to the headers of answers that are complete before their head is sent. */
 export function costHeaders(ex: Exchange): string[] {
-  const {
-    meter: { cost },
-  } = ex
+  const { cost } = ex.meter
   const headers = targetHeaders(ex)
   if (cost) headers.push('x-gateway-cost', formatMoney(cost.total))
   return headers

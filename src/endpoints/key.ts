@@ -20,10 +20,8 @@ export const key: Endpoint = {
   codec: json,
   bodyLimit: 0,
   async serve(ex, { keys }) {
-    const {
-      caller: { principal },
-      snapshot,
-    } = ex
+    const { snapshot } = ex
+    const { principal } = ex.caller
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read their status.')
     const status = await keys.status(principal)

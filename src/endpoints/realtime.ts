@@ -76,9 +76,7 @@ function checkOpening(ex: Exchange): void {
 }
 
 async function mint(ex: Exchange, services: Services): Promise<Reply> {
-  const {
-    caller: { principal },
-  } = ex
+  const { principal } = ex.caller
   if (!principal) throw errors.noCredentials()
   if (principal.kind !== 'key' || principal.token) {
     throw errors.forbidden('Client secrets are made by regular API keys.')

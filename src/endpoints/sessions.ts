@@ -36,9 +36,7 @@ export const sessions: Endpoint = {
   codec: { ...json, prepare: validate.prepare },
   bodyLimit: 64 * 1024,
   async serve(ex, { sessions, now }) {
-    const {
-      caller: { principal },
-    } = ex
+    const { principal } = ex.caller
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may begin sessions.')
     const { customer, scope = {}, ttlSeconds = DEFAULT_SECONDS } = validate(await ex.input.read())

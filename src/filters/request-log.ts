@@ -48,9 +48,7 @@ export class RequestLog {
 
   #failed(ex: Exchange): void {
     const { log, tracing } = this.#services
-    const {
-      answer: { failure },
-    } = ex
+    const { failure } = ex.answer
     const unlogged = this.#logged === 'all' ? 0 : this.#unlogged(ex)
     if (unlogged === undefined) return
     // Neither error shows its cause to the client.
@@ -83,13 +81,9 @@ export class RequestLog {
 
 function fieldsOf(ex: Exchange, tracing: Services['tracing']) {
   const trace = tracing?.ids(ex)
-  const {
-    caller: { principal },
-    target,
-    answer: { cached },
-    usage,
-    timings,
-  } = ex
+  const { target, usage, timings } = ex
+  const { principal } = ex.caller
+  const { cached } = ex.answer
   return {
     request_id: ex.id,
     log_id: ex.logId,

@@ -186,16 +186,12 @@ class Answered implements Attempt {
   }
 
   get errorType(): Attempt['errorType'] {
-    const {
-      answer: { failure },
-    } = this.#ex
+    const { failure } = this.#ex.answer
     return failure?.upstreamStatus === undefined ? 'none' : errorType(failure)
   }
 
   get reason(): string | null {
-    const {
-      answer: { failure },
-    } = this.#ex
+    const { failure } = this.#ex.answer
     return failure?.upstreamStatus === undefined ? null : failure.code
   }
 

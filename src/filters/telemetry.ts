@@ -44,10 +44,8 @@ const traced =
   }
 
 function measure(ex: Exchange, { metrics }: Services): void {
-  const {
-    timings,
-    answer: { failure },
-  } = ex
+  const { timings } = ex
+  const { failure } = ex.answer
   if (failure && ex.answer.status === failure.status && failure.upstreamStatus === undefined) {
     metrics.refusal(ex.currentFilter, failure.code ?? 'internal')
   }

@@ -43,10 +43,8 @@ export class PromptEstimate implements PromptMeter {
    * does not make a request too long.
    */
   #ownTokens(tokens: number): number {
-    const {
-      target,
-      input: { native },
-    } = this.#ex
+    const { target } = this.#ex
+    const { native } = this.#ex.input
     if (!target) return 0
     const isNative = native?.size !== undefined && nativeFormOf(target.translator, native) !== undefined
     const said = isNative ? estimateTokens(native.size) : 0

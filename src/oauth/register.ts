@@ -112,14 +112,8 @@ export function nameOf(given: string | undefined): string {
 }
 
 /** The API key of the request, to which a client of `client_credentials` is bound. Throws 401 without a regular one. */
-function boundKey(
-  {
-    ex: {
-      caller: { principal },
-    },
-  }: OAuthContext,
-  { method }: Described,
-): string {
+function boundKey({ ex }: OAuthContext, { method }: Described): string {
+  const { principal } = ex.caller
   if (!principal) throw errors.noCredentials()
   if (principal.kind !== 'key' || principal.session || principal.token) {
     throw errors.invalidKey('it is not a regular API key, which client_credentials needs.')

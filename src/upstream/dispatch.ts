@@ -54,9 +54,7 @@ export function dispatch(
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
     const { mask } = sent
-    const {
-      caller: { tenant },
-    } = ex
+    const { tenant } = ex.caller
     const lease = memory.lease(tenant, signal, ex.operation.answerBytes, call.leases)
     let source: PlainSource | undefined
     let answer: Answer | undefined

@@ -53,9 +53,7 @@ export function send(
   const isJob = ex.operation.job !== undefined
   // A job is never created twice: no socket is used that may have gone stale.
   const fresh = isJob || isAgain(ex, target)
-  const {
-    caller: { tenant },
-  } = ex
+  const { tenant } = ex.caller
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
     // Proxies may add to a trace: its headers are no part of a signature.

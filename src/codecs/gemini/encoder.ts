@@ -46,9 +46,7 @@ class Candidates {
   }
 
   #at(index: number): Candidate {
-    const {
-      answer: { showsReasoning },
-    } = this.#ex
+    const { showsReasoning } = this.#ex.answer
     this.#all[index] ??= new Candidate(
       showsReasoning,
       call => `call_${answerIdOf(this.#ex)}_${index}_${call}`,

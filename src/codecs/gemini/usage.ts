@@ -5,10 +5,8 @@ import { usageInfo } from '../accounting.ts'
 
 /** With its cost in USD; null while the price is unknown. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
-  const {
-    usage,
-    meter: { cost },
-  } = ex
+  const { usage } = ex
+  const { cost } = ex.meter
   const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
   const audioInput = usage.input_audio ?? 0
   const imageTokens = usage.image_output ?? 0

@@ -93,10 +93,8 @@ function errorOf({ status, code, message }: GatewayError): Json {
 }
 
 function usageOf(ex: Exchange): Json {
-  const {
-    usage,
-    meter: { cost },
-  } = ex
+  const { usage } = ex
+  const { cost } = ex.meter
   const { prompt = 0, completion = 0, input_cache_write: written = 0, input_cache_write_1h: longer = 0 } = usage
   return {
     input_tokens: prompt,

@@ -87,9 +87,7 @@ export class WholeEncoder implements Encoder {
   }
 
   conclude(error: GatewayError | undefined): Promise<void> | undefined {
-    const {
-      input: { stored },
-    } = this.#ex
+    const { stored } = this.#ex.input
     return stored?.isStored && !error ? this.#answer.conclude(stored) : undefined
   }
 
@@ -120,9 +118,7 @@ export class StreamEncoder implements Encoder {
 
   /** Nothing is stored when the client has left: it received no end. */
   conclude(error: GatewayError | undefined): Promise<void> | undefined {
-    const {
-      input: { stored },
-    } = this.#ex
+    const { stored } = this.#ex.input
     return stored?.isStored && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(stored, error) : undefined
   }
 

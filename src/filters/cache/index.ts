@@ -140,10 +140,7 @@ const isForOnePayer = ({ answer: { isCut, stoppedBy }, outbound }: Exchange): bo
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping
-  const {
-    requested: { model: requestedModel, provider: requestedProvider },
-    logId,
-    at,
-  } = ex
+  const { logId, at } = ex
+  const { model: requestedModel, provider: requestedProvider } = ex.requested
   return { events, provider: provider.id, model: model.id, externalId, requestedModel, requestedProvider, logId, at }
 }

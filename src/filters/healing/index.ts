@@ -72,9 +72,7 @@ export async function* healed(
   limits: HealLimits,
   aside: HealThreads = threads,
 ): AsyncGenerator<readonly Event[]> {
-  const {
-    caller: { tenant },
-  } = ex
+  const { tenant } = ex.caller
   const lease = memory.lease(tenant)
   const answer = new HealingBuffer(tenant, lease, aside, limits)
   try {

@@ -46,11 +46,8 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
   const owner = keptFor(ex)
   const set = (call: KeptCall, reasoning: readonly Event[], bytes: number) => {
     const { provider, model, externalId } = ex.target!.mapping
-    const {
-      requested: { model: requestedModel, provider: requestedProvider },
-      logId,
-      at,
-    } = ex
+    const { logId, at } = ex
+    const { model: requestedModel, provider: requestedProvider } = ex.requested
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
     const entry = { events: reasoning, ...answer }
     const key = keyOf(owner, call, { characters: MAX_PARSED })

@@ -198,9 +198,7 @@ class Encoding implements RequestEncoding {
     const ex = this.#ex
     const target = this.#target
     const { translator, provider, mapping } = target
-    const {
-      input: { native: given },
-    } = ex
+    const { native: given } = ex.input
     const count =
       ex.endpoint.counts && (translator.count ?? none(`${provider.id}/${mapping.model.id} counts no tokens.`))
     const native = given && nativeFormOf(translator, given)

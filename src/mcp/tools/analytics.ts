@@ -77,9 +77,7 @@ export const scopeOf = (principal: Principal): Infer<typeof scope> => ({
 
 /** The caller; a tool error for a credential that may not read analytics. */
 export function reader({ ex }: ToolContext): Principal | ToolResult {
-  const {
-    caller: { principal },
-  } = ex
+  const { principal } = ex.caller
   return principal?.kind === 'key'
     ? principal
     : toolError('A valid, active user API key is required to read analytics.')
