@@ -4,7 +4,7 @@ import type { Catalog } from '../core/catalog.ts'
 import { isLive } from '../core/offer.ts'
 import type { Provider } from '../core/translator.ts'
 import { DEMO_ORIGIN } from '../demo/address.ts'
-import type { SchemaState } from '../stores/maintenance.ts'
+import type { Maintenance } from '../stores/maintenance.ts'
 import { authorized } from '../upstream/sign.ts'
 
 /** One line of the result. */
@@ -40,14 +40,14 @@ export interface Machine {
   get(url: string, headers?: readonly string[]): Promise<Answered>
 }
 
-/** The installation. Both functions reject with an error for people. */
+/** The installation. Its functions, and `schema` of its stores, reject with an error for people. */
 export interface Installation {
   readonly listen: string
   readonly admin: string
   readonly maxConnections: number
-  /** Path of the database file. */
+  /** Path of the database file; in its folder are also the files that stand beside any database. */
   readonly database: string
-  schema(): Promise<SchemaState>
+  stores(): Promise<Pick<Maintenance, 'name' | 'schema'>>
   catalog(): Promise<{ readonly version: string; readonly catalog: Pick<Catalog, 'providers' | 'open'> }>
 }
 
@@ -94,12 +94,14 @@ function node(version: string): Finding {
   return isOld ? fail(`Node ${version}`, `install Node ${MIN_NODE.join('.')} or newer`) : ok(`Node ${version}`)
 }
 
-async function schema({ database, schema }: Installation): Promise<Finding> {
+async function schema({ stores }: Installation): Promise<Finding> {
   try {
-    const { present, known } = await schema()
-    if (present === undefined) return warn(`no database ${database}`, 'the first start makes one')
-    if (present >= known) return ok(`schema ${present} of ${database}`)
-    return warn(`schema ${present} of ${database}, ${known} is current`, 'a start, or `gatewayctl migrate`, updates it')
+    const opened = await stores()
+    const { name } = opened
+    const { present, known } = await opened.schema()
+    if (present === undefined) return warn(`no database ${name}`, 'the first start makes one')
+    if (present >= known) return ok(`schema ${present} of ${name}`)
+    return warn(`schema ${present} of ${name}, ${known} is current`, 'a start, or `gatewayctl migrate`, updates it')
   } catch (thrown) {
     return fail(`database: ${textOf(thrown)}`, 'correct that, or restore a backup')
   }

@@ -6,6 +6,7 @@ import { adminListener } from '../admin/server.ts'
 import { adminToken, writeAddress } from '../admin/token.ts'
 import { credentialWarnings } from '../config/credential-warnings.ts'
 import { effectiveConfig } from '../config/effective.ts'
+import { DEFAULT_ADMIN } from '../config/environment.ts'
 import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Catalog } from '../core/catalog.ts'
@@ -20,7 +21,6 @@ import { policyAdmin } from './policies.ts'
 import type { PrimaryOptions } from './primary.ts'
 import { type ServingMode, singleProcess } from './serving.ts'
 
-const DEFAULT_ADMIN = '127.0.0.1:9901'
 const PRUNE_MS = 600_000
 /** Time for polls of jobs to end, before client requests are drained. */
 const POLL_GRACE_MS = 2_000

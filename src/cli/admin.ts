@@ -1,11 +1,12 @@
 /** A client of the admin listener. */
+import { DEFAULT_ADMIN as DEFAULT_ADDRESS } from '../config/environment.ts'
 import { START } from '../config/locate.ts'
 import { configured, isNamed } from './config-file.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
 import { Failure, type Io } from './io.ts'
 import { addressBeside, type FoundToken, findToken, type TokenPlaces } from './token.ts'
 
-const DEFAULT_ADMIN = 'http://127.0.0.1:9901'
+const DEFAULT_ADMIN = `http://${DEFAULT_ADDRESS}`
 
 /** Requests to the admin listener, with its token. */
 export interface Admin {

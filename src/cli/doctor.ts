@@ -1,17 +1,15 @@
 /** `gatewayctl doctor`: says what hinders the gateway on this machine, and what to do. */
 import { readFileSync } from 'node:fs'
 import { access, constants, statfs } from 'node:fs/promises'
-
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import type { Finding, Installation, Machine } from '../app/doctor.ts'
 import { version } from '../app/version.ts'
+import { DEFAULT_ADMIN, DEFAULT_LISTEN } from '../config/environment.ts'
 import { printable } from '../lib/printable.ts'
 import { CheckFailed, errorCode, type Io } from './io.ts'
 import type { Open } from './session.ts'
 
-const DEFAULT_LISTEN = '127.0.0.1:8080'
-const DEFAULT_ADMIN = '127.0.0.1:9901'
 const SILENCE_MS = 5_000
 
 /** Adds `doctor`. */
@@ -33,7 +31,7 @@ export function addDoctor(program: Command, open: Open): void {
       const { listen = DEFAULT_LISTEN, admin = DEFAULT_ADMIN, max_connections: maxConnections } = stores.gateway.server
       const place: Installation = {
         ...{ listen, admin, maxConnections, database: stores.database },
-        schema: async () => (await stores.open()).schema(),
+        stores: stores.open,
         catalog: () => readCatalog(stores.config, { env: io.env }),
       }
       const findings = await diagnose(place, io.machine ?? machine, probe)
@@ -90,7 +88,7 @@ const machine: Machine = {
     return new Promise((resolve, reject) => {
       const request = get(url, { agent: false, timeout: SILENCE_MS, headers: named(headers) }, response => {
         const { date, 'content-type': type } = response.headers
-        // Of the public listener, and of the admin listener.
+        // The public listener sends the first header, the admin listener the second.
         const isOurs = 'x-request-id' in response.headers || response.headers['cache-control'] === 'no-store'
         response.on('error', () => {}).destroy()
         resolve({

@@ -6,6 +6,8 @@ import type { GatewayFile } from './schemas/gateway.ts'
 
 /** `host:port` of the public listener where neither the file nor the environment names one. */
 export const DEFAULT_LISTEN = '127.0.0.1:8080'
+/** `host:port` of the admin listener likewise. */
+export const DEFAULT_ADMIN = '127.0.0.1:9901'
 
 const ADDRESS = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})$/
 const NAME = /^[A-Za-z0-9._-]+$/

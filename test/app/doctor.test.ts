@@ -1,4 +1,4 @@
-/** What `doctor` finds, on machines that exist only here. */
+/** `doctor`, on machines that exist only here. */
 import t from 'tap'
 import { type Answered, diagnose, type Finding, type Installation, type Machine } from '../../src/app/doctor.ts'
 import { StoreError } from '../../src/core/ports.ts'
@@ -45,12 +45,15 @@ const machine = (rest: Partial<Machine> = {}): Machine => ({
   get: async () => answer(),
   ...rest,
 })
+const storesAt =
+  (present: number | undefined, name = '/data/gateway.db') =>
+  async () => ({ name, schema: async () => ({ present, known: 3 }) })
 const place = (providers: readonly Provider[] = [], rest: Partial<Installation> = {}): Installation => ({
   listen: '127.0.0.1:8080',
   admin: '127.0.0.1:9901',
   maxConnections: 10_000,
   database: '/data/gateway.db',
-  schema: async () => ({ present: 3, known: 3 }),
+  stores: storesAt(3),
   catalog: async () => ({
     version: 'abc',
     catalog: { providers: new Map(providers.map(one => [one.id, one])), open: new Map() },
@@ -85,10 +88,11 @@ t.test('each fault of the machine is found, with a remedy', async t => {
       { catalog: () => Promise.reject(new Error('gateway.yaml:1:1: no')) },
       {},
     ],
-    ['warn no database /data/gateway.db', { schema: async () => ({ present: undefined, known: 3 }) }, {}],
-    ['warn schema 2 of /data/gateway.db, 3 is current', { schema: async () => ({ present: 2, known: 3 }) }, {}],
-    ['ok schema 4 of /data/gateway.db', { schema: async () => ({ present: 4, known: 3 }) }, {}],
-    ['fail database: it is newer', { schema: () => Promise.reject(new StoreError('it is newer')) }, {}],
+    ['warn no database /data/gateway.db', { stores: storesAt(undefined) }, {}],
+    ['warn schema 2 of /data/gateway.db, 3 is current', { stores: storesAt(2) }, {}],
+    ['ok schema 4 of /data/gateway.db', { stores: storesAt(4) }, {}],
+    ['ok schema 3 of stores.postgres', { stores: storesAt(3, 'stores.postgres') }, {}],
+    ['fail database: it is newer', { stores: () => Promise.reject(new StoreError('it is newer')) }, {}],
     ['fail folder /data: EACCES', {}, { write: failing('EACCES') }],
     ['fail folder /data: writable, 50 MiB free', {}, { freeBytes: async () => 50 * 1024 ** 2 }],
     ['warn folder /data: writable, 500 MiB free', {}, { freeBytes: async () => 500 * 1024 ** 2 }],
