@@ -57,13 +57,34 @@ function groupOf(program: Command, words: readonly string[]): Command {
 }
 
 function addCommand(program: Command, open: Open, called: string, name: string): void {
-  const { args, shell } = commands[called]!
+  const { shell } = commands[called]!
   if (!shell) return
-  const { properties, required } = args.json as ArgumentsSchema
   const words = name.split('.')
   const own = words.pop()!
   const command = groupOf(program, words).command(own).description(shell.about)
   if (own === 'create') command.alias('add')
+  const read = addArguments(command, called)
+  const input = inputs[called]
+  input?.add?.(command)
+  command.action(async () => {
+    const session = open(command)
+    const given = read()
+    const result = await fetchAll(session, called, (await input?.read?.(given, session, command)) ?? given)
+    session.print(result as never, shell.show)
+    warnUnknown(result, session)
+  })
+}
+
+type ArgumentsSchema = {
+  readonly properties: Readonly<Record<string, JsonSchema>>
+  readonly required: readonly string[]
+}
+/** The schema of the arguments of a command of the admin listener. */
+export const schemaOf = (called: string) => commands[called]!.args.json as ArgumentsSchema
+
+/** Adds the arguments of `called` that have a text for the shell; returns a function that reads those given. */
+export function addArguments(command: Command, called: string): () => Arguments {
+  const { properties, required } = schemaOf(called)
   const readers: [argument: string, read: () => unknown][] = []
   for (const [argument, schema] of Object.entries(properties)) {
     if (typeof schema.shell !== 'string') continue
@@ -79,20 +100,7 @@ function addCommand(program: Command, open: Open, called: string, name: string):
       readers.push([argument, () => command.processedArgs[place]])
     }
   }
-  const input = inputs[called]
-  input?.add?.(command)
-  command.action(async () => {
-    const session = open(command)
-    const given: Arguments = Object.fromEntries(readers.map(([argument, read]) => [argument, read()]))
-    const result = await fetchAll(session, called, properties, (await input?.read?.(given, session, command)) ?? given)
-    session.print(result as never, shell.show)
-    warnUnknown(result, session)
-  })
-}
-
-type ArgumentsSchema = {
-  readonly properties: Readonly<Record<string, JsonSchema>>
-  readonly required: readonly string[]
+  return () => Object.fromEntries(readers.map(([argument, read]) => [argument, read()]))
 }
 
 function optionOf(flags: string, about: string, { type, enum: choices, anyOf, minimum = 1 }: JsonSchema): Option {
@@ -100,7 +108,7 @@ function optionOf(flags: string, about: string, { type, enum: choices, anyOf, mi
   if (Array.isArray(choices)) return option.choices(choices)
   if (type === 'boolean' && flags.endsWith('<on|off>')) return option.choices(['on', 'off'])
   if (type === 'array') return option.argParser(listOf)
-  if (type === 'integer') return option.argParser(text => whole(text, Number(minimum)))
+  if (type === 'integer') return option.argParser(text => whole(text, minimum === 0 ? 0 : 1))
   return anyOf ? option.argParser(text => (text === 'all' ? text : listOf(text))) : option
 }
 
@@ -114,7 +122,8 @@ const listOf = (text: string): string[] =>
     .map(entry => entry.trim())
     .filter(Boolean)
 
-function whole(text: string, minimum: number): number {
+/** Reads a whole number. Throws an InvalidArgumentError. */
+export function whole(text: string, minimum: 0 | 1): number {
   if (/^\d{1,9}$/.test(text) && Number(text) >= minimum) return Number(text)
   throw new InvalidArgumentError(`"${text}" is not a whole number${minimum > 0 ? ' above zero' : ''}`)
 }
@@ -131,12 +140,8 @@ interface Grouped {
 }
 
 /** The whole result: joins lists that the admin listener answers in parts, by id or by offset. */
-async function fetchAll(
-  { admin }: Session,
-  called: string,
-  { after, offset }: ArgumentsSchema['properties'],
-  args: Arguments,
-): Promise<unknown> {
+async function fetchAll({ admin }: Session, called: string, args: Arguments): Promise<unknown> {
+  const { after, offset } = schemaOf(called).properties
   if (after) {
     const idOf = (last?: Named) => last?.id ?? last?.clientId
     return joinParts<Named>(found => admin.command(called, { ...args, after: idOf(found.at(-1)), limit: PART }))

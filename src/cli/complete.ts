@@ -1,6 +1,7 @@
 /** `gatewayctl completion`: scripts for shells, and the words with which a command line can go on. */
 import { Argument, type Command, type Option } from 'commander'
 import { type Admin, connect } from './admin.ts'
+import { schemaOf } from './commands.ts'
 import type { Io } from './io.ts'
 import type { Open } from './session.ts'
 
@@ -129,14 +130,16 @@ const LISTS: Readonly<Record<string, readonly [command: string, show: (one: List
   provider: ['providers.list', byId],
 }
 
+const takesLimit = (called: string): boolean => 'limit' in schemaOf(called).properties
+
 /** Empty when the gateway does not answer: the shell then completes files. */
 async function namesOf(kind: string, command: Command, admin: () => Admin): Promise<readonly Candidate[]> {
   const list = LISTS[kind === 'id' && command.parent?.name() === 'keys' ? 'key' : kind === 'query' ? 'model' : kind]
   if (!list) return []
   const [name, show] = list
   try {
-    const paged = name === 'models.list' || name === 'providers.list' ? {} : { limit: MAX_NAMES }
-    return (await admin().command<Listed[]>(name, paged)).slice(0, MAX_NAMES).map(show)
+    const args = takesLimit(name) ? { limit: MAX_NAMES } : {}
+    return (await admin().command<Listed[]>(name, args)).slice(0, MAX_NAMES).map(show)
   } catch {
     return []
   }

@@ -1,13 +1,12 @@
 /** `gatewayctl requests`: the log of requests, as a list, one by one, as they end, or as a file. */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Command, InvalidArgumentError, Option } from 'commander'
-import { requestFilters, type ShownRequest } from '../admin/commands/requests.ts'
+import { type Command, Option } from 'commander'
+import type { ShownRequest } from '../admin/commands/requests.ts'
 import { rows } from '../admin/table.ts'
-import type { JsonSchema } from '../core/schema.ts'
-import { addFamily } from './commands.ts'
+import { addArguments, addFamily, whole } from './commands.ts'
+import type { Arguments } from './inputs.ts'
 import type { Open, Session } from './session.ts'
 
-type Filters = Readonly<Record<string, unknown>>
 interface Part {
   readonly rows: readonly ShownRequest[]
   readonly next: string | null
@@ -15,7 +14,7 @@ interface Part {
 
 const PART = 500
 const DEFAULT_ROWS = 50
-/** How long a request may run and still be shown by `tail` when it ends. */
+/** Limits how long a request may run and still be shown by `tail` when it ends, without `--since`. */
 const TAIL_WINDOW_MS = 15 * 60_000
 const TAIL_INTERVAL_MS = 2000
 
@@ -23,62 +22,44 @@ const TAIL_INTERVAL_MS = 2000
 export function addRequests(program: Command, open: Open): void {
   addFamily(program, open, 'requests.show')
   const group = program.commands.find(one => one.name() === 'requests')!
-  const add = (name: string, about: string) => withFilters(group.command(name).description(about))
+  /** Adds a command that takes the filters of the admin listener. */
+  const add = (name: string, about: string) => {
+    const command = group.command(name).description(about)
+    return { command, filters: addArguments(command, 'requests.list') }
+  }
 
-  add('list', 'list requests that have ended, newest first')
-    .option('--limit <count>', `number of requests (default: ${DEFAULT_ROWS})`, countOf)
+  const list = add('list', 'list requests that have ended, newest first')
+  list.command
+    .option('--limit <count>', `number of requests (default: ${DEFAULT_ROWS})`, text => whole(text, 1))
     .action(async ({ limit = DEFAULT_ROWS }: { readonly limit?: number }, command: Command) => {
       const session = open(command)
       const found: ShownRequest[] = []
-      for await (const part of partsOf(session, filtersOf(command), limit)) found.push(...part)
+      for await (const part of partsOf(session, list.filters(), limit)) found.push(...part)
       session.print(found.slice(0, limit), showRows)
     })
 
-  add('tail', 'show requests as they end, until interrupted').action(async (_, command: Command) => {
+  const following = add('tail', 'show requests as they end, until interrupted')
+  following.command.action(async (_, command: Command) => {
     const session = open(command)
-    for await (const ended of tail(session, filtersOf(command))) {
+    for await (const ended of tail(session, following.filters())) {
       session.io.out(session.json ? lines(ended) : showRows(ended))
     }
   })
 
-  add('export', 'write requests to standard output, newest first')
+  const exported = add('export', 'write requests to standard output, newest first')
+  exported.command
     .addOption(new Option('--format <format>', 'format of the output').choices(['ndjson', 'csv']).default('ndjson'))
     .action(async ({ format }: { readonly format: 'ndjson' | 'csv' }, command: Command) => {
       const session = open(command)
       if (format === 'csv') session.io.out(`${COLUMNS.join(',')}\r\n`)
-      for await (const part of partsOf(session, filtersOf(command))) {
+      for await (const part of partsOf(session, exported.filters())) {
         session.io.out(format === 'csv' ? part.map(csvOf).join('') : lines(part))
       }
     })
 }
 
-/** Adds an option for each filter of the admin listener. */
-function withFilters(command: Command): Command {
-  for (const { json } of Object.values<{ json: JsonSchema }>(requestFilters)) {
-    const [flags, about] = String(json.shell).split(': ', 2) as [string, string]
-    const option = new Option(flags, about)
-    command.addOption(json.type === 'integer' ? option.argParser(countOf) : option)
-  }
-  return command
-}
-
-const filtersOf = (command: Command): Filters => {
-  const { org, ...given } = command.opts<Record<string, unknown>>()
-  const known = Object.keys(requestFilters)
-  return Object.fromEntries(
-    Object.entries({ ...given, organization: org }).filter(
-      ([name, value]) => known.includes(name) && value !== undefined,
-    ),
-  )
-}
-
-function countOf(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError(`"${text}" is not a whole number above zero`)
-}
-
 /** Yields parts of the log, newest first, until `limit` rows are there. */
-async function* partsOf({ admin }: Session, filters: Filters, limit = Number.MAX_SAFE_INTEGER) {
+async function* partsOf({ admin }: Session, filters: Arguments, limit = Number.MAX_SAFE_INTEGER) {
   let missing = limit
   let before: string | null | undefined
   do {
@@ -91,12 +72,16 @@ async function* partsOf({ admin }: Session, filters: Filters, limit = Number.MAX
 }
 
 /** Yields the requests that ended since the last look, oldest first. The first look only says where the others begin. */
-export async function* tail(session: Session, filters: Filters, pause: (ms: number) => Promise<unknown> = wait) {
+export async function* tail(session: Session, filters: Arguments, pause: (ms: number) => Promise<unknown> = wait) {
   let shown = new Map<string, number>()
   for (let isFirst = true; ; isFirst = false) {
     const now = Date.now()
     const fresh: ShownRequest[] = []
-    const recent = { ...filters, since: `${TAIL_WINDOW_MS / 60_000}m`, endedSince: now - 10 * TAIL_INTERVAL_MS }
+    const recent = {
+      ...filters,
+      since: filters.since ?? `${TAIL_WINDOW_MS / 60_000}m`,
+      endedSince: now - 10 * TAIL_INTERVAL_MS,
+    }
     for await (const part of partsOf(session, recent)) fresh.push(...part.filter(({ id }) => !shown.has(id)))
     shown = new Map([...shown].filter(([, at]) => at > now - TAIL_WINDOW_MS))
     for (const { id } of fresh) shown.set(id, now)

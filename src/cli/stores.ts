@@ -1,7 +1,9 @@
-/** `gatewayctl backup`, `restore`, `migrate` and `stores copy`: work on the stores of a configuration, without the admin listener. */
+/** `gatewayctl backup`, `restore`, `migrate` and `stores copy`: work on stores without the admin listener. */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from 'commander'
+import { durationOf } from '../admin/arguments.ts'
 import type { ConfiguredStores } from '../app/maintenance.ts'
 import { printable } from '../lib/printable.ts'
 import type { SchemaState } from '../stores/maintenance.ts'
@@ -9,7 +11,6 @@ import { CheckFailed, errorCode, Failure } from './io.ts'
 import type { Open, Session } from './session.ts'
 
 const POLL_MS = 250
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 }
 
 interface KeyOption {
   readonly withMasterKey?: boolean
@@ -22,7 +23,7 @@ async function storesOf({ config, io }: Session): Promise<ConfiguredStores> {
 
 const keyOf = (file: string): string => `${file}.master.key`
 
-/** Adds the three commands. */
+/** Adds `backup`, `restore` and `migrate`. */
 export function addStores(program: Command, open: Open): void {
   program
     .command('backup')
@@ -127,14 +128,13 @@ async function waited(read: () => Promise<SchemaState>, forMs: number): Promise<
   for (;;) {
     const state = await read()
     if (!isBehind(state) || performance.now() >= end) return state
-    await new Promise(resolve => setTimeout(resolve, Math.min(POLL_MS, forMs)))
+    await wait(Math.min(POLL_MS, forMs))
   }
 }
 
 function timeOf(text: string): number {
-  const [, count, unit] = /^(\d{1,5})([smh])$/.exec(text) ?? []
-  if (count === undefined || unit === undefined) throw new InvalidArgumentError(`"${text}" is not a time such as 120s`)
-  return Number(count) * UNIT_MS[unit]!
+  if (/^\d{1,5}[smh]$/.test(text)) return durationOf(text)
+  throw new InvalidArgumentError(`"${text}" is not a time such as 120s`)
 }
 
 /** Throws a Failure where the environment holds the keys: they are in no file. */

@@ -115,3 +115,20 @@ t.test('tail shows each request that ends once, the first look none', async t =>
   }
   t.strictSame(shown, ['ab', 'c'])
 })
+
+t.test('tail looks back over 15 minutes, or over the time of --since', async t => {
+  for (const [given, since] of [
+    [undefined, '15m'],
+    ['2h', '2h'],
+  ]) {
+    const asked: unknown[] = []
+    const command = async (_: string, args: object) => {
+      asked.push(args)
+      return { rows: [{ id: `${asked.length}` }], next: null }
+    }
+    const admin = { command } as unknown as Admin
+    const session = { admin, json: true, config: undefined, io: { env: {}, cwd: '', out() {}, err() {} }, print() {} }
+    for await (const _ of tail(session, { since: given }, async () => {})) break
+    t.match(asked, [{ since }, { since }])
+  }
+})

@@ -62,7 +62,7 @@ const purpose = option('--name <name>: purpose of the key', name)
 
 /** `keys.*`. */
 export const keyCommands: CommandTable = {
-  /** → the record, and `key`: the secret, which is never shownKey again. */
+  /** → the record, and `key`: the secret, which is never shown again. */
   'keys.create': command(
     s.object({
       project,

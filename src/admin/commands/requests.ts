@@ -16,7 +16,7 @@ const millisecondsOf = (given: string): number =>
   given.endsWith('ms') ? Number(given.slice(0, -2)) : durationOf(given)
 
 /** Arguments that select rows. */
-export const requestFilters = {
+const requestFilters = {
   organization: option('--org <org>: only this organization', organization),
   project: option('--project <project>: only this project', project),
   key: option('--key <id>: only this key', keyId),
@@ -73,6 +73,7 @@ const attemptTable = tableOf<AttemptRecord>(
 /** One request with its attempts. */
 export type RequestDetails = ReturnType<typeof shownDetail>
 
+/** `requests.*`. */
 export const requestCommands: CommandTable = {
   /**
    * → `{rows, next}`, newest first. `next` is the `before` of the following part, null behind the last one. A part looks
