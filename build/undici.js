@@ -1,4 +1,4 @@
-/** What `src/upstream` uses of undici, for the bundler in place of the whole package. */
+/** The parts of undici that `src/upstream` uses, for the bundler in place of the whole package. */
 import apiRequest from 'undici/lib/api/api-request.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'

@@ -178,9 +178,9 @@ const explained: ExplainedRoute = {
 }
 
 export interface Fake extends AdminContext {
-  /** What the usage store was asked for. */
+  /** Queries that the usage store received. */
   readonly queries: UsageQuery[]
-  /** What `sessions.begin` and `sessions.end` were given. */
+  /** Arguments that `sessions.begin` and `sessions.end` received. */
   readonly lent: string[]
   readonly circuits: MemoryCircuits
   readonly created: { project: string; name: string; expiresAt?: number | undefined }[]

@@ -1,4 +1,4 @@
-/** What is open is closed, whatever fails on the way. */
+/** A cleanup closes everything that is open, whatever fails on the way. */
 import t from 'tap'
 import { CleanupStack, withCleanup } from '../../src/app/cleanup.ts'
 

@@ -70,7 +70,7 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     }
     await command('keys.revoke', { id })
     while ((await statusOf(two, as)) !== 401);
-    t.pass()
+    for (const gateway of gateways) t.equal(await statusOf(gateway, as), 401)
   })
 
   await t.test('a gateway that is killed takes nothing of the other with it', async t => {

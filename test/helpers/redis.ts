@@ -10,7 +10,7 @@ import type { Scope } from './child.ts'
 const binary = ['redis-server', 'valkey-server'].find(name => spawnSync(name, ['--version']).status === 0)
 
 /** Options of a tap test that needs Redis: skipped, by name, where there is no binary. */
-export const needsRedis = { skip: binary === undefined && 'needs redis-server', timeout: 30_000 }
+export const needsRedis = { skip: binary === undefined && 'Redis is not installed', timeout: 30_000 }
 
 /** A server at a socket file, without persistence. */
 export class RedisServer {
