@@ -1,4 +1,4 @@
-/** What is charged when somebody leaves in the middle: the client, or the gateway itself by `kill -9`. */
+/** Charges of requests that are cut off: the client disconnects, or `kill -9` ends the gateway. */
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
@@ -67,7 +67,7 @@ interface Row {
   at: number
   outcome: string
   cost: number
-  /** Of the ledger; null when nothing was charged. */
+  /** Charge in the ledger; null when nothing was charged. */
   charged: number | null
 }
 const rowsOf = (db: Sqlite) =>
@@ -111,7 +111,7 @@ for (const { says, model, prefix, stream, step, after } of leaving) {
       t.equal(entry.outcome, 'aborted')
       await untilInFlight(gateway, 0)
       const rows = books(rowsOf).filter(row => row.request_id === id)
-      // What was sent and delivered; of a whole answer, what could have been written besides.
+      // The charge covers what was sent and delivered; for a whole answer, also what could have been written besides.
       const least = priceOf(entry.tokens)
       t.match(rows, [{ outcome: 'aborted', cost: rows[0]?.charged }])
       t.ok(stream ? rows[0]?.charged === least : rows[0]!.charged! >= least, `${rows[0]?.charged} of ${least}`)

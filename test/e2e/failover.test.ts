@@ -8,7 +8,7 @@ import { readEvents, textOf } from '../helpers/sse.ts'
 import { CLOSED_PORT, type Step, startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
-/** What an attempt is called in `metadata.routing`: the upstream's status, 0 when there was none, and the kind. */
+/** Names an attempt of `metadata.routing`: the upstream's status, 0 when there was none, and the kind. */
 type Verdict = [status: number, kind: 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error']
 
 const question = 'Which of the two of you is going to answer this?'
@@ -114,7 +114,7 @@ function offer(id: string, steps: { a?: Step | typeof refused; b?: Step | typeof
     providers[`${side}-${id}`] = {
       base_url: step === refused ? nobody : upstream.url(`${side}-${id}`),
       priority: side === 'a' ? 100 : 1,
-      // Of a busy machine only who falls silent is given up.
+      // On a busy machine, only a provider that falls silent is given up.
       timeouts: step !== refused && isSilent(step) ? hasty : patient,
       models: [
         {
@@ -171,7 +171,7 @@ async function ask(model: string, stream: boolean): Promise<Told> {
   }
 }
 
-/** What one request left: entries of the ledger, and holds that were not closed. */
+/** Traces of one request: entries of the ledger, and holds that were not closed. */
 const ledgerOf = (logId: string) => books.prepare('SELECT kind, amount FROM ledger WHERE request_id = ?').all(logId)
 const holdsOf = (logId: string) => books.prepare('SELECT id FROM holds WHERE request_id = ?').all(logId)
 

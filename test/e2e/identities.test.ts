@@ -13,7 +13,7 @@ import { type ChatWire, wires } from './matrix/wires.ts'
 
 type Tree = Record<string, unknown>
 
-/** What a client writes, which every wire takes as it is. */
+/** Fields that a client writes, and that every wire takes as they are. */
 const WRITTEN = 'ann_1'
 const MADE = /^[0-9a-f]{32}$/
 const messages = [{ role: 'user', content: 'Hi' }]
@@ -24,7 +24,7 @@ interface Client {
   readonly path: (model: string) => string
   readonly body: (model: string) => Tree
   readonly headers?: (model: string) => Record<string, string>
-  /** What its fields become beside what `fieldsOf` says. */
+  /** Changes of its fields beside those of `fieldsOf`. */
   readonly lacks?: readonly string[]
   /** The client's own wire, and what goes to it. */
   readonly native?: Readonly<Record<string, readonly string[]>>
@@ -278,7 +278,7 @@ const rest = await startGateway(t, {
 })
 const callers = await callersOf(rest, Object.keys(OFFERS))
 
-/** What is asked of each, and the field that its provider gets. */
+/** The request to each, and the field that its provider gets. */
 const REQUESTS: readonly [says: string, path: string, body: Tree, field: string][] = [
   ['a field with a new name', '/v1/chat/completions', { model: 'renamed', messages, user: WRITTEN }, 'end_user'],
 ]

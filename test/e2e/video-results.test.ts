@@ -12,7 +12,7 @@ import { type Gateway, startGateway, upstreamSecret } from '../helpers/gateway.t
 
 const POLL_MS = 20
 const LARGE = 96 * 1024 * 1024
-/** What sockets hold on their way, with room. */
+/** Bytes that sockets hold on their way, with room. */
 const IN_SOCKETS = 32 * 1024 * 1024
 const CHUNK = Buffer.alloc(64 * 1024, 7)
 const HEAD = Buffer.concat([FILM, CHUNK.subarray(FILM.length)])
