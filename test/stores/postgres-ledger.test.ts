@@ -2,6 +2,9 @@
 import t from 'tap'
 import type { Hold, HoldRequest, Principal } from '../../src/core/ports.ts'
 import type { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
+import { changeLimit } from '../../src/stores/sql/limits.ts'
+import { PostgresSql } from '../../src/stores/sql/postgres.ts'
+import type { Sql } from '../../src/stores/sql/sql.ts'
 import { withoutPostgres } from '../helpers/postgres.ts'
 import { postgresSubject, seeded } from './postgres-subject.ts'
 import { HOUR, identity, NOON, rowOf } from './subject.ts'
@@ -83,6 +86,29 @@ t.test('postgres ledger', { skip: withoutPostgres }, async t => {
       await subject.rows('SELECT sum(requests)::bigint AS requests, sum(cost)::bigint AS cost FROM usage_hourly'),
       [{ requests: 2n, cost: 70n }],
     )
+  })
+
+  t.test('a limit counts a request that settles while the limit is set', async t => {
+    const subject = await postgresSubject(t)
+    const ledger = await subject.node()
+    const principal = await seeded(subject, 'open', 0n)
+    const hold = (await ledger.hold(wanted(principal, 'a', 100n))) as Hold
+    const settle = () => ledger.settle(hold, rowOf(principal, 'a', { cost: 70n }))
+    await new PostgresSql(subject.pool).transaction(async sql => {
+      const query: Sql['query'] = async (text, values) => {
+        if (/UPDATE holds/.test(text)) await settle()
+        return sql.query(text, values)
+      }
+      const change = { set: { amount: 1000n } }
+      await changeLimit(
+        { dialect: sql.dialect, query, transaction: work => work(sql) },
+        'key',
+        principal.keyId,
+        change,
+        NOON,
+      )
+    })
+    t.same(await subject.rows('SELECT spent, held FROM budgets'), [{ spent: 70n, held: 0n }])
   })
 
   t.test('texts that PostgreSQL cannot hold fail no batch', async t => {

@@ -80,8 +80,9 @@ async function setLimit(sql: Sql, kind: Budget['of'], subject: string, input: Li
   const id = shortId()
   const owner: Owner = kind === 'key' ? [subject, null] : [null, subject]
   const counts = kind === 'key' || kind === 'member'
-  const spent = counts ? storable(await moneySpentSince(sql, periodAt, owner)) : 0n
+  // Adopting first: a request that settles in between is in the spending, which is read afterwards.
   const held = counts ? await sql.query<{ amount: Money }>(ADOPT, [...owner, id]) : []
+  const spent = counts ? storable(await moneySpentSince(sql, periodAt, owner)) : 0n
   const sum = held.reduce((sum, { amount }) => sum + amount, 0n)
   await sql.query(INSERT, [id, subject, kind, period, zone, amount, periodAt, spent, sum])
 }
