@@ -5,7 +5,7 @@ import { shortId } from '../../lib/id.ts'
 import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
 import { changeLimit, forgetLimits } from './limits.ts'
-import { first, type Sql } from './sql.ts'
+import type { Sql } from './sql.ts'
 
 /** No request that counts against a limit of the session runs. */
 const IDLE = 'NOT EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id AND held > 0)'
@@ -40,25 +40,29 @@ export class SqlSessions implements SessionStore {
     const { key, hash, preview } = newSecret('session')
     const facts = [id, project, customer, hash, preview, member?.id ?? null]
     const bounds = [expiresAt, parent, models ? JSON.stringify(models) : null]
-    const work = async (sql: Sql): Promise<void> => {
+    const work = async (sql: Sql): Promise<string[]> => {
       const now = this.#now()
       const over = await sql.query<{ id: string }>(OVER, [parent, now])
       const beyond = await sql.query<{ id: string }>(BEYOND, [parent])
-      for (const old of new Set([...over, ...beyond].map(({ id }) => id))) await this.#remove(sql, old)
+      const removed: string[] = []
+      for (const old of new Set([...over, ...beyond].map(({ id }) => id))) removed.push(...(await remove(sql, old)))
       await sql.query(INSERT, [...facts, now, ...bounds])
       if (limit !== undefined) await changeLimit(sql, 'session', id, { set: { amount: limit } }, now)
+      return removed
     }
     try {
-      await this.#sql.transaction(work)
+      const removed = await this.#sql.transaction(work)
+      for (const hash of removed) this.#forget(hash)
     } catch (cause) {
       throw errors.storeUnavailable(cause)
     }
     return { id, key }
   }
+}
 
-  async #remove(sql: Sql, id: string): Promise<void> {
-    await forgetLimits(sql, id)
-    const deleted = await first<{ hash: string }>(sql, 'DELETE FROM keys WHERE id = $1 RETURNING hash', [id])
-    if (deleted) this.#forget(deleted.hash)
-  }
+/** Within a transaction: deletes a session and its limits. Returns the hash of its secret. */
+async function remove(sql: Sql, id: string): Promise<string[]> {
+  await forgetLimits(sql, id)
+  const deleted = await sql.query<{ hash: string }>('DELETE FROM keys WHERE id = $1 RETURNING hash', [id])
+  return deleted.map(({ hash }) => hash)
 }
