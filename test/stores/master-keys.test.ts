@@ -5,9 +5,9 @@ import t from 'tap'
 import { reportMissingKeys } from '../../src/app/missing-keys.ts'
 import type { ResponseOwner } from '../../src/core/ports.ts'
 import { Keyring, keyFile } from '../../src/stores/keyring.ts'
+import { jobPlace } from '../../src/stores/rules/jobs.ts'
 import { REENCRYPTION_BATCH, SEALED_KINDS, UNREADABLE_SHOWN } from '../../src/stores/rules/reencryption.ts'
 import { sealText } from '../../src/stores/sealing.ts'
-import { placeOf } from '../../src/stores/sqlite/jobs/rows.ts'
 import { identity, integer, NOON, type SqliteSubject, sqliteSubject } from './subject.ts'
 
 const SHARE = { bytes: 100_000_000, session: 100_000_000, dropped: 1 }
@@ -37,7 +37,7 @@ async function oneOfEach(subject: SqliteSubject) {
   const target = { mapping: 'm', region: null, credential: 'c', wire: 'w', owner: null, price: '{}', discount: 0 }
   const hold = { id: 'h', request: identity('log-1'), principal, amount: 1n, expiresAt: NOON + 1000 }
   await subject.jobs.begin(job, target, hold)
-  const url = sealText(ringOf(subject), 'https://films.example/1', placeOf('video_1', 'result_url'))
+  const url = sealText(ringOf(subject), 'https://films.example/1', jobPlace('video_1', 'result_url'))
   subject.db.prepare("UPDATE jobs SET result_kind = 'url', result_url = ?").run(url)
   return { owner, principal, secret }
 }

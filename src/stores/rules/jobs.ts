@@ -7,6 +7,9 @@ export const JOBS_OWNER = 'jobs'
 /** How long a job keeps its idempotency key to itself, milliseconds. */
 export const IDEMPOTENT_MS = 86_400_000
 
+/** Returns the place that a sealed column of a job is bound to. */
+export const jobPlace = (id: string, column: string): string => `job|${id}|${column}`
+
 /** The ledger within a transaction that is open already. */
 export interface LedgerTransaction {
   holdWithin(holdRequest: HoldRequest): Hold | Exhausted

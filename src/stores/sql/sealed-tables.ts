@@ -2,11 +2,11 @@
 import type { Sealed } from '../../core/policy.ts'
 import type { SealedKind } from '../../core/ports.ts'
 import { type Keyring, placeOf as placeOfKey } from '../keyring.ts'
+import { jobPlace } from '../rules/jobs.ts'
 import { placeOfSession } from '../rules/realtime.ts'
 import { REENCRYPTION_BATCH } from '../rules/reencryption.ts'
 import { responsePlace } from '../rules/responses.ts'
 import { resealed, resealedText, versionOf } from '../sealing.ts'
-import { placeOf as placeOfJob } from '../sqlite/jobs/rows.ts'
 import type { SqlValue } from './sql.ts'
 
 /** A row of a sealed table, and the same row with values sealed anew. */
@@ -116,7 +116,7 @@ const jobs: SealedTable = {
   find: `SELECT id, ${jobColumns.join(', ')} FROM jobs WHERE id = $1`,
   update: updateOf('jobs', jobColumns),
   columns: jobColumns,
-  reseal: (row, keyring) => resealTexts(row, keyring, jobColumns, column => placeOfJob(String(row.id), column)),
+  reseal: (row, keyring) => resealTexts(row, keyring, jobColumns, column => jobPlace(String(row.id), column)),
 }
 
 /** All of them, in the order in which they are sealed anew. */

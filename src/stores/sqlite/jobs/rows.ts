@@ -1,6 +1,7 @@
 /** Rows of jobs and of their callbacks in SQLite. */
 import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState } from '../../../core/ports.ts'
 import type { Keyring } from '../../keyring.ts'
+import { jobPlace } from '../../rules/jobs.ts'
 import { openText } from '../../sealing.ts'
 
 /** A row of `jobs`, read with `safeIntegers`. */
@@ -57,9 +58,6 @@ export interface JobRow {
   deleted_at: bigint | null
 }
 
-/** Where a sealed column stands. */
-export const placeOf = (id: string, column: string): string => `job|${id}|${column}`
-
 const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value))
 
 /** The job of a row. Throws where a sealed text cannot be opened. */
@@ -112,7 +110,7 @@ export function jobOf(row: JobRow, keyring: () => Keyring): Job {
 function resultOf(row: JobRow, keyring: () => Keyring): JobResult | null {
   const { result_kind: kind, result_url: url, result_blob: blob } = row
   if (kind === 'own') return { kind }
-  if (kind === 'url') return { kind, url: openText(keyring(), url!, placeOf(row.id, 'result_url')) }
+  if (kind === 'url') return { kind, url: openText(keyring(), url!, jobPlace(row.id, 'result_url')) }
   if (kind === null) return null
   return { kind, blob: blob!, type: row.result_type!, bytes: Number(row.result_bytes), etag: row.result_etag! }
 }
@@ -120,8 +118,8 @@ function resultOf(row: JobRow, keyring: () => Keyring): JobResult | null {
 function callbackOf({ id, callback_url: url, callback_secret: secret }: JobRow, keyring: () => Keyring) {
   if (url === null || secret === null) return null
   return {
-    url: openText(keyring(), url, placeOf(id, 'callback_url')),
-    secret: openText(keyring(), secret, placeOf(id, 'callback_secret')),
+    url: openText(keyring(), url, jobPlace(id, 'callback_url')),
+    secret: openText(keyring(), secret, jobPlace(id, 'callback_secret')),
   } satisfies JobCallback
 }
 

@@ -3,11 +3,12 @@ import type { Statement } from 'better-sqlite3'
 import type { Job } from '../../../core/ports.ts'
 import { errors } from '../../../lib/error.ts'
 import type { Keyring } from '../../keyring.ts'
+import { jobPlace } from '../../rules/jobs.ts'
 import { sealText } from '../../sealing.ts'
 import type { Sqlite } from '../open.ts'
 import type { Durability } from '../write.ts'
 import type { Writer } from '../writer.ts'
-import { type JobRow, jobOf, placeOf } from './rows.ts'
+import { type JobRow, jobOf } from './rows.ts'
 
 type Columns = Readonly<Record<string, unknown>>
 
@@ -43,7 +44,7 @@ export class JobTable {
 
   /** Text of a column that is kept sealed. */
   sealed(id: string, column: string, text: string | undefined): string | null {
-    return text === undefined ? null : sealText(this.#keyring(), text, placeOf(id, column))
+    return text === undefined ? null : sealText(this.#keyring(), text, jobPlace(id, column))
   }
 
   insert(row: Columns): void {
