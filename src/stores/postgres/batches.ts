@@ -45,7 +45,7 @@ export class Batches<In, Out> {
   }
 
   async #drain(): Promise<void> {
-    // What the same turn of the event loop adds goes along.
+    // The batch includes all items of this turn of the event loop.
     await Promise.resolve()
     while (this.#waiting.length > 0) await this.#send(this.#next())
     this.#running = undefined

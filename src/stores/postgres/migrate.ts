@@ -63,7 +63,7 @@ export async function connected<T>(url: string, work: (client: pg.Client) => Pro
     connectionTimeoutMillis: CONNECT_MS,
     application_name: 'model-gateway',
   })
-  // What breaks the connection rejects the statement that runs.
+  // A broken connection also rejects the running statement.
   client.on('error', () => {})
   try {
     await client.connect()

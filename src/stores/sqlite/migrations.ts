@@ -201,6 +201,6 @@ export const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN owner TEXT',
   // The end user whose job it is. Earlier jobs are their project's: no end user reads them.
   'ALTER TABLE jobs ADD COLUMN session TEXT',
-  // What only the request log shows, a JSON object: the amount held, and the attempts.
+  // Adds a JSON object for the request log: the amount held, and the attempts.
   'ALTER TABLE requests ADD COLUMN detail TEXT',
 ]
