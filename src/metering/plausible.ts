@@ -103,7 +103,7 @@ function expectedOf(ex: Exchange): Expected {
   if (request && target) mergeUsage(usage, extrasOf(ex))
   const output = request && operation.output?.(request)
   const { contextLength: longest = 0, maxOutput = longest || MAX_OUTPUT_TOKENS } = target?.mapping ?? {}
-  // What has no limit may go on to the end of the context, whatever is known of the model's answers.
+  // Without a limit an answer may go on to the end of the context, even beyond the model's known maximum.
   const isBounded = sent?.limit !== Number.POSITIVE_INFINITY
   const most = isBounded ? maxOutput : Math.max(maxOutput, longest || MAX_OUTPUT_TOKENS)
   const loops = (native?.pages ?? 0) > 0 || native?.loops || (request && operation.loops?.(request))

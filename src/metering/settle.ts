@@ -73,14 +73,14 @@ function fill(ex: Exchange, usage: Usage, delivered: Delivered, cut: boolean): b
   const isAsked = !(isText && writesText(ex)) && addAsked(ex, usage, isSilent)
   if (!isText) {
     usage.completion ??= 0
-    // Nothing is made up of what was not reported where something else has the price.
+    // Tokens that are not reported count as none where the price is not for tokens.
     if (price && !isPaidByTokens(usage, price)) {
       usage.prompt ??= 0
       return isAsked
     }
   }
   const { prompt, completion } = usage
-  // What is asked for has them already.
+  // Usage that follows from the request includes its images already.
   const ofImages = isAsked ? 0 : newImages * tokensOfImage(price)
   // A report that was not plausible raises the estimate, up to the limit of the answer.
   const text = Math.min(Math.max(delivered.textTokens, implausible.get('completion') ?? 0), mostTokens(ex))
