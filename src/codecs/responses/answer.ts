@@ -38,6 +38,8 @@ export interface Ending {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly reason?: 'max_output_tokens' | 'content_filter' | undefined
   readonly error?: GatewayError | undefined
+  /** Unix time in seconds; undefined for an answer that is not completed. */
+  readonly completedAt?: number | undefined
 }
 
 /** Writes the response object of one answer, at each of its stages. */
@@ -52,7 +54,7 @@ export class ResponseObject {
   }
 
   /** JSON text. `output`: that of the list of items. */
-  at({ status, reason, error }: Ending, output = '[]'): string {
+  at({ status, reason, error, completedAt }: Ending, output = '[]'): string {
     const ex = this.#ex
     const isOver = status !== 'in_progress'
     const head = JSON.stringify({
@@ -61,7 +63,7 @@ export class ResponseObject {
       created_at: Math.floor(ex.at / 1000),
       status,
       background: false,
-      completed_at: status === 'completed' ? Math.floor(Date.now() / 1000) : null,
+      completed_at: completedAt ?? null,
       error: error ? errorOf(error) : null,
       incomplete_details: reason ? { reason } : null,
       model: answerModelOf(ex),

@@ -57,7 +57,8 @@ class Answer {
     const reason = error ? undefined : this.#reason
     const status = error ? 'failed' : reason ? 'incomplete' : 'completed'
     this.#items.end(status === 'completed' ? 'completed' : 'incomplete')
-    return { status, reason, error }
+    const completedAt = status === 'completed' ? Math.floor(Date.now() / 1000) : undefined
+    return { status, reason, error, completedAt }
   }
 
   #endedBy(ending: Ending, output: string): Ended {
