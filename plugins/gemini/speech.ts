@@ -57,7 +57,7 @@ function encode(
         speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName } } },
       },
     },
-    // What is charged for characters costs no tokens.
+    // A model priced by characters costs no tokens.
     ...(mapping.model.tokenizer !== CHARACTERS && { output }),
   }
 }

@@ -101,7 +101,7 @@ export class ResponsesDecoder implements Decoder {
     switch (kind) {
       case 'response.function_call_arguments.done':
       case 'response.custom_tool_call_input.done':
-        // Of a known call: a repetition must not begin another one.
+        // A repeated id of a known call must not begin another call.
         this.#items.get(keyOf(payload, {}))?.piece(kind, payload, out)
         break
       case 'response.output_item.added':

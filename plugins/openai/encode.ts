@@ -37,7 +37,7 @@ export const MAX_STOPS = 4
 /** Does not modify `request`; nested values are shared. Equal requests give equal bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
-  // Of a Messages body whose turns are empty.
+  // A Messages body may have only empty turns.
   if (request.messages.length === 0) {
     throw errors.invalidParameters('messages have no content; send some text.', 'messages')
   }

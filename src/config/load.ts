@@ -126,7 +126,7 @@ export class Loader {
       paths = await this.#list(folder)
     } catch (thrown) {
       if (thrown instanceof ConfigError) throw thrown
-      // Who starts from the package needs no files of their own.
+      // A start from the package needs no files of the operator.
       const isNeedless = catalog.extends !== undefined && catalog[key] === undefined && isMissing(thrown)
       if (!isNeedless) {
         throw source.error(`the folder "${folder}" cannot be read: ${systemErrorText(thrown)}`, ['catalog', key])

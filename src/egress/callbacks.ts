@@ -76,7 +76,7 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
       if (size >= MAX_BYTES) break
     }
   } catch {
-    // What was read before it broke says what there is to say.
+    // The part that was read before the break is enough.
   }
   return Buffer.concat(chunks).subarray(0, MAX_BYTES).toString('utf8').slice(0, MAX_CHARACTERS)
 }

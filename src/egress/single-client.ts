@@ -41,7 +41,7 @@ export class SingleClient {
       ...(body !== undefined && { body }),
       onInfo: interimBound(),
     })
-    // What is left unread fails, and nothing awaits it.
+    // The unread rest fails, and nothing awaits it.
     answer.body.on('error', () => undefined)
     return answer
   }

@@ -31,7 +31,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
     const trusted = trusted_proxies.map(rangeOf)
     return {
       handle(ex, next) {
-        // Of a call within the process, which has its caller's.
+        // A call within the process has the principal of its caller.
         if (ex.caller.principal && ex.caller.access) return next()
         ex.http.trustedProxies = trusted
         const { open } = ex.endpoint

@@ -57,7 +57,7 @@ function measure(ex: Exchange, { metrics }: Services): void {
   const labels = { endpoint: ex.endpoint.name, provider, model, outcome: ex.answer.outcome ?? 'error' }
   const seconds = (ms: number) => ms / 1000
   const inside = timings.answered > 0 && !ex.streaming ? timings.end - timings.answered : 0
-  // Of several attempts only the last is marked: the wait for the others would count as our own time.
+  // Marks only the last of several attempts: the wait for the others would count as the gateway's own time.
   const isMeasured = timings.sent > 0 && ex.attempts.length < 2
   metrics.request(labels, {
     seconds: seconds(timings.end - timings.start),

@@ -93,7 +93,7 @@ export class ShapeScan {
         break
       case COLON:
         this.#names++
-        // What it stands behind was a name: those are looked up, and stay what they are.
+        // The string before the colon was a name. Names are looked up, and stay as they are.
         if (this.#long.at(-2) !== this.#stringAt - 1) break
         if (this.#long.at(-1)! - this.#stringAt > MAX_NAME + 1) throw errors.nameTooLong(MAX_NAME)
         this.#long.length -= 2

@@ -210,7 +210,7 @@ export class HttpSink implements ServedSink {
     const bytes = this.#chunked ? asLastChunk(last) : last
     if (this.#last) endLast(this.#req, this.#res, bytes)
     else this.#res.end(bytes)
-    // What the kernel has taken already, which nearly always is all, needs no clock.
+    // Bytes that the kernel has taken, nearly always all, need no clock.
     if (this.#res.socket?.writableLength === 0) return
     // `node:http` then gives the connection the time of an idle one.
     this.#res.prependOnceListener('finish', this.#bound())

@@ -25,7 +25,7 @@ export function ignoreUpgrade(server: Server, { req, socket, head }: UpgradeRequ
     const value = name === 'connection' ? withoutUpgrade(raw[at + 1]!) : raw[at + 1]!
     if (name !== 'upgrade' && value !== undefined) text += `${raw[at]}: ${value}\r\n`
   }
-  // What is given back last is read first. Headers were read as latin1, which keeps every byte.
+  // The last piece that is given back is read first. Latin1 keeps each byte of the headers.
   if (head.length > 0) socket.unshift(head)
   socket.unshift(Buffer.from(`${text}\r\n`, 'latin1'))
   socket.setTimeout(0)

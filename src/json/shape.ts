@@ -151,7 +151,7 @@ export class Shape {
         continue
       }
       if (at > near) {
-        // Of what is long there is likely more.
+        // A long value is likely followed by more.
         const quote = piece.indexOf('"', at)
         const end = quote < 0 ? length : quote
         let backslashes = 0

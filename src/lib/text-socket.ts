@@ -72,7 +72,7 @@ export class TextSocket {
   constructor(ws: WebSocket, socket: Connection) {
     this.#ws = ws
     this.#socket = socket
-    // What goes wrong ends in `close`.
+    // Each error ends in `close`.
     ws.on('error', ignore)
     ws.pause()
   }

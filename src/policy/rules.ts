@@ -231,7 +231,7 @@ function excess(
     const charged = formatDecimal(rate * factor, PLACES + FACTOR_PLACES)
     return `Model ${kind} price exceeds maximum allowed (${charged} > ${limit} USD per million tokens${says})`
   }
-  // What only embeds writes nothing that could have a price.
+  // A model that only embeds writes nothing that has a price.
   const writes = mapping.model.output.some(kind => kind !== 'embedding')
   return (
     over('input', rates?.prompt, maxInputPrice) ??

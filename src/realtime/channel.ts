@@ -117,7 +117,7 @@ export class Channel {
     this.#ended = true
     this.#queue = []
     this.#bytes = this.#taken
-    // What still comes is dropped, so that the other end's close is read.
+    // Drops later frames, so that the close of the other end is read.
     this.socket.resume()
     this.#drained()
   }
@@ -155,7 +155,7 @@ export class Channel {
     let read = 0
     try {
       for (let taken = 1; this.#queue.length > 0 && !this.#ended; taken++) {
-        // Of a message that is refused, an error comes back.
+        // A refused message is answered with an error.
         if (this.#isFull) await this.#room(this)
         if (this.#other!.#isFull) await this.#room(this.#other!)
         if (this.#ended) break

@@ -85,7 +85,7 @@ export class ResponseMeter {
     const hasGrown = await this.hold.extend(withOutput(this.#expected, covered))
     this.#isShort = !hasGrown
     if (hasGrown) this.#covered = covered
-    // What was held before may cover some still.
+    // The earlier hold may still cover a part.
     return hasGrown || this.#isWithin(1)
   }
 

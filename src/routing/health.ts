@@ -111,7 +111,7 @@ export class Health {
     // A spent account rests until the date that its provider names.
     const maxMs = whose === 'credential' ? Number.POSITIVE_INFINITY : policy.maxMs
     const coolMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, maxMs)
-    // What opened it for all says how long; no later failure of the same organization does.
+    // The failure that opened it for all sets its time; later failures of the same organization do not.
     const cooled = coolMs === undefined ? undefined : circuits.cool(at, coolMs, opened === 'everyone' ? null : org)
     const tripped = isBreaking && this.#isBreaking(candidate.key, null) ? circuits.trip(at, policy, null) : undefined
     if (!opened) return

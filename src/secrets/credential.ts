@@ -52,7 +52,7 @@ function jsonObject(text: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
   } catch {
-    // What the parser says repeats a part of the text.
+    // The parser's message repeats a part of the text.
     return undefined
   }
 }

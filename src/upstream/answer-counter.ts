@@ -63,7 +63,7 @@ export class AnswerCounter {
 
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
-    // What was kept of many frames may come with one.
+    // One frame may bring the kept parts of many.
     const isLarge = characters > MAX_FRAME_CHARACTERS || this.#kept > MAX_FRAME_CHARACTERS
     if (isLarge || events.length > MAX_UNCHECKED_EVENTS) checkFrame(events)
     let added = 0
@@ -73,7 +73,7 @@ export class AnswerCounter {
       const event = events[at]!
       switch (event.type) {
         case 'text':
-          // Of a stream it passes on, however much of it there is.
+          // Passes on a stream, however long it is.
           this.#text += event.text.length
           passed += event.text.length
           if (this.#isHeld) added += event.text.length

@@ -82,7 +82,7 @@ export function dispatch(
       return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
       const error = asError(thrown)
-      // What its caller had the model write is charged: as it is reported, else as far as it came.
+      // Charges the text that the caller had the model write: by its report, else as far as it came.
       if (error.billed || error.excess === 'size') call.billed = answer?.pending
       source?.free?.()
       incoming.destroy()

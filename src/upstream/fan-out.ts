@@ -62,7 +62,7 @@ export async function fannedOut<P>(
   const fail = (error: GatewayError) => {
     if (failed || signal.reason) return
     failed = error
-    // What the others have cost is charged: they are read on as those of a client that has left.
+    // Charges the other parts: they are read on, as if the client had left.
     stop(isCharged(error) ? errors.aborted() : error)
   }
   /** Without one of its answers nothing of an ordered request can be returned: no more of it is sent. */
@@ -109,7 +109,7 @@ export async function fannedOut<P>(
   }
   if (signal.reason && !failed) {
     const owed = owedOf()
-    // What the gateway itself ends costs its caller nothing.
+    // A part that the gateway ends costs its caller nothing.
     if (owed.length > 0 && signal.reason.status === CLIENT_CLOSED) charge(reportOf(owed), signal.reason)
     throw signal.reason
   }

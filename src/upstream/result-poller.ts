@@ -88,7 +88,7 @@ export class ResultPoller {
       const next = batch.at(-1)
       if (next?.type !== 'wait' && next?.type !== 'fetch') return kept
       polling.runs = next.type === 'wait'
-      // What is made is charged, and there is no client to give it to.
+      // The finished result is charged, although its client has left.
       if (polling.hasLeft && !polling.runs) throw errors.aborted()
       if (next.type === 'wait') await pause(next.afterMs, attempt)
       const content = await this.#get(next, attempt)
@@ -116,7 +116,7 @@ export class ResultPoller {
         if (!isGone || attempt.signal.reason) throw thrown
         failure = thrown
       }
-      // What is left of the request's time may be enough for another provider.
+      // The remaining time of the request may be enough for another provider.
       const isOver = wait >= attempt.remainingMs() || (next.type === 'fetch' && tries === MAX_TRIES)
       if (isOver) throw failure
       await pause(wait, attempt)

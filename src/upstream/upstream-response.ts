@@ -209,7 +209,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // Of a provider that answers before it reads, the socket would keep the request, and those behind it.
+    // If a provider answers before it reads, its socket would keep this request and those behind it.
     if (!this.#isSent) this.line?.socket?.destroy()
     this.#ended = true
     this.#settle()
@@ -300,7 +300,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     const isReadOn = this.#cancellable !== true && this.#lingerBytes === undefined
     const hasLeft = reason?.status === CLIENT_CLOSED && isReadOn
     this.#receipt.atProvider ||= this.#isSent
-    // What only a report can tell is read to its end, however many there are: as if the client had stayed.
+    // Reads to the end where only a report tells the usage, as if the client had stayed.
     const isBounded = this.#cancellable !== false
     if (
       !hasLeft ||

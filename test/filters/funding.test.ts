@@ -1,6 +1,5 @@
 /** Who pays for an attempt: discounts, coding plans, keys of one's own, limits, and what is reserved. */
 import t from 'tap'
-import type { Catalog } from '../../src/core/catalog.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { formatMoney, parseMoney } from '../../src/core/money.ts'
@@ -14,6 +13,7 @@ import { errors, type GatewayError } from '../../src/lib/error.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
+import { catalogOf } from '../routing/kit.ts'
 
 const messages = [{ role: 'user', content: 'x'.repeat(4000) }]
 const usage: Event = { type: 'usage', usage: { prompt: 1000, completion: 500 } }
@@ -93,7 +93,7 @@ async function bill(given: Given = {}) {
     request: { model: 'acme-large', messages, ...given.request },
     target: { ...to, credential: given.credential },
     principal: { ...principal, ...given.principal },
-    snapshot: { catalog: {} as Catalog, plans: new Map([['lite', given.plans ?? lite]]) },
+    snapshot: { catalog: catalogOf({}), plans: new Map([['lite', given.plans ?? lite]]) },
   })
   ex.requested.provider = given.provider ?? null
   try {

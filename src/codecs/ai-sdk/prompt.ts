@@ -105,7 +105,7 @@ function assistantMessage(content: readonly Json[], at: string, count: Count, js
       reasoning += text
       if (detail) details.push(detail)
     } else if (part.type === 'tool-call') {
-      // What the provider ran itself is no call of the client's.
+      // A call that the provider ran itself is not the client's.
       if (part.providerExecuted !== true) calls.push(callOf(part, where, json))
     } else if (part.type !== 'tool-result') {
       note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not supported.`)

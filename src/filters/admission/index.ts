@@ -45,7 +45,7 @@ export const admission: FilterFactory<Infer<typeof options>> = {
     }
     const enter = (ex: Exchange, got: Permit, next: () => Promise<Reply>) => {
       taken.set(ex, got)
-      // What has become a session is bounded as such, and does little most of its time.
+      // Sessions have bounds of their own, and are idle most of the time.
       return ex.http.upgrade ? next().finally(() => leave(ex)) : next()
     }
     return {

@@ -153,7 +153,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
 function tokensOf(batch: readonly Event[], ofImage: number): number {
   let bytes = 0
   let images = 0
-  // By index: an iterator for every piece of every stream adds up.
+  // Loops by index: an iterator for each piece of each stream adds up.
   for (let at = 0; at < batch.length; at++) {
     const event = batch[at]!
     if (event.type === 'text' || event.type === 'reasoning' || event.type === 'refusal') bytes += textSize(event.text)

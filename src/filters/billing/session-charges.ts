@@ -164,7 +164,7 @@ class HeldPart implements PartHold {
     const { metrics } = this.#services
     const { amount } = this.#hold
     const cost = costOf(part.usage, price)
-    // What was held for is not free where its report has no price: a transcript by the hour that is reported in tokens.
+    // Charges the hold where the report has no price, such as a transcript by the hour that is reported in tokens.
     const isUnknown = !cost && amount > 0n
     const estimated = part.estimated || isUnknown
     const charge = charged(isUnknown ? amount : (cost?.total ?? null), estimated, amount)

@@ -68,7 +68,7 @@ export class HealThreads {
       else this.#idle.push(thread)
       return result
     } catch {
-      // What breaks a thread, its memory for example, is no reason to lose the answer.
+      // A broken thread, out of memory for example, is no reason to lose the answer.
       thread?.stop()
       return 'failed'
     } finally {
@@ -86,7 +86,7 @@ class FileThread implements HealThread {
   #ended = false
 
   constructor() {
-    // What follows is its end.
+    // The event of its end follows.
     this.#worker.on('error', () => undefined)
     this.#worker.once('exit', () => {
       this.#ended = true

@@ -131,7 +131,7 @@ function repair(text: string): string | undefined {
     const repaired = jsonrepair(text)
     return isJson(repaired) ? repaired : undefined
   } catch {
-    // What cannot be repaired is passed on as it is.
+    // Text that cannot be repaired is passed on unchanged.
     return undefined
   }
 }

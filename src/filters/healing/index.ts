@@ -152,7 +152,7 @@ class HealingBuffer {
         this.#passed.add(event.choice)
         out.push(...this.#original(event.choice))
       } else if (event.type === 'finish') {
-        // What is said along with calls is no answer yet, and need not be JSON.
+        // Text beside calls is not the answer yet, and need not be JSON.
         out.push(...(event.reason === 'tool_calls' ? this.#original(event.choice) : this.#taken(event.choice)), event)
       } else if (event.type === 'error') {
         // A broken answer is emitted unrepaired.
@@ -165,7 +165,7 @@ class HealingBuffer {
         sources.push(event)
         this.#cited.set(event.choice, sources)
       } else if (event.type === 'tool' || event.type === 'phase') {
-        // What was said before is no answer either, and stays before them.
+        // Earlier text is not the answer either, and stays before the calls.
         out.push(...this.#original(event.choice), event)
       } else out.push(event)
     }

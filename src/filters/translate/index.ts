@@ -174,7 +174,7 @@ class Encoding implements RequestEncoding {
       if (parts.length > 1) ex.outbound.sendParts(this.#parts(parts, fanOut!), fanOut!)
       else ex.outbound.send(this.#request(input, stream))
     } catch (thrown) {
-      // What this wire cannot carry another one may.
+      // Another wire may carry a request that this one cannot.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
     }
   }

@@ -72,7 +72,7 @@ export const migrations: readonly string[] = [
   ALTER TABLE projects ADD COLUMN cache_prompts INTEGER NOT NULL DEFAULT 0 CHECK (cache_prompts IN (0, 1));
 `,
   jobs,
-  // What reports of a project read: what discounts took off, when a sum was last added to, and the way to both.
+  // Columns for reports of a project: discounts, the time of the last addition, and an index for both.
   `
   ALTER TABLE usage_hourly ADD COLUMN savings INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE usage_hourly ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0;
@@ -114,7 +114,7 @@ export const migrations: readonly string[] = [
     UPDATE response_bytes SET bytes = bytes - OLD.bytes WHERE org_id = OLD.org_id;
   END;
 `,
-  // What claims of jobs, and sums of what is kept, read without a scan of all that runs.
+  // Indexes for claims of jobs and for sums of kept results, which would scan all running jobs.
   `
   UPDATE jobs SET lease_owner = NULL, lease_until = NULL WHERE lease_until IS NULL OR completed_at IS NOT NULL;
   CREATE INDEX jobs_leased ON jobs (lease_owner, lease_until) WHERE lease_owner IS NOT NULL;
@@ -158,7 +158,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_unclaimed ON jobs (org_id, provider, next_at)
     WHERE state IN ('queued', 'in_progress') AND lease_owner IS NULL;
 `,
-  // What each key has spent, so that it is read without a sum over all hours.
+  // Spending of each key, which is read without a sum over all hours.
   `
   -- spent_units: whole dollars. spent_rest: nano-USD beside them. Apart, as their sum may be larger than an integer.
   ALTER TABLE keys ADD COLUMN spent_units INTEGER NOT NULL DEFAULT 0;
@@ -197,7 +197,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_listed ON jobs (project_id, kind, created_at, id) WHERE deleted_at IS NULL AND state <> 'creating';
   DROP INDEX jobs_of_project;
 `,
-  // Whose own provider a job is at, so that claims do not count it to that of another organization with the same id.
+  // Owner of the job's provider: two organizations may have own providers with the same id.
   'ALTER TABLE jobs ADD COLUMN owner TEXT',
   // The end user whose job it is. Earlier jobs are their project's: no end user reads them.
   'ALTER TABLE jobs ADD COLUMN session TEXT',

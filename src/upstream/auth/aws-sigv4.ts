@@ -33,7 +33,7 @@ export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, creden
   const names = Object.keys(signed).sort()
   const canonical = [
     out.method,
-    // What is sent is encoded once; the scheme signs it encoded again.
+    // The path is sent encoded once; the scheme signs it encoded again.
     path.split('/').map(encode).join('/') || '/',
     canonicalQuery(query),
     ...names.map(name => `${name}:${signed[name]!.trim().replace(/ +/g, ' ')}`),

@@ -71,7 +71,7 @@ export class SseFraming implements Framing {
     if (this.#overflow) throw tooManyBytes()
     const frames = this.#frames
     this.#frames = []
-    // What follows the last event is not whole yet.
+    // The text behind the last event is not whole yet.
     this.pending = frames.length > 0 ? text.length - text.lastIndexOf('\n\n') : this.pending + text.length
     return frames
   }
