@@ -1,4 +1,4 @@
-/** All that the configuration files say of models and providers, by the names that requests use. */
+/** The catalogue: models and providers of the configuration, by the names that requests use. */
 import type { Mapping, Model, Provider } from './translator.ts'
 
 /** A model as a provider lists it. */
@@ -26,7 +26,7 @@ export interface VirtualModel {
   readonly id: string
   readonly name: string
   readonly strategy: 'order' | 'weight'
-  /** Whether a session keeps the order that its name has drawn. */
+  /** Whether all requests of a session try the targets in the same order. */
   readonly sticky: boolean
   /** At least one. */
   readonly use: readonly VirtualTarget[]

@@ -35,13 +35,13 @@ function expanded(model: VirtualModel, query: Facts, random: () => number): stri
   })
 }
 
-/** From 0 to before 1: the same for each request of a sticky session. */
+/** A number from 0 to below 1, the same for each request of a sticky session. */
 const drawOf = ({ id, sticky }: VirtualModel, { session, tenant }: Facts, random: () => number): number =>
   sticky && session !== undefined
     ? createHash('sha256').update(`${tenant} ${id} ${session}`).digest().readUInt32BE() / 2 ** 32
     : random()
 
-/** The target that the draw falls on, then the others as they are written. */
+/** Puts the target that the draw selects first; the others keep their order. */
 function leadByWeight(targets: readonly VirtualTarget[], draw: number): readonly VirtualTarget[] {
   let left = draw * targets.reduce((sum, { weight }) => sum + weight, 0)
   const first = targets.find(({ weight }) => {

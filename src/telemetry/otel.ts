@@ -17,11 +17,11 @@ import type { OpenTracing, Signal, TelemetryContext } from './settings.ts'
 import { Traces } from './traces.ts'
 
 const NAME = 'model-gateway'
-/** A collector gets so long for one export. */
+/** Time limit of one export. */
 const EXPORT_MS = 5_000
-/** A stop waits so long for the last export. */
+/** Time that a stop waits for the last export. */
 const CLOSE_MS = 2_000
-/** One line about failed exports in this time. */
+/** Time between two log lines about failed exports. */
 const WARN_MS = 60_000
 
 interface Settings {
@@ -40,17 +40,18 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
       resourceFromAttributes({ 'service.name': NAME, 'service.version': version, 'service.instance.id': randomUUID() }),
     )
     .merge(given)
-  const tracers = settings.traces && {
-    provider: new BasicTracerProvider({
+  const tracers =
+    settings.traces &&
+    new BasicTracerProvider({
       resource,
       sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sample) }),
       spanProcessors: [
         new BatchSpanProcessor(new OTLPTraceExporter(exporterOf(settings.traces)), { exportTimeoutMillis: EXPORT_MS }),
       ],
-    }),
-  }
-  const meters = settings.metrics && {
-    provider: new MeterProvider({
+    })
+  const meters =
+    settings.metrics &&
+    new MeterProvider({
       resource,
       readers: [
         new PeriodicExportingMetricReader({
@@ -58,10 +59,9 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
           ...intervalOf(env),
         }),
       ],
-    }),
-  }
-  const traces = new Traces(tracers?.provider.getTracer(NAME, version), settings.content)
-  const measure = meters && genAiMetrics(meters.provider.getMeter(NAME, version))
+    })
+  const traces = new Traces(tracers?.getTracer(NAME, version), settings.content)
+  const measure = meters && genAiMetrics(meters.getMeter(NAME, version))
   return {
     began: ex => traces.began(ex),
     failed: (ex, error) => traces.failed(ex, error),
@@ -71,7 +71,7 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
       measure?.(ex)
     },
     async close() {
-      const ended = Promise.allSettled([tracers?.provider.shutdown(), meters?.provider.shutdown()])
+      const ended = Promise.allSettled([tracers?.shutdown(), meters?.shutdown()])
       let timer: NodeJS.Timeout | undefined
       await Promise.race([ended, new Promise(resolve => (timer = setTimeout(resolve, CLOSE_MS)))])
       clearTimeout(timer)

@@ -1,10 +1,10 @@
 /**
- * Sends calls of one kind together: one batch is under way, and what is called meanwhile is the next one. So batches grow
+ * Sends calls of one kind together. One batch is under way; calls that come meanwhile form the next one. So batches grow
  * by themselves under load, and a single call waits for nothing.
  */
 import { isDataError } from '../sql/postgres.ts'
 
-/** Most calls of a batch. */
+/** Maximum calls of a batch. */
 const MAX_BATCH_CALLS = 256
 
 interface PendingCall<In, Out> {

@@ -21,7 +21,7 @@ import { Recovery } from './recovery.ts'
 import { outcomeOf, paymentOf, settlementOf } from './requests.ts'
 
 interface LedgerOptions extends NodeOptions {
-  /** Path that the files of rows begin with which the database cannot take. */
+  /** Prefix of the files that keep rows while the database cannot take them. */
   readonly spool?: string | undefined
 }
 interface Settling {
