@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import type { NewClient, NewGrant, NewTokens, Principal } from '../../src/core/ports.ts'
 import { MAX_CLIENTS, MAX_GRANTS_OF_KEY } from '../../src/stores/rules/oauth.ts'
-import { HOUR, type MakeSubject, NOON, type SqliteSubject } from './subject.ts'
+import { HOUR, type MakeSubject, NOON } from './subject.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * HOUR
@@ -87,9 +87,8 @@ export function oauthContract(t: Test, make: MakeSubject): void {
     const use = async (n: number) => granted(started, { client: { ...registered, id: other(n).id } })
     const most = MAX_GRANTS_OF_KEY
     for (let n = 0; n < most; n++) await clients.register(other(n)).then(() => use(n))
-    if ('db' in subject) {
-      const { db } = subject as SqliteSubject
-      db.exec(`
+    if (subject.exec) {
+      await subject.exec(`
         WITH RECURSIVE made(n) AS (SELECT ${most} UNION ALL SELECT n + 1 FROM made WHERE n + 2 < ${MAX_CLIENTS})
         INSERT INTO oauth_clients (id, name, redirect_uris, grant_types, method, scopes, created_at, used_at)
         SELECT 'mgw_cl_' || n, 'a', '[]', '[]', 'none', '', ${NOON + 1}, ${NOON + 1} FROM made`)

@@ -49,7 +49,7 @@ async function subject(t: Pick<Test, 'teardown'>): Promise<Subject> {
     ping: async () => {},
     close: async () => {},
   }
-  return { ...all, clock, organization: organizationsIn(all) }
+  return { ...all, clock, exec: text => pool.query(text), organization: organizationsIn(all) }
 }
 
 async function written(t: Test): Promise<Sql> {

@@ -27,6 +27,8 @@ export interface Subject extends Stores {
   clock: { now: number }
   /** A new organization with one project and one key, whose balance is `credits`: the principal of that key. */
   organization(account: Principal['account'], credits: bigint): Promise<Principal>
+  /** Runs a statement past the ports, where another connection can open the database. */
+  exec?(sql: string): unknown
 }
 /** Makes stores of one kind for a test, which are closed when it ends. */
 export type MakeSubject = (t: Scope) => Subject | Promise<Subject>
@@ -62,7 +64,7 @@ export function sqliteSubject(t: Scope): SqliteSubject {
     db.close()
     await stores.close()
   })
-  return { ...stores, path, db, clock, organization: organizationsIn(stores) }
+  return { ...stores, path, db, clock, exec: sql => db.exec(sql), organization: organizationsIn(stores) }
 }
 
 /** The keys and policies of a database as another process reads them. */
