@@ -60,6 +60,8 @@ const counters = new LeasedCounters({
   giveBack: (key, windowMs, unused) => primary.notify('giveBack', { key, windowMs, unused }),
   enter: (key, limit) => primary.call('enter', { key, limit }, Number.POSITIVE_INFINITY),
   leave: key => primary.notify('leave', key),
+  reserve: request => primary.call('reserve', request, Number.POSITIVE_INFINITY),
+  correct: correction => primary.notify('correct', correction),
 })
 const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.notify('cool', circuit))
 const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.notify('affinity', entries))

@@ -1,4 +1,5 @@
 /** State that outlives a reload. Filters see these ports, never a database. */
+export type * from '../limits/counters.ts'
 export type * from './ports/accounts.ts'
 export type * from './ports/cache.ts'
 export type * from './ports/job-services.ts'

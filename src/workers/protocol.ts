@@ -4,7 +4,15 @@ import type { LoadedModule } from '../core/plugin.ts'
 import type { ExplainedRoute, ProviderHealth, RouteQuestion } from '../core/ports.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
-import type { Lease, LeaseRequest, Remainder, Unused } from '../stores/workers/lease.ts'
+import type {
+  Correction,
+  Lease,
+  LeaseRequest,
+  Remainder,
+  Reserved,
+  ReserveRequest,
+  Unused,
+} from '../stores/workers/lease.ts'
 import type { KeptTurn } from '../stores/workers/turns.ts'
 
 /** Initial state of a worker. */
@@ -61,6 +69,8 @@ export type PrimaryCalls = {
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
   leave(key: string): void
+  reserve(request: ReserveRequest): Reserved | Promise<Reserved>
+  correct(correction: Correction): void
   affinity(entries: readonly AffinityEntry[]): void
   cool(circuit: OpenedCircuit): void
   keepTurn(turn: KeptTurn): void

@@ -119,6 +119,8 @@ export class WorkerSlot {
       giveBack: ({ key, windowMs, unused }) => borrower.giveBack(key, windowMs, unused),
       enter: ({ key, limit }) => borrower.enter(key, limit),
       leave: borrower.leave,
+      reserve: borrower.reserve,
+      correct: borrower.correct,
     } satisfies PrimaryCalls)
     this.#worker = worker
     this.#channel = channel

@@ -71,6 +71,53 @@ export function countersContract(t: Test, make: (clock: Clock) => Counters): voi
   })
 }
 
+export function reservationsContract(t: Test, make: (clock: Clock) => Counters): void {
+  t.test('a reservation takes all its units while any is free, and is corrected by what was used', async t => {
+    const clock = { now: 5_000_000 }
+    const counters = make(clock)
+    const reserve = (units: number, key = 'a') => counters.reserve(key, 1000, 60_000, units)
+    const first = await reserve(600)
+    t.match(first, { allowed: true, remaining: 400 })
+    const second = await reserve(600)
+    t.match(second, { allowed: true, remaining: 0 }, 'the limit is passed by less than one reservation')
+    const refused = await reserve(1)
+    t.match(refused, { allowed: false, remaining: 0, resetMs: 60_000 })
+    await refused.correct(0)
+    t.match(await reserve(1), { allowed: false }, 'a refused one has nothing to give back')
+    await second.correct(150)
+    await first.correct(650)
+    t.match(await reserve(100), { allowed: true, remaining: 100 })
+    t.match(await reserve(100, 'b'), { allowed: true, remaining: 900 }, 'keys count apart')
+  })
+
+  t.test('a correction after the window has passed takes nothing from newer reservations', async t => {
+    const clock = { now: 5_000_000 }
+    const counters = make(clock)
+    const old = await counters.reserve('a', 100, 60_000, 80)
+    clock.now += 70_000
+    t.match(await counters.reserve('a', 100, 60_000, 60), { allowed: true, remaining: 40 })
+    await old.correct(10)
+    t.match(await counters.reserve('a', 100, 60_000, 20), { allowed: true, remaining: 20 })
+    const none = await counters.reserve('a', 100, 60_000, 0)
+    t.match(none, { allowed: true, remaining: 20 }, 'none is reserved where none is needed')
+    await none.correct(30)
+    t.match(await counters.reserve('a', 100, 60_000, 1), { allowed: false }, 'what was used counts from then on')
+  })
+
+  t.test('a caller whose reservation is refused and returns after resetMs is admitted', async t => {
+    const clock = { now: 5_000_000 }
+    const counters = make(clock)
+    const given = await counters.reserve('a', 100, 60_000, 50)
+    clock.now += 5000
+    await counters.reserve('a', 100, 60_000, 100)
+    await given.correct(0)
+    const { allowed, resetMs } = await counters.reserve('a', 100, 60_000, 10)
+    t.notOk(allowed)
+    clock.now += resetMs
+    t.match(await counters.reserve('a', 100, 60_000, 10), { allowed: true })
+  })
+}
+
 export function placesContract(t: Test, make: (clock: Clock) => Counters): void {
   t.test('so many places are taken at once, and each is free again when it is left', async t => {
     const counters = make({ now: 5_000_000 })

@@ -17,7 +17,7 @@ import {
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
-import { placesContract } from './contract-memory.ts'
+import { placesContract, reservationsContract } from './contract-memory.ts'
 import { oauthContract } from './contract-oauth.ts'
 import { realtimeContract } from './contract-realtime.ts'
 import { reportContract } from './contract-reports.ts'
@@ -48,6 +48,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
 ]
 for (const [what, contract] of contracts) t.test(`sqlite ${what}`, async t => contract(t, sqliteSubject))
 t.test('memory counters', async t => countersContract(t, clock => new MemoryCounters(() => clock.now)))
+t.test('memory reservations', async t => reservationsContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory places', async t => placesContract(t, clock => new MemoryCounters(() => clock.now)))
 for (const contract of [replyCacheContract, sharedBoundContract]) {
   t.test('memory cache', async t =>

@@ -18,7 +18,7 @@ import {
 } from '../../src/stores/workers/lease.ts'
 import { LeaseServer } from '../../src/stores/workers/lease-server.ts'
 import { SharedTurns, TurnBoard } from '../../src/stores/workers/turns.ts'
-import { countersContract, placesContract } from './contract-memory.ts'
+import { countersContract, placesContract, reservationsContract } from './contract-memory.ts'
 
 /** Time for what follows from one message. */
 const settled = async () => {
@@ -122,6 +122,8 @@ class Worker {
       peek: asked => new Promise(resolve => this.up.push(() => void left(asked, resolve))),
       giveBack: (key, windowMs, unused) => this.up.push(() => this.borrower.giveBack(key, windowMs, unused)),
       enter: (key, limit) => this.borrower.enter(key, limit),
+      reserve: request => this.borrower.reserve(request),
+      correct: correction => this.borrower.correct(correction),
       leave: key => this.borrower.leave(key),
     }
     this.counters = new LeasedCounters(lending, () => machine.now)
@@ -181,6 +183,7 @@ t.test('leased counters', async t => {
   }
   countersContract(t, make)
   placesContract(t, make)
+  reservationsContract(t, make)
 })
 
 t.test('CC-06 in no span of one window do all workers together admit more than the limit', async () => {

@@ -2,28 +2,6 @@
 
 import type { Event } from '../event.ts'
 
-/**
- * A sliding-window counter, and a count of what runs. Answers that are in memory are no promises: every request waits for
- * them, and must not wait for a turn of the queue besides.
- */
-export interface Counters {
-  /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
-  take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
-  /** The state of the limit; takes nothing. `allowed`: a unit is free. */
-  peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
-  /** Takes one of `limit` permits; false when none is free. The holder returns it with `leave`. */
-  enter(key: string, limit: number): boolean | Promise<boolean>
-  leave(key: string): void | Promise<void>
-}
-
-/** The state of a limit after a request was counted or refused. */
-export interface Quota {
-  readonly allowed: boolean
-  readonly remaining: number
-  /** At most `windowMs`: the oldest units leave the window then, so that a refused caller finds one free. */
-  readonly resetMs: number
-}
-
 /** Facts about the original answer of a replay from the response cache. */
 export interface Replayed {
   readonly provider: string

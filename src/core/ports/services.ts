@@ -1,5 +1,6 @@
 /** Services for filters and endpoints besides the stores of money and keys. */
 
+import type { Counters } from '../../limits/counters.ts'
 import type { MemoryBudget } from '../../limits/memory.ts'
 import type { Mask } from '../../secrets/mask.ts'
 import type { Cancellation } from '../cancel.ts'
@@ -7,7 +8,7 @@ import type { MessageSocket } from '../message-socket.ts'
 import type { Policies } from '../policy.ts'
 import type { Target } from '../translator.ts'
 import type { WireRequest } from '../wire.ts'
-import type { Counters, ReplyCache, TurnStore, UploadFolder } from './cache.ts'
+import type { ReplyCache, TurnStore, UploadFolder } from './cache.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'

@@ -1,6 +1,6 @@
 /** Sliding-window counters of one process. */
 import { LRUCache } from 'lru-cache'
-import type { Counters, Quota } from '../../core/ports.ts'
+import type { Counters, Quota, Reservation } from '../../core/ports.ts'
 import { SlidingWindow, untilLeft } from './window.ts'
 
 const MAX_KEYS = 10_000
@@ -19,12 +19,7 @@ export class MemoryCounters implements Counters {
 
   /** Admits at most `limit` units in any span of `windowMs`. A key counts separately for each `windowMs`. */
   take(key: string, limit: number, windowMs: number): Quota {
-    const name = `${windowMs} ${key}`
-    let window = this.#windows.get(name)
-    if (!window) {
-      window = new SlidingWindow(windowMs)
-      this.#windows.set(name, window)
-    }
+    const window = this.#window(key, windowMs)
     const now = this.#now()
     const bucket = window.advance(now)
     const allowed = window.sum < limit
@@ -34,6 +29,44 @@ export class MemoryCounters implements Counters {
       remaining: Math.max(0, limit - window.sum),
       resetMs: untilLeft(window.leavesAt, now, windowMs),
     }
+  }
+
+  reserve(key: string, limit: number, windowMs: number, units: number): Reservation {
+    const { bucket, ...quota } = this.reserveIn(key, limit, windowMs, units)
+    const correct = (actual: number): void => {
+      if (quota.allowed) this.correct(key, windowMs, bucket, actual - units)
+    }
+    return { ...quota, correct }
+  }
+
+  /** Reserves, and says in which bucket, for `correct`. */
+  reserveIn(key: string, limit: number, windowMs: number, units: number): Quota & { readonly bucket: number } {
+    const window = this.#window(key, windowMs)
+    const now = this.#now()
+    const bucket = window.advance(now)
+    const allowed = window.sum < limit
+    if (allowed) window.add(bucket, units, now)
+    const resetMs = window.sum > 0 ? untilLeft(window.leavesAt, now, windowMs) : 0
+    return { allowed, remaining: Math.max(0, limit - window.sum), resetMs, bucket }
+  }
+
+  /** Adds `units` now, or takes as many from the bucket that they were reserved in. */
+  correct(key: string, windowMs: number, bucket: number, units: number): void {
+    const window = this.#window(key, windowMs)
+    const now = this.#now()
+    const current = window.advance(now)
+    if (units > 0) window.add(current, units, now)
+    else window.remove(bucket, -units)
+  }
+
+  #window(key: string, windowMs: number): SlidingWindow {
+    const name = `${windowMs} ${key}`
+    let window = this.#windows.get(name)
+    if (!window) {
+      window = new SlidingWindow(windowMs)
+      this.#windows.set(name, window)
+    }
+    return window
   }
 
   peek(key: string, limit: number, windowMs: number): Quota {

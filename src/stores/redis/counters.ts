@@ -1,5 +1,5 @@
 /** Counters shared by all nodes in Redis; each node takes its share of a limit while Redis is away. */
-import type { Counters, Quota } from '../../core/ports.ts'
+import type { Counters, Quota, Reservation } from '../../core/ports.ts'
 import { MemoryCounters } from '../memory/counters.ts'
 import { BUCKETS } from '../memory/window.ts'
 import { keyOf } from './keys.ts'
@@ -15,7 +15,7 @@ const HELD_MS = 15_000
  */
 const TAKE = new Script(`${CLOCK}
 local limit, span, units, deadline = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-if deadline > 0 and now > deadline then return {-1, 0, 0, now} end
+if deadline > 0 and now > deadline then return {-1, 0, 0, now, 0} end
 local width = math.max(1, math.ceil(span / ${BUCKETS}))
 local function field(bucket) return string.format('%.0f', bucket) end
 local had = redis.call('HMGET', KEYS[1], 'sum', 'oldest')
@@ -37,7 +37,7 @@ while sum > 0 do
   oldest = oldest + 1
 end
 if sum == 0 then oldest = bucket end
-local allowed = sum + math.max(1, units) <= limit
+local allowed = sum < limit
 if allowed and units > 0 then
   local name = field(bucket)
   redis.call('HINCRBY', KEYS[1], name, units)
@@ -53,7 +53,22 @@ if changed then
 end
 local reset = 0
 if sum > 0 then reset = math.min(span, math.max(0, math.ceil(leaves - now))) end
-return {allowed and 1 or 0, math.max(0, limit - sum), reset, now}`)
+return {allowed and 1 or 0, math.max(0, limit - sum), reset, now, bucket}`)
+
+/** Takes units out of the bucket that they were counted in, unless that has left the window. */
+const GIVE = new Script(`${CLOCK}
+local name, units = ARGV[2], tonumber(ARGV[3])
+local had = redis.call('HMGET', KEYS[1], name, 'sum')
+local given = math.min(units, tonumber(had[1] or 0))
+if given > 0 then
+  if tonumber(had[1]) == given then
+    redis.call('HDEL', KEYS[1], name, name .. ':t')
+  else
+    redis.call('HINCRBY', KEYS[1], name, -given)
+  end
+  redis.call('HSET', KEYS[1], 'sum', math.max(0, tonumber(had[2]) - given))
+end
+return given`)
 
 /**
  * Sets how many places this node holds, so that no place is ever counted twice or forgotten for long. A field per node
@@ -82,7 +97,9 @@ else
 end
 return 1`)
 
-type TakeReply = readonly [allowed: number, remaining: number, resetMs: number, now: number]
+type TakeReply = readonly [allowed: number, remaining: number, resetMs: number, now: number, bucket: number]
+
+type Counted = Quota & { readonly bucket: number }
 
 interface CountersOptions {
   /** Monotonic milliseconds of this process. */
@@ -125,6 +142,11 @@ export class RedisCounters implements Counters {
     return this.#link.up ? this.#counted(key, limit, windowMs, 0).catch(ofShare) : ofShare()
   }
 
+  reserve(key: string, limit: number, windowMs: number, units: number): Reservation | Promise<Reservation> {
+    const byShare = () => this.#own.reserve(key, this.#share(limit), windowMs, units)
+    return this.#link.up ? this.#reserve(key, limit, windowMs, units).catch(byShare) : byShare()
+  }
+
   enter(key: string, limit: number): boolean | Promise<boolean> {
     const own = (this.#held.get(key) ?? 0) + 1
     this.#held.set(key, own)
@@ -161,16 +183,35 @@ export class RedisCounters implements Counters {
     return quota
   }
 
-  async #counted(key: string, limit: number, windowMs: number, units: number): Promise<Quota> {
+  async #reserve(key: string, limit: number, windowMs: number, units: number): Promise<Reservation> {
+    const { bucket, ...quota } = await this.#counted(key, limit, windowMs, units)
+    if (!quota.allowed) return { ...quota, correct: () => undefined }
+    const own = this.#own.reserve(key, Number.POSITIVE_INFINITY, windowMs, units)
+    const correct = async (actual: number): Promise<void> => {
+      own.correct(actual)
+      const more = actual - units
+      if (more === 0 || !this.#link.up) return
+      const name = keyOf(`w${windowMs}`, key)
+      const asked =
+        more > 0
+          ? this.#counted(key, Number.MAX_SAFE_INTEGER, windowMs, more)
+          : this.#link.run(GIVE, [name], this.#time(), String(bucket), -more)
+      // The link counts the failure, and the window forgets what was not corrected.
+      await asked.catch(() => undefined)
+    }
+    return { ...quota, correct }
+  }
+
+  async #counted(key: string, limit: number, windowMs: number, units: number): Promise<Counted> {
     const ask = (deadline: number) =>
       this.#link.run(TAKE, [keyOf(`w${windowMs}`, key)], this.#time(), limit, windowMs, units, deadline)
     const asked = this.#offset === undefined ? 0 : this.#now() + this.#offset + COMMAND_MS
     let reply = (await ask(Math.ceil(asked))) as TakeReply
     // It came in time, so the server's clock was set.
     if (reply[0] < 0) reply = (await ask(0)) as TakeReply
-    const [allowed, remaining, resetMs, now] = reply
+    const [allowed, remaining, resetMs, now, bucket] = reply
     if (this.#serverNow === undefined) this.#offset = now - this.#now()
-    return { allowed: allowed === 1, remaining, resetMs }
+    return { allowed: allowed === 1, remaining, resetMs, bucket }
   }
 
   #report(key: string): void {

@@ -1,6 +1,6 @@
 /** Counters of one of several workers: exact for all workers together, and seldom slower than its own memory. */
 import { LRUCache } from 'lru-cache'
-import type { Counters, Quota } from '../../core/ports.ts'
+import type { Counters, Quota, Reservation } from '../../core/ports.ts'
 import { type LeaseClient, systemClock, type Unused } from './lease.ts'
 import { LeasedQuota } from './leased-quota.ts'
 
@@ -40,6 +40,15 @@ export class LeasedCounters implements Counters {
 
   leave(key: string): void {
     this.#leases.leave(key)
+  }
+
+  /** Asks for each reservation: it is as exact as its window, and rarer than a request. */
+  async reserve(key: string, limit: number, windowMs: number, units: number): Promise<Reservation> {
+    const { bucket, ...quota } = await this.#leases.reserve({ key, limit, windowMs, units })
+    const correct = (actual: number): void => {
+      if (quota.allowed && actual !== units) this.#leases.correct({ key, windowMs, bucket, units: actual - units })
+    }
+    return { ...quota, correct }
   }
 
   /** Gives up the unused units of a key. */

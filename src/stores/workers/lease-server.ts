@@ -20,11 +20,13 @@ type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
 export class LeaseServer {
   readonly #now: () => number
   readonly #quotas = new LRUCache<string, SharedQuota>({ max: MAX_KEYS })
-  readonly #places = new MemoryCounters()
+  /** Places, and units that are not lent. */
+  readonly #places: MemoryCounters
   #borrowers = 0
 
   constructor(now: () => number = systemClock) {
     this.#now = now
+    this.#places = new MemoryCounters(now)
   }
 
   /** The client of one worker. `end` frees its concurrent units; unused units stay counted. */
@@ -53,6 +55,8 @@ export class LeaseServer {
         return entered
       },
       leave,
+      reserve: ({ key, limit, windowMs, units }) => this.#places.reserveIn(key, limit, windowMs, units),
+      correct: ({ key, windowMs, bucket, units }) => this.#places.correct(key, windowMs, bucket, units),
       end: () => {
         this.#borrowers--
         for (const [key, count] of inside) for (let i = 0; i < count; i++) this.#places.leave(key)

@@ -1,4 +1,5 @@
 /** Quota leases: what a worker requests, and what the lease server grants. */
+import type { Quota } from '../../core/ports.ts'
 
 /**
  * A worker's request for units of `limit` per `windowMs`. Times are of `systemClock`, common to all processes of a
@@ -39,6 +40,24 @@ export interface Remainder {
   readonly leavesAt: number
 }
 
+/** A request for units that are counted one reservation at a time. */
+export interface ReserveRequest {
+  readonly key: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly units: number
+}
+/** The answer to a `ReserveRequest`: the limit's state, and where its units are counted. */
+export type Reserved = Quota & { readonly bucket: number }
+
+/** Units to add to a reservation of `bucket`; below 0, to take from it. */
+export interface Correction {
+  readonly key: string
+  readonly windowMs: number
+  readonly bucket: number
+  readonly units: number
+}
+
 /** Calls of a worker to the lease server. */
 export interface LeaseClient {
   take(request: LeaseRequest): Lease | Promise<Lease>
@@ -46,6 +65,8 @@ export interface LeaseClient {
   giveBack(key: string, windowMs: number, unused: Unused): void
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void
+  reserve(request: ReserveRequest): Reserved | Promise<Reserved>
+  correct(correction: Correction): void
 }
 
 /**

@@ -6,7 +6,7 @@ import { RedisCounters } from '../../../src/stores/redis/counters.ts'
 import { RedisLink } from '../../../src/stores/redis/link.ts'
 import { Presence } from '../../../src/stores/redis/presence.ts'
 import { needsRedis, proxyFor, redisFor } from '../../helpers/redis.ts'
-import { countersContract, placesContract } from '../contract-memory.ts'
+import { countersContract, placesContract, reservationsContract } from '../contract-memory.ts'
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -59,10 +59,12 @@ t.test('redis counters', needsRedis, async t => {
       peek: (key: string, limit: number, ms: number) => counters.peek(name(key), limit, ms),
       enter: (key: string, limit: number) => counters.enter(name(key), limit),
       leave: (key: string) => counters.leave(name(key)),
+      reserve: (key: string, limit: number, ms: number, units: number) => counters.reserve(name(key), limit, ms, units),
     }
   }
   countersContract(t, make)
   placesContract(t, make)
+  reservationsContract(t, make)
 })
 
 t.test('three nodes together admit the limit, whichever of them counts', needsRedis, async t => {
@@ -74,6 +76,8 @@ t.test('three nodes together admit the limit, whichever of them counts', needsRe
     admitted += (await Promise.all(asks)).filter(({ allowed }) => allowed).length
   }
   t.ok(Math.abs(admitted - 600) <= 6, `${admitted} of 600`)
+  const kept = Array.from({ length: 200 }, (_, at) => nodes[at % 3]!.counters.reserve('org tpm', 1000, 60_000, 30))
+  t.equal((await Promise.all(kept)).filter(({ allowed }) => allowed).length, 34, 'at most one reservation too much')
   const places = await Promise.all(
     Array.from({ length: 30 }, (_, at) => nodes[at % 3]!.counters.enter('org running', 10)),
   )
