@@ -2,7 +2,7 @@
 // shipped YAML, compiles the schemas, and writes the types of what plugins import.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -65,6 +65,8 @@ for (const name of await readdir('dist/src')) {
   if (strange) throw new Error(`${path} holds more than ASCII: ${strange.trim().slice(0, 200)}`)
   await writeFile(path, ascii)
 }
+
+await cp('src/ui/static', 'dist/src/static', { recursive: true })
 
 const { driverProblem, writeParsed, writeSchemas, writeValidators } = await import('./dist/src/prebuild.js')
 const files = ['config/gateway.yaml']

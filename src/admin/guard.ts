@@ -1,4 +1,4 @@
-/** Access control of the admin listener: no browsers, and only holders of the token. */
+/** Access control of the admin listener: browsers reach its page alone, and all else is for holders of the token. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
@@ -15,8 +15,14 @@ const isLoopback = (host: string): boolean =>
  * the connection, with any port.
  */
 export function checkSender(request: IncomingMessage, listenHost: string): void {
-  const { host, origin } = request.headers
-  if (origin !== undefined) throw errors.forbidden('The admin listener does not serve browsers (Origin was sent).')
+  if (request.headers.origin !== undefined)
+    throw errors.forbidden('The admin listener does not serve browsers (Origin was sent), but for the page at /ui.')
+  checkHost(request, listenHost)
+}
+
+/** Throws 403 for a `Host` that is none of the names listed at `checkSender`. */
+export function checkHost(request: IncomingMessage, listenHost: string): void {
+  const { host } = request.headers
   const name = HOST.exec(host ?? '')?.[1]?.toLowerCase()
   if (name && (isLoopback(name) || name === listenHost.toLowerCase() || name === localHost(request))) return
   throw errors.forbidden(
@@ -30,12 +36,18 @@ function localHost({ socket }: IncomingMessage): string | undefined {
   return address?.includes(':') ? `[${address}]` : address
 }
 
-/** Checks `Authorization: Bearer <token>` in constant time; throws 401. */
+/** Returns a comparison with `secret` in constant time. */
+export function equals(secret: string): (given: string) => boolean {
+  const expected = digest(secret)
+  return given => timingSafeEqual(digest(given), expected)
+}
+
+/** Checks `Authorization: Bearer <token>`; throws 401. */
 export function tokenCheck(token: string): (request: IncomingMessage) => void {
-  const expected = digest(token)
+  const isToken = equals(token)
   return request => {
     const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
-    if (given !== undefined && timingSafeEqual(digest(given), expected)) return
+    if (given !== undefined && isToken(given)) return
     throw errors.invalidToken(
       `${given === undefined ? 'No admin token was sent.' : 'The admin token is wrong.'} ` +
         'Send "Authorization: Bearer <token>" with the content of admin.token, which is beside the database.',

@@ -1,15 +1,14 @@
 /** The admin listener: probes, metrics, and the commands of `gatewayctl`. Never on the public port. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Actor, Log } from '../core/ports.ts'
-import type { Schema } from '../core/schema.ts'
+import type { Log } from '../core/ports.ts'
 import { asError, errorBody, errors, type GatewayError } from '../lib/error.ts'
-import { compile, type Failure } from '../validation/compile.ts'
-import type { Command } from './command.ts'
+import { readBody } from './body.ts'
 import { commands } from './commands/index.ts'
 import type { AdminContext } from './context.ts'
-import { checkSender, tokenCheck } from './guard.ts'
+import { checkHost, checkSender, tokenCheck } from './guard.ts'
 import { type Answer, json, routes } from './routes.ts'
+import { runCommand } from './run.ts'
 
 const BODY_LIMIT = 1024 * 1024
 const COMMANDS = '/commands/'
@@ -21,7 +20,11 @@ interface AdminOptions {
   /** `host:port`; port 0 takes a free port. */
   readonly listen: string
   readonly log: Log
+  /** Answers requests of browsers for `/ui` and below. It checks who sends them, and rejects for nothing. */
+  readonly page?: (request: IncomingMessage, response: ServerResponse) => Promise<void>
 }
+
+const PAGE = /^\/ui(?=[/?]|$)/
 
 /** A listener that accepts requests. */
 interface AdminListener {
@@ -36,6 +39,10 @@ export async function adminListener(options: AdminOptions): Promise<AdminListene
   const checkToken = tokenCheck(options.token)
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, async (request, response) => {
     try {
+      if (options.page && PAGE.test(request.url!)) {
+        checkHost(request, host)
+        return await options.page(request, response)
+      }
       checkSender(request, host)
       send(response, await answer(request, options.context, checkToken), request.method === 'HEAD')
     } catch (thrown) {
@@ -82,48 +89,6 @@ async function answer(
   return json(await runCommand(name, command, await readJson(request), context, actorOf(request)))
 }
 
-/**
- * Runs a command on unvalidated arguments; throws a GatewayError that names an invalid one. `actor` is the caller, for
- * the audit log.
- */
-function runCommand(
-  name: string,
-  { args: schema, run }: Command,
-  args: unknown,
-  context: AdminContext,
-  actor: Actor,
-): unknown {
-  const validate = compile(schema.json)
-  if (!validate(args)) throw argumentError(name, schema, validate.errors![0]!)
-  return run(args as never, context, actor)
-}
-
-function argumentError(name: string, schema: Schema<unknown>, error: Failure): GatewayError {
-  const known = Object.keys((schema.json.properties as object | undefined) ?? {})
-  const takes = `${name} takes ${known.length > 0 ? known.join(', ') : 'no arguments'}`
-  const argument = error.instancePath.slice(1)
-  switch (error.keyword) {
-    case 'additionalProperties': {
-      const unknown = String(error.params.additionalProperty)
-      return errors.invalidParameters(`Unknown argument "${unknown}"; ${takes}.`, unknown)
-    }
-    case 'required': {
-      const missing = String(error.params.missingProperty)
-      return errors.invalidParameters(`Argument "${missing}" is missing; ${takes}.`, missing)
-    }
-    case 'enum':
-      return errors.invalidParameters(
-        `Argument "${argument}" must be one of ${error.params.allowedValues.join(', ')}.`,
-        argument,
-      )
-    default: {
-      if (!argument) return errors.invalidParameters(`The arguments must be a JSON object; ${takes}.`)
-      const hint: unknown = error.parentSchema?.description
-      return errors.invalidParameters(`Argument "${argument}" ${hint ? `must be ${hint}` : error.message}.`, argument)
-    }
-  }
-}
-
 const ACTOR = /^[\x20-\x7e]{1,100}$/
 
 /** The name that the holder of the token gives itself; only the token is verified. */
@@ -134,22 +99,10 @@ function actorOf({ headers }: IncomingMessage): string {
 
 /** The body as JSON; an empty one as `{}`. */
 async function readJson(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = []
-  let size = 0
+  const body = await readBody(request, BODY_LIMIT)
+  if (body.length === 0) return {}
   try {
-    // Keep the socket open after a refusal, or the caller could not read it.
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > BODY_LIMIT) break
-      chunks.push(chunk)
-    }
-  } catch {
-    throw errors.aborted()
-  }
-  if (size > BODY_LIMIT) throw errors.tooLarge(BODY_LIMIT)
-  if (size === 0) return {}
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return JSON.parse(body.toString('utf8'))
   } catch (thrown) {
     throw errors.invalidJson(thrown instanceof Error ? thrown.message : String(thrown))
   }

@@ -13,6 +13,7 @@ import type { Catalog } from '../core/catalog.ts'
 import type { Log, Stores } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { knowSecrets } from '../secrets/known.ts'
+import { createUi } from '../ui/server.ts'
 import { Discovery } from '../upstream/discovery.ts'
 import { type CleanupStack, withCleanup } from './cleanup.ts'
 import { type Components, createComponents, drainTimes, sweepRegularly } from './components.ts'
@@ -100,7 +101,8 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   const tokenFile = join(dirname(components.database), 'admin.token')
   const token = adminToken(tokenFile)
   knowSecrets('admin token', [token])
-  const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context })
+  const page = createUi({ context, token, log })
+  const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context, page })
   cleanup.add(() => admin.close())
   writeAddress(tokenFile, admin.address)
   let unwatched: Promise<void> | undefined

@@ -60,6 +60,14 @@ function addressOf(child: ChildProcess): Promise<string> {
   })
 }
 
+/** How a tab shows pages. */
+interface View {
+  readonly scripts?: boolean
+  readonly width?: number
+  readonly height?: number
+  readonly dark?: boolean
+}
+
 export class Browser {
   readonly #socket: WebSocket
   readonly #waiting = new Map<number, (told: Told) => void>()
@@ -111,13 +119,15 @@ export class Browser {
     })
   }
 
-  /** A tab without JavaScript, as wide as a small phone. */
-  async tab(): Promise<Tab> {
+  /** A tab; by default without JavaScript, and as wide as a small phone. */
+  async tab({ scripts = false, width = 320, height = 640, dark = false }: View = {}): Promise<Tab> {
     const { targetId } = await this.send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' })
     const { sessionId } = await this.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
     for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await this.send(`${domain}.enable`, {}, sessionId)
-    await this.send('Emulation.setScriptExecutionDisabled', { value: true }, sessionId)
-    const size = { width: 320, height: 640, deviceScaleFactor: 1, mobile: false }
+    await this.send('Emulation.setScriptExecutionDisabled', { value: !scripts }, sessionId)
+    const size = { width, height, deviceScaleFactor: 1, mobile: false }
+    const features = [{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }]
+    await this.send('Emulation.setEmulatedMedia', { features }, sessionId)
     await this.send('Emulation.setDeviceMetricsOverride', size, sessionId)
     return new Tab(this, sessionId)
   }
@@ -160,6 +170,23 @@ export class Tab {
     const asked = { expression, returnByValue: true }
     const { result } = await this.#browser.send<{ result: { value: T } }>('Runtime.evaluate', asked, this.#id)
     return result.value
+  }
+
+  /** The value of an expression, once its promise is settled. Throws what it throws. */
+  async evaluate<T>(expression: string): Promise<T> {
+    const asked = { expression, returnByValue: true, awaitPromise: true }
+    const { result, exceptionDetails } = await this.#browser.send<{
+      result: { value: T }
+      exceptionDetails?: { text: string; exception?: { description?: string } }
+    }>('Runtime.evaluate', asked, this.#id)
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text)
+    return result.value
+  }
+
+  /** What is in view, as PNG. */
+  async screenshot(): Promise<Buffer> {
+    const { data } = await this.#browser.send<{ data: string }>('Page.captureScreenshot', { format: 'png' }, this.#id)
+    return Buffer.from(data, 'base64')
   }
 
   /** Types into the focused field. */

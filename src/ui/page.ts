@@ -1,0 +1,25 @@
+/** Visits of pages, and the commands behind them. */
+import { commands } from '../admin/commands/index.ts'
+import type { AdminContext } from '../admin/context.ts'
+import { runCommand } from '../admin/run.ts'
+import type { Content } from './layout.ts'
+import type { Session } from './sessions.ts'
+
+/** A request of a browser that is signed in. */
+export interface Visit {
+  /** Last part of the path, for a page of one record; empty otherwise. */
+  readonly id: string
+  readonly query: URLSearchParams
+  readonly session: Session
+  readonly context: AdminContext
+}
+
+/** Throws a GatewayError, which is shown in its place. */
+export type Page = (visit: Visit) => Content | Promise<Content>
+
+/** The name in the audit log. */
+const ACTOR = 'ui'
+
+/** Runs a command as `gatewayctl` does. `Result` is the type that the command states. */
+export const run = async <Result>(context: AdminContext, name: string, args: object = {}): Promise<Result> =>
+  (await runCommand(name, commands[name]!, args, context, ACTOR)) as Result

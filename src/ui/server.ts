@@ -1,0 +1,177 @@
+/** The page at `/ui` of the admin listener: sign-in, pages, files. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AdminContext } from '../admin/context.ts'
+import { equals } from '../admin/guard.ts'
+import type { Log } from '../core/ports.ts'
+import { asError, errors } from '../lib/error.ts'
+import { maskAll } from '../secrets/known.ts'
+import { checkOrigin, cookieOf, readForm, SECURITY_HEADERS, sessionOf } from './browser.ts'
+import { staticFile } from './files.ts'
+import { html, link } from './html.ts'
+import { type Content, document } from './layout.ts'
+import type { Page, Visit } from './page.ts'
+import { pages } from './pages/index.ts'
+import { type Session, Sessions } from './sessions.ts'
+
+/** Settings of the page. */
+interface UiOptions {
+  readonly context: AdminContext
+  readonly token: string
+  readonly log: Log
+}
+
+const SIGN_IN = '/ui/sign-in'
+const SIGN_OUT = '/ui/sign-out'
+const FILES = '/ui/static/'
+const FILE_SECONDS = 3600
+
+/** Returns the handler of requests for `/ui` and below. */
+export function createUi(options: UiOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  const sessions = new Sessions()
+  const isAdminToken = equals(options.token)
+  return async (request, response) => {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value)
+    const session = sessionOf(request, sessions)
+    try {
+      checkOrigin(request)
+      await answer(request, response, session)
+    } catch (thrown) {
+      const { status, message, headers } = asError(thrown)
+      if (status >= 500) options.log.error({ err: thrown, path: request.url }, 'page failed')
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+      if (response.headersSent) response.destroy()
+      else send(request, response, failed(status, message), '', session)
+    }
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse, session: Session | undefined) {
+    const url = new URL(request.url!, 'http://ui')
+    const path = url.pathname.replace(/\/$/, '')
+    const isPost = request.method === 'POST'
+    if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') {
+      throw errors.methodNotAllowed(request.method!, ['GET', 'POST'])
+    }
+    if (path.startsWith(FILES)) return sendFile(request, response, path.slice(FILES.length))
+    if (path === SIGN_IN) return isPost ? signIn(request, response) : showSignIn(request, response, url.searchParams)
+    if (!session) return leadToSignIn(request, response, isPost ? '/ui' : path + url.search)
+    const form = isPost ? await checkedForm(request, session) : undefined
+    if (path === SIGN_OUT && isPost) {
+      sessions.end(session.id)
+      response.setHeader('set-cookie', cookieOf(request))
+      return redirect(response, SIGN_IN)
+    }
+    const { page, menu, id } = found(path)
+    const handler = isPost ? page.post : page.get
+    if (!handler) throw errors.methodNotAllowed(request.method!, [isPost ? 'GET' : 'POST'])
+    const visit: Visit = { id, query: form ?? url.searchParams, session, context: options.context }
+    send(request, response, await handler(visit), menu, session)
+  }
+
+  async function signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const form = await readForm(request)
+    if (!isAdminToken(form.get('token')?.trim() ?? '')) {
+      return showSignIn(request, response, form, 'This is not the admin token. Copy all of the file admin.token.')
+    }
+    response.setHeader('set-cookie', cookieOf(request, sessions.begin()))
+    redirect(response, pathWithin(form.get('to')))
+  }
+}
+
+/** Throws 403 for a form without the token of its session. */
+async function checkedForm(request: IncomingMessage, session: Session): Promise<URLSearchParams> {
+  const form = await readForm(request)
+  if (session.isToken(form.get('csrf') ?? '')) return form
+  throw errors.forbidden('This form is of an earlier session. Open the page again.')
+}
+
+/** The page of a path: itself, or that of the one record whose id follows. Throws 404. */
+function found(path: string): { page: { get?: Page; post?: Page }; menu: string; id: string } {
+  if (Object.hasOwn(pages, path)) return { page: pages[path]!, menu: path, id: '' }
+  const slash = path.lastIndexOf('/')
+  const menu = path.slice(0, slash)
+  const pattern = `${menu}/:id`
+  if (Object.hasOwn(pages, pattern)) return { page: pages[pattern]!, menu, id: decoded(path.slice(slash + 1)) }
+  throw errors.notFound('There is no such page.')
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw errors.notFound('There is no such page.')
+  }
+}
+
+/** A path of this page: a link that leads to the sign-in leads to no other origin after it. */
+function pathWithin(to: string | null): string {
+  const own = 'http://ui'
+  if (to === null || !URL.canParse(to, own)) return '/ui'
+  const { origin, pathname, search } = new URL(to, own)
+  return origin === own && /^\/ui(?:\/|$)/.test(pathname) ? pathname + search : '/ui'
+}
+
+function redirect(response: ServerResponse, location: string): void {
+  response.writeHead(303, { location, 'cache-control': 'no-store', 'content-length': 0 }).end()
+}
+
+/** A part that is read again follows by a header: it would not show a whole page. */
+function leadToSignIn(request: IncomingMessage, response: ServerResponse, to: string): void {
+  const location = link(SIGN_IN, { to: to === '/ui' ? undefined : to })
+  if (request.headers['hx-request'] === undefined) redirect(response, location)
+  else response.writeHead(401, { 'hx-redirect': location, 'cache-control': 'no-store', 'content-length': 0 }).end()
+}
+
+function showSignIn(request: IncomingMessage, response: ServerResponse, query: URLSearchParams, error?: string): void {
+  const body = html`${error !== undefined && html`<p role="alert" id="error">${error}</p>`}
+<form method="post" action="${SIGN_IN}">
+<input type="hidden" name="to" value="${pathWithin(query.get('to'))}">
+<p><label for="token">Admin token</label></p>
+<p><input type="password" id="token" name="token" required autofocus autocomplete="current-password" aria-describedby="hint${error !== undefined && ' error'}"></p>
+<p class="hint" id="hint">The content of the file <code>admin.token</code> beside the database, such as <code>data/admin.token</code>.</p>
+<p><button>Sign in</button></p>
+</form>`
+  send(request, response, { title: 'Sign in', body, status: error === undefined ? 200 : 401 }, '', undefined)
+}
+
+const failed = (status: number, message: string): Content => ({
+  title: status === 404 ? 'Not found' : 'This did not work',
+  body: html`<p role="alert">${message}</p>
+<p><a href="/ui">Overview</a></p>`,
+  status,
+})
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  content: Content,
+  menu: string,
+  session: Session | undefined,
+): void {
+  const body = maskAll(document(content, menu, session))
+  response.writeHead(content.status ?? 200, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+async function sendFile(request: IncomingMessage, response: ServerResponse, name: string): Promise<void> {
+  const file = await staticFile(name)
+  if (!file) throw errors.notFound('There is no such file.')
+  const isGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+  response.setHeader('cache-control', `private, max-age=${FILE_SECONDS}`)
+  response.setHeader('etag', file.etag)
+  response.setHeader('vary', 'accept-encoding')
+  if (request.headers['if-none-match'] === file.etag) {
+    response.writeHead(304).end()
+    return
+  }
+  const body = isGzip ? file.gzipped : file.body
+  response.writeHead(200, {
+    'content-type': file.contentType,
+    'content-length': body.length,
+    ...(isGzip && { 'content-encoding': 'gzip' }),
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}

@@ -1,0 +1,50 @@
+/** Signed-in browsers, held in memory: a restart signs them out. */
+import { randomBytes } from 'node:crypto'
+import { equals } from '../admin/guard.ts'
+
+const LIFETIME_MS = 8 * 3_600_000
+/** The oldest is signed out for one more. */
+const MAX_SESSIONS = 100
+const BYTES = 32
+
+/** A signed-in browser. */
+export interface Session {
+  readonly id: string
+  /** Stands in every form; no other origin can read it. */
+  readonly csrf: string
+  readonly expiresAt: number
+  isToken(given: string): boolean
+}
+
+const random = (): string => randomBytes(BYTES).toString('base64url')
+
+/** Sessions by the id that the cookie of a browser holds. */
+export class Sessions {
+  readonly #sessions = new Map<string, Session>()
+  readonly #now: () => number
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  begin(): Session {
+    const csrf = random()
+    const session = { id: random(), csrf, expiresAt: this.#now() + LIFETIME_MS, isToken: equals(csrf) }
+    const [oldest] = this.#sessions.keys()
+    if (this.#sessions.size >= MAX_SESSIONS) this.#sessions.delete(oldest!)
+    this.#sessions.set(session.id, session)
+    return session
+  }
+
+  /** Undefined for an unknown session, and for one that is over. */
+  find(id: string): Session | undefined {
+    const session = this.#sessions.get(id)
+    if (session && session.expiresAt > this.#now()) return session
+    this.#sessions.delete(id)
+    return undefined
+  }
+
+  end(id: string): void {
+    this.#sessions.delete(id)
+  }
+}

@@ -1,0 +1,225 @@
+/** The page at `/ui` of the admin listener: who may use it, what it shows, and how it looks in a browser. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { chromium, startBrowser, type Tab } from '../helpers/browser.ts'
+import { commandsOf } from '../helpers/commands.ts'
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
+import { raw } from '../helpers/raw.ts'
+import { root } from '../helpers/sources.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const MARKUP = '<img src=x onerror=document.title=1>'
+
+const upstream = await startUpstream(t)
+const gateway = await startGateway(t, {
+  providers: {
+    first: { base_url: upstream.url('first'), priority: 2 },
+    second: { base_url: upstream.url('second'), models: [{ ...testMapping, id: 'test-2' }] },
+  },
+})
+const command = commandsOf(gateway)
+const { key, id: keyId } = await command<{ key: string; id: string }>('keys.create', {
+  project: 'default',
+  name: MARKUP,
+})
+
+/** A failover, an unknown model and a stream. */
+await upstream.script('first', [{ status: 500, body: { error: { message: 'broken' } } }])
+await gateway.chat('one', { authorization: `Bearer ${key}` })
+await gateway.chat({ model: MARKUP, messages: [{ role: 'user', content: 'two' }] })
+await (await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'three' }] })).text()
+
+/** Every page, and a text that it shows. */
+const pages: readonly (readonly [path: string, text: string])[] = [
+  ['/ui', 'Providers now'],
+  ['/ui/requests', 'Filters'],
+]
+
+const fetchPage = (path: string, init: RequestInit = {}) =>
+  fetch(`${gateway.adminUrl}${path}`, { redirect: 'manual', ...init })
+const form = (fields: Record<string, string>, headers: Record<string, string> = {}): RequestInit => ({
+  method: 'POST',
+  body: new URLSearchParams(fields),
+  headers,
+})
+/** The cookie of a browser that has just signed in. */
+async function signedIn(): Promise<string> {
+  const { status, headers } = await fetchPage('/ui/sign-in', form({ token: gateway.token }))
+  if (status !== 303) throw new Error(`the sign-in was answered by ${status}`)
+  return headers.get('set-cookie')!.split(';')[0]!
+}
+
+t.test('without a session every page leads to the sign-in and shows nothing', async t => {
+  for (const path of [...pages.map(([path]) => path), '/ui/nothing']) {
+    const answer = await fetchPage(path)
+    t.equal(answer.status, 303, path)
+    t.match(answer.headers.get('location'), /^\/ui\/sign-in/)
+    t.equal(await answer.text(), '')
+  }
+  const part = await fetchPage('/ui', { headers: { 'hx-request': 'true' } })
+  t.equal(part.status, 401)
+  t.equal(part.headers.get('hx-redirect'), '/ui/sign-in')
+  t.equal((await fetchPage('/ui/requests', { headers: { cookie: 'gateway_ui=x' } })).status, 303)
+})
+
+t.test('a wrong token is refused, the right one makes a cookie that scripts cannot read', async t => {
+  const refused = await fetchPage('/ui/sign-in', form({ token: 'wrong' }))
+  t.equal(refused.status, 401)
+  t.equal(refused.headers.get('set-cookie'), null)
+  t.match(await refused.text(), /role="alert"/)
+  const { headers } = await fetchPage('/ui/sign-in', form({ token: gateway.token, to: '/ui/requests?status=404' }))
+  t.equal(headers.get('location'), '/ui/requests?status=404')
+  const cookie = headers.get('set-cookie')!
+  for (const part of ['HttpOnly', 'SameSite=Strict', 'Path=/ui']) t.ok(cookie.includes(part), part)
+  t.notOk(cookie.includes(gateway.token))
+  for (const to of ['https://evil.example', '//evil.example', '/ui/../config', 'javascript:1', '/uix']) {
+    const { headers } = await fetchPage('/ui/sign-in', form({ token: gateway.token, to }))
+    t.equal(headers.get('location'), '/ui', to)
+  }
+})
+
+t.test('no other origin can drive the page, and no other name leads to it', async t => {
+  const cookie = await signedIn()
+  const foreign = [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ]
+  for (const headers of foreign) {
+    const answer = await fetchPage('/ui/sign-in', form({ token: gateway.token }, headers as Record<string, string>))
+    t.equal(answer.status, 403, JSON.stringify(headers))
+    const out = await fetchPage('/ui/sign-out', form({}, { cookie, ...headers } as Record<string, string>))
+    t.equal(out.status, 403)
+  }
+  const script = { cookie, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
+  t.equal((await fetchPage('/ui', { headers: script })).status, 403)
+  t.equal((await fetchPage('/ui/sign-out', form({ csrf: 'wrong' }, { cookie }))).status, 403)
+  t.equal((await fetchPage('/ui', { headers: { cookie } })).status, 200, 'the session goes on')
+  const { status: rebound } = await raw(
+    gateway.adminPort,
+    `GET /ui HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
+  )
+  t.equal(rebound, 403)
+  const command = await fetchPage('/commands/status', { method: 'POST', headers: { cookie } })
+  t.equal(command.status, 401, 'the cookie opens nothing but the page')
+})
+
+t.test('a sign-out ends the session', async t => {
+  const cookie = await signedIn()
+  const text = await (await fetchPage('/ui', { headers: { cookie } })).text()
+  const csrf = /name="csrf" value="([^"]+)"/.exec(text)![1]!
+  const out = await fetchPage('/ui/sign-out', form({ csrf }, { cookie, origin: gateway.adminUrl }))
+  t.equal(out.status, 303)
+  t.match(out.headers.get('set-cookie'), /Max-Age=0/)
+  t.equal((await fetchPage('/ui', { headers: { cookie } })).status, 303)
+})
+
+t.test('every page has its headers, shows no secret, and keeps markup as text', async t => {
+  const cookie = await signedIn()
+  for (const [path, shown] of pages) {
+    const answer = await fetchPage(path, { headers: { cookie } })
+    const text = await answer.text()
+    t.equal(answer.status, 200, path)
+    t.ok(text.includes(shown), `${path} shows ${shown}`)
+    const policy = answer.headers.get('content-security-policy')!
+    t.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'/)
+    t.notMatch(policy, /unsafe|\*/)
+    t.equal(answer.headers.get('x-frame-options'), 'DENY')
+    t.equal(answer.headers.get('cache-control'), 'no-store')
+    for (const secret of [gateway.token, gateway.key, key, upstreamSecret, cookie.split('=')[1]!])
+      t.notOk(text.includes(secret), `${path} shows no secret`)
+    t.notOk(text.includes(MARKUP), `${path} escapes markup`)
+    t.notMatch(text, /\sstyle=|\son\w+="|<style|<script(?![^>]*\ssrc="\/ui\/static\/)/, `${path} has nothing inline`)
+  }
+})
+
+t.test('the log filters, and shows the attempts of one request', async t => {
+  const cookie = await signedIn()
+  const show = async (path: string) => (await fetchPage(path, { headers: { cookie } })).text()
+  const failed = await show('/ui/requests?status=404')
+  t.match(failed, /model_not_found/)
+  t.match(failed, /&#60;img src=x/)
+  const one = await show(`/ui/requests?key=${keyId}`)
+  const [, id] = /href="\/ui\/requests\/([\w-]+)"/.exec(one)!
+  const details = await show(`/ui/requests/${id}`)
+  t.match(details, /<svg role="img" aria-label="first from /)
+  t.match(details, /second from /)
+  t.match(await show('/ui/requests?slower=soon'), /role="alert">Argument/)
+  t.match(await show('/ui/requests?status=many'), /role="alert">Argument/)
+  t.match(await show('/ui/requests/unknown'), /There is no row/)
+})
+
+t.test('files are sent compressed, and under the names that are known', async t => {
+  const file = await fetchPage('/ui/static/htmx.js')
+  t.equal(file.headers.get('content-encoding'), 'gzip')
+  t.match(file.headers.get('content-type'), /^text\/javascript/)
+  t.ok((await file.text()).length > 10_000)
+  const again = await fetchPage('/ui/static/htmx.js', { headers: { 'if-none-match': file.headers.get('etag')! } })
+  t.equal(again.status, 304)
+  for (const name of ['nothing.js', '../server.ts', '..%2fserver.ts', 'toString', '']) {
+    const { status } = await fetchPage(`/ui/static/${name}`)
+    t.ok(status === 404 || status === 303, `${name}: ${status}`)
+  }
+})
+
+const MAX_PAGE_BYTES = 100_000
+const IMAGES = join(root, 'docs/images')
+/** Pages that are shown in docs, by the name of their image. */
+const images: Readonly<Record<string, string>> = { '/ui': 'ui-overview' }
+
+t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async t => {
+  const browser = await startBrowser(t)
+  const complaints: string[] = []
+  browser.on('Log.entryAdded', ({ entry }) => {
+    const { level, text } = entry as { level: string; text: string }
+    if (level === 'error') complaints.push(text)
+  })
+  browser.on('Runtime.exceptionThrown', params => complaints.push(JSON.stringify(params)))
+  let received = 0
+  browser.on('Network.dataReceived', ({ dataLength }) => {
+    received += Number(dataLength)
+  })
+  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  /** Serious and critical faults. */
+  const check = async (t: Test, tab: Tab, name: string) => {
+    await tab.evaluate(`${axe};0`)
+    const found = await tab.evaluate<
+      string[]
+    >(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+      violations.filter(one => ['serious', 'critical'].includes(one.impact))
+        .map(one => one.id + ': ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))`)
+    t.strictSame(found, [], `${name}: axe finds nothing serious`)
+  }
+
+  const wide = await browser.tab({ scripts: true, width: 1280, height: 900, dark: true })
+  await t.test('a person signs in by keyboard', async t => {
+    await wide.open(`${gateway.adminUrl}/ui/requests`)
+    await check(t, wide, 'sign-in')
+    await wide.evaluate(`document.getElementById('token').focus()`)
+    await wide.type(gateway.token)
+    await wide.loads(() => wide.press('Enter', '\r'))
+    t.equal(await wide.read('location.pathname'), '/ui/requests')
+  })
+  const narrow = await browser.tab({ scripts: true, width: 360, height: 740 })
+  const writes = process.env.WRITE_IMAGES !== undefined
+  if (writes) await mkdir(IMAGES, { recursive: true })
+  for (const [path] of pages) {
+    await t.test(`${path} is usable, light and dark, wide and narrow`, async t => {
+      received = 0
+      await wide.open(`${gateway.adminUrl}${path}`)
+      t.ok(received < MAX_PAGE_BYTES, `${received} bytes`)
+      await check(t, wide, 'dark and wide')
+      if (writes && images[path] !== undefined) {
+        await writeFile(join(IMAGES, `${images[path]}.png`), await wide.screenshot())
+      }
+      await narrow.open(`${gateway.adminUrl}${path}`)
+      t.ok(await narrow.read<boolean>('document.documentElement.scrollWidth <= 360'), 'it fits into 360 pixels')
+      await check(t, narrow, 'light and narrow')
+      t.notOk(await narrow.read<boolean>('document.title === "1"'), 'markup does not run')
+      t.strictSame(complaints.splice(0), [], 'the browser complains of nothing')
+    })
+  }
+})
