@@ -22,7 +22,7 @@ interface Overrides {
   readonly port: number | undefined
   /** `host:port` of the admin listener. */
   readonly admin: string | undefined
-  /** Folder of the database and its companion files. */
+  /** Folder of the database, its companion files, and results of jobs. */
   readonly data: string | undefined
 }
 
@@ -41,15 +41,16 @@ export const readOverrides = ({ HOST, PORT, GATEWAY_ADMIN_LISTEN, GATEWAY_DATA }
 export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
   const { host, port, admin, data } = readOverrides(env)
   if (host === undefined && port === undefined && admin === undefined && data === undefined) return file
-  const { server, stores } = file
+  const { server, stores, jobs } = file
   const { listen = DEFAULT_LISTEN } = server
   const end = listen.lastIndexOf(':')
   const address = `${host ?? listen.slice(0, end)}:${port ?? listen.slice(end + 1)}`
-  const sqlite = data === undefined ? stores.sqlite : resolve(data, basename(stores.sqlite))
+  const moved = (path: string) => (data === undefined ? path : resolve(data, basename(path)))
   return {
     ...file,
     server: { ...server, listen: address, admin: admin ?? server.admin },
-    stores: { ...stores, sqlite },
+    stores: { ...stores, sqlite: moved(stores.sqlite) },
+    jobs: { ...jobs, blobs: moved(jobs.blobs) },
   }
 }
 

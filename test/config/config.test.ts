@@ -99,8 +99,9 @@ t.test('HOST, PORT, GATEWAY_ADMIN_LISTEN and GATEWAY_DATA go before what the fil
   const unset = writeFiles(folder(), { ...base, ...edited(GATEWAY, 'listen: 127.0.0.1:0, ', '') })
   const { gateway } = await loadFiles(unset, { env: { ...env, PORT: '1' } })
   t.equal(gateway.value.server.listen, '127.0.0.1:1')
-  const moved = await loadFiles(path, { env: { ...env, GATEWAY_ADMIN_LISTEN: '[::1]:9001' } })
+  const moved = await loadFiles(path, { env: { ...env, GATEWAY_ADMIN_LISTEN: '[::1]:9001', GATEWAY_DATA: '/srv' } })
   t.equal(moved.gateway.value.server.admin, '[::1]:9001')
+  t.equal(moved.gateway.value.jobs.blobs, '/srv/blobs')
   for (const [name, value] of [
     ['GATEWAY_ADMIN_LISTEN', '8081'],
     ['GATEWAY_ADMIN_LISTEN', 'http://127.0.0.1:8081'],
