@@ -1,9 +1,10 @@
-/** The alerts and the board in `deploy`: they name series that exist, and promtool accepts them. */
+/** The files in `deploy`: alerts and board name series that exist, and the tools that read the files accept them. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { parse } from 'yaml'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -46,15 +47,47 @@ t.test('every alert has a severity, a summary, an action and a test', async t =>
   }
 })
 
-const isInstalled = (process.env.PATH ?? '').split(delimiter).some(folder => existsSync(join(folder, 'promtool')))
+const isInstalled = (program: string) =>
+  (process.env.PATH ?? '').split(delimiter).some(folder => existsSync(join(folder, program)))
 
 t.test(
   'promtool accepts the alerts, and their tests pass',
-  { skip: !isInstalled && 'promtool is not installed' },
+  { skip: !isInstalled('promtool') && 'promtool is not installed' },
   async t => {
     const promtool = (...args: string[]) =>
       execFileSync('promtool', args, { cwd: join(root, 'deploy/prometheus'), encoding: 'utf8', stdio: 'pipe' })
     t.match(promtool('check', 'rules', 'rules.yaml'), 'SUCCESS')
     t.match(promtool('test', 'rules', 'rules.test.yaml'), 'SUCCESS')
+  },
+)
+
+const unit = 'deploy/systemd/model-gateway.service'
+
+t.test('the systemd unit gives a drain its time, and starts no configuration again that is wrong', async t => {
+  const settings = new Map(
+    [...read(unit).matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name!, value!] as const),
+  )
+  const { server } = parse(read('config/gateway.yaml')) as { server: { drain: string; drain_delay: string } }
+  const [drain, delay] = [server.drain, server.drain_delay].map(text => Number.parseInt(text, 10))
+  t.ok(Number(settings.get('TimeoutStopSec')) >= drain! + delay! + 15)
+  t.match(
+    settings,
+    new Map([
+      ['RestartPreventExitStatus', '2'],
+      ['DynamicUser', 'yes'],
+      ['StateDirectory', 'model-gateway'],
+    ]),
+  )
+  const script = /\/opt\/model-gateway\/(\S+)/.exec(settings.get('ExecStart')!)![1]!
+  t.ok(existsSync(join(root, script)), script)
+})
+
+t.test(
+  'systemd accepts the unit, and rates its exposure at 1.5 of 10 at most',
+  { skip: !isInstalled('systemd-analyze') && 'systemd-analyze is not installed' },
+  async t => {
+    const args = ['security', '--offline=true', '--threshold=15', '--no-pager', join(root, unit)]
+    t.match(execFileSync('systemd-analyze', args, { encoding: 'utf8', stdio: 'pipe' }), /Overall exposure level/)
+    t.doesNotThrow(() => execFileSync('systemd-analyze', ['verify', '--man=no', join(root, unit)], { stdio: 'pipe' }))
   },
 )
