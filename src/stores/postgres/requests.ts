@@ -107,7 +107,8 @@ export class AddedRequests {
     const values = rows.map(([row, funds]) => settlementOf(row, paymentOf(funds, row)))
     const added = new Set((await sql.query<{ id: string }>(ADD, [jsonOf(values)])).map(({ id }) => id))
     const known = new Map<string, KnownRow>()
-    for (const [{ id }] of rows) {
+    // In order, as other transactions lock them.
+    for (const id of rows.map(([row]) => row.id).sort()) {
       if (added.has(id) || known.has(id)) continue
       const [row] = await sql.query<KnownRow>('SELECT * FROM requests WHERE id = $1 FOR UPDATE', [id])
       if (row) known.set(id, row)

@@ -4,7 +4,7 @@ import { shortId } from '../../lib/id.ts'
 import { checkRoll, expiryOf, keyStatus } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
-import { changeLimit, limitsOf, moveLimits } from './limits.ts'
+import { changeLimit, changingLimit, limitsOf, moveLimits } from './limits.ts'
 import { isAfter, pageOf } from './page.ts'
 import { type Flag, first, isoOf, type Sql } from './sql.ts'
 import { SPENT, type Sum, sumOf } from './sums.ts'
@@ -105,8 +105,9 @@ export class SqlAccounts implements AccountStore {
   updateKey(id: string, { name, expiresAt, limit }: KeyChanges, actor: Actor = GATEWAY): Promise<KeyRecord> {
     return this.#change(id, 'keys.update', actor, async (sql, row) => {
       const end = expiresAt === undefined ? row.expires_at : expiresAt
+      const change = limit && (await changingLimit(sql, 'key', id, limit, this.#changes.now()))
       await sql.query('UPDATE keys SET name = $2, expires_at = $3 WHERE id = $1', [id, name ?? row.name, end])
-      if (limit) await changeLimit(sql, 'key', id, limit, this.#changes.now())
+      await change?.()
     })
   }
 

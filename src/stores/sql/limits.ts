@@ -20,14 +20,20 @@ const SPENT_SINCE = `SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE ho
 const SPENT_BETWEEN = `
   SELECT ${sumAs('cost', 'spent')} FROM requests
   WHERE id >= $3 AND id < $4 AND at >= $5 AND at < $6 AND ${OWN}`
-/** Running requests count against a limit that is set meanwhile. `budgets` is a JSON array of ids. */
-const ADOPT = `
+/**
+ * Running requests count against a limit that is set meanwhile. `budgets` is a JSON array of ids. The rows are locked in
+ * the ledger's order (src/stores/postgres/migrations/2-functions.ts).
+ */
+const adopt = (lock: string) => `
   UPDATE holds SET budgets = CASE
     WHEN budgets IS NULL OR budgets = '[]' THEN '["' || CAST($3 AS text) || '"]'
     ELSE substr(budgets, 1, length(budgets) - 1) || ',"' || CAST($3 AS text) || '"]'
   END
-  WHERE ${OWN}
+  WHERE id IN (SELECT id FROM holds WHERE ${OWN} ORDER BY id ${lock})
   RETURNING amount`
+/** Ids of limits in the order in which they are locked. */
+const limitsBy = (condition: string, lock: string) =>
+  `id IN (SELECT id FROM budgets WHERE ${condition} ORDER BY id ${lock})`
 const INSERT = `
   INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
@@ -39,52 +45,68 @@ export async function limitsOf(sql: Sql, subject: string, now: number): Promise<
   return (await readBudgets(sql, [subject], now)).map(limitRecord)
 }
 
-/** Within a transaction. */
-export async function changeLimit(
+/**
+ * Within a transaction: counts running requests, and returns what changes the limits. What else changes of a key is
+ * written in between, since the ledger locks holds, keys and limits in this order.
+ */
+export async function changingLimit(
   sql: Sql,
   kind: Budget['of'],
   subject: string,
   change: LimitChange,
   now: number,
-): Promise<void> {
-  if ('set' in change) await setLimit(sql, kind, subject, change.set, now)
-  else {
-    const isTotal = change.drop === 'total'
-    await sql.query("DELETE FROM budgets WHERE subject = $1 AND (period = 'total') = $2", [subject, isTotal])
-  }
+): Promise<() => Promise<unknown>> {
+  if ('set' in change) return settingLimit(sql, kind, subject, change.set, now)
+  const isTotal = change.drop === 'total'
+  const ofPeriod = limitsBy("subject = $1 AND (period = 'total') = $2", sql.dialect.lock)
+  return () => sql.query(`DELETE FROM budgets WHERE ${ofPeriod}`, [subject, isTotal])
+}
+
+/** Within a transaction that changes nothing else of the subject. */
+export async function changeLimit(...limit: Parameters<typeof changingLimit>): Promise<void> {
+  const change = await changingLimit(...limit)
+  await change()
 }
 
 /** Within a transaction: deletes all limits of the subject. */
 export async function forgetLimits(sql: Sql, subject: string): Promise<void> {
-  await sql.query('DELETE FROM budgets WHERE subject = $1', [subject])
+  await sql.query(`DELETE FROM budgets WHERE ${limitsBy('subject = $1', sql.dialect.lock)}`, [subject])
 }
 
 /** Within a transaction: moves all limits and their spending to another subject. */
 export async function moveLimits(sql: Sql, from: string, to: string): Promise<void> {
-  await sql.query('UPDATE budgets SET subject = $2 WHERE subject = $1', [from, to])
+  const text = `UPDATE budgets SET subject = $2 WHERE ${limitsBy('subject = $1', sql.dialect.lock)}`
+  await sql.query(text, [from, to])
 }
 
 /**
  * Earlier spending of a key or member counts against a new limit. For a provider key it is unknown, and a session has
  * none when its limit is set.
  */
-async function setLimit(sql: Sql, kind: Budget['of'], subject: string, input: LimitInput, now: number): Promise<void> {
+async function settingLimit(
+  sql: Sql,
+  kind: Budget['of'],
+  subject: string,
+  input: LimitInput,
+  now: number,
+): Promise<() => Promise<unknown>> {
   const { amount } = input
   const setting = limitSetting(await readBudgets(sql, [subject], now), input, now)
   if ('raises' in setting) {
-    await sql.query('UPDATE budgets SET amount = $1 WHERE id = $2', [amount, setting.raises])
-    return
+    return () => sql.query('UPDATE budgets SET amount = $1 WHERE id = $2', [amount, setting.raises])
   }
   const { replaces, period, zone, periodAt } = setting
-  if (replaces !== undefined) await sql.query('DELETE FROM budgets WHERE id = $1', [replaces])
   const id = shortId()
   const owner: Owner = kind === 'key' ? [subject, null] : [null, subject]
   const counts = kind === 'key' || kind === 'member'
   // Adopting first: a request that settles in between is in the spending, which is read afterwards.
-  const held = counts ? await sql.query<{ amount: Money }>(ADOPT, [...owner, id]) : []
-  const spent = counts ? storable(await moneySpentSince(sql, periodAt, owner)) : 0n
+  const held = counts ? await sql.query<{ amount: Money }>(adopt(sql.dialect.lock), [...owner, id]) : []
   const sum = held.reduce((sum, { amount }) => sum + amount, 0n)
-  await sql.query(INSERT, [id, subject, kind, period, zone, amount, periodAt, spent, sum])
+  return async () => {
+    if (replaces !== undefined) await sql.query('DELETE FROM budgets WHERE id = $1', [replaces])
+    const spent = counts ? storable(await moneySpentSince(sql, periodAt, owner)) : 0n
+    await sql.query(INSERT, [id, subject, kind, period, zone, amount, periodAt, spent, sum])
+  }
 }
 
 async function moneySpentSince(sql: Sql, at: number, owner: Owner): Promise<Money> {

@@ -67,6 +67,7 @@ async function run<Row>(on: pg.Pool | pg.PoolClient, text: string, values: reado
 const dialect: Dialect = {
   name: 'postgres',
   bytes: 'bytea',
+  lock: 'FOR UPDATE',
   elementsOf: array => `SELECT json_array_elements_text(CAST(${array} AS json))`,
 }
 

@@ -62,7 +62,7 @@ export class SqlSessions implements SessionStore {
 
 /** Within a transaction: deletes a session and its limits. Returns the hash of its secret. */
 async function remove(sql: Sql, id: string): Promise<string[]> {
-  await forgetLimits(sql, id)
   const deleted = await sql.query<{ hash: string }>('DELETE FROM keys WHERE id = $1 RETURNING hash', [id])
+  await forgetLimits(sql, id)
   return deleted.map(({ hash }) => hash)
 }

@@ -26,6 +26,8 @@ export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
   /** Type of bytes. */
   readonly bytes: 'blob' | 'bytea'
+  /** Ends a query that locks the rows it finds, in their order. Nothing where one transaction writes at a time. */
+  readonly lock: '' | 'FOR UPDATE'
   /** Returns a query for the texts of a JSON array. */
   elementsOf(array: string): string
 }

@@ -55,6 +55,7 @@ function bindable(value: SqlValue | undefined): SqlValue {
 const dialect: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
+  lock: '',
   elementsOf: array => `SELECT value FROM json_each(${array})`,
 }
 
