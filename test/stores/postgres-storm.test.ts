@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict'
 import t from 'tap'
 import type { Budget, Hold, HoldRequest, Principal } from '../../src/core/ports.ts'
+import { markChange } from '../../src/stores/postgres/changes.ts'
 import type { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
+import { SqlAccounts } from '../../src/stores/sql/accounts.ts'
+import { AuditedTransaction } from '../../src/stores/sql/audit.ts'
+import { SqlCredits } from '../../src/stores/sql/credits.ts'
+import { PostgresSql } from '../../src/stores/sql/postgres.ts'
 import { startPostgres, withoutPostgres } from '../helpers/postgres.ts'
 import { random } from '../helpers/random.ts'
 import { runs } from '../helpers/runs.ts'
@@ -120,10 +125,38 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     t.same(result.errors, [])
     await checkBooks(subject, result)
     t.same(await subject.rows('SELECT id FROM holds'), [])
-    const [row] = await subject.rows<{ deadlocks: bigint }>(
-      'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
-    )
-    t.equal(row!.deadlocks, 0n)
+    t.equal(await deadlocksOf(subject), 0n)
+  })
+
+  t.test('nor do operators who change their keys, limits and credits meanwhile', async t => {
+    const subject = await postgresSubject(t)
+    const nodes = [await subject.node(), await subject.node(), await subject.node()]
+    const principals = await tenants(subject)
+    const now = () => subject.clock.now
+    const changes = new AuditedTransaction(new PostgresSql(subject.pool), { now, mark: markChange, onKeyChange() {} })
+    const [accounts, credits] = [new SqlAccounts(changes), new SqlCredits(changes)]
+    const failed: unknown[] = []
+    let changed = 0
+    const change = async ({ keyId, orgId }: Principal) => {
+      const amount = 10n ** 15n + BigInt(++changed)
+      const period = (['hour', 'day', 'month'] as const)[changed % 3]!
+      await accounts.updateKey(keyId, { name: `k${changed}`, limit: { set: { amount, period } } })
+      await accounts.updateKey(keyId, { limit: { set: { amount } } })
+      await credits.add({ organization: orgId, amount: 1n }, 'test')
+      if (changed % 4 === 0) await accounts.updateKey(keyId, { limit: { drop: 'period' } })
+    }
+    let running: Promise<void> | undefined
+    const result = await storm(nodes, principals, runs(10_000), async () => {
+      running ??= change(principals[changed % principals.length]!).catch(error => void failed.push(error))
+      void running.then(() => {
+        running = undefined
+      })
+    })
+    await running
+    t.ok(changed > 20, `${changed} changes`)
+    t.same([failed, result.errors], [[], []])
+    await checkBooks(subject, result)
+    t.equal(await deadlocksOf(subject), 0n)
   })
 
   t.test('no settlement is lost or doubled when connections end', async t => {
@@ -142,6 +175,30 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     t.ok(result.errors.length > 0, 'connections have ended')
     await settleAll(subject, nodes)
     await checkBooks(subject, result)
+  })
+
+  t.test('a request whose hold a crash of the server has lost is charged once', async t => {
+    const server = await startPostgres({ fsync: true })
+    // Until then a commit that does not wait for the disk stays in memory.
+    await server.run("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    await server.run('SELECT pg_reload_conf()')
+    const subject = await postgresSubject(t, server)
+    const ledger = await subject.node()
+    const principal = await seeded(subject, 'prepaid', 1000n, [
+      { id: 'limit', of: 'key', limit: 1000n, period: 'total', zone: 'UTC' },
+    ])
+    const request = { request: identity('a'), principal, amount: 100n, expiresAt: NOON + HOUR }
+    const [lost, voided] = await Promise.all(['a:1', 'b:1'].map(id => ledger.hold({ ...request, id })))
+    await server.crash()
+    await server.start()
+    t.same(await subject.rows('SELECT id FROM holds'), [])
+    const row = rowOf(principal, 'a', { cost: 70n })
+    await ledger.settle(lost as Hold, row)
+    await ledger.settle(lost as Hold, row)
+    await ledger.void(voided as Hold)
+    t.same(await ledger.balance(principal.orgId), { balance: 930n, held: 0n, used: 70n })
+    t.same(await subject.rows('SELECT spent, held FROM budgets'), [{ spent: 70n, held: 0n }])
+    await checkBooks(subject, { settled: new Map([['a', 70n]]), errors: [] })
   })
 
   t.test('no settlement is lost or doubled when the server dies', async t => {
@@ -169,6 +226,12 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     await checkBooks(subject, result)
   })
 })
+
+async function deadlocksOf({ rows }: PostgresSubject): Promise<bigint> {
+  const text = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()'
+  const [row] = await rows<{ deadlocks: bigint }>(text)
+  return row!.deadlocks
+}
 
 /** Enters what is in the spool, and settles the holds that nothing ends any more. */
 async function settleAll(subject: PostgresSubject, nodes: readonly PostgresLedger[]): Promise<void> {

@@ -149,7 +149,8 @@ export interface Ledger {
   extend(hold: Hold, request: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold>
   /**
    * Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. Where
-   * `recover` has made an orphan of it meanwhile, the row takes the orphan's place and what is missing is charged.
+   * `recover` has made an orphan of it meanwhile, the row takes the orphan's place and what is missing is charged. A hold
+   * that was given back is not settled. One that a crash of the store has lost is charged all the same.
    */
   settle(hold: Hold, row: RequestRow): Promise<void>
   void(hold: Hold): Promise<void>

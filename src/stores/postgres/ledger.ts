@@ -274,8 +274,7 @@ export class PostgresLedger implements Ledger {
     for (const { hold, row } of some) {
       const known = open.get(hold.id)
       if (known) ends.push(endOf(known, row))
-      // Recovery had recorded the request as orphaned.
-      else if ((await outcomeOf(sql, row.id)) === 'orphaned') ends.push({ id: undefined, open: gone(hold), row })
+      else if (await isOwed(sql, hold, row)) ends.push({ id: undefined, open: gone(hold), row })
       else ends.push(undefined)
     }
     const settled = await endAll(
@@ -331,6 +330,15 @@ export class PostgresLedger implements Ledger {
     const [row] = await sql.query<{ now: bigint }>('SELECT now_ms() AS now')
     return Number(row!.now)
   }
+}
+
+/**
+ * Whether a row whose hold is gone is still to be charged: recovery has recorded the request as orphaned, or the server
+ * has lost the hold in a crash, since holds do not wait for the disk. Part of a session has a row of its own.
+ */
+async function isOwed(sql: Sql, hold: Hold, row: RequestRow): Promise<boolean> {
+  const outcome = await outcomeOf(sql, row.id)
+  return outcome === undefined ? (await outcomeOf(sql, hold.id)) === undefined : outcome === 'orphaned'
 }
 
 /** Returns the amounts of a hold on credits, or on the caller's own key, when everything has room. */
