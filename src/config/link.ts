@@ -5,6 +5,7 @@ import { linkMcp } from './mcp.ts'
 import { linkPlans } from './plans.ts'
 import type { Registries } from './registries.ts'
 import { linkRoutes } from './routes.ts'
+import { endUserOptions } from './schemas/end-users.ts'
 import { realtimeOptions } from './schemas/realtime.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 
@@ -15,5 +16,12 @@ export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot
   const plans = linkPlans(files.gateway.value.plans)
   const mcp = linkMcp(files.gateway)
   const realtime = realtimeOptions(files.gateway.value.realtime)
-  return new ConfigSnapshot(files, { catalog, plans, mcp, realtime }, routes, filters, registries.services.log)
+  const endUsers = endUserOptions(files.gateway.value.end_users)
+  return new ConfigSnapshot(
+    files,
+    { catalog, plans, mcp, realtime, endUsers },
+    routes,
+    filters,
+    registries.services.log,
+  )
 }

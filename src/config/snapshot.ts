@@ -3,6 +3,7 @@ import type { Catalog } from '../core/catalog.ts'
 import type { Filter } from '../core/filter.ts'
 import type { McpOptions } from '../core/mcp.ts'
 import type { Plans } from '../core/plan.ts'
+import type { EndUserOptions } from '../core/policy.ts'
 import type { Log } from '../core/ports.ts'
 import type { RealtimeOptions } from '../core/realtime.ts'
 import { Router } from '../core/router.ts'
@@ -16,6 +17,7 @@ export class ConfigSnapshot implements Snapshot {
   readonly plans: Plans
   readonly mcp: McpOptions
   readonly realtime: RealtimeOptions
+  readonly endUsers: EndUserOptions | undefined
   /** Source files, for `effectiveConfig`. */
   readonly files: ConfigFiles
   readonly #routes: readonly Route[]
@@ -28,7 +30,7 @@ export class ConfigSnapshot implements Snapshot {
 
   constructor(
     files: ConfigFiles,
-    { catalog, plans, mcp, realtime }: Pick<Snapshot, 'catalog' | 'plans' | 'mcp' | 'realtime'>,
+    { catalog, plans, mcp, realtime, endUsers }: Pick<Snapshot, 'catalog' | 'plans' | 'mcp' | 'realtime' | 'endUsers'>,
     routes: readonly Route[],
     filters: readonly Filter[],
     log: Log,
@@ -39,6 +41,7 @@ export class ConfigSnapshot implements Snapshot {
     this.plans = plans
     this.mcp = mcp
     this.realtime = realtime
+    this.endUsers = endUsers
     this.#routes = routes
     this.#filters = filters
     this.#log = log

@@ -26,6 +26,8 @@ export class ExchangeInput {
   native: NativeRequest | undefined = undefined
   /** Finds the response that the request continues, and stores its own; undefined when the project stores none. */
   stored: StoredResponses | undefined = undefined
+  /** Gets the body when it has been read; what it throws refuses the request. */
+  inspect: ((body: unknown) => void) | undefined = undefined
   readonly memory: InputSource['memory']
   readonly #body: InputSource['body']
   /** Values within texts of the body that are JSON themselves. */
@@ -45,6 +47,7 @@ export class ExchangeInput {
     this.rawStrings = rawStrings
     this.values = values
     this.#bytes = bytes
+    this.inspect?.(value)
     return value
   }
 

@@ -156,12 +156,29 @@ export interface Policies {
   of(orgId: string): Policy | Promise<Policy>
 }
 
+/** End user and tags of a request: it is recorded, summed, limited and routed by them. */
+export interface Labels {
+  readonly endUser: string | undefined
+  readonly tags: ReadonlyMap<string, string>
+}
+export const NO_LABELS: Labels = Object.freeze({ endUser: undefined, tags: new Map<string, string>() })
+
+/** How requests name their end users. */
+export interface EndUserOptions {
+  /** In lower case; undefined for none. */
+  readonly header: string | undefined
+  /** Path of a member of the body. */
+  readonly field: string
+}
+
 /** The caller of an exchange: who it is, and what it may call. Set by the filter that finds it. */
 export class Caller {
   principal: Principal | undefined = undefined
   /** The organization's policy, and the key's access under it; both are set with the principal. */
   policy: Policy | undefined = undefined
   access: Access | undefined = undefined
+  /** Read from the headers at first, from the body too once that has been read. */
+  labels: Labels = NO_LABELS
 
   /** The organization whose shares of the process the request takes; '' before it is known. */
   get tenant(): string {

@@ -4,6 +4,7 @@ import type { Chain } from './chain.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { McpOptions } from './mcp.ts'
 import type { Plans } from './plan.ts'
+import type { EndUserOptions } from './policy.ts'
 import type { RealtimeOptions } from './realtime.ts'
 import type { Router } from './router.ts'
 
@@ -23,6 +24,8 @@ export interface Snapshot {
   readonly plans: Plans
   readonly mcp: McpOptions
   readonly realtime: RealtimeOptions
+  /** Undefined where nothing is configured. */
+  readonly endUsers: EndUserOptions | undefined
   /** See `Router.match`. */
   match(method: string, path: string): ReturnType<Router<Route>['match']>
   routes(): readonly Route[]

@@ -10,6 +10,7 @@ import type { Reply } from '../core/reply.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { accessError } from '../policy/access-check.ts'
+import { labelsOf } from '../policy/labels.ts'
 import { checkSource } from './source.ts'
 
 const options = s.object({
@@ -147,6 +148,13 @@ function admit(ex: Exchange, policy: Policy, caller: Principal, next: Next): Pro
   ex.caller.policy = policy
   ex.caller.access = policy.access(caller)
   ex.caller.access.admit(() => ex.http.clientAddress)
+  const source = { http: ex.http, proven: caller.endUser, options: ex.snapshot.endUsers }
+  ex.caller.labels = labelsOf(source)
+  if (ex.endpoint.operation) {
+    ex.input.inspect = body => {
+      ex.caller.labels = labelsOf(source, body)
+    }
+  }
   return next()
 }
 

@@ -60,6 +60,7 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
   ex.caller.principal = parent.caller.principal
   ex.caller.policy = parent.caller.policy
   ex.caller.access = parent.caller.access
+  ex.caller.labels = parent.caller.labels
   const sink = new Collected(lease)
   await pump(route, ex, sink)
   await route.chain.finish(ex, report)

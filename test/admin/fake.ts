@@ -250,6 +250,7 @@ export function fakeContext(): Fake {
         streams: { perKey: 1, perOrganization: 1, perProcess: 1 },
         oauth: oauthOptions,
       },
+      endUsers: undefined,
       realtime: {
         ...{
           enabled: true,

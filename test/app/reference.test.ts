@@ -56,7 +56,7 @@ t.test('every header that a client sends or gets is one that the code names', as
   const own = new Set([...source.matchAll(/'(x-gateway-(?!actor)[a-z-]+)'/g)].map(([, name]) => name!))
   t.strictSame(
     [...own].sort(),
-    Object.keys(answer)
+    Object.keys({ ...request, ...answer })
       .filter(name => name.startsWith('x-gateway-'))
       .sort(),
   )

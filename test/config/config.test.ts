@@ -379,3 +379,16 @@ t.test('CF-13 a link in a folder may point within it, not out of it', async t =>
     'config/models.d/c.yaml:1:1: it is a link to a file outside of its folder; copy that file here',
   )
 })
+
+t.test('end users are named by the header and the field of the configuration', async t => {
+  const options = async (yaml: string) => (await load({ [GATEWAY]: `${gatewayYaml}${yaml}` })).endUsers
+  t.equal(await options(''), undefined)
+  t.match(await options('end_users: { header: X-OpenWebUI-User-Id }\n'), {
+    header: 'x-openwebui-user-id',
+    field: 'user',
+  })
+  t.match(await options('end_users: { field: metadata.customer }\n'), { header: undefined, field: 'metadata.customer' })
+  for (const yaml of ['{ header: "a b" }', '{ header: "" }', '{ field: a..b }', '{ headers: x }']) {
+    await t.rejects(options(`end_users: ${yaml}\n`), /expected|unknown key/, yaml)
+  }
+})

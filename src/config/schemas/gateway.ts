@@ -2,6 +2,7 @@
 import { type Infer, s } from '../../core/schema.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
 import { plansEntry } from '../plans.ts'
+import { endUsersEntry } from './end-users.ts'
 import { jobsEntry } from './jobs.ts'
 import { mcpEntry } from './mcp.ts'
 import { realtimeEntry } from './realtime.ts'
@@ -142,6 +143,7 @@ export const gatewayFile = s.object({
   mcp: mcpEntry,
   realtime: realtimeEntry,
   telemetry: s.default(telemetryEntry, {}),
+  end_users: endUsersEntry,
 })
 /** A valid `gateway.yaml`, with defaults; times are milliseconds, sizes bytes. */
 export type GatewayFile = Infer<typeof gatewayFile>

@@ -79,6 +79,8 @@ export interface Principal {
   readonly token?: { readonly scopes: readonly string[]; readonly expiresAt: number } | undefined
   /** Session begun by a key, with the models that it may call. `keyId` is that key, which pays for the session. */
   readonly session?: { readonly id: string; readonly models: readonly string[] | undefined } | undefined
+  /** End user whom the credential itself names; headers and bodies name no other one. */
+  readonly endUser?: string | undefined
   /** Grant of a client secret, which opens nothing else. */
   readonly realtime?: RealtimeGrant | undefined
   /** Limits of the session, the member and the key; most have none. */

@@ -220,6 +220,8 @@ export class SqlKeys implements KeyStore {
       member: memberId !== null && role !== null ? { id: memberId, role } : undefined,
       access: createdBy === null || (memberId !== null && Boolean(row.access)),
       session: parentId === null ? undefined : { id, models: listOf(row.models) },
+      // A session is named after its end user.
+      endUser: parentId === null ? undefined : row.name,
       budgets: budgets.map(budgetOf),
     }
   }

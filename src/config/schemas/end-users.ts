@@ -1,0 +1,25 @@
+/** `end_users:` of `gateway.yaml`: how requests name their end users. */
+import type { EndUserOptions } from '../../core/policy.ts'
+import { type Infer, s } from '../../core/schema.ts'
+
+const header = s.string({
+  pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
+  description: 'the name of a header such as "x-openwebui-user-id"',
+})
+const field = s.string({
+  pattern: '^[^.\\s]{1,64}(\\.[^.\\s]{1,64}){0,3}$',
+  description: 'a member of the body such as "user" or "metadata.customer"',
+})
+
+/** The section; without it, end users are known by the body alone. */
+export const endUsersEntry = s.optional(
+  s.object({
+    header: s.optional(header),
+    /** `user` stands for the field that each client wire has for it. */
+    field: s.default(field, 'user'),
+  }),
+)
+
+/** The options of end users. */
+export const endUserOptions = (entry: Infer<typeof endUsersEntry> | undefined): EndUserOptions | undefined =>
+  entry && { header: entry.header?.toLowerCase(), field: entry.field }
