@@ -413,7 +413,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   metering: 880,
   oauth: 1100,
   operations: 4300,
-  policy: 450,
+  policy: 580,
   realtime: 2260,
   routing: 2460,
   secrets: 500,
