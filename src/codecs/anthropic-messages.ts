@@ -13,7 +13,7 @@ import { asksThinking, decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
 import { nativeOf } from './messages/native.ts'
 import { nativeSize } from './messages/native-size.ts'
-import type { MessagesRequest } from './messages/schema.ts'
+import { countRequest, type MessagesRequest, messagesRequest } from './messages/schema.ts'
 import { ID_HEADER, WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
@@ -43,6 +43,7 @@ export const anthropicMessages = {
   idHeader: () => ID_HEADER,
   fieldOf: nativeField('messages'),
   error: messagesError,
+  requestSchema: messagesRequest.json,
   prepare,
 } satisfies Codec<'chat'>
 
@@ -85,5 +86,6 @@ export const countTokens = {
   encoder: ex => new ValueEncoder<TokenCount>(ex, ({ tokens }) => ({ input_tokens: tokens })),
   idHeader: anthropicMessages.idHeader,
   error: anthropicMessages.error,
+  requestSchema: countRequest.json,
   prepare: anthropicMessages.prepare,
 } satisfies Codec<'chat'>

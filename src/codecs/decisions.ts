@@ -28,6 +28,7 @@ export const decisions = {
   },
   encoder: ex => new WholeEncoder<DecisionResult>(ex, written),
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'decisions'>
 

@@ -125,6 +125,7 @@ const codec = (wire: string, decode: (body: unknown, ex: Exchange) => EmbeddingR
     encoder: ex => new VectorsEncoder(ex, isBatch),
     credentials,
     error: geminiError,
+    requestSchema: (isBatch ? validateBatch : validateOne).json,
     prepare: () => {
       validateOne.prepare()
       validateBatch.prepare()

@@ -3,6 +3,7 @@
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec, Encoder } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { s } from '../core/schema.ts'
 import type { TokenCount } from '../core/wire.ts'
 import { isObject } from '../json/json.ts'
 import { nativeField } from './address-field.ts'
@@ -47,6 +48,7 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
     error: geminiError,
     // Citations refer to the text, and come when it has ended.
     holdsAnswers: true,
+    requestSchema: validate.json,
     prepare: validate.prepare,
   }) satisfies Codec<'chat'>
 
@@ -70,4 +72,5 @@ const counted = (body: unknown): unknown =>
 export const countTokens: Codec<'chat'> = {
   ...codec('gemini.count', false, ex => new ValueEncoder<TokenCount>(ex, ({ tokens }) => ({ totalTokens: tokens }))),
   decode: (body, ex) => read(counted(body), ex, false),
+  requestSchema: s.either(validate, s.open({ generateContentRequest: validate })).json,
 }

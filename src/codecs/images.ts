@@ -25,6 +25,7 @@ export const images = {
   encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_generation') : new WholeImages(ex)),
   heartbeat: typedHeartbeat,
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'images'>
 
@@ -35,6 +36,7 @@ export const imageEdits = {
   encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_edit') : new WholeImages(ex)),
   heartbeat: typedHeartbeat,
   error: errorBody,
+  requestSchema: validateEdit.json,
   prepare: validateEdit.prepare,
 } satisfies Codec<'image_edits'>
 

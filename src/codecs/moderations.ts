@@ -28,6 +28,7 @@ export const moderations = {
   },
   encoder: ex => new WholeEncoder<ModerationAnswer>(ex, written),
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'moderations'>
 

@@ -26,6 +26,7 @@ export const ocr = {
   },
   encoder: ex => new WholeEncoder<OcrResult>(ex, written),
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'ocr'>
 

@@ -34,6 +34,7 @@ const codecFor = (compat: ChatCompat) =>
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
     error: errorBody,
+    requestSchema: validate.json,
     prepare: validate.prepare,
     compat: { options: chatCompat, create: (options: ChatCompat): Codec<'chat'> => codecFor(options) },
   }) satisfies Codec<'chat'>

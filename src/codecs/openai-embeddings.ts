@@ -18,6 +18,7 @@ export const openAiEmbeddings = {
   decode: (body, ex) => canonical(validate(body), ex),
   encoder: ex => new EmbeddingsEncoder(ex),
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'embeddings'>
 

@@ -34,5 +34,6 @@ export const openAiResponses = {
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   fieldOf: nativeField('input'),
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'chat'>

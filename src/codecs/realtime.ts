@@ -64,6 +64,7 @@ const validate = validator(clientSecretBody)
 /** Reads what a client secret is to open. */
 export const clientSecrets: Codec<'realtime'> = {
   wire: 'realtime',
+  requestSchema: validate.json,
   prepare: validate.prepare,
   decode(body): RealtimeRequest {
     const issue = validate.issue(body)

@@ -16,6 +16,7 @@ export const rerank = {
   decode: body => canonical(validate(body)),
   encoder: ex => new WholeEncoder<RerankResult>(ex, written),
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'rerank'>
 

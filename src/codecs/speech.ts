@@ -29,6 +29,7 @@ export const speech = {
   encoder: ex => (isTyped(ex) ? new EventEncoder(ex) : new AudioEncoder(ex)),
   heartbeat: { ...typedHeartbeat, isFor: isTyped },
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'speech'>
 

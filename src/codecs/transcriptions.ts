@@ -19,7 +19,7 @@ import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-
 import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
 import { assertAudioData, assertAudioUrl } from './url.ts'
-import { validator } from './validate.ts'
+import { type Validator, validator } from './validate.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
 const validate = validator(transcriptionBody)
@@ -37,7 +37,7 @@ const codec = (
   wire: string,
   task: 'transcribe' | 'translate',
   checked: (body: unknown) => TranscriptionBody,
-  prepare: () => void,
+  { json: requestSchema, prepare }: Pick<Validator<unknown>, 'json' | 'prepare'>,
 ) => ({
   wire,
   decode(body: unknown, ex?: Exchange): TranscriptionRequest {
@@ -51,6 +51,7 @@ const codec = (
     (ex.request as TranscriptionRequest).stream ? new EventEncoder(ex) : new WholeTranscript(ex, task),
   heartbeat: typedHeartbeat,
   error: errorBody,
+  requestSchema,
   prepare,
 })
 
@@ -59,14 +60,14 @@ export const transcriptions = codec(
   'openai.transcriptions',
   'transcribe',
   validate,
-  validate.prepare,
+  validate,
 ) satisfies Codec<'transcriptions'>
 /** Takes fewer fields than transcriptions; the answer is English. */
 export const translations = codec(
   'openai.translations',
   'translate',
   translated,
-  validateTranslation.prepare,
+  validateTranslation,
 ) satisfies Codec<'translations'>
 
 function canonical(body: TranscriptionBody, file: Upload | undefined): TranscriptionRequest {

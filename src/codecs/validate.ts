@@ -1,6 +1,6 @@
 /** Compiles a request schema once, and explains issues in a body for clients. */
 
-import type { Schema } from '../core/schema.ts'
+import type { JsonSchema, Schema } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 import { dropNulls } from './absent.ts'
@@ -20,6 +20,8 @@ export interface Validator<T> {
   (body: unknown): T
   /** The issue as a value, for codecs with their own error form; undefined without one. */
   issue(body: unknown): Issue | undefined
+  /** The schema that is checked, for what describes requests. */
+  readonly json: JsonSchema
   /** Compiles the schema ahead of the first call. */
   prepare(): void
 }
@@ -44,7 +46,7 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
     const { path, message } = found
     throw errors.invalidParameters(path ? `${path}: ${message}` : `The request body ${message}`, path || null)
   }
-  return Object.assign(validate, { issue, prepare: () => void prepare() })
+  return Object.assign(validate, { issue, json: schema.json, prepare: () => void prepare() })
 }
 
 /** Explains the deepest failure: in a union, the best fitting member fails last. */

@@ -29,6 +29,7 @@ export const videos: Codec<'videos'> = {
     return Object.assign(encoder, { headers: () => targetHeaders(ex) })
   },
   error: errorBody,
+  requestSchema: validate.json,
   prepare: validate.prepare,
 }
 

@@ -6,7 +6,7 @@ import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Headers } from './http-request.ts'
 import type { Op, Ops } from './ops.ts'
-import type { Schema } from './schema.ts'
+import type { JsonSchema, Schema } from './schema.ts'
 import type { StoredForm } from './stored-responses.ts'
 
 /** One client wire: reads requests of an operation, and makes the encoder of its answers. */
@@ -14,6 +14,8 @@ export interface Codec<O extends Op = Op> {
   readonly wire: string
   /** The members of a body whose numbers go on as they were written; others are rounded. */
   readonly exact?: Place
+  /** Describes a JSON body to clients, as `decode` checks it. */
+  readonly requestSchema?: JsonSchema
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder

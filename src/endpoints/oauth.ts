@@ -12,7 +12,7 @@ import { contextOf, type OAuthContext, siteOf } from '../oauth/context.ts'
 import { errorBody } from '../oauth/errors.ts'
 import { authorizationServer, protectedResource } from '../oauth/metadata.ts'
 import { errorPage } from '../oauth/pages.ts'
-import { prepareRegistration, register } from '../oauth/register.ts'
+import { register, registration } from '../oauth/register.ts'
 import { revoke, token } from '../oauth/token.ts'
 
 const BODY_LIMIT = 64 * 1024
@@ -22,7 +22,7 @@ const JSON_TYPE = 'application/json'
 const row = {
   name: 'oauth',
   chain: 'local',
-  codec: oauthCodec(errorBody, prepareRegistration),
+  codec: oauthCodec(errorBody, registration.prepare),
   limitsAddress: true,
   check: (ex: Exchange) => void siteOf(ex),
 } as const

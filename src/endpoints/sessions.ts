@@ -33,7 +33,7 @@ export const sessions: Endpoint = {
   method: 'POST',
   path: '/v1/sessions',
   chain: 'local',
-  codec: { ...json, prepare: validate.prepare },
+  codec: { ...json, requestSchema: validate.json, prepare: validate.prepare },
   bodyLimit: 64 * 1024,
   async serve(ex, { sessions, now }) {
     const { principal } = ex.caller

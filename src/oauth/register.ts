@@ -1,5 +1,5 @@
 /** Dynamic client registration (RFC 7591). No address in the metadata is fetched, and names stay unverified. */
-import { validator } from '../codecs/validate.ts'
+import { type Validator, validator } from '../codecs/validate.ts'
 import type { ClientAuthentication, GrantType, NewClient } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
@@ -29,8 +29,8 @@ const checked = validator(body)
 
 const invalid = (message: string) => oauthError(400, 'invalid_client_metadata', message)
 
-/** Compiles the schema of registrations. */
-export const prepareRegistration = (): void => checked.prepare()
+/** The schema of registrations, and what compiles it. */
+export const registration: Pick<Validator<unknown>, 'json' | 'prepare'> = checked
 
 /** The 201 of a registration. Its secret is shown this once. */
 export async function register(context: OAuthContext): Promise<object> {

@@ -61,19 +61,22 @@ export const blockSchemas: ReadonlyMap<string, Schema<Block>> = new Map(Object.e
 /** Any other block: a server tool's, or one added to the wire later. */
 export const anyBlock = s.open({ type: s.string({ minLength: 1 }) })
 
+function turnOf<T>(content: Schema<T>) {
+  return s.open({
+    role: s.enum('user', 'assistant', 'system', 'developer', 'tool', 'function'),
+    content,
+    tool_call_id: maybe(s.string()),
+    clear_at: maybe(s.string()),
+  })
+}
+
 /** A turn; its blocks have schemas of their own. */
-export const message = s.open({
-  role: s.enum('user', 'assistant', 'system', 'developer', 'tool', 'function'),
-  content,
-  tool_call_id: maybe(s.string()),
-  clear_at: maybe(s.string()),
-})
+export const message = turnOf(content)
 
 /** A message without content: it changes settings from its place on. */
 export const setting = s.open({ role: s.enum('system'), output_config: s.open({}) })
 
-/** A client tool or a provider tool. */
-export const tool = s.open({
+const toolFields = {
   /** Unset or `custom` for a client tool; a versioned name for a provider tool. */
   type: maybe(s.string()),
   name: maybe(s.string({ minLength: 1, maxLength: 128 })),
@@ -92,9 +95,12 @@ export const tool = s.open({
       timezone: maybe(s.string()),
     }),
   ),
-})
+}
+/** A client tool or a provider tool. */
+export const tool = s.open(toolFields)
+const customFields = { name: s.string(), input_schema: s.open({}) }
 /** Required fields of client tools. */
-export const customTool = s.open({ name: s.string(), input_schema: s.open({}) })
+export const customTool = s.open(customFields)
 
 const format = maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) }))
 
@@ -141,6 +147,26 @@ export type MessagesTool = Infer<typeof tool> & { input_schema?: Record<string, 
 export type MessageTurn = Omit<Infer<typeof message>, 'content'> & { content: string | Block[] }
 
 const body = s.open(fields)
+
+/** Types of blocks without a schema of their own. */
+const otherType = { type: 'string', minLength: 1, not: { enum: Object.keys(blocks) } }
+const otherBlock: Schema<Block> = { json: { type: 'object', properties: { type: otherType }, required: ['type'] } }
+const anyKnownBlock = s.either(...Object.values(blocks), otherBlock)
+const listed = s.either(s.string(), s.array(anyKnownBlock))
+const anyTool = s.either(
+  s.open({ ...toolFields, ...customFields, type: maybe(s.enum('custom')) }),
+  s.open({ ...toolFields, type: s.string({ not: { enum: ['custom'] } }) }),
+)
+const whole = {
+  ...fields,
+  messages: s.array(s.either(turnOf(listed), setting), { minItems: 1 }),
+  system: maybe(listed),
+  tools: maybe(s.array(anyTool)),
+}
+/** A whole body, as `checkRequest` checks it piece by piece. */
+export const messagesRequest = s.open(whole)
+/** The body of a token count, which needs no output limit. */
+export const countRequest = s.open({ ...whole, max_tokens: s.optional(fields.max_tokens) })
 /** A body that has passed all schemas. */
 export type MessagesRequest = Omit<Infer<typeof body>, 'messages' | 'system' | 'tools'> & {
   messages: MessageTurn[]
