@@ -38,7 +38,8 @@ const rules: Record<string, readonly string[]> = {
   mcp: ['core', 'codecs', 'metering'],
   oauth: ['core', 'codecs', 'mcp'],
   realtime: ['core', 'metering', 'operations', 'policy', 'wire'],
-  endpoints: ['core', 'codecs', 'operations', 'policy', 'routing', 'mcp', 'oauth', 'realtime'],
+  openapi: ['core', 'operations', 'oauth'],
+  endpoints: ['core', 'codecs', 'operations', 'policy', 'routing', 'mcp', 'oauth', 'realtime', 'openapi'],
 }
 
 const folderOf = (file: string): string => {
@@ -394,14 +395,14 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2700,
-  app: 2550,
+  app: 2600,
   cli: 2400,
   codecs: 11_200,
   config: 4300,
   core: 6250,
   demo: 200,
   egress: 1000,
-  endpoints: 1980,
+  endpoints: 2050,
   filters: 5300,
   http: 2600,
   jobs: 1800,
@@ -412,6 +413,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   media: 700,
   metering: 880,
   oauth: 1100,
+  openapi: 2900,
   operations: 4300,
   policy: 580,
   realtime: 2260,

@@ -3,10 +3,13 @@ import type { Command } from 'commander'
 import { exitCodes } from '../cli/exit-codes.ts'
 import { buildProgram } from '../cli/program.ts'
 import type { JsonSchema } from '../core/schema.ts'
-import { errors, GatewayError } from '../lib/error.ts'
+import { endpoints } from '../endpoints/index.ts'
+import { documentOf } from '../openapi/document.ts'
+import { codesByStatus } from '../openapi/errors.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { reportHealth } from './health-metrics.ts'
+import { apiPage } from './reference-api.ts'
 import { optionsIn, type Purposes } from './reference-options.ts'
 
 /** Texts that code does not hold: files of build/reference. */
@@ -29,6 +32,7 @@ export async function referencePages(
     'configuration.md': configuration(schemas, texts.options),
     'errors.md': page('Errors', ['Code', 'Status', 'What to do'], errorRows(texts.errors)),
     'metrics.md': page('Metrics', ['Series', 'Type', 'Labels', 'Meaning'], await metricRows()),
+    'api.md': head('Operations of the API') + apiPage(documentOf(endpoints, { version: '', realtime: true }), table),
     'commands.md': commandPage(buildProgram({ env: {}, cwd: '', out: () => {}, err: () => {} })),
     'headers.md': [
       head('Headers'),
@@ -64,19 +68,15 @@ function configuration(schemas: Readonly<Record<string, JsonSchema>>, purposes: 
   return head('Configuration') + parts.join('')
 }
 
-/** Calls each maker of an error with words that stand for its arguments. */
 function errorRows(remedies: Readonly<Record<string, string>>): Row[] {
-  const statuses = new Map<string, Set<number>>()
-  for (const make of Object.values(errors) as ((...words: unknown[]) => unknown)[]) {
-    const made = make(...WORDS.slice(0, make.length))
-    if (!(made instanceof GatewayError) || made.code === null) continue
-    statuses.set(made.code, (statuses.get(made.code) ?? new Set()).add(made.status))
+  const statuses = new Map<string, number[]>()
+  for (const [status, codes] of codesByStatus()) {
+    for (const name of codes) statuses.set(name, [...(statuses.get(name) ?? []), status])
   }
   return [...statuses]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, all]) => [code(name), [...all].sort().join(', '), remedies[name] ?? ''])
+    .map(([name, all]) => [code(name), all.sort().join(', '), remedies[name] ?? ''])
 }
-const WORDS = ['video', [], 'x']
 
 async function metricRows(): Promise<Row[]> {
   const lag = new Lag()

@@ -23,6 +23,7 @@ import { mcp } from './mcp.ts'
 import { model } from './model.ts'
 import { models } from './models.ts'
 import { oauth } from './oauth.ts'
+import { openApi } from './openapi.ts'
 import { realtime } from './realtime.ts'
 import { sessions } from './sessions.ts'
 import { storedResponses } from './stored-responses.ts'
@@ -34,6 +35,7 @@ import { videos } from './videos.ts'
  */
 export const endpoints: readonly Endpoint[] = [
   health,
+  openApi(() => endpoints),
   models,
   model,
   key,
