@@ -1,6 +1,7 @@
 /** Assembles a gateway: stores, configuration, listeners; and closes it. */
+import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import type { AdminContext } from '../admin/context.ts'
 import { adminListener } from '../admin/server.ts'
 import { adminToken, writeAddress } from '../admin/token.ts'
@@ -101,7 +102,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   const tokenFile = join(dirname(components.database), 'admin.token')
   const token = adminToken(tokenFile)
   knowSecrets('admin token', [token])
-  const page = createUi({ context, token, log })
+  const page = createUi({ context, token, log, readConfig: configReader(config) })
   const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context, page })
   cleanup.add(() => admin.close())
   writeAddress(tokenFile, admin.address)
@@ -156,6 +157,16 @@ const workersOf = (given: number | 'auto'): number => (given === 'auto' ? availa
 async function leadWorkers(components: Components, options: PrimaryOptions): Promise<ServingMode> {
   const { leadingProcess } = await import('./primary.ts')
   return leadingProcess(components, options)
+}
+
+/** Reads files below the parent of the configuration folder, by which errors name them. */
+function configReader(config: string): (name: string) => Promise<string | undefined> {
+  const root = dirname(dirname(resolve(config)))
+  return async name => {
+    const path = resolve(root, name)
+    if (relative(root, path).startsWith('..')) return undefined
+    return await readFile(path, 'utf8').catch(() => undefined)
+  }
 }
 
 const portsOf = (stores: Stores) => {

@@ -16,6 +16,7 @@ const files: Readonly<Record<string, readonly [contentType: string, place: () =>
   'uplot.js': [SCRIPT, () => resolve('uplot/dist/uPlot.iife.min.js')],
   'uplot.css': [STYLE, () => resolve('uplot/dist/uPlot.min.css')],
   'icon.svg': ['image/svg+xml', () => own('icon.svg')],
+  'chart.js': [SCRIPT, () => own('chart.js')],
   'ui.css': [STYLE, () => own('ui.css')],
 }
 

@@ -5,7 +5,14 @@ import type { Session } from './sessions.ts'
 /** Pages by path, in the order of the menu. */
 export const MENU: Readonly<Record<string, string>> = {
   '/ui': 'Overview',
+  '/ui/spend': 'Spend',
   '/ui/requests': 'Requests',
+  '/ui/models': 'Models',
+  '/ui/routes': 'Routes',
+  '/ui/keys': 'Keys',
+  '/ui/organizations': 'Organizations',
+  '/ui/jobs': 'Jobs',
+  '/ui/config': 'Configuration',
 }
 
 /** A page without its frame. */

@@ -12,6 +12,8 @@ export interface Visit {
   readonly query: URLSearchParams
   readonly session: Session
   readonly context: AdminContext
+  /** A file of the configuration by its name in errors; undefined when it cannot be read. */
+  readConfig(name: string): Promise<string | undefined>
 }
 
 /** Throws a GatewayError, which is shown in its place. */

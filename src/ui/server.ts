@@ -18,6 +18,7 @@ interface UiOptions {
   readonly context: AdminContext
   readonly token: string
   readonly log: Log
+  readonly readConfig: Visit['readConfig']
 }
 
 const SIGN_IN = '/ui/sign-in'
@@ -29,6 +30,8 @@ const FILE_SECONDS = 3600
 export function createUi(options: UiOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const sessions = new Sessions()
   const isAdminToken = equals(options.token)
+  const { context, readConfig } = options
+  const served = { context, readConfig }
   return async (request, response) => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value)
     const session = sessionOf(request, sessions)
@@ -63,7 +66,7 @@ export function createUi(options: UiOptions): (request: IncomingMessage, respons
     const { page, menu, id } = found(path)
     const handler = isPost ? page.post : page.get
     if (!handler) throw errors.methodNotAllowed(request.method!, [isPost ? 'GET' : 'POST'])
-    const visit: Visit = { id, query: form ?? url.searchParams, session, context: options.context }
+    const visit: Visit = { id, query: form ?? url.searchParams, session, ...served }
     send(request, response, await handler(visit), menu, session)
   }
 

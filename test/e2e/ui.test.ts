@@ -1,5 +1,5 @@
 /** The page at `/ui` of the admin listener: who may use it, what it shows, and how it looks in a browser. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -34,7 +34,19 @@ await (await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'use
 /** Every page, and a text that it shows. */
 const pages: readonly (readonly [path: string, text: string])[] = [
   ['/ui', 'Providers now'],
+  ['/ui/spend', 'Figures of the chart'],
+  ['/ui/spend?by=api_key&period=24h&measure=requests', 'Sums by key'],
   ['/ui/requests', 'Filters'],
+  ['/ui/models', 'first'],
+  ['/ui/models/test', 'Prices as declared'],
+  ['/ui/routes?model=test', 'would be tried first'],
+  ['/ui/keys', '&#60;img src=x'],
+  ['/ui/organizations', 'Balance'],
+  ['/ui/organizations/default', 'Payments and refunds'],
+  ['/ui/jobs', 'Newest videos'],
+  ['/ui/config', 'In effect'],
+  ['/ui/config?part=providers:first', 'base_url'],
+  [`/ui/confirm?action=keys.revoke&id=${keyId}`, 'gatewayctl keys revoke'],
 ]
 
 const fetchPage = (path: string, init: RequestInit = {}) =>
@@ -152,6 +164,60 @@ t.test('the log filters, and shows the attempts of one request', async t => {
   t.match(await show('/ui/requests/unknown'), /There is no row/)
 })
 
+t.test('a change needs its confirmation, and shows in the audit log who made it', async t => {
+  const cookie = await signedIn()
+  const { id } = await command<{ id: string }>('keys.create', { project: 'default', name: 'short-lived' })
+  const path = `/ui/confirm?action=keys.revoke&id=${id}`
+  const asked = await (await fetchPage(path, { headers: { cookie } })).text()
+  t.match(asked, 'short-lived')
+  const isActive = async () =>
+    (await command<{ id: string; status: string }[]>('keys.list')).find(one => one.id === id)?.status === 'active'
+  t.ok(await isActive(), 'showing the question changes nothing')
+  const csrf = /name="csrf" value="([^"]+)"/.exec(asked)![1]!
+  const fields = { action: 'keys.revoke', id }
+  t.equal((await fetchPage('/ui/confirm', form(fields, { cookie }))).status, 403)
+  const other = { cookie: await signedIn() }
+  t.equal((await fetchPage('/ui/confirm', form({ ...fields, csrf }, other))).status, 403, 'a token of another session')
+  t.ok(await isActive())
+  const done = await fetchPage('/ui/confirm', form({ ...fields, csrf }, { cookie, origin: gateway.adminUrl }))
+  t.match(await done.text(), /The key short-lived is revoked/)
+  t.notOk(await isActive())
+  const [line] = await command<{ actor: string; action: string }[]>('audit', { limit: 1 })
+  t.match(line, { actor: 'ui', action: 'keys.revoke' })
+  for (const name of ['keys.create', 'credits.add', '__proto__', ''])
+    t.equal((await fetchPage('/ui/confirm', form({ action: name, id, csrf }, { cookie }))).status, 404, name)
+})
+
+t.test('a refused reload is marked in its file, without the secrets of that file', async t => {
+  const cookie = await signedIn()
+  const path = 'providers.d/broken.yaml'
+  const secret = 'value-of-no-known-form-4711'
+  await gateway.writeFile(
+    path,
+    `provider: broken
+name: Broken
+base_url: https://api.example.com
+auth: { scheme: bearer, secret: ${secret} }
+headers:
+  x-anything: "${secret}"
+wires: { chat: no.such.wire }
+models: []
+`,
+  )
+  const csrf = async () =>
+    /name="csrf" value="([^"]+)"/.exec(await (await fetchPage('/ui', { headers: { cookie } })).text())![1]!
+  const reload = async () =>
+    (await fetchPage('/ui/confirm', form({ action: 'reload', csrf: await csrf() }, { cookie }))).text()
+  t.match(await reload(), /role="alert">providers\.d\/broken\.yaml:\d+/)
+  const shown = await (await fetchPage('/ui/config', { headers: { cookie } })).text()
+  t.match(shown, /<mark>&#62; +7 {2}wires/)
+  t.notOk(shown.includes(secret), 'no secret')
+  await gateway.writeFile(path, '# nothing\n')
+  await rm(join(gateway.dir, path))
+  t.match(await reload(), /The configuration \w+ is/)
+  t.notMatch(await (await fetchPage('/ui/config', { headers: { cookie } })).text(), /<mark>/)
+})
+
 t.test('files are sent compressed, and under the names that are known', async t => {
   const file = await fetchPage('/ui/static/htmx.js')
   t.equal(file.headers.get('content-encoding'), 'gzip')
@@ -168,7 +234,7 @@ t.test('files are sent compressed, and under the names that are known', async t 
 const MAX_PAGE_BYTES = 100_000
 const IMAGES = join(root, 'docs/images')
 /** Pages that are shown in docs, by the name of their image. */
-const images: Readonly<Record<string, string>> = { '/ui': 'ui-overview' }
+const images: Readonly<Record<string, string>> = { '/ui': 'ui-overview', '/ui/requests': 'ui-requests' }
 
 t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async t => {
   const browser = await startBrowser(t)

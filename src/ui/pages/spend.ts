@@ -1,0 +1,231 @@
+/** Spending over time, by what it went to. */
+import type { AdminContext } from '../../admin/context.ts'
+import { formatMoney } from '../../core/money.ts'
+import { type GroupTotals, type UsageGroup, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
+import { count, percent, usd } from '../format.ts'
+import { type Html, html, link } from '../html.ts'
+import { type Content, table, tiles } from '../layout.ts'
+import type { Visit } from '../page.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+/** Periods by name: how long, and the span of one bar. One query reads one span. */
+const PERIODS = {
+  '24h': [DAY_MS, HOUR_MS],
+  '7d': [7 * DAY_MS, 6 * HOUR_MS],
+  '30d': [30 * DAY_MS, DAY_MS],
+  '90d': [90 * DAY_MS, DAY_MS],
+} as const
+type Period = keyof typeof PERIODS
+
+const MEASURES = { cost: 'USD', requests: 'requests', tokens: 'tokens', errors: 'errors' } as const
+type Measure = keyof typeof MEASURES
+
+const NAMES: Partial<Record<UsageGroup, string>> = { api_key: 'key', app: 'source' }
+const nameOf = (group: UsageGroup): string => NAMES[group] ?? group.replaceAll('_', ' ')
+const groups = usageGroups.filter(group => group !== 'day')
+
+/** Groups that one span reads. */
+const MAX_GROUPS = 200
+/** Groups with a color of their own; the rest are others. */
+const MAX_SERIES = 8
+const OTHERS = 'others'
+
+/** The options of `name` as the query has them; the first one for anything else. */
+const chosen = <T extends string>(query: URLSearchParams, name: string, options: readonly T[]): T =>
+  options.find(option => option === query.get(name)) ?? options[0]!
+
+/** Draws a bar for each span, divided by group; and lists the groups. */
+export async function spend({ query, context }: Visit): Promise<Content> {
+  const by = chosen(query, 'by', ['model', ...groups] as readonly UsageGroup[])
+  const period = chosen(query, 'period', ['7d', ...Object.keys(PERIODS)] as readonly Period[])
+  const measure = chosen(query, 'measure', Object.keys(MEASURES) as readonly Measure[])
+  const scope = await scopeOf(query, context)
+  const spans = await read(context, scope, by, period)
+  const totals = spans.flatMap(({ groups }) => groups).reduce(added, new Map<string, GroupTotals>())
+  const sorted = [...totals.values()].sort((a, b) => measured(b, measure) - measured(a, measure))
+  const whole = spans.reduce((sum, { all }) => plus(sum, all), EMPTY)
+  const series = sorted.slice(0, MAX_SERIES)
+  const values = spans.map(({ groups, all }) => {
+    const known = series.map(({ id }) => measured(groups.find(one => one.id === id) ?? EMPTY, measure))
+    const rest = measured(all, measure) - known.reduce((sum, value) => sum + value, 0)
+    return [...known, Math.max(0, Number(rest.toPrecision(12)))]
+  })
+  const names = [...series.map(({ id, name }) => name ?? id), OTHERS]
+  const present = names.map((_, index) => index).filter(index => values.some(row => row[index]! > 0))
+  const chart = {
+    unit: MEASURES[measure],
+    times: spans.map(({ from }) => from / 1000),
+    spanSeconds: PERIODS[period][1] / 1000,
+    series: present.map(index => ({ name: names[index], values: values.map(row => row[index]) })),
+  }
+  return {
+    title: 'Spend',
+    body: html`${choices(query, by, period, measure)}
+${tiles([
+  ['Spend', usd(formatMoney(whole.cost)), `${usd(formatMoney(whole.creditsCost))} of credits`],
+  ['Requests', count(whole.requests), `${count(whole.cached)} from cache`],
+  ['Errors', count(whole.errors), percent(whole.errors, whole.requests)],
+  [
+    'Tokens',
+    count(whole.inputTokens + whole.outputTokens),
+    `${count(whole.inputTokens)} in, ${count(whole.outputTokens)} out`,
+  ],
+])}
+<h2>${MEASURES[measure]} by ${nameOf(by)}</h2>
+<div id="chart" role="img" aria-label="${MEASURES[measure]} over time by ${nameOf(by)}. The figures stand in the tables below." data-chart="${JSON.stringify(chart)}"></div>
+${groupTable(by, sorted, whole)}
+<details><summary>Figures of the chart</summary>
+${table(
+  'figures',
+  'Figures of the chart',
+  ['From (UTC)', ...present.map(index => names[index]!)],
+  spans.map(({ from }, row) => [
+    new Date(from).toISOString().slice(0, 16).replace('T', ' '),
+    ...present.map(index => figure(values[row]![index]!, measure)),
+  ]),
+)}
+</details>`,
+    styles: ['uplot.css'],
+    scripts: ['uplot.js', 'chart.js'],
+  }
+}
+
+async function scopeOf(query: URLSearchParams, { names }: AdminContext): Promise<Partial<UsageQuery>> {
+  const given = (name: string) => query.get(name)?.trim() || undefined
+  const [organization, project, key] = [given('organization'), given('project'), given('key')]
+  return {
+    orgId: organization === undefined ? undefined : await names.organization(organization),
+    projectId: project === undefined ? undefined : await names.project(project),
+    keyId: key === undefined ? undefined : await names.key(key),
+  }
+}
+
+interface Span {
+  readonly from: number
+  readonly all: UsageTotals
+  readonly groups: readonly GroupTotals[]
+}
+
+/** Reads span by span: many short queries hold up requests less than a long one. */
+async function read(
+  { usage }: AdminContext,
+  scope: Partial<UsageQuery>,
+  by: UsageGroup,
+  period: Period,
+): Promise<Span[]> {
+  const [length, step] = PERIODS[period]
+  const last = Math.floor(Date.now() / step) * step
+  const spans: Span[] = []
+  for (let from = last - length + step; from <= last; from += step) {
+    const query = { ...scope, from, to: from + step }
+    const all = await usage.totals(query)
+    const groups = all.requests === 0 ? [] : await usage.breakdown(query, by, MAX_GROUPS)
+    spans.push({ from, all, groups })
+  }
+  return spans
+}
+
+const EMPTY: UsageTotals = {
+  requests: 0,
+  errors: 0,
+  cached: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedTokens: 0,
+  reasoningTokens: 0,
+  cost: 0n,
+  creditsCost: 0n,
+  byokCost: 0n,
+  storageCost: 0n,
+}
+
+const plus = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
+  requests: a.requests + b.requests,
+  errors: a.errors + b.errors,
+  cached: a.cached + b.cached,
+  inputTokens: a.inputTokens + b.inputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+  cachedTokens: a.cachedTokens + b.cachedTokens,
+  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  cost: a.cost + b.cost,
+  creditsCost: a.creditsCost + b.creditsCost,
+  byokCost: a.byokCost + b.byokCost,
+  storageCost: a.storageCost + b.storageCost,
+})
+
+const added = (sums: Map<string, GroupTotals>, one: GroupTotals): Map<string, GroupTotals> =>
+  sums.set(one.id, { ...one, ...plus(sums.get(one.id) ?? EMPTY, one) })
+
+function measured(totals: UsageTotals, measure: Measure): number {
+  if (measure === 'cost') return Number(formatMoney(totals.cost))
+  if (measure === 'tokens') return totals.inputTokens + totals.outputTokens
+  return totals[measure]
+}
+
+const figure = (value: number, measure: Measure): string => (measure === 'cost' ? usd(String(value)) : count(value))
+
+const select = (name: string, label: string, options: readonly (readonly [string, string])[], value: string): Html =>
+  html`<div><label for="s-${name}">${label}</label><select id="s-${name}" name="${name}">${options.map(
+    ([option, text]) => html`<option value="${option}"${option === value && html` selected`}>${text}</option>`,
+  )}</select></div>`
+
+const choices = (
+  query: URLSearchParams,
+  by: UsageGroup,
+  period: Period,
+  measure: Measure,
+): Html => html`<form action="/ui/spend" method="get">
+<div class="fields">
+${select(
+  'period',
+  'Period',
+  Object.keys(PERIODS).map(name => [name, `last ${name}`]),
+  period,
+)}
+${select(
+  'by',
+  'By',
+  groups.map(group => [group, nameOf(group)]),
+  by,
+)}
+${select('measure', 'Measure', Object.entries(MEASURES), measure)}
+${['organization', 'project', 'key'].map(
+  name =>
+    html`<div><label for="s-${name}">Only this ${name}</label><input type="text" id="s-${name}" name="${name}" value="${query.get(name)}" autocomplete="off" spellcheck="false"></div>`,
+)}
+</div>
+<p class="row"><button>Show</button> <a href="/ui/spend">All</a></p>
+</form>`
+
+/** Names of the filters of the request log by group. */
+const FILTERS: Partial<Record<UsageGroup, string>> = {
+  model: 'model',
+  provider: 'provider',
+  api_key: 'key',
+  project: 'project',
+}
+
+function groupTable(by: UsageGroup, sorted: readonly GroupTotals[], whole: UsageTotals): Html {
+  const filter = FILTERS[by]
+  return table(
+    'groups',
+    `Sums by ${nameOf(by)}`,
+    [nameOf(by), 'Cost', 'Share', 'Requests', 'Errors', 'Input tokens', 'Output tokens', 'Cached tokens'],
+    sorted
+      .slice(0, MAX_GROUPS)
+      .map(one => [
+        filter === undefined || one.id === 'unknown'
+          ? (one.name ?? one.id)
+          : html`<a href="${link('/ui/requests', { [filter]: one.id })}">${one.name ?? one.id}</a>`,
+        usd(formatMoney(one.cost)),
+        percent(Number(one.cost), Number(whole.cost)),
+        count(one.requests),
+        count(one.errors),
+        count(one.inputTokens),
+        count(one.outputTokens),
+        count(one.cachedTokens),
+      ]),
+    'No requests in this period.',
+  )
+}
