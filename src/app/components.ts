@@ -124,7 +124,7 @@ export async function createComponents(
   const tracing = options.serves === false ? undefined : await openTelemetry(file.telemetry, { version, env, log })
   if (tracing) cleanup.add(() => tracing.close())
   const cache = new MemoryCache({ maxBytes: file.server.cache })
-  redis = await openShared(file, options, { metrics, cache })
+  redis = await openShared(file, options, { metrics, cache, stores })
   if (redis) {
     redis.onChanged(() => stores.refresh())
     cleanup.add(() => redis?.close())
@@ -207,11 +207,16 @@ export async function createComponents(
 async function openShared(
   { stores: { redis }, server }: GatewayFile,
   { log, serves = true }: ComponentsOptions,
-  { metrics, cache }: { readonly metrics: PrometheusMetrics; readonly cache: MemoryCache },
+  {
+    metrics,
+    cache,
+    stores,
+  }: { readonly metrics: PrometheusMetrics; readonly cache: MemoryCache; readonly stores: Stores },
 ): Promise<RedisStores | undefined> {
   if (redis === undefined) return undefined
   return openRedis(redis, {
     ...{ log, serves, replies: cache, repliesPerOrganization: server.cache / 2 },
+    living: () => stores.living(),
     observe: (outcome, seconds) => metrics.redis(outcome, seconds),
   })
 }

@@ -24,6 +24,10 @@ export function storesContract(t: Test, make: MakeSubject): void {
     await subject.ping()
   })
 
+  t.test('a process that works on the stores counts as living', async t => {
+    t.ok((await (await make(t)).living()) >= 1)
+  })
+
   t.test('of a change that is refused nothing is left, nor a line of it', async t => {
     const { organization, accounts, members, projects, policies, audit } = await make(t)
     const { orgId, keyId, projectId } = await organization('prepaid', 0n)

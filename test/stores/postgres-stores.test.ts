@@ -46,6 +46,7 @@ async function subject(t: Pick<Test, 'teardown'>): Promise<Subject> {
     usage: new SqlUsage(sql, async () => []),
     retention: { prune: async () => 0 },
     identity: undefined,
+    living: async () => 1,
     ping: async () => {},
     close: async () => {},
   }

@@ -45,6 +45,8 @@ export interface Stores extends Probe, AccountStores {
    * their place. Undefined for stores that no other process can open.
    */
   readonly identity: string | undefined
+  /** Returns how many processes work on these stores now, this one included. Rejects when that cannot be read. */
+  living(): Promise<number>
   /** Drops what is cached of keys and policies: another process has changed some. */
   refresh(): void
   /** Returns the total by which balances with a floor of zero have fallen below it. Rejects when it cannot be read. */

@@ -10,6 +10,7 @@ import { ChangeWatch, markChange } from './changes.ts'
 import { noJobs } from './jobs.ts'
 import { PostgresLedger } from './ledger.ts'
 import { identityOf, migrate, schemaOf } from './migrate.ts'
+import { livingNodes } from './nodes.ts'
 import { PostgresRetention } from './retention.ts'
 
 /** Connections of a node: for holds and their ends, and for everything else. */
@@ -65,6 +66,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
       jobs: noJobs(),
       usage: new SqlUsage(sql, () => checkBooks(url)),
       retention,
+      living: () => livingNodes(sql),
       async ping() {
         const [row] = await sql.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
         if (row?.standby) throw new StoreError('stores.postgres leads to a standby, which takes no writes.')

@@ -7,6 +7,16 @@ const HEARTBEAT_MS = 5000
 /** A node that has been silent for so long is dead: its holds become orphans. */
 const SILENCE_MS = 60_000
 
+/** A node that has been silent for so long takes no requests. */
+const ABSENT_MS = 3 * HEARTBEAT_MS
+
+/** Returns how many nodes take requests; at least 1. */
+export async function livingNodes(sql: Sql): Promise<number> {
+  const text = 'SELECT count(*) AS count FROM nodes WHERE seen_at >= now_ms() - $1::bigint'
+  const [row] = await sql.query<{ count: bigint }>(text, [ABSENT_MS])
+  return Math.max(1, Number(row!.count))
+}
+
 /** Ids of living nodes, among them the node $1, at the time $2. */
 export const LIVING = `SELECT id FROM nodes WHERE id = $1 OR seen_at >= $2::bigint - ${SILENCE_MS}`
 

@@ -119,7 +119,7 @@ export class RedisCounters implements Counters {
   readonly #serverNow: (() => number) | undefined
   /** Units that this node has admitted. */
   readonly #own: MemoryCounters
-  /** Places that this node holds, by key. */
+  /** Places that this node holds, by key; 0 while Redis may still know of some. */
   readonly #held = new Map<string, number>()
   /** The server's clock less that of this process; undefined before the first answer. */
   #offset: number | undefined
@@ -161,8 +161,7 @@ export class RedisCounters implements Counters {
   leave(key: string): void {
     const held = this.#held.get(key) ?? 0
     if (held === 0) return
-    if (held > 1) this.#held.set(key, held - 1)
-    else this.#held.delete(key)
+    this.#held.set(key, held - 1)
     this.#report(key)
   }
 
@@ -215,8 +214,11 @@ export class RedisCounters implements Counters {
   }
 
   #report(key: string): void {
-    // The next refresh corrects a report that fails.
-    if (this.#link.up) this.#hold(key, this.#held.get(key) ?? 0, -1).catch(() => undefined)
+    const forget = () => {
+      if (this.#held.get(key) === 0) this.#held.delete(key)
+    }
+    // The next refresh corrects a report that fails, or that could not be sent.
+    if (this.#link.up) this.#hold(key, this.#held.get(key) ?? 0, -1).then(forget, () => undefined)
   }
 
   async #hold(key: string, own: number, limit: number): Promise<boolean> {

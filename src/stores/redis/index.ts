@@ -36,6 +36,8 @@ export interface RedisOptions {
   readonly observe?: ((outcome: RedisOutcome, seconds: number) => void) | undefined
   /** False for a process that serves no requests, and so takes no share of limits. */
   readonly serves: boolean
+  /** Returns how many processes work on the stores: they share limits while Redis is away. */
+  readonly living: () => Promise<number>
   /** Keeps replies of this process. */
   readonly replies: ReplyCache
   /** Bytes of replies that one organization may have in Redis. */
@@ -63,12 +65,12 @@ export interface RedisStores extends Probe {
 
 /** Throws a StoreError for a wrong address. An unreachable Redis keeps no node from starting. */
 export async function openRedis(address: string, options: RedisOptions): Promise<RedisStores> {
-  const { log, observe, serves, replies, repliesPerOrganization } = options
+  const { log, observe, serves, living, replies, repliesPerOrganization } = options
   const place = readRedisAddress(address)
   knowSecrets('redis password', place.password === undefined ? [] : [place.password])
   const node = shortId()
   const link = new RedisLink(redisClient(place), { log, observe })
-  const presence = new Presence(link, node, serves)
+  const presence = new Presence(link, node, serves, living)
   const counters = new RedisCounters(link, presence)
   const failed = (err: unknown) => log.debug({ err }, 'redis message dropped')
   const broadcast = new Broadcast(link, redisClient(place), node, failed)
@@ -77,15 +79,15 @@ export async function openRedis(address: string, options: RedisOptions): Promise
   let beats = 0
   const beat = () => {
     broadcast.check()
-    if (!link.up) return
     presence.beat().catch(failed)
-    if (++beats % REFRESH_BEATS === 0) counters.refresh()
+    if (link.up && ++beats % REFRESH_BEATS === 0) counters.refresh()
   }
   link.onUp(beat)
   let gathering: NodeJS.Timeout | undefined
   let looks: () => void = () => undefined
   broadcast.receive('changed', (_, isOwn) => isOwn || looks(), false)
   await link.start()
+  if (!link.up) await presence.beat().catch(failed)
   await broadcast.start()
   const timer = setInterval(beat, BEAT_MS).unref()
   return {

@@ -13,19 +13,21 @@ if ARGV[2] ~= '' then redis.call('ZADD', KEYS[1], now, ARGV[2]) end
 redis.call('PEXPIRE', KEYS[1], ${2 * GONE_MS})
 return redis.call('ZCARD', KEYS[1])`)
 
-/** The number of living nodes, as Redis said last. */
+/** The number of living nodes, as Redis said last, or as the stores say while it is away. */
 export class Presence {
   /** Names this process; unique. */
   readonly node: string
   readonly #link: RedisLink
   readonly #isMember: boolean
+  readonly #inStores: () => Promise<number>
   #living = 1
 
-  /** A process that serves no requests is no member. */
-  constructor(link: RedisLink, node: string, isMember = true) {
+  /** A process that serves no requests is no member. `inStores` tells how many processes work on the stores. */
+  constructor(link: RedisLink, node: string, isMember = true, inStores = async () => 1) {
     this.#link = link
     this.node = node
     this.#isMember = isMember
+    this.#inStores = inStores
   }
 
   /** At least 1. */
@@ -33,7 +35,12 @@ export class Presence {
     return this.#living
   }
 
+  /** Shows that this node lives, and counts the others; the count stays as it was where it cannot be read. */
   async beat(): Promise<void> {
+    if (!this.#link.up) {
+      this.#living = Math.max(1, await this.#inStores())
+      return
+    }
     const count = Number(await this.#link.run(BEAT, [NODES], '', this.#isMember ? this.node : ''))
     this.#living = Math.max(1, count)
   }

@@ -43,7 +43,7 @@ interface SqlStoresOptions {
 
 /** The stores beside the ledger and what depends on it. */
 export interface SqlStores
-  extends Omit<Stores, 'identity' | 'keys' | 'ledger' | 'jobs' | 'usage' | 'retention' | 'ping' | 'close'> {
+  extends Omit<Stores, 'identity' | 'keys' | 'ledger' | 'jobs' | 'usage' | 'retention' | 'living' | 'ping' | 'close'> {
   readonly keys: SqlKeys
 }
 

@@ -50,6 +50,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     jobs: sqliteJobs(db, writer, { ledger, keys, keyring }),
     usage: new SqlUsage(sql, () => checkBooks(db)),
     retention: new SqliteRetention(db, writer),
+    living: async () => ledger.living,
     async ping() {
       read.get()
       checkFile(path, file)

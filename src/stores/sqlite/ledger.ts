@@ -202,6 +202,11 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     })
   }
 
+  /** How many processes have this database open. */
+  get living(): number {
+    return this.#owners.living().length
+  }
+
   /** Stops the heartbeat and gives up open holds. The database stays open. */
   async close(): Promise<void> {
     this.#owners.stop()

@@ -11,18 +11,18 @@ import { countersContract, placesContract, reservationsContract } from '../contr
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** A node; its probes run when the test says so. */
-async function nodeAt(t: Test, address: string, name: string, serverNow?: () => number) {
+async function nodeAt(t: Test, address: string, name: string, serverNow?: () => number, inStores = 1) {
   const clock = { ms: 1_000_000 }
   const log: string[] = []
   const link = new RedisLink(redisClient(readRedisAddress(address)), {
     log: { ...silent, warn: (_, message) => log.push(message), info: (_, message) => log.push(message) },
     later: () => () => undefined,
   })
-  const presence = new Presence(link, name)
+  const presence = new Presence(link, name, true, async () => inStores)
   const counters = new RedisCounters(link, presence, { now: () => clock.ms, serverNow })
   t.teardown(() => link.close())
   await link.start()
-  if (link.up) await presence.beat()
+  await presence.beat()
   return { clock, counters, link, log, presence }
 }
 
@@ -134,6 +134,23 @@ t.test('Redis that hangs delays one request, then each node takes its share of t
   t.match(await a!.counters.take('org chat', 300, 60_000), { allowed: true, remaining: 249 }, 'nothing was added')
 })
 
+t.test('a place that is given back while Redis is away is free for others once it is back', needsRedis, async t => {
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  const a = await nodeAt(t, proxy.address, 'a')
+  const b = await nodeAt(t, server.address, 'b')
+  t.ok(await a.counters.enter('org running', 1))
+  await proxy.refuse()
+  for (let i = 0; i < 3; i++) await a.counters.take('org chat', 10, 60_000)
+  t.notOk(a.link.up)
+  a.counters.leave('org running')
+  t.notOk(await b.counters.enter('org running', 1), 'Redis has not heard of it')
+  await proxy.listen()
+  await back(a.link)
+  await a.link.ping()
+  t.ok(await b.counters.enter('org running', 1))
+})
+
 t.test('Redis that is gone delays no request, and is used again when it is back', needsRedis, async t => {
   const server = await redisFor(t)
   const proxy = await proxyFor(t, server)
@@ -156,13 +173,22 @@ t.test('Redis that is gone delays no request, and is used again when it is back'
   )
 })
 
-t.test('a node that starts while Redis is away serves, and shares when it is there', needsRedis, async t => {
+t.test('a node that starts while Redis is away serves its share, and shares when it is there', needsRedis, async t => {
   const server = await redisFor(t)
   const proxy = await proxyFor(t, server)
   await proxy.refuse()
   const a = await nodeAt(t, proxy.address, 'a')
   t.strictSame(a.log, ['redis unreachable'])
   t.match(await a.counters.take('org chat', 2, 60_000), { allowed: true, remaining: 1 })
+  const [b, c] = await Promise.all(['b', 'c'].map(name => nodeAt(t, proxy.address, name, undefined, 3)))
+  for (const { counters } of [b!, c!]) {
+    const taken = await Promise.all(Array.from({ length: 9 }, () => counters.take('other chat', 9, 60_000)))
+    t.equal(taken.filter(({ allowed }) => allowed).length, 3, 'its share, since the stores say who lives')
+    t.strictSame(
+      [1, 2, 3, 4].map(() => counters.enter('other running', 9)),
+      [true, true, true, false],
+    )
+  }
   await t.rejects(a.link.ping(), /ECONNREFUSED/)
   await proxy.listen()
   await back(a.link)

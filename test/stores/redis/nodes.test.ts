@@ -14,7 +14,7 @@ const history = {
 }
 
 async function nodeOf(t: Test, { address }: Pick<RedisServer, 'address'>, serves = true) {
-  const options = { log, serves, replies: new MemoryCache(), repliesPerOrganization: 1e6 }
+  const options = { log, serves, living: async () => 1, replies: new MemoryCache(), repliesPerOrganization: 1e6 }
   const node = await openRedis(address, options)
   t.teardown(() => node.close())
   return node
