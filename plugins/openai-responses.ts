@@ -4,7 +4,7 @@ import type { Plugin, Translator } from '../src/plugin.ts'
 import { ResponsesDecoder } from './openai-responses/decode.ts'
 import { encode } from './openai-responses/encode.ts'
 import { error } from './openai-responses/error.ts'
-import { NATIVE_WIRE, native } from './openai-responses/native.ts'
+import { NATIVE_WIRE, native, withSystem } from './openai-responses/native.ts'
 import { withMedia } from './openai-responses/native-media.ts'
 
 const responses: Translator<'chat'> = {
@@ -18,6 +18,7 @@ const responses: Translator<'chat'> = {
     wire: NATIVE_WIRE,
     withMedia,
     encode: native,
+    withSystem,
     decoder: (mode, target) => new ResponsesDecoder(mode, target, true),
   },
   decoder: (mode, target) => new ResponsesDecoder(mode, target),

@@ -115,6 +115,12 @@ function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): voi
 const runsElsewhere = ({ environment }: Json): boolean => isObject(environment) && environment.type !== 'local'
 
 /** Throws a 400 for a hosted tool without a price, also where an item adds it. */
+/** Puts system prompts before the client's instructions. */
+export const withSystem = (body: Readonly<Json>, texts: readonly string[]): Json => ({
+  ...body,
+  instructions: [...texts, ...(body.instructions == null ? [] : [body.instructions])].join('\n\n'),
+})
+
 function checkTools({ tools, input }: Json, { provider: { nativeTools = [] } }: Target): void {
   const check = (list: unknown, at: string) => {
     for (const [i, tool] of listIn(list).entries()) {

@@ -27,6 +27,7 @@ export const decisions = {
     return { model, state, questions: Object.fromEntries(known) }
   },
   encoder: ex => new WholeEncoder<DecisionResult>(ex, written),
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

@@ -27,6 +27,7 @@ export const moderations = {
     return { model: model ?? DEFAULT_MODEL, input: checked(input) }
   },
   encoder: ex => new WholeEncoder<ModerationAnswer>(ex, written),
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

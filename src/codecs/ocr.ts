@@ -25,6 +25,7 @@ export const ocr = {
     return { ...Object.fromEntries(given), model: request.model, document: known(document) }
   },
   encoder: ex => new WholeEncoder<OcrResult>(ex, written),
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

@@ -8,6 +8,7 @@ import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { withMediaAside } from './chat-parts.ts'
+import { chatPreset } from './chat-preset.ts'
 import { checkChat } from './chat-rules.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
@@ -31,6 +32,7 @@ const codecFor = (compat: ChatCompat) =>
       checkTexts(request, ex?.input)
       return ex?.caller.policy ? unsealed(request, ex.caller.policy.seals.check()) : request
     },
+    preset: chatPreset(validate.partial),
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
     error: errorBody,

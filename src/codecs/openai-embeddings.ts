@@ -17,6 +17,7 @@ export const openAiEmbeddings = {
   wire: 'openai.embeddings',
   decode: (body, ex) => canonical(validate(body), ex),
   encoder: ex => new EmbeddingsEncoder(ex),
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

@@ -15,6 +15,7 @@ export const rerank = {
   wire: 'rerank',
   decode: body => canonical(validate(body)),
   encoder: ex => new WholeEncoder<RerankResult>(ex, written),
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

@@ -28,6 +28,7 @@ export const speech = {
   decode: body => canonical(validate(body)),
   encoder: ex => (isTyped(ex) ? new EventEncoder(ex) : new AudioEncoder(ex)),
   heartbeat: { ...typedHeartbeat, isFor: isTyped },
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

@@ -37,9 +37,10 @@ const codec = (
   wire: string,
   task: 'transcribe' | 'translate',
   checked: (body: unknown) => TranscriptionBody,
-  { json: requestSchema, prepare }: Pick<Validator<unknown>, 'json' | 'prepare'>,
+  { json: requestSchema, partial, prepare }: Pick<Validator<unknown>, 'json' | 'partial' | 'prepare'>,
 ) => ({
   wire,
+  preset: partial,
   decode(body: unknown, ex?: Exchange): TranscriptionRequest {
     if (!(body instanceof Form)) return canonical(checked(body), undefined)
     const { fields, files } = formBody(body, transcriptionBody, ex?.input)

@@ -1,6 +1,8 @@
 /** Compiles a request schema once, and explains issues in a body for clients. */
 
+import type { PresetFields } from '../core/codec.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
+import type { Json } from '../json/json.ts'
 import { errors } from '../lib/error.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 import { dropNulls } from './absent.ts'
@@ -22,6 +24,8 @@ export interface Validator<T> {
   issue(body: unknown): Issue | undefined
   /** The schema that is checked, for what describes requests. */
   readonly json: JsonSchema
+  /** Reads some members of a body, without the others that it requires. */
+  readonly partial: PresetFields
   /** Compiles the schema ahead of the first call. */
   prepare(): void
 }
@@ -46,7 +50,17 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
     const { path, message } = found
     throw errors.invalidParameters(path ? `${path}: ${message}` : `The request body ${message}`, path || null)
   }
-  return Object.assign(validate, { issue, json: schema.json, prepare: () => void prepare() })
+  const names = Object.keys(schema.json.properties ?? {})
+  const read = (fields: Readonly<Json>) => {
+    const known = Object.entries(fields).filter(([name]) => names.includes(name))
+    const given = Object.fromEntries(known.filter(([, value]) => value !== null))
+    const check = compile({ ...schema.json, required: [] })
+    if (check(given)) return Object.fromEntries(known)
+    const { path, message } = explain(check.errors ?? [])
+    throw errors.invalidParameters(`${path}: ${message}`, path)
+  }
+  const partial = { names, read }
+  return Object.assign(validate, { issue, json: schema.json, partial, prepare: () => void prepare() })
 }
 
 /** Explains the deepest failure: in a union, the best fitting member fails last. */

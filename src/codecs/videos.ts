@@ -28,6 +28,7 @@ export const videos: Codec<'videos'> = {
     // The cost is known only at the end.
     return Object.assign(encoder, { headers: () => targetHeaders(ex) })
   },
+  preset: validate.partial,
   error: errorBody,
   requestSchema: validate.json,
   prepare: validate.prepare,

@@ -18,7 +18,7 @@ import { linkVirtual } from './virtual-models.ts'
 /** Throws a ConfigError. Omits disabled providers entirely. */
 export function linkCatalog(
   files: ConfigFiles,
-  registries: WireRegistries & Pick<Registries, 'found' | 'simulated'>,
+  registries: WireRegistries & Pick<Registries, 'found' | 'simulated'> & Partial<Pick<Registries, 'endpoints'>>,
 ): Catalog {
   const offers = new Map<string, Mapping[]>()
   const entries = readModels(files, registries)
@@ -48,7 +48,7 @@ export function linkCatalog(
   const customCaps = linkCaps(files.gateway.value.custom_providers)
   const catalog = { models, aliases: byAlias, providers, open, customCaps }
   const pinned = linkPinned(aliases, catalog)
-  return { ...catalog, pinned, virtual: linkVirtual(files.routes, { ...catalog, pinned }) }
+  return { ...catalog, pinned, virtual: linkVirtual(files.routes, { ...catalog, pinned }, registries.endpoints ?? []) }
 }
 
 const isSimulated = ({ value }: ConfigFiles['providers'][number], { simulated }: Pick<Registries, 'simulated'>) =>

@@ -1,12 +1,16 @@
 /** Virtual models of the routes files. */
 import type { Catalog, VirtualModel } from '../core/catalog.ts'
+import type { Endpoint } from '../core/endpoint.ts'
+import type { Model } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { offerIssue, RESERVED } from './aliases.ts'
 import type { ConfigFile } from './file.ts'
+import { linkPresets } from './presets.ts'
 import type { RoutesFile } from './schemas/routes.ts'
 import type { Path, Source } from './source.ts'
 
 interface Written {
+  readonly written: RoutesFile['virtual_models'][number]
   readonly model: VirtualModel
   readonly source: Source
   readonly path: Path
@@ -16,10 +20,12 @@ interface Written {
 export function linkVirtual(
   files: readonly ConfigFile<RoutesFile>[],
   catalog: Catalog,
+  endpoints: readonly Endpoint[],
 ): ReadonlyMap<string, VirtualModel> | undefined {
   const all = new Map<string, Written>()
   for (const { source, value } of files) {
-    for (const [index, { id, name = id, strategy, use, sticky }] of value.virtual_models.entries()) {
+    for (const [index, written] of value.virtual_models.entries()) {
+      const { id, name = id, strategy, use, sticky } = written
       const path = ['virtual_models', index]
       const isModel = catalog.models.has(id) || catalog.aliases.has(id) || catalog.pinned?.has(id)
       if (isModel) throw source.error(`"${id}" already names a model; choose another id`, [...path, 'id'])
@@ -30,7 +36,7 @@ export function linkVirtual(
         return { model, weight, when }
       })
       const model = { id, name, strategy, sticky: sticky === 'session', use: targets }
-      all.set(id, { model, source, path })
+      all.set(id, { model, written, source, path })
     }
   }
   for (const { model, source, path } of all.values()) {
@@ -41,7 +47,33 @@ export function linkVirtual(
   }
   const whole = new Set<string>()
   for (const id of all.keys()) refuseCircle(id, all, [], whole)
-  return all.size === 0 ? undefined : new Map([...all].map(([id, { model }]) => [id, model]))
+  if (all.size === 0) return undefined
+  const models = new Map([...all].map(([id, { model }]) => [id, model]))
+  for (const [id, { model, written, source, path }] of all) {
+    const presets = linkPresets(written, operationsOf(model, models, catalog), endpoints, source, path)
+    if (presets) models.set(id, { ...model, presets })
+  }
+  return models
+}
+
+/** Operations of all targets. */
+function operationsOf(model: VirtualModel, all: ReadonlyMap<string, VirtualModel>, catalog: Catalog): Set<string> {
+  const found = new Set<string>()
+  for (const { model: target } of model.use) {
+    const nested = all.get(target)
+    const operations = nested ? operationsOf(nested, all, catalog) : (modelOf(target, catalog)?.operations ?? ['chat'])
+    for (const operation of operations) found.add(operation)
+  }
+  return found
+}
+
+/** The model of a target that exists. */
+function modelOf(target: string, { models, aliases, pinned, open }: Catalog): Model | undefined {
+  const name = pinned?.get(target) ?? target
+  const known = (id: string) => models.get(id) ?? aliases.get(id)
+  const slash = name.indexOf('/')
+  const rest = name.slice(slash + 1)
+  return known(name) ?? known(rest) ?? open?.get(name.slice(0, slash))?.find(rest)?.model
 }
 
 function issueOf(target: string, catalog: Catalog, virtual: Iterable<string>): string | undefined {

@@ -1,4 +1,5 @@
 /** The catalogue: models and providers of the configuration, by the names that requests use. */
+import type { Json } from '../json/json.ts'
 import type { Mapping, Model, Provider } from './translator.ts'
 
 /** A model as a provider lists it. */
@@ -30,6 +31,16 @@ export interface VirtualModel {
   readonly sticky: boolean
   /** At least one. */
   readonly use: readonly VirtualTarget[]
+  /** Request fields that it sets, by operation. */
+  readonly presets?: ReadonlyMap<string, Preset> | undefined
+}
+
+/** Request fields that an operator sets; null removes one. */
+export interface Preset {
+  readonly defaults: Readonly<Json>
+  readonly overrides: Readonly<Json>
+  /** System prompts before the client's. */
+  readonly system: readonly string[]
 }
 
 /** One target of a virtual model. */

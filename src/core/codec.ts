@@ -1,5 +1,6 @@
 /** The client side of the gateway: decodes requests and encodes events of one client wire. */
 
+import type { Json } from '../json/json.ts'
 import type { Place } from '../json/lossless.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { Event } from './event.ts'
@@ -18,6 +19,8 @@ export interface Codec<O extends Op = Op> {
   readonly requestSchema?: JsonSchema
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
+  /** Reads fields that an operator sets, as canonical ones; throws as `decode` does. Absent on secondary client wires. */
+  readonly preset?: PresetFields
   encoder(ex: Exchange): Encoder
   /** All of a stream is kept until its end, since its last event repeats or cites it. */
   readonly holdsAnswers?: true
@@ -44,6 +47,14 @@ export interface Codec<O extends Op = Op> {
   fieldOf?(path: string, ex: Exchange): string
   /** The body of an error answer, to a client that sent `headers`; `logId` is of its exchange, where there is one. */
   error(error: GatewayError, headers?: Headers, logId?: string): unknown
+}
+
+/** Names of fields that an operator may set, and their reading. A null stands for a field that is to be absent. */
+export interface PresetFields {
+  readonly names: readonly string[]
+  read(fields: Readonly<Json>): Readonly<Json>
+  /** Canonical requests lack what their client left out. */
+  readonly isCanonical?: true
 }
 
 /** The choices of a codec about what its clients expect. */

@@ -28,6 +28,8 @@ export class ExchangeInput {
   stored: StoredResponses | undefined = undefined
   /** Gets the body when it has been read; what it throws refuses the request. */
   inspect: ((body: unknown) => void) | undefined = undefined
+  /** The parsed body, until it is released. */
+  value: unknown = undefined
   readonly memory: InputSource['memory']
   readonly #body: InputSource['body']
   /** Values within texts of the body that are JSON themselves. */
@@ -45,6 +47,7 @@ export class ExchangeInput {
     const { value, rawStrings, values = 0, bytes = 0, release } = await this.#body()
     this.#release = release
     this.rawStrings = rawStrings
+    this.value = value
     this.values = values
     this.#bytes = bytes
     this.inspect?.(value)
@@ -65,6 +68,7 @@ export class ExchangeInput {
   /** Releases all but the parsed body. */
   release(): void {
     this.rawStrings = undefined
+    this.value = undefined
     this.#release?.()
     this.#release = undefined
   }

@@ -195,6 +195,8 @@ interface NativeForm<O extends Op = Op> {
     stream: boolean,
     headers?: NativeRequest['headers'],
   ): WireRequest
+  /** Puts system prompts before the body's own, where they have a field of their own. */
+  withSystem?(body: Readonly<Record<string, unknown>>, texts: readonly string[]): Record<string, unknown>
   /** Where its answers are read differently. */
   decoder?(mode: 'stream' | 'unary', target: Target): Decoder
 }

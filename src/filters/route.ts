@@ -4,18 +4,19 @@ import type { Attempt } from '../core/attempt.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, seriesOf } from '../core/offer.ts'
+import type { Op, Ops } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
 import { TokenBucket } from '../limits/rate.ts'
 import type { CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
-import { namedModels, plansOf } from '../routing/named-models.ts'
+import { namedModels, type PlannedModel, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull, outOfBudget } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
 import { viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
-import { TargetSelector } from '../routing/target-selector.ts'
+import { type Selection, TargetSelector } from '../routing/target-selector.ts'
 import { ExchangeQuery } from './routing-query.ts'
 
 /** Attempts of a request that are refused before they are sent; each may have written all of its body. */
@@ -44,6 +45,7 @@ export const route: FilterFactory<Settings> = {
         const planned = plansOf(named, options)
         const most = Math.max(options.attempts, planned.length)
         const choice = selector.chooseAmong(planned)
+        const requestFor = changedRequests(planned, choice, ex.request!)
         const queue = new TargetQueue(choice, outliers, viewerOf(query))
         let step = queue.next(most)!
         const budget = budgets.of(step.target, query.tenant)
@@ -54,6 +56,7 @@ export const route: FilterFactory<Settings> = {
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
+          if (requestFor) ex.request = requestFor(step)
           const due = health.began(step, query)
           try {
             const reply = await next()
@@ -116,6 +119,12 @@ export const route: FilterFactory<Settings> = {
       },
     }
   },
+}
+
+/** Undefined where no virtual model changes the request, else the request for each target. */
+function changedRequests(planned: readonly PlannedModel[], { turns }: Selection, request: Ops[Op]) {
+  if (planned.every(({ changed }) => changed === undefined)) return undefined
+  return ({ candidate }: CandidateTarget) => planned[turns?.get(candidate) ?? 0]!.changed ?? request
 }
 
 /** How the answer of an exchange has ended, for the health of its target. */

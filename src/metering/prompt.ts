@@ -14,6 +14,8 @@ import { repeatsOf, requestsOf } from './requests.ts'
 /** Measures texts once; what they come to may change with the target. */
 export class PromptEstimate implements PromptMeter {
   readonly #ex: Exchange
+  /** The request that was measured: a virtual model may send another one. */
+  #measured: Exchange['request'] = undefined
   #size: number | undefined = undefined
   #reasoningSize: number | undefined = undefined
   #sealed: { readonly provider: string; readonly tokens: number } | undefined = undefined
@@ -28,6 +30,12 @@ export class PromptEstimate implements PromptMeter {
     if (!request) return 0
     const byCharacters = isCountedAhead(target)
     if (byCharacters && operation.characters) return operation.characters(request)
+    if (this.#measured !== request) {
+      this.#measured = request
+      this.#size = undefined
+      this.#reasoningSize = undefined
+      this.#sealed = undefined
+    }
     this.#size ??= operation.promptSize(request)
     let size = this.#size
     if (target?.provider.reasoningReplay) {

@@ -1,8 +1,11 @@
 /** The models that one request names, each as a query of its own: what `plan` and the selector take. */
+import type { Preset } from '../core/catalog.ts'
+import { estimateTokens } from '../core/usage.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { type PlanOptions, plan, type Requested, type RoutePlan, requestedBy } from './plan.ts'
 import { checkProviders, orderOf, withoutSuffix } from './preferences.ts'
-import { RequestQuery, type RoutingQuery } from './query.ts'
+import { withPreset } from './presets.ts'
+import { RequestQuery, type RoutedRequest, type RoutingQuery } from './query.ts'
 import { targetsOf, virtualOf } from './virtual-models.ts'
 
 /** One model that a request names, and what it means. */
@@ -11,11 +14,12 @@ export interface NamedModel {
   readonly requested: Requested
   /** The virtual model that has led to it, as the request names it. */
   readonly virtual?: string | undefined
+  /** The request with what the virtual model sets; undefined where it sets nothing. */
+  readonly changed?: RoutedRequest | undefined
 }
 
 /** One that can be served. */
-export interface PlannedModel {
-  readonly query: RoutingQuery
+export interface PlannedModel extends Pick<NamedModel, 'query' | 'changed'> {
   readonly found: RoutePlan
 }
 
@@ -41,18 +45,27 @@ export function namedModels(query: RoutingQuery, random: () => number = Math.ran
   if (isPinned && preferences?.sort) {
     throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
   }
-  const goesOn = preferences?.allow_fallbacks !== false || orderOf(query) !== undefined
-  const failover = query.failover && goesOn
-  return meant.map(({ requested, name, strategy, virtual }) => {
-    const routing =
-      requested.requestedProvider === null ? (request.routing ?? strategy ?? preferences?.sort) : undefined
-    const own = Object.assign({}, request, { model: name, routing: isPinned ? request.routing : routing })
-    return { query: new RequestQuery(factsOf(query), catalog, own, query.session, failover), requested, virtual }
+  return meant.map(({ requested, name, strategy, virtual, preset }) => {
+    const changed = preset && withPreset(query, preset)
+    const { routing: wished, provider } = changed ?? request
+    const routing = requested.requestedProvider === null ? (wished ?? strategy ?? provider?.sort) : undefined
+    const own = Object.assign({}, changed ?? request, { model: name, routing: isPinned ? request.routing : routing })
+    const goesOn = provider?.allow_fallbacks !== false || orderOf({ request: own }) !== undefined
+    const facts = factsOf(query, preset?.system)
+    return {
+      query: new RequestQuery(facts, catalog, own, query.session, query.failover && goesOn),
+      requested,
+      virtual,
+      changed,
+    }
   })
 }
 
 /** Facts of a query for one with another request; prompt and terms are still computed when they are read. */
-const factsOf = (query: RoutingQuery): ConstructorParameters<typeof RequestQuery>[0] => ({
+const factsOf = (
+  query: RoutingQuery,
+  system: readonly string[] = [],
+): ConstructorParameters<typeof RequestQuery>[0] => ({
   operation: query.operation,
   streaming: query.streaming,
   snapshot: query.snapshot,
@@ -63,7 +76,7 @@ const factsOf = (query: RoutingQuery): ConstructorParameters<typeof RequestQuery
   },
   prompt: {
     get tokens() {
-      return query.promptTokens
+      return query.promptTokens + estimateTokens(Buffer.byteLength(system.join('')))
     },
   },
 })
@@ -73,6 +86,7 @@ interface Meaning {
   readonly strategy: ReturnType<typeof withoutSuffix>['strategy']
   readonly requested: Requested
   readonly virtual?: string
+  readonly preset?: Preset | undefined
 }
 
 /** Meanings of one name: several for a virtual model. */
@@ -83,9 +97,10 @@ function meaningsOf(query: RoutingQuery, written: string, random: () => number):
   const suffix = written.slice(name.length)
   const own = { ...(strategy === undefined ? {} : { strategy }) }
   return targetsOf(model, query, random).map(target => ({
-    ...meaningOf(query, target),
+    ...meaningOf(query, target.name),
     ...own,
     virtual: name + suffix,
+    preset: target.preset,
   }))
 }
 
@@ -106,9 +121,9 @@ function meaningOf({ catalog, principal, request }: RoutingQuery, written: strin
 export function plansOf(named: readonly NamedModel[], options: PlanOptions): readonly PlannedModel[] {
   const planned: PlannedModel[] = []
   let error: GatewayError | undefined
-  for (const { query, requested } of named) {
+  for (const { query, requested, changed } of named) {
     try {
-      planned.push({ query, found: plan(query, options, requested) })
+      planned.push({ query, changed, found: plan(query, options, requested) })
     } catch (thrown) {
       if (named.length === 1 || !(thrown instanceof GatewayError)) throw thrown
       error ??= thrown

@@ -1,7 +1,7 @@
 /**
  * The input of routing for one request. It is a value: planning does not change it, and equal queries have equal plans.
  */
-import type { Catalog } from '../core/catalog.ts'
+import type { Catalog, Preset } from '../core/catalog.ts'
 import type { ChatRequest } from '../core/chat-request.ts'
 import type { PromptMeter } from '../core/meter.ts'
 import type { Operation } from '../core/operation.ts'
@@ -41,6 +41,8 @@ export interface RoutingQuery extends PricedRequest {
   readonly session: string | undefined
   /** False when the caller allows one provider only. */
   readonly failover: boolean
+  /** Reads the request again with other fields; undefined on client wires whose fields have other names. */
+  reread?(preset: Preset): RoutedRequest | undefined
 }
 
 /** Facts that all queries of one request share. */

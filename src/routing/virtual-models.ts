@@ -1,18 +1,26 @@
 /** Resolves virtual models to the names of their targets (docs/virtual-models.md). */
 import { createHash } from 'node:crypto'
-import type { Catalog, TargetCondition, VirtualModel, VirtualTarget } from '../core/catalog.ts'
+import type { Catalog, Preset, TargetCondition, VirtualModel, VirtualTarget } from '../core/catalog.ts'
 import { errors } from '../lib/error.ts'
+import { combined } from './presets.ts'
 import type { RoutingQuery } from './query.ts'
 
-type Facts = Pick<RoutingQuery, 'catalog' | 'principal' | 'promptTokens' | 'session' | 'tenant'>
+type Facts = Pick<RoutingQuery, 'operation' | 'catalog' | 'principal' | 'promptTokens' | 'session' | 'tenant'>
 
 /** The virtual model of a name, if it is one. */
 export const virtualOf = ({ virtual }: Catalog, name: string): VirtualModel | undefined => virtual?.get(name)
 
-/** Names of models in the order in which they are tried, each once. Throws a 400 when no condition is met. */
-export function targetsOf(model: VirtualModel, query: Facts, random: () => number): readonly string[] {
-  const names = [...new Set(expanded(model, query, random))]
-  if (names.length > 0) return names
+/** A model that a virtual model stands for, and the preset of its requests. */
+interface Meant {
+  readonly name: string
+  readonly preset: Preset | undefined
+}
+
+/** Models in the order in which they are tried, each once. Throws a 400 when no condition is met. */
+export function targetsOf(model: VirtualModel, query: Facts, random: () => number): readonly Meant[] {
+  const meant = new Map<string, Meant>()
+  for (const one of expanded(model, query, undefined, random)) if (!meant.has(one.name)) meant.set(one.name, one)
+  if (meant.size > 0) return [...meant.values()]
   throw errors.unsupported(`No target of the model "${model.id}" is meant for this request.`, 'model')
 }
 
@@ -26,12 +34,14 @@ export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly st
   ),
 ]
 
-function expanded(model: VirtualModel, query: Facts, random: () => number): string[] {
+/** `outer`: what the virtual models around this one set. */
+function expanded(model: VirtualModel, query: Facts, outer: Preset | undefined, random: () => number): Meant[] {
+  const preset = combined(outer, model.presets?.get(query.operation.name))
   const able = model.use.filter(({ when }) => !when || isMet(when, query))
   const ordered = model.strategy === 'weight' ? leadByWeight(able, drawOf(model, query, random)) : able
   return ordered.flatMap(target => {
     const nested = virtualOf(query.catalog, target.model)
-    return nested ? expanded(nested, query, random) : [target.model]
+    return nested ? expanded(nested, query, preset, random) : [{ name: target.model, preset }]
   })
 }
 

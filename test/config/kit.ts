@@ -2,6 +2,7 @@
 
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { ConfigError } from '../../src/config/error.ts'
 import { link } from '../../src/config/link.ts'
 import { loadFiles } from '../../src/config/load.ts'
@@ -111,7 +112,7 @@ const unused = (): never => {
 const translator = (wire: string): Translator => ({ op: 'chat', wire, encode: unused, decoder: unused, error: unused })
 /** It passes on tokens of one header of its clients. */
 const native = { wire: 'anthropic.messages', headers: ['anthropic-beta'], withMedia: unused, encode: unused }
-const codec: Codec = { wire: 'fake', decode: unused, encoder: unused, error: unused }
+const codec: Codec = { wire: 'fake', decode: unused, preset: openAiChat.preset, encoder: unused, error: unused }
 /** Its wire says what it was made with. */
 const choosy: Codec = {
   ...codec,

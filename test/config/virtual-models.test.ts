@@ -36,6 +36,17 @@ const refused: readonly (readonly [yaml: string, said: string])[] = [
     '  - { id: x, use: [acme-large] }\n  - { id: x, use: [acme-l] }',
     '3:11: the virtual model "x" is defined twice; keep one',
   ],
+  [
+    '  - { id: x, use: [acme-large], defaults: { temprature: 1 } }',
+    '2:45: unknown field "temprature"; did you mean "temperature"?',
+  ],
+  ['  - { id: x, use: [acme-large], overrides: { temperature: hot } }', '2:59: temperature: must be number or null'],
+  [
+    '  - { id: x, use: [acme-large], defaults: { tools: [{ type: function }] } }',
+    '2:53: tools[0].function: is required',
+  ],
+  ['  - { id: x, use: [acme-large], overrides: { model: other } }', '2:46: only clients set "model"; leave it out'],
+  ['  - { id: x, use: [acme-large], defaults: { seed: x } }', '2:51: seed: has a value of a wrong type'],
 ]
 for (const [yaml, said] of refused) {
   t.test(`a file is refused: ${said}`, async t => {

@@ -14,7 +14,7 @@ const offer = (model: string, usd: string) => ({
   pricing: { prompt: usd, completion: usd },
 })
 const page = readFileSync('docs/virtual-models.md', 'utf8')
-const example = /```yaml\n([\s\S]*?)```/.exec(page)![1]!
+const [house, presets] = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
 const gateway = await startGateway(t, {
   providers: {
     one: { base_url: upstream.url('one'), models: [offer('first', '1')] },
@@ -27,7 +27,7 @@ const gateway = await startGateway(t, {
     answers: { base_url: upstream.url('answers'), wires: { chat: 'openai.responses' }, models: [offer('third', '5')] },
   },
   config: { catalog: { routes: './routes.d' } },
-  files: { 'config/routes.d/house.yaml': example },
+  files: { 'config/routes.d/house.yaml': house!, 'config/routes.d/presets.yaml': presets! },
 })
 const usage = { prompt: 10, completion: 5 }
 const up: Step = { text: 'I do', usage }
@@ -72,6 +72,14 @@ t.test('a target whose condition is not met is passed over', async t => {
   const long = 'word '.repeat(2000)
   const answer = await gateway.chat({ model: 'house', messages: [{ role: 'user', content: long }] })
   t.equal(((await answer.json()) as { metadata: Metadata }).metadata.used_model, 'second')
+})
+
+t.test('the preset of the page is sent', async t => {
+  await gateway.restart()
+  await play([up, up, up])
+  await gateway.chat({ model: 'careful', messages, user: 'me' })
+  const { body } = (await upstream.record('claude')).at(-1)!
+  t.match(body, { max_tokens: 500, temperature: 0.2, system: 'Answer in one sentence.' })
 })
 
 t.test('the requests of a session draw the same target', async t => {

@@ -9,6 +9,7 @@ const when = s.object({
   prompt_tokens: s.optional(s.object({ min: count, max: count })),
 })
 const target = called('the id of a model, or "<provider>/<model>"', text)
+const fields = s.record(s.unknown(), { maxProperties: 100 })
 const virtualModel = s.object({
   id: modelId,
   name: s.optional(name),
@@ -25,6 +26,9 @@ const virtualModel = s.object({
     { minItems: 1, maxItems: 100 },
   ),
   sticky: s.default(s.enum('session', 'none'), 'none'),
+  defaults: s.optional(fields),
+  overrides: s.optional(fields),
+  system: s.optional(text),
 })
 
 /** `config/routes.d/*.yaml`: names that stand for chains of models. */

@@ -16,6 +16,7 @@ import { Audio } from './audio.ts'
 import { Files, fileAddressesIn } from './files.ts'
 import { Identities } from './identities.ts'
 import { addressesIn, Images } from './images.ts'
+import { carryPreset } from './preset.ts'
 import { applyQuirks } from './quirks.ts'
 import { forTarget } from './refusals.ts'
 
@@ -204,11 +205,17 @@ class Encoding implements RequestEncoding {
     const native = given && nativeFormOf(translator, given)
     const asking = native
       ? native.encode(this.#bodyIn(native, given!), input, target, stream, given!.headers)
-      : translator.encode(ex.answer.showsReasoning ? input : withoutReasoning(input), target, stream)
+      : translator.encode(this.#shown(input), target, stream)
+    if (native)
+      carryPreset(asking, ex.request!, input, native, one => translator.encode(this.#shown(one), target, stream))
     this.#means.identities.write(asking.body, ex, target)
     const request = count ? count.encode(asking, target) : asking
     applyQuirks(provider, request.body)
     return request
+  }
+
+  #shown(input: Ops[Op]): Ops[Op] {
+    return this.#ex.answer.showsReasoning ? input : withoutReasoning(input)
   }
 
   /** A provider, or a wire, of data alone gets what was fetched for the canonical request, by address. */

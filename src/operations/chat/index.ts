@@ -1,6 +1,6 @@
 /** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
 
-import type { ChatRequest, ReasoningEffort } from '../../core/chat-request.ts'
+import type { ChatRequest, Message, ReasoningEffort } from '../../core/chat-request.ts'
 import { effortOf } from '../../core/effort.ts'
 import type { Event } from '../../core/event.ts'
 import type { Terms } from '../../core/money.ts'
@@ -24,11 +24,13 @@ import { routed } from './routed.ts'
 /** Each prompt is a request of its own; choices are renumbered in the order of the prompts. */
 export const promptFanOut: FanOut<'chat'> = {
   ordered: true,
-  count: ({ prompts, messages }) => (prompts ? messages.length : 1),
+  count: prompts,
   split(request) {
     if (!request.prompts) return [request]
     const { prompts: _, messages, ...rest } = request
-    return messages.map((message): ChatRequest => Object.assign({ messages: [message] }, rest))
+    const shared = messages.filter(isShared)
+    const own = messages.filter(message => !isShared(message))
+    return own.map((message): ChatRequest => Object.assign({ messages: [...shared, message] }, rest))
   },
   /** Choices of the first prompt, then those of the second. */
   join(answers) {
@@ -36,6 +38,9 @@ export const promptFanOut: FanOut<'chat'> = {
     return answers.flatMap((events, place) => events.map(event => moved(event, place * width)))
   },
 }
+
+/** Every prompt begins with the system prompts of its virtual model. */
+const isShared = ({ role }: Message): boolean => role === 'system'
 
 const choicesIn = (events: readonly Event[]): number =>
   events.reduce((most, event) => ('choice' in event ? Math.max(most, event.choice + 1) : most), 0)
@@ -118,7 +123,7 @@ export const chat: Operation<'chat'> = {
 const noTerms: Terms = {}
 
 function prompts({ messages, prompts }: Readonly<ChatRequest>): number {
-  return prompts ? messages.length : 1
+  return prompts ? messages.filter(message => !isShared(message)).length : 1
 }
 
 /** Number of searches to hold for, as far as the request says: at least one when search is allowed. */
