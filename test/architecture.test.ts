@@ -407,7 +407,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   http: 2600,
   jobs: 1800,
   json: 1000,
-  lib: 1300,
+  lib: 1400,
   limits: 1000,
   mcp: 1700,
   media: 700,

@@ -6,8 +6,8 @@ import type { Plans } from '../core/plan.ts'
 import type { EndUserOptions } from '../core/policy.ts'
 import type { Log } from '../core/ports.ts'
 import type { RealtimeOptions } from '../core/realtime.ts'
-import { Router } from '../core/router.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { Router } from '../lib/router.ts'
 import type { ConfigFiles } from './load.ts'
 
 /** Each `retain` needs one `release`. After `retire`, the last release disposes the filters. */

@@ -1,7 +1,8 @@
 /** The HTTP request of an exchange, as the listener got it. */
+
+import type { Params } from '../lib/router.ts'
 import { type Address, type AddressRange, clientAddress } from './address.ts'
 import type { Upgrade } from './message-socket.ts'
-import type { Params } from './router.ts'
 
 /** As `node:http` gives them: names in lower case. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>

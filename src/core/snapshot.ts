@@ -1,4 +1,6 @@
 /** Everything that is derived from configuration files: immutable, replaced by one assignment. */
+
+import type { Router } from '../lib/router.ts'
 import type { Catalog } from './catalog.ts'
 import type { Chain } from './chain.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -6,7 +8,6 @@ import type { McpOptions } from './mcp.ts'
 import type { Plans } from './plan.ts'
 import type { EndUserOptions } from './policy.ts'
 import type { RealtimeOptions } from './realtime.ts'
-import type { Router } from './router.ts'
 
 /** An endpoint with the chain that was compiled for it. */
 export interface Route {

@@ -9,8 +9,8 @@ import {
   type Simulation,
 } from '../core/operation.ts'
 import type { InProcessAnswer, InProcessProvider, InProcessRequest } from '../core/ports.ts'
-import { Router } from '../core/router.ts'
 import { isObject } from '../json/json.ts'
+import { Router } from '../lib/router.ts'
 import { SimulatedSocket } from './socket.ts'
 
 const BASE = '/v1'

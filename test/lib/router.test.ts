@@ -1,6 +1,6 @@
 /** What stands at a path: literal paths, templates, methods. */
 import t from 'tap'
-import { Router } from '../../src/core/router.ts'
+import { Router } from '../../src/lib/router.ts'
 
 const router = new Router<string>()
 for (const [method, path] of [
