@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { Argument, type Command } from 'commander'
 import type { ListedModel } from '../admin/commands/catalogue.ts'
 import type { ShownKey } from '../admin/commands/keys.ts'
+import { type Launch, lacksSearch, shellLines, type Tool, type ToolName, tools } from '../ui/launch-tools.ts'
 import { Exited, errorCode, Failure, oneLine } from './io.ts'
-import { type Launch, type Tool, type ToolName, tools } from './launch-tools.ts'
 import { publicBase } from './public.ts'
 import type { Open, Session } from './session.ts'
 
@@ -40,10 +40,11 @@ export function addLaunch(program: Command, open: Open): void {
       const url = await publicBase(options.url, session)
       const tool: Tool = tools[name]
       const model = options.model ?? tool.model
-      const lacksSearch = model !== undefined && !(await searches(model, session))
-      const launchWith = (key: string): Launch => tool.launch({ url, key, model, lacksSearch })
+      const lacks =
+        model !== undefined && lacksSearch(model, await session.admin.command<readonly ListedModel[]>('models.list'))
+      const launchWith = (key: string): Launch => tool.launch({ url, key, model, lacksSearch: lacks })
       if (options.print) {
-        session.print({ ...launchWith(NO_KEY) }, shell)
+        session.print({ ...launchWith(NO_KEY) }, shellLines)
         return
       }
       const { admin, io } = session
@@ -63,19 +64,6 @@ export function addLaunch(program: Command, open: Open): void {
       }
       if (code !== 0) throw new Exited(code)
     })
-}
-
-/** Whether a provider of the model, or the one that it names, has a web search. */
-async function searches(name: string, { admin }: Session): Promise<boolean> {
-  const wanted = name.replace(/:(?:floor|nitro)$/, '')
-  const models = await admin.command<ListedModel[]>('models.list')
-  return models.some(({ id, aliases, providers }) => {
-    const names = [id, ...aliases]
-    return providers.some(({ provider, externalId, live, webSearch }) => {
-      const pinned = [...names, externalId].map(one => `${provider}/${one}`)
-      return live && webSearch && (names.includes(wanted) || pinned.includes(wanted))
-    })
-  })
 }
 
 /** The file is in the user's home: a tool may distrust a folder that others can write to. */
@@ -101,18 +89,3 @@ async function remove(id: string, expires: string, { admin, io }: Session): Prom
     io.err(`the key ${id} could not be removed and expires within ${expires}: ${oneLine(thrown)}\n`)
   }
 }
-
-/** The settings as lines for a shell. */
-function shell({ command, args, env, settings }: Launch): string {
-  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`)
-  if (settings) {
-    const { variable, content } = settings
-    lines.push(
-      `export ${variable}="$HOME/.model-gateway.json"`,
-      `echo ${quoted(JSON.stringify(content))} > "$${variable}"`,
-    )
-  }
-  return `${[...lines, [command, ...args].map(quoted).join(' ')].join('\n')}\n`
-}
-
-const quoted = (text: string): string => (/^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)

@@ -1,4 +1,4 @@
-/** Starts a command on this terminal: only those of `launch-tools.ts`, and never through a shell. */
+/** Starts a command on this terminal: only those of `src/ui/launch-tools.ts`, and never through a shell. */
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Io } from './io.ts'

@@ -17,6 +17,7 @@ const files: Readonly<Record<string, readonly [contentType: string, place: () =>
   'uplot.css': [STYLE, () => resolve('uplot/dist/uPlot.min.css')],
   'icon.svg': ['image/svg+xml', () => own('icon.svg')],
   'chart.js': [SCRIPT, () => own('chart.js')],
+  'playground.js': [SCRIPT, () => own('playground.js')],
   'ui.css': [STYLE, () => own('ui.css')],
 }
 

@@ -13,6 +13,8 @@ export const MENU: Readonly<Record<string, string>> = {
   '/ui/organizations': 'Organizations',
   '/ui/jobs': 'Jobs',
   '/ui/config': 'Configuration',
+  '/ui/playground': 'Playground',
+  '/ui/setup': 'Set-up',
 }
 
 /** A page without its frame. */

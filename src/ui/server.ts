@@ -11,6 +11,7 @@ import { html, link } from './html.ts'
 import { type Content, document } from './layout.ts'
 import type { Page, Visit } from './page.ts'
 import { pages } from './pages/index.ts'
+import { chat } from './playground.ts'
 import { type Session, Sessions } from './sessions.ts'
 
 /** Settings of the page. */
@@ -23,6 +24,7 @@ interface UiOptions {
 
 const SIGN_IN = '/ui/sign-in'
 const SIGN_OUT = '/ui/sign-out'
+const PLAYGROUND = '/ui/playground'
 const FILES = '/ui/static/'
 const FILE_SECONDS = 3600
 
@@ -64,6 +66,7 @@ export function createUi(options: UiOptions): (request: IncomingMessage, respons
       return redirect(response, SIGN_IN)
     }
     const { page, menu, id } = found(path)
+    if (path === PLAYGROUND && isPost) return chat({ id, query: form!, session, ...served }, response)
     const handler = isPost ? page.post : page.get
     if (!handler) throw errors.methodNotAllowed(request.method!, [isPost ? 'GET' : 'POST'])
     const visit: Visit = { id, query: form ?? url.searchParams, session, ...served }

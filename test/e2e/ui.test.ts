@@ -31,12 +31,15 @@ await gateway.chat('one', { authorization: `Bearer ${key}` })
 await gateway.chat({ model: MARKUP, messages: [{ role: 'user', content: 'two' }] })
 await (await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'three' }] })).text()
 
+const { rows: logged } = await command<{ rows: { id: string }[] }>('requests.list')
+
 /** Every page, and a text that it shows. */
 const pages: readonly (readonly [path: string, text: string])[] = [
   ['/ui', 'Providers now'],
   ['/ui/spend', 'Figures of the chart'],
   ['/ui/spend?by=api_key&period=24h&measure=requests', 'Sums by key'],
   ['/ui/requests', 'Filters'],
+  [`/ui/requests/${logged.at(-1)!.id}`, 'second from '],
   ['/ui/models', 'first'],
   ['/ui/models/test', 'Prices as declared'],
   ['/ui/routes?model=test', 'would be tried first'],
@@ -46,6 +49,8 @@ const pages: readonly (readonly [path: string, text: string])[] = [
   ['/ui/jobs', 'Newest videos'],
   ['/ui/config', 'In effect'],
   ['/ui/config?part=providers:first', 'base_url'],
+  ['/ui/playground', 'Events as they came'],
+  ['/ui/setup', 'codex'],
   [`/ui/confirm?action=keys.revoke&id=${keyId}`, 'gatewayctl keys revoke'],
 ]
 
@@ -188,6 +193,24 @@ t.test('a change needs its confirmation, and shows in the audit log who made it'
     t.equal((await fetchPage('/ui/confirm', form({ action: name, id, csrf }, { cookie }))).status, 404, name)
 })
 
+t.test('the playground passes on a stream, and errors as they are', async t => {
+  const cookie = await signedIn()
+  const text = await (await fetchPage('/ui/playground', { headers: { cookie } })).text()
+  const csrf = /name="csrf" value="([^"]+)"/.exec(text)![1]!
+  const messages = JSON.stringify([{ role: 'user', content: 'Hello' }])
+  const ask = (fields: Record<string, string>) =>
+    fetchPage('/ui/playground', form({ csrf, model: 'test', messages, ...fields }, { cookie }))
+  const answer = await ask({ parameters: '{"max_tokens": 50}' })
+  t.match(answer.headers.get('content-type'), /^text\/event-stream/)
+  const events = await answer.text()
+  t.match(events, /"content":"ec"/)
+  t.match(events, /data: \[DONE\]/)
+  t.equal((await ask({ model: 'unknown' })).status, 404)
+  t.equal((await ask({ messages: 'Hello' })).status, 400)
+  t.equal((await ask({ project: 'unknown' })).status, 404)
+  t.equal((await fetchPage('/ui/playground', form({ model: 'test', messages }, { cookie }))).status, 403)
+})
+
 t.test('a refused reload is marked in its file, without the secrets of that file', async t => {
   const cookie = await signedIn()
   const path = 'providers.d/broken.yaml'
@@ -268,6 +291,23 @@ t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async
     await wide.type(gateway.token)
     await wide.loads(() => wide.press('Enter', '\r'))
     t.equal(await wide.read('location.pathname'), '/ui/requests')
+  })
+  await t.test('a chat is sent by keyboard, and shows answer, cost and events', async t => {
+    await wide.open(`${gateway.adminUrl}/ui/playground?model=test`)
+    await wide.evaluate(`document.getElementById('message').focus()`)
+    await wide.type('Hello there')
+    await wide.press('Tab')
+    await wide.press('Enter', '\r')
+    const shown = await wide.evaluate<string>(`new Promise(resolve => {
+      const facts = document.getElementById('facts')
+      const told = () => facts.textContent !== '' && resolve(document.getElementById('turns').textContent + facts.textContent)
+      new MutationObserver(told).observe(facts, { childList: true, characterData: true, subtree: true })
+      told()
+    })`)
+    t.match(shown, /You: Hello there.*Model: echo: Hello there/)
+    t.match(shown, /second\/test.*tokens, \$/)
+    t.match(await wide.read('document.getElementById("events").textContent'), /data: \[DONE\]/)
+    await check(t, wide, 'after an answer')
   })
   const narrow = await browser.tab({ scripts: true, width: 360, height: 740 })
   const writes = process.env.WRITE_IMAGES !== undefined

@@ -1,5 +1,6 @@
 /** Every page by its path; `:id` stands for the id of a record. */
 import type { Page } from '../page.ts'
+import { playground } from '../playground.ts'
 import { keys, oneOrganization, organizations } from './accounts.ts'
 import { confirm, perform } from './actions.ts'
 import { model, models } from './catalogue.ts'
@@ -8,6 +9,7 @@ import { job, jobs } from './jobs.ts'
 import { overview } from './overview.ts'
 import { request, requests } from './requests.ts'
 import { routes } from './routes.ts'
+import { setup } from './setup.ts'
 import { spend } from './spend.ts'
 
 /** `get` shows a page, `post` changes something. */
@@ -25,5 +27,7 @@ export const pages: Readonly<Record<string, { readonly get?: Page; readonly post
   '/ui/jobs': { get: jobs },
   '/ui/jobs/:id': { get: job },
   '/ui/config': { get: config },
+  '/ui/playground': { get: playground },
+  '/ui/setup': { get: setup },
   '/ui/confirm': { get: confirm, post: perform },
 }

@@ -1,4 +1,5 @@
 /** Tools that `gatewayctl launch` starts, with the settings each needs to use the gateway. */
+import type { ListedModel } from '../admin/commands/catalogue.ts'
 
 /** The gateway that a tool connects to. */
 interface Connection {
@@ -105,3 +106,30 @@ export const tools = {
 
 /** A tool that `launch` can start. */
 export type ToolName = keyof typeof tools
+
+/** Whether no provider of the model, or not the one that it names, has a web search. */
+export function lacksSearch(name: string, models: readonly ListedModel[]): boolean {
+  const wanted = name.replace(/:(?:floor|nitro)$/, '')
+  return !models.some(({ id, aliases, providers }) => {
+    const names = [id, ...aliases]
+    return providers.some(({ provider, externalId, live, webSearch }) => {
+      const pinned = [...names, externalId].map(one => `${provider}/${one}`)
+      return live && webSearch && (names.includes(wanted) || pinned.includes(wanted))
+    })
+  })
+}
+
+/** The settings as lines for a shell. */
+export function shellLines({ command, args, env, settings }: Launch): string {
+  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`)
+  if (settings) {
+    const { variable, content } = settings
+    lines.push(
+      `export ${variable}="$HOME/.model-gateway.json"`,
+      `echo ${quoted(JSON.stringify(content))} > "$${variable}"`,
+    )
+  }
+  return `${[...lines, [command, ...args].map(quoted).join(' ')].join('\n')}\n`
+}
+
+const quoted = (text: string): string => (/^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
