@@ -17,6 +17,7 @@ import { viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
 import { type Selection, TargetSelector } from '../routing/target-selector.ts'
+import { passedOf } from './ratelimit/passed.ts'
 import { ExchangeQuery } from './routing-query.ts'
 
 /** Attempts of a request that are refused before they are sent; each may have written all of its body. */
@@ -37,8 +38,17 @@ export const route: FilterFactory<Settings> = {
     return {
       async handle(ex, next) {
         await ex.readRequest()
-        const query = new ExchangeQuery(ex)
-        const named = namedModels(query, services.random)
+        let query = new ExchangeQuery(ex)
+        let named = namedModels(query, services.random)
+        const limits = passedOf(ex)
+        if (limits) {
+          for (let use = await limits.check(named); use !== undefined; use = await limits.check(named)) {
+            const virtual = named[0]!.virtual ?? named[0]!.requested.requestedModel
+            ex.request = insteadOf(ex.request!, use)
+            query = new ExchangeQuery(ex)
+            named = namedModels(query, services.random).map(one => ({ ...one, virtual }))
+          }
+        }
         const { requested, virtual } = named[0]!
         ex.requested.model = virtual ?? requested.requestedModel
         ex.requested.provider = virtual === undefined ? requested.requestedProvider : null
@@ -125,6 +135,13 @@ export const route: FilterFactory<Settings> = {
 function changedRequests(planned: readonly PlannedModel[], { turns }: Selection, request: Ops[Op]) {
   if (planned.every(({ changed }) => changed === undefined)) return undefined
   return ({ candidate }: CandidateTarget) => planned[turns?.get(candidate) ?? 0]!.changed ?? request
+}
+
+/** Returns the request for another model, in the place of all that it names. */
+function insteadOf(request: Ops[Op], model: string): Ops[Op] {
+  const changed: Ops[Op] = Object.assign({}, request, { model })
+  if ('models' in changed) delete changed.models
+  return changed
 }
 
 /** How the answer of an exchange has ended, for the health of its target. */

@@ -264,6 +264,16 @@ export const errors = {
       message: `Rate limit exceeded for ${path}. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
       headers: retryAfter(seconds),
     }),
+  /** `limit` and `whose` complete «The limit of 60 requests per minute (rpm) of key "ci" is reached.» */
+  limitReached: (limit: string, whose: string, seconds: number, details: Readonly<Record<string, unknown>>) =>
+    new GatewayError({
+      status: 429,
+      type: 'rate_limit_error',
+      code: 'rate_limit_exceeded',
+      message: `The limit of ${limit} of ${whose} is reached. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
+      headers: retryAfter(seconds),
+      details,
+    }),
   tooManyPipelined: (limit: number) =>
     new GatewayError({
       status: 429,

@@ -18,7 +18,7 @@ import type { FanOut, Mapping, Target, Translator } from '../../src/core/transla
 import type { WireRequest } from '../../src/core/wire.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache/index.ts'
-import { ratelimit } from '../../src/filters/ratelimit.ts'
+import { ratelimit } from '../../src/filters/ratelimit/index.ts'
 import { translate } from '../../src/filters/translate/index.ts'
 import { applyQuirks } from '../../src/filters/translate/quirks.ts'
 import type { Json } from '../../src/json/json.ts'
@@ -273,7 +273,7 @@ t.test('rate limit headers are structured fields, and never negative', async t =
   })
   const headersOf = async (taken: Quota | Promise<Quota>) => {
     const ex = exchange({ request, principal })
-    const got = await run(ratelimit, { rpm: 600, rules: [] }, { counters: { take: () => taken } }, ex, ok())
+    const got = await run(ratelimit, { rpm: 600, rules: [], limits: [] }, { counters: { take: () => taken } }, ex, ok())
     return {
       headers: got instanceof GatewayError ? got.headers : byName(ex.answer.headers),
       refused: got instanceof GatewayError && got.status === 429,
@@ -302,8 +302,8 @@ t.test('rate limit headers are structured fields, and never negative', async t =
   t.match((await headersOf(later)).headers, { ratelimit: '"requests";r=3;t=1' }, 'a counter may answer later')
   const taken: unknown[] = []
   const counters = { take: (...args: unknown[]) => taken.push(args) && { allowed: true, remaining: 0, resetMs: 0 } }
-  await run(ratelimit, { rpm: 7, rules: [] }, { counters }, exchange({ principal }))
-  await run(ratelimit, { rpm: 7, rules: [] }, { counters }, exchange())
+  await run(ratelimit, { rpm: 7, rules: [], limits: [] }, { counters }, exchange({ principal }))
+  await run(ratelimit, { rpm: 7, rules: [], limits: [] }, { counters }, exchange())
   t.strictSame(taken, [['org-1 chat', 7, 60_000]], 'one counter for an organization and endpoint; none without')
 })
 

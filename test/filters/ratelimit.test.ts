@@ -7,7 +7,7 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import { parseMoney } from '../../src/core/money.ts'
 import type { Principal, Services } from '../../src/core/ports.ts'
 import type { Reply } from '../../src/core/reply.ts'
-import { ratelimit } from '../../src/filters/ratelimit.ts'
+import { ratelimit } from '../../src/filters/ratelimit/index.ts'
 import { sourceOf } from '../../src/filters/source.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
 import { MemoryCounters } from '../../src/stores/memory/counters.ts'
@@ -30,7 +30,7 @@ function make(options: Partial<Options>, used = '0', clock: () => number = () =>
     },
     now: () => NOW,
   }
-  const filter = ratelimit.create({ rpm: 10, rules: [], ...options }, services as unknown as Services)
+  const filter = ratelimit.create({ rpm: 10, rules: [], limits: [], ...options }, services as unknown as Services)
   const answer = async (): Promise<Reply> => ({ status: 200, headers: [], events: eventsOf() })
   const enter = (ex: Exchange) =>
     Promise.resolve()

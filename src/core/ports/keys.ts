@@ -1,6 +1,7 @@
 /** Callers, and what they may spend. */
 
 import type { Period } from '../../lib/period.ts'
+import type { OwnLimits } from '../../limits/kinds.ts'
 import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
 
@@ -85,6 +86,8 @@ export interface Principal {
   readonly realtime?: RealtimeGrant | undefined
   /** Limits of the session, the member and the key; most have none. */
   readonly budgets: readonly Budget[]
+  /** Rate limits that commands have set for it, or for what it is part of; undefined where there are none. */
+  readonly rates?: readonly OwnLimits[] | undefined
   readonly plan: Subscription | undefined
   /** The most specific first. */
   readonly discounts: readonly Discount[]

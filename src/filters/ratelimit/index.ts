@@ -1,18 +1,22 @@
-/** Limits requests of an organization, per minute at one endpoint and in flight (docs/contract.md#rate-limits). */
+/** Limits requests of organizations, and whatever rules and commands say besides (docs/rate-limits.md). */
 
 import { LRUCache } from 'lru-cache'
-import { addressKey } from '../core/address.ts'
-import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory } from '../core/filter.ts'
-import { type Money, parseMoney } from '../core/money.ts'
-import { planNames } from '../core/plan.ts'
-import type { Ledger, Principal, Quota } from '../core/ports.ts'
-import type { Reply } from '../core/reply.ts'
-import { type Infer, s } from '../core/schema.ts'
-import { errors } from '../lib/error.ts'
+import { addressKey } from '../../core/address.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { FilterFactory } from '../../core/filter.ts'
+import { type Money, parseMoney } from '../../core/money.ts'
+import { planNames } from '../../core/plan.ts'
+import type { Ledger, Principal, Quota } from '../../core/ports.ts'
+import type { Reply } from '../../core/reply.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import { errors, type GatewayError } from '../../lib/error.ts'
+import { windowKinds } from '../../limits/kinds.ts'
+import { asRecord, headersOf, type RatePolicy, ratePolicy } from './headers.ts'
+import { type PassedLimits, passedOf, passLimits } from './passed.ts'
+import { type LimitPlan, LimitPlans } from './plan.ts'
+import { compileRule, limitRule } from './rules.ts'
 
-const WINDOW_MS = 60_000
-const WINDOW_SECONDS = WINDOW_MS / 1000
+const { windowMs: WINDOW_MS } = windowKinds.rpm
 
 const count = s.integer({ minimum: 1 })
 
@@ -37,6 +41,8 @@ const options = s.object({
   /** Over all endpoints together; without bound when it is not set. */
   concurrency: s.optional(count),
   rules: s.default(s.array(rule), []),
+  /** Limits of any kind, by what each rule says. All that fit count. */
+  limits: s.default(s.array(limitRule), []),
 })
 
 /** Throws 429. `Exchange.replyHeaders` show the state of the rate limit. */
@@ -45,7 +51,8 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
   options,
   needs: ['principal'],
   gives: ['quota'],
-  create({ rpm, concurrency, rules }, { counters, ledger, now }) {
+  create({ rpm, concurrency, rules, limits: written }, services) {
+    const { counters, ledger, now } = services
     const usual = limits(rpm, concurrency)
     const used = lookup(ledger, now)
     const others = rules.map(given => ({
@@ -56,42 +63,56 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
       for (const { fits, limits } of others) if (fits(principal)) return limits
       return usual
     }
+    const plans = new LimitPlans(written.map(compileRule))
     /** Exchanges that hold a place. */
     const inside = new WeakSet<Exchange>()
 
-    const enter = (ex: Exchange, limits: Limits, next: Next): Promise<Reply> => {
+    const enter = (ex: Exchange, limits: Limits, next: Next, passed?: PassedLimits): Promise<Reply> => {
       const limit = limits.concurrency
-      if (limit === undefined) return take(ex, limits, next)
+      if (limit === undefined) return take(ex, limits, next, passed)
       const proceed = (free: boolean) => {
-        if (!free) throw crowded(limit)
+        if (!free) throw refuse(crowded(limit), passed)
         inside.add(ex)
-        return take(ex, limits, next)
+        return take(ex, limits, next, passed)
       }
       const entered = counters.enter(placeOf(ex), limit)
       return entered instanceof Promise ? entered.then(proceed) : proceed(entered)
     }
-    const take = (ex: Exchange, limits: Limits, next: Next): Promise<Reply> => {
+    const take = (ex: Exchange, limits: Limits, next: Next, passed?: PassedLimits): Promise<Reply> => {
       const taken = counters.take(`${whoseOf(ex)} ${ex.endpoint.name}`, limits.rpm, WINDOW_MS)
       return taken instanceof Promise
-        ? taken.then(quota => admit(ex, limits, quota, next))
-        : admit(ex, limits, taken, next)
+        ? taken.then(quota => admit(ex, limits, quota, next, passed))
+        : admit(ex, limits, taken, next, passed)
     }
-    const admit = (ex: Exchange, limits: Limits, quota: Quota, next: Next): Promise<Reply> => {
+    const admit = (ex: Exchange, limits: Limits, quota: Quota, next: Next, passed?: PassedLimits): Promise<Reply> => {
+      const { policy } = limits
       if (!quota.allowed) {
         const refused = errors.rateLimited(ex.endpoint.path, Math.min(quota.resetMs, WINDOW_MS) / 1000)
-        throw refused.with({ headers: { ...asRecord(headers(limits, quota, now())), ...refused.headers } })
+        throw refuse(
+          refused.with({ headers: { ...asRecord(headersOf(policy, quota, now())), ...refused.headers } }),
+          passed,
+        )
       }
-      ex.answer.headers = headers(limits, quota, now())
+      if (passed) passed.show({ policy, quota })
+      else ex.answer.headers = headersOf(policy, quota, now())
       return next()
+    }
+    const pass = async (ex: Exchange, plan: LimitPlan, limits: Limits, next: Next): Promise<Reply> => {
+      const passed = passLimits(ex, plan, services)
+      await passed.begin()
+      return enter(ex, limits, next, passed)
     }
     return {
       handle(ex, next) {
-        if (ex.caller.principal) return enter(ex, limitsOf(ex.caller.principal), next)
+        const { principal } = ex.caller
         // Without a principal there is no organization to count for: the public catalogue is not limited here.
-        return ex.endpoint.limitsAddress ? take(ex, usual, next) : next()
+        if (!principal) return ex.endpoint.limitsAddress ? take(ex, usual, next) : next()
+        const plan = plans.of(principal, ex.endpoint.name)
+        return plan ? pass(ex, plan, limitsOf(principal), next) : enter(ex, limitsOf(principal), next)
       },
       finish(ex) {
-        if (inside.delete(ex)) return counters.leave(placeOf(ex))
+        const left = inside.delete(ex) ? counters.leave(placeOf(ex)) : undefined
+        return passedOf(ex)?.end() ?? left
       },
     }
   },
@@ -99,20 +120,24 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
 
 type Next = () => Promise<Reply>
 
-/** Limits of an organization, with the texts of their headers. */
+/** Limits of an organization. */
 interface Limits {
   readonly rpm: number
   readonly concurrency: number | undefined
-  readonly limit: string
-  readonly policy: string
+  readonly policy: RatePolicy
 }
 
 const limits = (rpm: number, concurrency: number | undefined): Limits => ({
   rpm,
   concurrency,
-  limit: String(rpm),
-  policy: `"requests";q=${rpm};w=${WINDOW_SECONDS}`,
+  policy: ratePolicy('requests', rpm, windowKinds.rpm),
 })
+
+/** Marks what was taken before as given back. */
+function refuse(error: GatewayError, passed: PassedLimits | undefined): GatewayError {
+  passed?.refused()
+  return error
+}
 
 const whoseOf = (ex: Exchange): string => ex.caller.principal?.orgId ?? `address ${addressKey(ex.http.clientAddress)}`
 
@@ -150,38 +175,9 @@ function lookup(ledger: Ledger, now: () => number): Lookup {
 const MAX_ORGANIZATIONS = 10_000
 const REFRESH_MS = 900_000
 
-function headers({ limit, policy }: Limits, quota: Quota, now: number): string[] {
-  const reset = Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil(quota.resetMs / 1000)))
-  const remaining = String(quota.remaining)
-  return [
-    'ratelimit-policy',
-    policy,
-    'ratelimit',
-    `"requests";r=${remaining};t=${reset}`,
-    'ratelimit-limit',
-    limit,
-    'ratelimit-remaining',
-    remaining,
-    'ratelimit-reset',
-    String(reset),
-    'x-ratelimit-limit',
-    limit,
-    'x-ratelimit-remaining',
-    remaining,
-    'x-ratelimit-reset',
-    String(Math.ceil(now / 1000) + reset),
-  ]
-}
-
 /** The 429 for requests in flight, which has no headers of a requests-per-minute quota. */
 function crowded(limit: number) {
   const refused = errors.tooManyConcurrent(limit)
   const policy = `"concurrency";q=${limit};qu="concurrent-requests"`
   return refused.with({ headers: { 'ratelimit-policy': policy, ...refused.headers } })
-}
-
-function asRecord(pairs: readonly string[]): Record<string, string> {
-  const record: Record<string, string> = {}
-  for (let at = 0; at < pairs.length; at += 2) record[pairs[at]!] = pairs[at + 1]!
-  return record
 }

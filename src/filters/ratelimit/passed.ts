@@ -1,0 +1,184 @@
+/** Counts one request against its limits, from its begin to its end. */
+
+import type { Exchange } from '../../core/exchange.ts'
+import type { Op, Ops } from '../../core/ops.ts'
+import type { Reservation, Services } from '../../core/ports.ts'
+import { MAX_OUTPUT_TOKENS, type Usage } from '../../core/usage.ts'
+import { errors, type GatewayError } from '../../lib/error.ts'
+import { type Counted, type WindowKindName, windowKinds } from '../../limits/kinds.ts'
+import type { NamedModel } from '../../routing/named-models.ts'
+import { withoutSuffix } from '../../routing/preferences.ts'
+import { asRecord, headersOfAll, type Shown } from './headers.ts'
+import { described, type Limit } from './limit.ts'
+import type { LimitPlan } from './plan.ts'
+
+/** Reserved for an answer whose caller sets no limit. */
+const USUAL_OUTPUT = 4096
+const RETRY_MS = 1000
+
+/** Requests that have limits, until they end. */
+const passing = new WeakMap<Exchange, PassedLimits>()
+
+/** The limits of a request; undefined where it has none. */
+export const passedOf = (ex: Exchange): PassedLimits | undefined => passing.get(ex)
+
+/** Begins to count a request. */
+export function passLimits(ex: Exchange, plan: LimitPlan, services: Services): PassedLimits {
+  const passed = new PassedLimits(ex, plan, services)
+  passing.set(ex, passed)
+  return passed
+}
+
+type Units = Readonly<Record<Counted, number>>
+
+const ONE: Units = { requests: 1, tokens: 0, 'input tokens': 0, 'output tokens': 0 }
+
+const unitsOf = (input: number, output: number): Units => ({
+  requests: 1,
+  tokens: input + output,
+  'input tokens': input,
+  'output tokens': output,
+})
+
+interface Taken {
+  readonly limit: Limit & { readonly kind: WindowKindName }
+  readonly reservation: Reservation
+}
+
+export class PassedLimits {
+  readonly #ex: Exchange
+  readonly #plan: LimitPlan
+  readonly #services: Services
+  #taken: Taken[] = []
+  /** Keys of the places that it holds. */
+  #places: string[] = []
+  #shown: Shown[] = []
+  /** Keys of the limits that have led to another model. */
+  readonly #passedOver = new Set<string>()
+  #isRefused = false
+
+  constructor(ex: Exchange, plan: LimitPlan, services: Services) {
+    this.#ex = ex
+    this.#plan = plan
+    this.#services = services
+  }
+
+  /** Takes what needs no body. Rejects with the 429. */
+  async begin(): Promise<void> {
+    await this.#take(this.#plan.early, ONE, [])
+  }
+
+  /**
+   * Takes what depends on the model, and tokens by their estimate. Resolves with the model to use instead, if a limit
+   * says so: then it is to be called again. Rejects with the 429.
+   */
+  async check(named: readonly NamedModel[]): Promise<string | undefined> {
+    const models = namesOf(named, this.#ex.request!.model)
+    const limits = this.#plan.late({ models }).filter(({ key }) => !this.#passedOver.has(key))
+    const { taken, places, shown } = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
+    const use = await this.#take(limits, this.#estimate(named[0]!), models)
+    if (use === undefined) return undefined
+    for (const { reservation } of this.#taken.slice(taken.length)) void reservation.correct(0)
+    for (const key of this.#places.slice(places.length)) void this.#services.counters.leave(key)
+    this.#taken = taken
+    this.#places = places
+    this.#shown = shown
+    return use
+  }
+
+  /** Shows a limit in the headers of the answer, beside the others. */
+  show(shown: Shown): void {
+    this.#shown.push(shown)
+    this.#ex.answer.headers = headersOfAll(this.#shown, this.#services.now())
+  }
+
+  /** Gives back at the end what was taken: another limit has refused the request. */
+  refused(): void {
+    this.#isRefused = true
+  }
+
+  /** Sets right what was taken, and leaves. */
+  async end(): Promise<void> {
+    const { usage, endpoint } = this.#ex
+    const used = usedUnits(endpoint.counts ? {} : usage)
+    const corrections = this.#taken.map(({ limit, reservation }) =>
+      reservation.correct(this.#isRefused ? 0 : used[windowKinds[limit.kind].counts]),
+    )
+    const places = this.#places.map(key => this.#services.counters.leave(key))
+    this.#taken = []
+    this.#places = []
+    await Promise.all([...corrections, ...places])
+  }
+
+  async #take(limits: readonly Limit[], units: Units, models: readonly string[]): Promise<string | undefined> {
+    const { counters } = this.#services
+    for (const limit of limits) {
+      const { kind, key, limit: most } = limit
+      let use: string | undefined
+      if (kind === 'concurrency') {
+        const entered = counters.enter(key, most)
+        const free = entered instanceof Promise ? await entered : entered
+        if (free) this.#places.push(key)
+        else use = this.#beyond(limit, undefined, models)
+      } else {
+        const { counts, windowMs } = windowKinds[kind]
+        const asked = counters.reserve(key, most, windowMs, units[counts])
+        const reservation = asked instanceof Promise ? await asked : asked
+        const shown: Shown = { policy: limit.policy!, quota: reservation }
+        if (reservation.allowed) this.#taken.push({ limit: { ...limit, kind }, reservation })
+        else use = this.#beyond(limit, shown, models)
+        this.#shown.push(shown)
+      }
+      if (use !== undefined) return use
+    }
+    if (limits.length > 0) this.#ex.answer.headers = headersOfAll(this.#shown, this.#services.now())
+    return undefined
+  }
+
+  /** Throws where the limit refuses; returns the model that it has used instead. */
+  #beyond(limit: Limit, shown: Shown | undefined, models: readonly string[]): string | undefined {
+    const { onLimit, key } = limit
+    if (onLimit === 'notify') return undefined
+    if (onLimit !== 'refuse') {
+      if (models.includes(onLimit.use)) return undefined
+      if (models.length > 0 && !this.#passedOver.has(key)) {
+        this.#passedOver.add(key)
+        return onLimit.use
+      }
+    }
+    this.#isRefused = true
+    throw refusal(limit, shown, this.#services.now())
+  }
+
+  /** Estimates the tokens of prompt and answer, at most those that the model can write. */
+  #estimate({ requested, query, changed }: NamedModel): Units {
+    const { operation, prompt, request, endpoint } = this.#ex
+    if (!operation || endpoint.counts) return ONE
+    const input = prompt.usage.prompt ?? 0
+    const bound = operation.output?.((changed ?? request!) as Ops[Op])
+    if (!bound) return unitsOf(input, 0)
+    const most = query.catalog.models.get(withoutSuffix(requested.requestedModel).name)?.maxOutput ?? MAX_OUTPUT_TOKENS
+    return unitsOf(input, bound.choices * Math.min(bound.limit ?? USUAL_OUTPUT, most))
+  }
+}
+
+const usedUnits = ({ prompt = 0, completion = 0 }: Usage): Units => unitsOf(prompt, completion)
+
+/** Canonical names first, then those of virtual models, then what the request says. */
+function namesOf(named: readonly NamedModel[], written: string): readonly string[] {
+  const canonical = named.map(({ requested }) => withoutSuffix(requested.requestedModel).name)
+  const virtual = named.flatMap(({ virtual }) => (virtual === undefined ? [] : withoutSuffix(virtual).name))
+  return [...new Set([...canonical, ...virtual, written])]
+}
+
+/** The 429 says which limit it is, whose, and when to come again. */
+function refusal(limit: Limit, shown: Shown | undefined, now: number): GatewayError {
+  const { kind, limit: most, subject } = limit
+  const resetMs = shown ? Math.min(shown.quota.resetMs, shown.policy.windowMs) : RETRY_MS
+  const details = { limit: kind, value: most, of: subject.kind, whose: subject.label }
+  const refused = errors.limitReached(described(limit), subject.label, resetMs / 1000, details)
+  const headers = shown
+    ? asRecord(headersOfAll([shown], now))
+    : { 'ratelimit-policy': `"${subject.kind}-${kind}";q=${most};qu="concurrent-requests"` }
+  return refused.with({ headers: { ...headers, ...refused.headers } })
+}

@@ -1,0 +1,138 @@
+/** Rules of the rate limit: whom each is for, and what it counts apart. */
+import t from 'tap'
+import type { Exchange } from '../../src/core/exchange.ts'
+import type { Principal, Services } from '../../src/core/ports.ts'
+import { ratelimit } from '../../src/filters/ratelimit/index.ts'
+import type { GatewayError } from '../../src/lib/error.ts'
+import type { OwnLimits } from '../../src/limits/kinds.ts'
+import { MemoryCounters } from '../../src/stores/memory/counters.ts'
+import { byName, eventsOf, exchange, principal } from '../core/kit.ts'
+
+type Rules = NonNullable<Parameters<typeof ratelimit.create>[0]['limits']>
+type Rule = Rules[number]
+
+function make(rules: Rules, clock: () => number = () => 0) {
+  const services = { counters: new MemoryCounters(clock), ledger: {}, now: () => 0 } as unknown as Services
+  const filter = ratelimit.create({ rpm: 1000, rules: [], limits: rules }, services)
+  const enter = async (
+    changes: Partial<Principal> = {},
+    ex = exchange({ principal: { ...principal, ...changes } }),
+  ) => {
+    try {
+      await filter.handle!(ex, async () => ({ status: 200, headers: [], events: eventsOf() }))
+      return { ex, status: 200, message: '', headers: byName(ex.answer.headers) }
+    } catch (thrown) {
+      const { status, message, headers } = thrown as GatewayError
+      return { ex, status, message, headers }
+    }
+  }
+  const leave = (ex: Exchange) => filter.finish!(ex, true)
+  return { enter, leave }
+}
+
+const member = { id: 'member-1', role: 'developer' } as const
+const session = { id: 'session-1', models: undefined }
+
+t.test('a rule counts apart what it names or what it says, and no one else', async t => {
+  const rows: [says: string, rule: Rule, same: Partial<Principal>, other: Partial<Principal>, whose: string][] = [
+    ['an organization', { rpm: 1 }, { keyId: 'k2', projectId: 'p2' }, { orgId: 'o2' }, 'organization "'],
+    ['each project', { match: { projects: ['*'] }, rpm: 1 }, { keyId: 'k2' }, { projectId: 'p2' }, 'project "'],
+    ['each key', { match: { keys: '*' }, rpd: 1 }, { projectId: 'p2' }, { keyId: 'k2' }, 'key "'],
+    ['each member', { by: 'member', rph: 1 }, { member, keyId: 'k2' }, { member: { ...member, id: 'm2' } }, 'member "'],
+    [
+      'each session',
+      { by: 'session', rpm: 1 },
+      { session, orgId: 'o2' },
+      { session: { ...session, id: 's2' } },
+      'session "',
+    ],
+    ['all', { by: 'gateway', rpm: 1 }, { orgId: 'o2', keyId: 'k2' }, {}, 'this gateway'],
+    ['a pair', { by: ['org', 'key'], rpm: 1 }, { projectId: 'p2' }, { orgId: 'o2' }, 'organization "'],
+  ]
+  for (const [says, rule, same, other, whose] of rows) {
+    const { enter } = make([rule])
+    const first = { member, session }
+    t.equal((await enter(first)).status, 200, says)
+    const refused = await enter({ ...first, ...same })
+    t.match(refused, { status: 429 }, `${says}: another request of the same one`)
+    t.ok(refused.message.includes(` of ${whose}`), refused.message)
+    if (rule.by !== 'gateway') t.equal((await enter({ ...first, ...other })).status, 200, `${says}: another one`)
+  }
+})
+
+t.test('a rule is for those whom it names, by id, name or pattern', async t => {
+  const rows: [match: NonNullable<Rule['match']>, fits: boolean][] = [
+    [{ orgs: principal.orgName }, true],
+    [{ orgs: [principal.orgId, 'x'] }, true],
+    [{ orgs: ['x'] }, false],
+    [{ keys: `${principal.keyName.slice(0, 1)}*` }, true],
+    [{ keys: 'x*', orgs: '*' }, false],
+    [{ projects: principal.projectId }, true],
+    [{ members: '*' }, false],
+    [{ endpoint: 'nowhere' }, false],
+    [{ endpoint: '*' }, true],
+    [{ orgs: `.${principal.orgName.slice(1)}` }, false],
+  ]
+  for (const [match, fits] of rows) {
+    const { enter } = make([{ match, rpm: 1 }])
+    await enter()
+    t.equal((await enter()).status, fits ? 429 : 200, JSON.stringify(match))
+  }
+})
+
+t.test('a caller has its own limits, those of what it is part of, and those of rules', async t => {
+  const own = (of: OwnLimits['of'], rpm: number): OwnLimits => ({
+    of,
+    id: `${of}-1`,
+    name: `the ${of}`,
+    limits: { rpm },
+  })
+  const rates = [own('key', 4), own('member', 3), own('project', 2), own('org', 9)]
+  const { enter } = make([{ match: { keys: '*' }, rpm: 8 }])
+  const got = await enter({ rates })
+  t.match(got, { status: 200, headers: { ratelimit: '"project-rpm";r=1;t=60', 'x-ratelimit-limit-requests': '2' } })
+  await enter({ rates })
+  const refused = await enter({ rates })
+  t.equal(
+    refused.message,
+    'The limit of 2 requests per minute (rpm) of project "the project" is reached. Please retry after 60 seconds.',
+  )
+  t.match(refused.headers, { 'retry-after': '60', 'ratelimit-policy': '"project-rpm";q=2;w=60' })
+})
+
+t.test('what a refused request has taken of other limits is free again', async t => {
+  const { enter, leave } = make([
+    { match: { keys: '*' }, rpm: 3, concurrency: 5 },
+    { match: { orgs: '*' }, rpd: 2 },
+  ])
+  const running = [await enter(), await enter()]
+  for (let times = 0; times < 9; times++) {
+    const { ex, message } = await enter()
+    t.match(message, /2 requests per day \(rpd\)/)
+    await leave(ex)
+  }
+  for (const { ex } of running) await leave(ex)
+  t.equal((await enter({ orgId: 'o2' })).status, 200, 'the third of the key')
+  t.match(await enter({ orgId: 'o3' }), { status: 429, message: /3 requests per minute/ })
+})
+
+t.test('requests at a time leave their places, and the refusal says so', async t => {
+  const { enter, leave } = make([{ match: { keys: '*' }, concurrency: 1 }])
+  const { ex } = await enter()
+  const refused = await enter()
+  t.match(
+    refused.message,
+    /^The limit of 1 requests at a time \(concurrency\) of key ".+" is reached\. .* 1 seconds\.$/,
+  )
+  t.match(refused.headers, { 'retry-after': '1', 'ratelimit-policy': '"key-concurrency";q=1;qu="concurrent-requests"' })
+  await leave(refused.ex)
+  t.equal((await enter()).status, 429)
+  await leave(ex)
+  t.equal((await enter()).status, 200)
+})
+
+t.test('a limit that only notifies lets requests pass', async t => {
+  const { enter } = make([{ rpm: 1, on_limit: 'notify' }])
+  await enter()
+  t.match(await enter(), { status: 200, headers: { 'ratelimit-remaining': '0' } })
+})
