@@ -23,7 +23,7 @@ export interface CredentialSources {
 /** Sources of this process. `read` rejects with a GatewayError for files that are too large or unreadable. */
 export const processSources: CredentialSources = {
   env: process.env,
-  home: homedir(),
+  home: homeFolder(),
   async read(path) {
     try {
       if ((await stat(path)).size > MAX_FILE_BYTES) throw missing(`the file "${path}" is too large for credentials`)
@@ -35,6 +35,15 @@ export const processSources: CredentialSources = {
     }
   },
   call: callEndpoint,
+}
+
+/** Returns `/` where neither `HOME` nor an entry of the user says more: containers run as any user. */
+function homeFolder(): string {
+  try {
+    return homedir()
+  } catch {
+    return '/'
+  }
 }
 
 /** Credentials that are not there, or not of a known kind: another provider may answer. */
