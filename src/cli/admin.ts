@@ -11,10 +11,10 @@ const DEFAULT_ADMIN = `http://${DEFAULT_ADDRESS}`
 /** Requests to the admin listener, with its token. */
 export interface Admin {
   url(): Promise<URL>
-  /** Body of the answer as text; throws a Failure for any error status. */
-  text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string>
+  /** Body of the answer as text; throws a Failure for any error status but `accepted`. */
+  text(method: 'GET' | 'POST', path: string, body?: unknown, accepted?: number): Promise<string>
   /** Returns the answer as JSON. Gateway and command line are one package, so `T` is not verified. */
-  json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T>
+  json<T>(method: 'GET' | 'POST', path: string, body?: unknown, accepted?: number): Promise<T>
   command<T>(name: string, args?: object): Promise<T>
 }
 
@@ -56,7 +56,7 @@ export function connect(options: AdminPlaces, io: Io, silenceMs?: number): Admin
     return found
   }
 
-  async function text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string> {
+  async function text(method: 'GET' | 'POST', path: string, body?: unknown, accepted?: number): Promise<string> {
     const { url, because } = await address()
     const found = await findToken(options, io)
     const headers: Record<string, string> = { 'x-gateway-actor': actorOf(io) }
@@ -64,7 +64,7 @@ export function connect(options: AdminPlaces, io: Io, silenceMs?: number): Admin
     try {
       const response = await call(new URL(path, url), { method, headers, body, silenceMs })
       const answer = await readText(response)
-      if (response.statusCode! < 400) return answer
+      if (response.statusCode! < 400 || response.statusCode === accepted) return answer
       if (response.statusCode === 401) throw new Failure(refusedToken(found), parseError(answer))
       throw adminError(url, response.statusCode!, answer)
     } catch (thrown) {
@@ -75,8 +75,8 @@ export function connect(options: AdminPlaces, io: Io, silenceMs?: number): Admin
 
   const url = async () => (await address()).url
 
-  async function json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T> {
-    const answer = await text(method, path, body)
+  async function json<T>(method: 'GET' | 'POST', path: string, body?: unknown, accepted?: number): Promise<T> {
+    const answer = await text(method, path, body, accepted)
     try {
       return JSON.parse(answer) as T
     } catch {

@@ -1,4 +1,4 @@
-/** `gatewayctl reload`, `check`, `config`, `drain` and `metrics`. */
+/** `gatewayctl reload`, `check`, `config`, `health`, `drain` and `metrics`. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { table } from '../admin/table.ts'
@@ -12,6 +12,13 @@ interface Reloaded {
   version: string
   restartNeeded: string[]
   warnings: string[]
+}
+
+/** Status of `/ready` while the gateway starts, drains or lacks its database. */
+const NOT_READY = 503
+interface Readiness {
+  readonly status: string
+  readonly reason?: string
 }
 
 const showReload = ({ changed, version, restartNeeded, warnings }: Reloaded): string =>
@@ -58,6 +65,11 @@ export function addOperation(program: Command, open: Open): void {
   add('config', 'show the configuration in force, secrets as ***', async ({ admin, print }) => {
     const { stringify } = await import('./yaml.ts')
     print(await admin.json<unknown>('GET', '/config'), config => stringify(config))
+  })
+  add('health', 'exit with status 0 when the gateway is ready, else 1; needs no token', async ({ admin, print }) => {
+    const state = await admin.json<Readiness>('GET', '/ready', undefined, NOT_READY)
+    print(state, ({ status, reason }) => `${status}${reason ? `: ${reason}` : ''}\n`)
+    if (state.status !== 'ready') throw new CheckFailed()
   })
   add('drain', 'refuse new requests, finish those in flight, then stop', async ({ admin, print }) => {
     const result = await admin.json<{ draining: true; inFlight: number }>('POST', '/drain')

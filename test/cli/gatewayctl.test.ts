@@ -132,6 +132,7 @@ t.test('every command prints one JSON value under --json, and something legible 
       /^state +ready\n[\s\S]*\npublic URL +https:\/\/gateway\.example\.com\nprocess +4242, up 1d 2h\n/,
     ],
     [['config'], { stores: { sqlite: '../data/gateway.db' } }, /^stores:\n {2}sqlite: \.\.\/data\/gateway\.db\n/],
+    [['health'], { status: 'ready' }, /^ready\n$/],
     [['drain'], { draining: true, inFlight: 3 }, /^draining; 3 in flight\n$/],
     [
       ['metrics'],
@@ -153,6 +154,15 @@ t.test('every command prints one JSON value under --json, and something legible 
   }
   t.match(context.created[0], { project: 'default', name: 'mine', expiresAt: Number })
   t.match((await ctl(['--json', 'status'])).json(), { pid: 4242 }, 'global options may stand before the command')
+})
+
+t.test('health says by its status whether the gateway is ready, and needs no token', async t => {
+  const { ctl, context, admin } = await shell(t)
+  t.match(await ctl(['health'], { GATEWAY_ADMIN: admin }), { code: 0, stdout: 'ready\n' })
+  context.ready = false
+  t.match(await ctl(['health'], { GATEWAY_ADMIN: admin }), { code: 1, stdout: 'not ready: starting or draining\n' })
+  const closed = { GATEWAY_ADMIN: `http://127.0.0.1:${CLOSED_PORT}` }
+  t.match(await ctl(['health'], closed), { code: 1, stdout: '', stderr: /^cannot reach the gateway at / })
 })
 
 t.test('arguments reach the gateway', async t => {
