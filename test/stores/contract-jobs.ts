@@ -12,7 +12,7 @@ const target: JobTarget = {
   price: '{}',
   discount: 0,
 }
-const jobOf = (id: string, changes: Partial<NewJob> = {}): NewJob => ({
+export const jobOf = (id: string, changes: Partial<NewJob> = {}): NewJob => ({
   id,
   kind: 'video',
   source: null,
@@ -25,12 +25,12 @@ const jobOf = (id: string, changes: Partial<NewJob> = {}): NewJob => ({
   deadlineAt: NOON + HOUR,
   ...changes,
 })
-const begin = ({ jobs }: Subject, principal: Principal, job: NewJob, attempt = 0, amount = 100n) => {
+export const begin = ({ jobs }: Subject, principal: Principal, job: NewJob, attempt = 0, amount = 100n) => {
   const request = identity(`log-${job.id}`)
   const hold = { id: `${job.id}:${attempt}`, request, principal, amount, expiresAt: NOON + HOUR }
   return jobs.begin(job, target, hold)
 }
-async function running(subject: Subject, principal: Principal, job: NewJob): Promise<Job> {
+export async function running(subject: Subject, principal: Principal, job: NewJob): Promise<Job> {
   await begin(subject, principal, job)
   const started = { upstreamId: `up-${job.id}`, state: 'queued', progress: null, nextAt: NOON } as const
   return (await subject.jobs.start(job.id, started))!
@@ -46,8 +46,8 @@ async function runningAt(
   await jobs.begin(jobOf(id), { ...target, owner }, hold)
   await jobs.start(id, { upstreamId: `up-${id}`, state: 'queued', progress: null, nextAt: NOON })
 }
-const lease = (owner: string, now = NOON, limit = 25) => ({ owner, now, until: now + 30_000, limit })
-const ended = (id: string, changes: Partial<EndedJob> = {}): EndedJob => ({
+export const lease = (owner: string, now = NOON, limit = 25) => ({ owner, now, until: now + 30_000, limit })
+export const ended = (id: string, changes: Partial<EndedJob> = {}): EndedJob => ({
   state: 'completed',
   error: null,
   result: { kind: 'url', url: 'https://films.example/secret' },
@@ -56,9 +56,9 @@ const ended = (id: string, changes: Partial<EndedJob> = {}): EndedJob => ({
   event: { id: `evt_${id}`, type: 'video.completed' },
   ...changes,
 })
-const rowFor = (principal: Principal, id: string, cost: bigint): RequestRow =>
+export const rowFor = (principal: Principal, id: string, cost: bigint): RequestRow =>
   rowOf(principal, `log-${id}`, { endpoint: 'videos', cost, usage: { second: 4 } })
-const callback = { url: 'https://hook.example/in', secret: 'whsec_c2VjcmV0' }
+export const callback = { url: 'https://hook.example/in', secret: 'whsec_c2VjcmV0' }
 
 export function jobStoreContract(t: Test, make: MakeSubject): void {
   t.test('a job is held for from its creation, and charged once at its end', async t => {

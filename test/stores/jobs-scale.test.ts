@@ -109,7 +109,7 @@ function rowsRead(db: Sqlite, { sql, given }: Pick<Ran, 'sql' | 'given'>, condit
   return read
 }
 
-const dueRead = (db: Sqlite, ran: Ran): number => rowsRead(db, ran, 'next_at <= @now')
+const dueRead = (db: Sqlite, ran: Ran): number => rowsRead(db, ran, 'next_at <= ?')
 
 /** An empty store, another connection to it, and the statements that ran. */
 function opened(t: Test) {

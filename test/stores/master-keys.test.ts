@@ -129,10 +129,10 @@ t.test('code that seals for the database is listed here, so that no kind is left
   )
   t.same(sealing.sort(), [
     'stores/sealing.ts',
+    'stores/sql/jobs/table.ts',
     'stores/sql/provider-keys.ts',
     'stores/sql/realtime.ts',
     'stores/sql/responses.ts',
-    'stores/sqlite/jobs/table.ts',
   ])
 })
 

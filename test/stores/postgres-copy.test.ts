@@ -8,6 +8,7 @@ import { openPool } from '../../src/stores/sql/postgres.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
+import { callback, jobOf, running } from './contract-jobs.ts'
 import { HOUR, hold, NOON, rowOf, sqliteSubject, temporaryFolder } from './subject.ts'
 
 const BY = 'test'
@@ -34,6 +35,7 @@ t.test('copy to postgres', { skip: withoutPostgres }, async t => {
     }
     // One that is left open when the gateway ends.
     await hold(subject, limited, 'c', 100n)
+    await running(subject, principal, jobOf('film', { callback }))
     const url = await (await postgresServer()).database()
     await t.rejects(
       copyStores({ sqlite: subject.path }, { postgres: url }, () => {}),
@@ -49,18 +51,20 @@ t.test('copy to postgres', { skip: withoutPostgres }, async t => {
     const rows = await copyStores({ sqlite: path }, { postgres: url }, (table, done, all) =>
       told.push(`${table} ${done}/${all}`),
     )
-    t.match(rows, { organizations: 1, keys: 1, requests: 3, rules: 1, subscriptions: 1, balances: 1, policies: 1 })
+    t.match(rows, { organizations: 1, keys: 1, requests: 3, jobs: 1, rules: 1, subscriptions: 1 })
     t.ok(told.includes('requests 3/3'))
     t.same(await checkBooks(url), [])
     const pool = openPool({ url, max: 1, warn: () => {} })
     t.teardown(() => pool.end())
     const read = async (text: string) => (await pool.query(text)).rows
-    t.same(await read('SELECT balance, held, used FROM balances'), [{ balance: 800n, held: 0n, used: 200n }])
+    t.same(await read('SELECT balance, held, used FROM balances'), [{ balance: 800n, held: 100n, used: 200n }])
     t.match(await read('SELECT spent, held FROM budgets'), [{ spent: 200n, held: 0n }])
     t.match(await read("SELECT requested_model, other_usage FROM requests WHERE id = 'a'"), [
       { requested_model: 'm\ufffd', other_usage: '{"image":2}' },
     ])
     t.match(await read('SELECT all_projects FROM members'), [{ all_projects: false }])
+    t.match(await read('SELECT id, state FROM jobs'), [{ id: 'film', state: 'queued' }])
+    t.match(await read('SELECT request_id, owner FROM holds'), [{ request_id: 'log-film', owner: 'jobs' }])
     for (const [table, count] of Object.entries(rows)) {
       t.equal(source.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get(), count, table)
     }

@@ -1,13 +1,77 @@
 /** Ledgers on a private PostgreSQL, and what their tests begin with. */
+import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import type { Test } from 'tap'
-import type { Budget, Principal } from '../../src/core/ports.ts'
+import type { Budget, JobStore, Principal } from '../../src/core/ports.ts'
+import { Keyring } from '../../src/stores/keyring.ts'
+import { ChangeWatch, markChange } from '../../src/stores/postgres/changes.ts'
+import { postgresJobs } from '../../src/stores/postgres/index.ts'
 import { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
 import { migrate } from '../../src/stores/postgres/migrate.ts'
-import { openPool } from '../../src/stores/sql/postgres.ts'
+import { sqlStores } from '../../src/stores/sql/index.ts'
+import { openPool, PostgresSql } from '../../src/stores/sql/postgres.ts'
+import { SqlUsage } from '../../src/stores/sql/usage.ts'
 import { principalOf } from '../core/principal.ts'
 import { type PostgresServer, postgresServer } from '../helpers/postgres.ts'
-import { NOON } from './subject.ts'
+import { NOON, organizationsIn, type Subject } from './subject.ts'
+
+/** Number of the turn in which operators' changes run. */
+const TURN = 1
+
+/** The stores of one node, with what its tests begin with. */
+export interface PostgresStores extends Subject, Pick<PostgresSubject, 'rows'> {
+  readonly url: string
+  readonly keyring: Keyring
+  /** Jobs and ledger of another node on the same database. */
+  another(options?: {
+    readonly byStoreClock?: boolean
+  }): Promise<{ readonly jobs: JobStore; readonly ledger: PostgresLedger }>
+}
+
+/** The stores of one node on a database of its own. */
+export async function postgresStores(t: Pick<Test, 'teardown'>): Promise<PostgresStores> {
+  const { url, pool, clock, node, rows } = await postgresSubject(t)
+  const sql = new PostgresSql(pool)
+  const now = () => clock.now
+  const watch = new ChangeWatch(sql)
+  await watch.read()
+  t.teardown(() => watch.close())
+  const ring = new Keyring({ given: randomBytes(32).toString('base64url'), file: '' })
+  const stores = sqlStores(sql, {
+    now,
+    keyring: () => ring,
+    changes: new PostgresSql(pool, TURN),
+    mark: markChange,
+    changeSource: () => watch.source(),
+  })
+  const another: PostgresStores['another'] = async ({ byStoreClock = false } = {}) => {
+    const ledger = await node()
+    const options = { keyring: () => ring, keys: stores.keys, now: byStoreClock ? undefined : now }
+    return { ledger, jobs: postgresJobs(new PostgresSql(pool), ledger, options) }
+  }
+  const { jobs, ledger } = await another()
+  const all: Omit<Subject, 'clock' | 'organization'> = {
+    ...stores,
+    jobs,
+    ledger,
+    usage: new SqlUsage(sql, async () => []),
+    retention: { prune: async () => 0 },
+    identity: undefined,
+    living: async () => 1,
+    ping: async () => {},
+    close: async () => {},
+  }
+  return {
+    ...all,
+    url,
+    rows,
+    clock,
+    another,
+    keyring: ring,
+    exec: text => pool.query(text),
+    organization: organizationsIn(all),
+  }
+}
 
 export interface PostgresSubject {
   readonly url: string

@@ -1,13 +1,15 @@
 /** All stores of one node of several, in a PostgreSQL database. */
-import { StoreError, type Stores } from '../../core/ports.ts'
+import { type JobStore, StoreError, type Stores } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { sqlStores } from '../sql/index.ts'
+import { sqlJobs } from '../sql/jobs/index.ts'
+import type { SqlKeys } from '../sql/keys.ts'
 import { openPool, PostgresSql } from '../sql/postgres.ts'
+import type { Sql } from '../sql/sql.ts'
 import { SqlUsage } from '../sql/usage.ts'
 import { checkBooks } from './books.ts'
 import { ChangeWatch, markChange } from './changes.ts'
-import { noJobs } from './jobs.ts'
 import { PostgresLedger } from './ledger.ts'
 import { identityOf, migrate, schemaOf } from './migrate.ts'
 import { livingNodes } from './nodes.ts'
@@ -59,11 +61,16 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     await retention.prepare()
     await watch.read()
     const ledger = await PostgresLedger.open(first, { ...options, version })
+    const stores = sqlStores(sql, {
+      ...{ now, keyring, changed, changes },
+      mark: markChange,
+      changeSource: () => watch.source(),
+    })
     return {
-      ...sqlStores(sql, { now, keyring, changed, changes, mark: markChange, changeSource: () => watch.source() }),
+      ...stores,
       identity,
       ledger,
-      jobs: noJobs(),
+      jobs: postgresJobs(sql, ledger, { keyring, keys: stores.keys, now: options.now }),
       usage: new SqlUsage(sql, () => checkBooks(url)),
       retention,
       living: () => livingNodes(sql),
@@ -80,6 +87,26 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     await close()
     throw error
   }
+}
+
+interface PostgresJobsOptions {
+  readonly keyring: () => Keyring
+  readonly keys: SqlKeys
+  /** Where it is absent, leases end by the clock of the database: those of nodes may differ. */
+  readonly now: (() => number) | undefined
+}
+
+/** The jobs of all nodes. */
+export const postgresJobs = (sql: Sql, ledger: PostgresLedger, { keyring, keys, now }: PostgresJobsOptions): JobStore =>
+  sqlJobs(sql, {
+    ...{ keyring, keys },
+    ledger: within => ledger.within(within),
+    clock: now ? undefined : clock,
+  })
+
+async function clock(sql: Sql): Promise<number> {
+  const [row] = await sql.query<{ now: bigint }>('SELECT now_ms() AS now')
+  return Number(row!.now)
 }
 
 /** For the PostgreSQL database at `url`. */

@@ -11,6 +11,7 @@ import { JOBS_OWNER } from '../rules/jobs.ts'
 import { gone, nothingLeft } from '../rules/reservations.ts'
 import { isPlan } from '../rules/settlement.ts'
 import { Spool } from '../spool.ts'
+import type { JobLedger } from '../sql/jobs/table.ts'
 import { isDataError, isLost, PostgresSql } from '../sql/postgres.ts'
 import type { Sql } from '../sql/sql.ts'
 import { Batches, type Outcome } from './batches.ts'
@@ -169,21 +170,21 @@ export class PostgresLedger implements Ledger {
   }
 
   /** The ledger within a transaction that is open already, for jobs. */
-  within(sql: Sql) {
+  within(sql: Sql): JobLedger {
     return {
-      hold: async (request: HoldRequest): Promise<Hold | Exhausted> => {
+      hold: async request => {
         const [result] = await reserveAll(sql, [request], { now: await this.#now(sql), owner: this.#nodes.id })
         return result!
       },
-      void: async (hold: Hold): Promise<void> => {
+      void: async hold => {
         const open = (await lockHolds(sql, [hold.id])).get(hold.id)
         if (open) await endAll(sql, [endOf(open)], await this.#now(sql))
       },
-      settle: async (hold: Hold, row: RequestRow): Promise<void> => {
+      settle: async (hold, row) => {
         const [outcome] = await this.#settleWithin(sql, [{ hold, row }])
         if (outcome && 'error' in outcome) throw outcome.error
       },
-      handOver: async (holdId: string): Promise<void> => {
+      handOver: async holdId => {
         await sql.query('UPDATE holds SET owner = $1 WHERE id = $2', [JOBS_OWNER, holdId])
       },
     }

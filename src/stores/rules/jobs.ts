@@ -1,5 +1,5 @@
 /** Rules of jobs that every store shares. */
-import type { Exhausted, Hold, HoldRequest, Job, JobState, MovedJob, RequestRow } from '../../core/ports.ts'
+import type { Job, JobState, MovedJob } from '../../core/ports.ts'
 
 /** The owner of what jobs hold: it lives as long as the stores do, so that no crash makes an orphan of it. */
 export const JOBS_OWNER = 'jobs'
@@ -9,15 +9,6 @@ export const IDEMPOTENT_MS = 86_400_000
 
 /** Returns the place that a sealed column of a job is bound to. */
 export const jobPlace = (id: string, column: string): string => `job|${id}|${column}`
-
-/** The ledger within a transaction that is open already. */
-export interface LedgerTransaction {
-  holdWithin(holdRequest: HoldRequest): Hold | Exhausted
-  voidWithin(hold: Hold): void
-  settleWithin(hold: Hold, row: RequestRow): void
-  /** Assigns the hold to the jobs. */
-  handOver(holdId: string): void
-}
 
 const STEPS: readonly JobState[] = ['creating', 'queued', 'in_progress']
 /** True from the moment when a provider has the job until its end. */

@@ -68,7 +68,9 @@ const dialect: Dialect = {
   name: 'postgres',
   bytes: 'bytea',
   lock: 'FOR UPDATE',
+  lockFree: 'FOR UPDATE SKIP LOCKED',
   elementsOf: array => `SELECT json_array_elements_text(CAST(${array} AS json))`,
+  joinFirst: (table, from) => `CROSS JOIN LATERAL (SELECT * FROM ${from}) AS ${table}`,
 }
 
 /** Within a transaction. */

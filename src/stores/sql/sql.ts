@@ -28,8 +28,12 @@ export interface Dialect {
   readonly bytes: 'blob' | 'bytea'
   /** Ends a query that locks the rows it finds, in their order. Nothing where one transaction writes at a time. */
   readonly lock: '' | 'FOR UPDATE'
+  /** Locks as `lock` does, and leaves out rows that another transaction has locked. */
+  readonly lockFree: '' | 'FOR UPDATE SKIP LOCKED'
   /** Returns a query for the texts of a JSON array. */
   elementsOf(array: string): string
+  /** Returns a join with the rows that a query finds for each row before it: `FROM` of the query, up to its limit. */
+  joinFirst(table: string, from: string): string
 }
 
 /** Value of a parameter. */

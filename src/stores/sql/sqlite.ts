@@ -56,7 +56,9 @@ const dialect: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
   lock: '',
+  lockFree: '',
   elementsOf: array => `SELECT value FROM json_each(${array})`,
+  joinFirst: (table, from) => `CROSS JOIN ${table} ON ${table}.rowid IN (SELECT rowid FROM ${from})`,
 }
 
 /** Within a transaction. */

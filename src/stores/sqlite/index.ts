@@ -3,11 +3,11 @@ import type { Stores } from '../../core/ports.ts'
 import { warn as emitWarning } from '../../lib/warn.ts'
 import { Keyring, keyFile } from '../keyring.ts'
 import { sqlStores } from '../sql/index.ts'
+import { sqlJobs } from '../sql/jobs/index.ts'
 import { SqliteSql } from '../sql/sqlite.ts'
 import { SqlUsage } from '../sql/usage.ts'
 import { checkBooks } from './books.ts'
 import { ChangeDetector } from './change-detector.ts'
-import { sqliteJobs } from './jobs/index.ts'
 import { SqliteLedger } from './ledger.ts'
 import { openDatabase } from './open.ts'
 import { SqliteRetention } from './retention.ts'
@@ -47,7 +47,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     ...stores,
     identity: file,
     ledger,
-    jobs: sqliteJobs(db, writer, { ledger, keys, keyring }),
+    jobs: sqlJobs(sql, { ledger: () => ledger.within(), keys, keyring }),
     usage: new SqlUsage(sql, () => checkBooks(db)),
     retention: new SqliteRetention(db, writer),
     living: async () => ledger.living,

@@ -6,10 +6,11 @@ import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { type HoldOfRequest, type HoldRow, lostRequest, type Orphan, openHold, written } from '../rules/holds.ts'
-import { JOBS_OWNER, type LedgerTransaction } from '../rules/jobs.ts'
+import { JOBS_OWNER } from '../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'
 import { Spool, type Spooled } from '../spool.ts'
+import type { JobLedger } from '../sql/jobs/table.ts'
 import { Balances } from './balances.ts'
 import { Budgets } from './budgets.ts'
 import { type InstanceOptions, Instances } from './instances.ts'
@@ -28,7 +29,7 @@ interface LedgerOptions extends InstanceOptions {
 }
 
 /** A hold has the id of the row that will settle it, so that an orphan gets that row. */
-export class SqliteLedger implements Ledger, LedgerTransaction {
+export class SqliteLedger implements Ledger {
   readonly #writer: Writer
   readonly #log: RequestLog
   readonly #reservations: Reservations
@@ -85,10 +86,10 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
   }
 
   hold(holdRequest: HoldRequest): Promise<Hold | Exhausted> {
-    return this.#write('committed', () => this.holdWithin(holdRequest))
+    return this.#write('committed', () => this.#hold(holdRequest))
   }
 
-  holdWithin(holdRequest: HoldRequest): Hold | Exhausted {
+  #hold(holdRequest: HoldRequest): Hold | Exhausted {
     const { id, request, principal, expiresAt } = holdRequest
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
@@ -118,8 +119,14 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     return { id, orgId, amount, funds, budgets: counted, refused }
   }
 
-  handOver(holdId: string): void {
-    this.#handOver.run(JOBS_OWNER, holdId)
+  /** The ledger within a transaction that is open already, for jobs. */
+  within(): JobLedger {
+    return {
+      hold: async request => this.#hold(request),
+      void: async hold => this.#void(hold),
+      settle: async (hold, row) => this.#settleHold(hold, row),
+      handOver: async holdId => void this.#handOver.run(JOBS_OWNER, holdId),
+    }
   }
 
   extend(hold: Hold, more: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
@@ -137,10 +144,10 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
   }
 
   settle(hold: Hold, row: RequestRow): Promise<void> {
-    return this.#write('durable', () => this.settleWithin(hold, row))
+    return this.#write('durable', () => this.#settleHold(hold, row))
   }
 
-  settleWithin(hold: Hold, row: RequestRow): void {
+  #settleHold(hold: Hold, row: RequestRow): void {
     const open = this.#close(hold)
     if (open) this.#settle(open, row)
     // Recovery had recorded the request as orphaned.
@@ -148,10 +155,10 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
   }
 
   void(hold: Hold): Promise<void> {
-    return this.#write('committed', () => this.voidWithin(hold))
+    return this.#write('committed', () => this.#void(hold))
   }
 
-  voidWithin(hold: Hold): void {
+  #void(hold: Hold): void {
     const open = this.#close(hold)
     if (open) this.#reservations.release(open, NOTHING, this.#options.now())
   }

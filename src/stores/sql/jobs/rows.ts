@@ -1,10 +1,11 @@
-/** Rows of jobs and of their callbacks in SQLite. */
+/** Rows of jobs and of their callbacks. */
 import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState } from '../../../core/ports.ts'
 import type { Keyring } from '../../keyring.ts'
 import { jobPlace } from '../../rules/jobs.ts'
 import { openText } from '../../sealing.ts'
+import { numberOf } from '../sql.ts'
 
-/** A row of `jobs`, read with `safeIntegers`. */
+/** A row of `jobs`. */
 export interface JobRow {
   id: string
   kind: string
@@ -57,8 +58,6 @@ export interface JobRow {
   callback_secret: string | null
   deleted_at: bigint | null
 }
-
-const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value))
 
 /** The job of a row. Throws where a sealed text cannot be opened. */
 export function jobOf(row: JobRow, keyring: () => Keyring): Job {
@@ -128,14 +127,14 @@ export interface EventRow {
   event_id: string
   job_id: string
   type: string
-  attempt: number
+  attempt: bigint
   state: Delivery['state']
-  next_at: number
-  tried_at: number | null
-  status: number | null
+  next_at: bigint
+  tried_at: bigint | null
+  status: bigint | null
   response_body: string | null
   error: string | null
-  fence: number
+  fence: bigint
 }
 
 /** The delivery of a row. */
@@ -143,12 +142,12 @@ export const deliveryOf = (row: EventRow): Delivery => ({
   eventId: row.event_id,
   jobId: row.job_id,
   type: row.type,
-  attempt: row.attempt,
+  attempt: Number(row.attempt),
   state: row.state,
-  nextAt: row.next_at,
-  triedAt: row.tried_at,
-  status: row.status,
+  nextAt: Number(row.next_at),
+  triedAt: numberOf(row.tried_at),
+  status: numberOf(row.status),
   response: row.response_body,
   error: row.error,
-  fence: row.fence,
+  fence: Number(row.fence),
 })
