@@ -26,7 +26,7 @@ export interface OpenModels {
 export interface VirtualModel {
   readonly id: string
   readonly name: string
-  readonly strategy: 'order' | 'weight'
+  readonly strategy: 'order' | 'weight' | 'price' | 'latency'
   /** Whether all requests of a session try the targets in the same order. */
   readonly sticky: boolean
   /** At least one. */
@@ -51,12 +51,20 @@ export interface VirtualTarget {
   readonly when: TargetCondition | undefined
 }
 
-/** The requests that a target serves; an undefined part allows all. */
-export interface TargetCondition {
+/** A condition on the caller of a request; an undefined part allows all. */
+export interface CallerCondition {
   /** Ids or names. */
   readonly orgs?: readonly string[] | undefined
   /** Ids. */
   readonly projects?: readonly string[] | undefined
+  /** Ids or names. */
+  readonly keys?: readonly string[] | undefined
+  /** Values that each tag may have. */
+  readonly tags?: Readonly<Record<string, string | readonly string[]>> | undefined
+}
+
+/** The requests that a target serves. */
+export interface TargetCondition extends CallerCondition {
   readonly prompt_tokens?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
 }
 

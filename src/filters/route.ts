@@ -52,7 +52,7 @@ export const route: FilterFactory<Settings> = {
         const { requested, virtual } = named[0]!
         ex.requested.model = virtual ?? requested.requestedModel
         ex.requested.provider = virtual === undefined ? requested.requestedProvider : null
-        const planned = plansOf(named, options)
+        const planned = selector.inOrder(plansOf(named, options))
         const most = Math.max(options.attempts, planned.length)
         const choice = selector.chooseAmong(planned)
         const requestFor = changedRequests(planned, choice, ex.request!)

@@ -1,14 +1,16 @@
 /** Explains the choice of `route` for a request and each candidate. Changes no stored state. */
 
+import type { Tool } from '../core/chat-request.ts'
 import { isLive, isOver, offerOf, serves } from '../core/offer.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { Mapping } from '../core/translator.ts'
-import { errors, GatewayError } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
+import { labelsOf } from '../policy/labels.ts'
 import { candidateTargetOf } from './candidate.ts'
-import { type NamedModel, namedModels } from './named-models.ts'
+import { namedModels, type PlannedModel, plansOf, type Skipped } from './named-models.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
 import { withoutSuffix } from './preferences.ts'
@@ -27,43 +29,44 @@ type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'affinity'>
 /** Throws the error of the request: 404 for an unknown model, 400 for what no target can serve. */
 export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
   const { operation, settings } = routeFor(snapshot, question.model)
-  const named = namedModels(queryOf(snapshot, operation, question), () => 0)
-  const parts: ExplainedRoute[] = []
-  let failure: unknown
-  for (const one of named) {
-    try {
-      parts.push(explainModel(one, settings, memory, question))
-    } catch (thrown) {
-      if (!(thrown instanceof GatewayError)) throw thrown
-      failure ??= thrown
-    }
-  }
+  const query = queryOf(snapshot, operation, question)
+  const named = namedModels(query, () => 0)
+  const skipped: Skipped[] = []
+  const selector = new TargetSelector(settings, { ...memory, random: () => 1 })
+  const planned = selector.inOrder(plansOf(named, settings, skipped))
+  const parts = planned.map(one => explainModel(one, settings, memory, question))
+  const { virtual } = named[0]!
   const [first] = parts
-  if (!first) throw failure
-  if (named.length === 1) return first
+  if (virtual === undefined) return first!
   let before = 0
   const candidates = parts.flatMap(part => {
     const placed = part.candidates.map(one => (one.place === null ? one : { ...one, place: one.place + before }))
     before += part.candidates.filter(({ place }) => place !== null).length
     return placed
   })
+  const conditional = allTargetsOf(virtualOf(snapshot.catalog, withoutSuffix(virtual).name)!, snapshot.catalog)
+    .filter(name => !named.some(({ query }) => query.request.model === name))
+    .map(offer => ({ offer, reason: 'its condition "when" is not met' }))
   return {
-    model: named[0]!.virtual ?? first.model,
-    reason: first.reason,
-    choice: first.choice,
+    model: virtual,
+    reason: first!.reason,
+    choice: first!.choice,
     candidates,
-    excluded: parts.flatMap(({ excluded }) => excluded),
+    excluded: [
+      ...parts.flatMap(({ excluded }) => excluded),
+      ...skipped.map(({ named, error }) => ({ offer: named.query.request.model, reason: error.message })),
+      ...conditional,
+    ],
   }
 }
 
 /** Explains one of the models that a name stands for. */
 function explainModel(
-  { query, requested }: NamedModel,
+  { query, found }: PlannedModel,
   settings: Settings,
   memory: ExplainedState,
   question: RouteQuestion,
 ): ExplainedRoute {
-  const found = plan(query, settings, requested)
   const affinity = { get: (key: string) => memory.affinity.get(key), set() {} }
   const choice = new TargetSelector(settings, { ...memory, affinity, random: () => 1 }).choose(query, found)
   const queue = new TargetQueue(choice, outlierDetectorOf(memory.circuits), null)
@@ -100,13 +103,12 @@ function routeFor(snapshot: Snapshot, name: string): { operation: Operation; set
 }
 
 /** A query of no organization, whose request holds only what the requirements of every operation read. */
-function queryOf(
-  snapshot: Snapshot,
-  operation: Operation,
-  { model, routing, stream, prompt = 0, session }: RouteQuestion,
-): RoutingQuery {
+function queryOf(snapshot: Snapshot, operation: Operation, question: RouteQuestion): RoutingQuery {
+  const { model, routing, stream, prompt = 0, session } = question
   type Read = Ops['chat'] & Ops['embeddings'] & Pick<Ops['image_edits'], 'images'> & Pick<Ops['speech'], 'characters'>
-  const request: Read = { model, routing, stream, messages: [], input: '', characters: 0, images: [] }
+  const messages: Read['messages'] = question.vision ? [{ role: 'user', content: [IMAGE] }] : []
+  const request: Read = { model, routing, stream, messages, input: '', characters: 0, images: [] }
+  if (question.tools) request.tools = [TOOL]
   return {
     operation,
     request,
@@ -116,6 +118,8 @@ function queryOf(
     catalog: snapshot.catalog,
     snapshot,
     principal: undefined,
+    asker: askerOf(question),
+    tags: tagsOf(question.tags),
     tenant: '',
     policy: undefined,
     access: undefined,
@@ -124,6 +128,21 @@ function queryOf(
     failover: true,
   }
 }
+
+const IMAGE = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } } as const
+const TOOL: Tool = { type: 'function', function: { name: 'any' } }
+
+/** Conditions accept ids and names alike. */
+const askerOf = ({ org = '', project = '', key = '' }: RouteQuestion): RoutingQuery['asker'] => ({
+  orgId: org,
+  orgName: org,
+  projectId: project,
+  keyId: key,
+  keyName: key,
+})
+
+const tagsOf = (tags = ''): RoutingQuery['tags'] =>
+  labelsOf({ http: { header: () => tags }, proven: undefined, options: undefined }).tags
 
 function explained(
   { candidate, targets, measured, facts, score }: Ranked,

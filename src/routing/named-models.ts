@@ -1,5 +1,6 @@
 /** The models that one request names, each as a query of its own: what `plan` and the selector take. */
-import type { Preset } from '../core/catalog.ts'
+import type { Preset, VirtualModel } from '../core/catalog.ts'
+import { NO_LABELS } from '../core/policy.ts'
 import { estimateTokens } from '../core/usage.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { type PlanOptions, plan, type Requested, type RoutePlan, requestedBy } from './plan.ts'
@@ -16,10 +17,12 @@ export interface NamedModel {
   readonly virtual?: string | undefined
   /** The request with what the virtual model sets; undefined where it sets nothing. */
   readonly changed?: RoutedRequest | undefined
+  /** The virtual model that orders it by price or latency. */
+  readonly sorted?: VirtualModel | undefined
 }
 
 /** One that can be served. */
-export interface PlannedModel extends Pick<NamedModel, 'query' | 'changed'> {
+export interface PlannedModel extends Pick<NamedModel, 'query' | 'virtual' | 'changed' | 'sorted'> {
   readonly found: RoutePlan
 }
 
@@ -45,7 +48,7 @@ export function namedModels(query: RoutingQuery, random: () => number = Math.ran
   if (isPinned && preferences?.sort) {
     throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
   }
-  return meant.map(({ requested, name, strategy, virtual, preset }) => {
+  return meant.map(({ requested, name, strategy, virtual, preset, sorted }) => {
     const changed = preset && withPreset(query, preset)
     const { routing: wished, provider } = changed ?? request
     const routing = requested.requestedProvider === null ? (wished ?? strategy ?? provider?.sort) : undefined
@@ -57,6 +60,7 @@ export function namedModels(query: RoutingQuery, random: () => number = Math.ran
       requested,
       virtual,
       changed,
+      sorted,
     }
   })
 }
@@ -70,7 +74,13 @@ const factsOf = (
   streaming: query.streaming,
   snapshot: query.snapshot,
   at: query.at,
-  caller: query,
+  caller: {
+    principal: query.principal,
+    policy: query.policy,
+    access: query.access,
+    tenant: query.tenant,
+    labels: { tags: query.tags ?? NO_LABELS.tags },
+  },
   get terms() {
     return query.terms
   },
@@ -87,6 +97,7 @@ interface Meaning {
   readonly requested: Requested
   readonly virtual?: string
   readonly preset?: Preset | undefined
+  readonly sorted?: VirtualModel | undefined
 }
 
 /** Meanings of one name: several for a virtual model. */
@@ -101,6 +112,7 @@ function meaningsOf(query: RoutingQuery, written: string, random: () => number):
     ...own,
     virtual: name + suffix,
     preset: target.preset,
+    sorted: target.sorted,
   }))
 }
 
@@ -117,18 +129,39 @@ function meaningOf({ catalog, principal, request }: RoutingQuery, written: strin
   }
 }
 
-/** The plans of those that can be served. Throws the first error when none can. */
-export function plansOf(named: readonly NamedModel[], options: PlanOptions): readonly PlannedModel[] {
-  const planned: PlannedModel[] = []
-  let error: GatewayError | undefined
-  for (const { query, requested, changed } of named) {
+/** A named model that cannot serve its request, and why. */
+export interface Skipped {
+  readonly named: NamedModel
+  readonly error: GatewayError
+}
+
+/** The plans of those that can be served; `skipped` gets the others. Throws the first error when none can. */
+export function plansOf(
+  named: readonly NamedModel[],
+  options: PlanOptions,
+  skipped: Skipped[] = [],
+): readonly PlannedModel[] {
+  const planned: (PlannedModel & { readonly named: NamedModel })[] = []
+  for (const one of named) {
+    const { query, requested, virtual, changed, sorted } = one
     try {
-      planned.push({ query, changed, found: plan(query, options, requested) })
+      planned.push({ named: one, query, virtual, changed, sorted, found: plan(query, options, requested) })
     } catch (thrown) {
       if (named.length === 1 || !(thrown instanceof GatewayError)) throw thrown
-      error ??= thrown
+      skipped.push({ named: one, error: thrown })
     }
   }
-  if (planned.length === 0) throw error!
-  return planned
+  if (planned.length === 0) throw skipped[0]!.error
+  if (planned.length === 1 || !planned.some(({ virtual }) => virtual !== undefined)) return planned
+  // A prompt that is too long for one target is no reason to refuse it, but one to ask another target.
+  const fitting = planned.filter(one => one.virtual === undefined || fits(one))
+  if (fitting.length === 0) return planned
+  for (const one of planned) if (!fitting.includes(one)) skipped.push({ named: one.named, error: tooLong(one) })
+  return fitting
 }
+
+const fits = ({ query, found }: PlannedModel): boolean =>
+  found.targets.some(({ mapping: { contextLength = Number.POSITIVE_INFINITY } }) => query.promptTokens <= contextLength)
+
+const tooLong = ({ query: { request, promptTokens } }: PlannedModel): GatewayError =>
+  errors.unsupported(`The prompt of ${promptTokens} tokens is too long for "${request.model}".`, 'messages')

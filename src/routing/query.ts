@@ -6,7 +6,7 @@ import type { ChatRequest } from '../core/chat-request.ts'
 import type { PromptMeter } from '../core/meter.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Op, Ops } from '../core/ops.ts'
-import type { Access, Policy, PricedRequest } from '../core/policy.ts'
+import type { Access, Labels, Policy, PricedRequest } from '../core/policy.ts'
 import type { Principal } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
@@ -28,7 +28,11 @@ export interface RoutingQuery extends PricedRequest {
   /** Where else a model is served, for the refusal of a request at the wrong endpoint. */
   readonly snapshot: Pick<Snapshot, 'routes'>
   /** Undefined for an operator's query, which covers all organizations. */
-  readonly principal: Pick<Principal, 'orgId' | 'orgName' | 'projectId' | 'mode'> | undefined
+  readonly principal: Pick<Principal, 'orgId' | 'orgName' | 'projectId' | 'keyId' | 'keyName' | 'mode'> | undefined
+  /** The caller that an operator's query assumes for conditions. */
+  readonly asker?: Pick<Principal, 'orgId' | 'orgName' | 'projectId' | 'keyId' | 'keyName'> | undefined
+  /** Tags of the request. */
+  readonly tags?: Labels['tags'] | undefined
   /** The principal's organization, as health and affinity count it; '' for an operator's query. */
   readonly tenant: string
   /** Undefined means no keys of the organization's own. */
@@ -47,7 +51,9 @@ export interface RoutingQuery extends PricedRequest {
 
 /** Facts that all queries of one request share. */
 interface QueryFacts extends Pick<RoutingQuery, 'operation' | 'streaming' | 'snapshot' | 'terms' | 'at'> {
-  readonly caller: Pick<RoutingQuery, 'principal' | 'policy' | 'access' | 'tenant'>
+  readonly caller: Pick<RoutingQuery, 'principal' | 'policy' | 'access' | 'tenant'> & {
+    readonly labels: Pick<Labels, 'tags'>
+  }
   readonly prompt: Pick<PromptMeter, 'tokens'>
 }
 
@@ -59,6 +65,7 @@ export class RequestQuery implements RoutingQuery {
   readonly catalog: RoutingQuery['catalog']
   readonly snapshot: RoutingQuery['snapshot']
   readonly principal: RoutingQuery['principal']
+  readonly tags: RoutingQuery['tags']
   readonly policy: RoutingQuery['policy']
   readonly access: RoutingQuery['access']
   readonly at: number
@@ -79,6 +86,7 @@ export class RequestQuery implements RoutingQuery {
     this.catalog = catalog
     this.snapshot = facts.snapshot
     this.principal = facts.caller.principal
+    this.tags = facts.caller.labels.tags
     this.policy = facts.caller.policy
     this.access = facts.caller.access
     this.at = facts.at

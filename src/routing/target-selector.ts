@@ -1,4 +1,5 @@
 /** Which candidate of a request comes first, and why: score, stickiness, exploration and affinity. */
+import type { VirtualModel } from '../core/catalog.ts'
 import type { Reason, Services } from '../core/ports.ts'
 import { type Candidate, candidateTargetOf } from './candidate.ts'
 import type { PlannedModel } from './named-models.ts'
@@ -7,7 +8,7 @@ import { plan, type Requested, type RoutePlan } from './plan.ts'
 import { ownFirst } from './policy.ts'
 import { inOrder, orderOf } from './preferences.ts'
 import { type RoutingQuery, viewerOf } from './query.ts'
-import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
+import { type Group, groupsOf, priceOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
 import { preferenceKey, sessionKey } from './session-affinity.ts'
 import type { Settings } from './settings.ts'
 import type { RankedTargets } from './target-queue.ts'
@@ -49,6 +50,33 @@ export class TargetSelector {
     const { reason, failover, session } = selection
     const ranked = ownFirst(selection.ranked)
     return ranked === selection.ranked ? selection : { ranked, reason, failover, session }
+  }
+
+  /** Sorts the targets of virtual models by price or latency; all others keep their places. */
+  inOrder(planned: readonly PlannedModel[]): readonly PlannedModel[] {
+    const ordered: PlannedModel[] = []
+    for (let from = 0, to = 0; from < planned.length; from = to) {
+      const { sorted } = planned[from]!
+      while (to < planned.length && planned[to]!.sorted === sorted) to++
+      const part = planned.slice(from, to)
+      if (!sorted) ordered.push(...part)
+      else {
+        const measured = part.map(one => ({ one, measure: this.#measureOf(one, sorted.strategy) }))
+        ordered.push(...measured.sort((a, b) => a.measure - b.measure || 0).map(({ one }) => one))
+      }
+    }
+    return ordered
+  }
+
+  /** The best price or latency of the targets; an unknown price is the highest, an unknown latency a usual one. */
+  #measureOf({ query, found }: PlannedModel, strategy: VirtualModel['strategy']): number {
+    const { default_latency: usual } = this.#settings.thresholds
+    const measures = groupsOf(found.targets).map(({ candidate }) =>
+      strategy === 'price'
+        ? (priceOf(candidate, query.promptTokens, false, this.#settings) ?? Number.POSITIVE_INFINITY)
+        : (this.#ranking.read(candidate, viewerOf(query))?.latency ?? usual),
+    )
+    return Math.min(...measures)
   }
 
   /** Chooses from all models of a request, each behind those before it. */

@@ -2,10 +2,14 @@
 import { createHash } from 'node:crypto'
 import type { Catalog, Preset, TargetCondition, VirtualModel, VirtualTarget } from '../core/catalog.ts'
 import { errors } from '../lib/error.ts'
+import { isFrom } from './conditions.ts'
 import { combined } from './presets.ts'
 import type { RoutingQuery } from './query.ts'
 
-type Facts = Pick<RoutingQuery, 'operation' | 'catalog' | 'principal' | 'promptTokens' | 'session' | 'tenant'>
+type Facts = Pick<
+  RoutingQuery,
+  'operation' | 'catalog' | 'asker' | 'principal' | 'tags' | 'promptTokens' | 'session' | 'tenant'
+>
 
 /** The virtual model of a name, if it is one. */
 export const virtualOf = ({ virtual }: Catalog, name: string): VirtualModel | undefined => virtual?.get(name)
@@ -14,12 +18,14 @@ export const virtualOf = ({ virtual }: Catalog, name: string): VirtualModel | un
 interface Meant {
   readonly name: string
   readonly preset: Preset | undefined
+  /** The outermost virtual model that puts it in an order of prices or latencies. */
+  readonly sorted: VirtualModel | undefined
 }
 
 /** Models in the order in which they are tried, each once. Throws a 400 when no condition is met. */
 export function targetsOf(model: VirtualModel, query: Facts, random: () => number): readonly Meant[] {
   const meant = new Map<string, Meant>()
-  for (const one of expanded(model, query, undefined, random)) if (!meant.has(one.name)) meant.set(one.name, one)
+  for (const one of expanded(model, query, {}, random)) if (!meant.has(one.name)) meant.set(one.name, one)
   if (meant.size > 0) return [...meant.values()]
   throw errors.unsupported(`No target of the model "${model.id}" is meant for this request.`, 'model')
 }
@@ -34,14 +40,21 @@ export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly st
   ),
 ]
 
-/** `outer`: what the virtual models around this one set. */
-function expanded(model: VirtualModel, query: Facts, outer: Preset | undefined, random: () => number): Meant[] {
-  const preset = combined(outer, model.presets?.get(query.operation.name))
+/** `outer`: of the virtual models around this one. */
+function expanded(
+  model: VirtualModel,
+  query: Facts,
+  outer: Partial<Pick<Meant, 'preset' | 'sorted'>>,
+  random: () => number,
+): Meant[] {
+  const preset = combined(outer.preset, model.presets?.get(query.operation.name))
+  const sorts = model.strategy === 'price' || model.strategy === 'latency'
+  const sorted = outer.sorted ?? (sorts ? model : undefined)
   const able = model.use.filter(({ when }) => !when || isMet(when, query))
   const ordered = model.strategy === 'weight' ? leadByWeight(able, drawOf(model, query, random)) : able
   return ordered.flatMap(target => {
     const nested = virtualOf(query.catalog, target.model)
-    return nested ? expanded(nested, query, preset, random) : [{ name: target.model, preset }]
+    return nested ? expanded(nested, query, { preset, sorted }, random) : [{ name: target.model, preset, sorted }]
   })
 }
 
@@ -61,10 +74,9 @@ function leadByWeight(targets: readonly VirtualTarget[], draw: number): readonly
   return first ? [first, ...targets.filter(one => one !== first)] : targets
 }
 
-function isMet({ orgs, projects, prompt_tokens: tokens }: TargetCondition, query: Facts): boolean {
-  const { principal } = query
-  if (orgs && !(principal && (orgs.includes(principal.orgId) || orgs.includes(principal.orgName)))) return false
-  if (projects && !(principal && projects.includes(principal.projectId))) return false
+function isMet(condition: TargetCondition, query: Facts): boolean {
+  const { prompt_tokens: tokens } = condition
+  if (!isFrom(condition, query)) return false
   if (!tokens) return true
   const { min = 0, max = Number.POSITIVE_INFINITY } = tokens
   return query.promptTokens >= min && query.promptTokens <= max

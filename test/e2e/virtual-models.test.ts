@@ -13,11 +13,24 @@ const offer = (model: string, usd: string) => ({
   id: `${model}-1`,
   pricing: { prompt: usd, completion: usd },
 })
+const sighted = { ...offer('sighted', '9'), supports: ['streaming', 'vision'] }
 const page = readFileSync('docs/virtual-models.md', 'utf8')
 const [house, presets] = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
+const more = [
+  { id: 'cheapest', strategy: 'price', use: ['third', 'second', 'first'] },
+  { id: 'fastest', strategy: 'latency', use: ['third', 'first'] },
+  { id: 'within', use: ['cheapest', 'third'] },
+  { id: 'by-tag', use: [{ model: 'second', when: { tags: { team: ['blue', 'red'] } } }, 'first'] },
+  { id: 'by-key', use: [{ model: 'second', when: { keys: ['no-such-key'] } }, 'third'] },
+  { id: 'by-context', use: ['tight', 'first'] },
+  { id: 'seeing', use: ['tight', 'sighted'] },
+]
 const gateway = await startGateway(t, {
   providers: {
-    one: { base_url: upstream.url('one'), models: [offer('first', '1')] },
+    one: {
+      base_url: upstream.url('one'),
+      models: [offer('first', '1'), { ...offer('tight', '2'), context_length: 100, supports: ['streaming'] }, sighted],
+    },
     claude: {
       base_url: upstream.url('claude'),
       auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
@@ -27,7 +40,11 @@ const gateway = await startGateway(t, {
     answers: { base_url: upstream.url('answers'), wires: { chat: 'openai.responses' }, models: [offer('third', '5')] },
   },
   config: { catalog: { routes: './routes.d' } },
-  files: { 'config/routes.d/house.yaml': house!, 'config/routes.d/presets.yaml': presets! },
+  files: {
+    'config/routes.d/house.yaml': house!,
+    'config/routes.d/presets.yaml': presets!,
+    'config/routes.d/more.yaml': JSON.stringify({ virtual_models: more }),
+  },
 })
 const usage = { prompt: 10, completion: 5 }
 const up: Step = { text: 'I do', usage }
@@ -92,6 +109,51 @@ t.test('the requests of a session draw the same target', async t => {
     }
     t.equal(used.size, 1)
   }
+})
+
+type Explained = { candidates: { offer: string; place: number }[]; excluded: { offer: string; reason: string }[] }
+const explain = (question: object) => commandsOf(gateway)<Explained>('route.explain', question)
+const offersOf = ({ candidates }: Explained) => candidates.filter(({ place }) => place).map(({ offer }) => offer)
+
+t.test('price and latency decide the order, also of nested virtual models', async t => {
+  const byPrice = ['one/first', 'claude/second', 'answers/third']
+  t.strictSame(offersOf(await explain({ model: 'cheapest' })), byPrice)
+  t.strictSame(offersOf(await explain({ model: 'within' })), byPrice)
+  t.strictSame(offersOf(await explain({ model: 'fastest' })), ['answers/third', 'one/first'], 'nothing is measured')
+  await gateway.restart()
+  await play([up, up, up])
+  const answer = await gateway.chat({ model: 'cheapest', messages })
+  t.match(((await answer.json()) as { metadata: Metadata }).metadata, { used_model: 'first' })
+})
+
+t.test('tags and keys choose targets, and explain says which are left out', async t => {
+  const used = async (model: string, tags?: string) => {
+    await gateway.restart()
+    await play([up, up, up])
+    const answer = await gateway.chat({ model, messages }, tags === undefined ? {} : { 'x-gateway-tags': tags })
+    return ((await answer.json()) as { metadata: Metadata }).metadata.used_model
+  }
+  t.equal(await used('by-tag', 'team=red'), 'second')
+  t.equal(await used('by-tag', 'team=green'), 'first')
+  t.equal(await used('by-tag'), 'first')
+  t.equal(await used('by-key'), 'third')
+  t.strictSame(offersOf(await explain({ model: 'by-tag', tags: 'team=blue' })), ['claude/second', 'one/first'])
+  t.match(await explain({ model: 'by-tag' }), { excluded: [{ offer: 'second', reason: /when/ }] })
+  t.strictSame(offersOf(await explain({ model: 'by-key', key: 'no-such-key' })), ['claude/second', 'answers/third'])
+})
+
+t.test('a target that cannot serve a request is skipped with its reason', async t => {
+  await gateway.restart()
+  await play([up, up, up])
+  const long = await gateway.chat({ model: 'by-context', messages: [{ role: 'user', content: 'word '.repeat(500) }] })
+  t.equal(((await long.json()) as { metadata: Metadata }).metadata.used_model, 'first')
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+  const seen = await gateway.chat({ model: 'seeing', messages: [{ role: 'user', content: [image] }] })
+  t.equal(((await seen.json()) as { metadata: Metadata }).metadata.used_model, 'sighted')
+  t.match(await explain({ model: 'by-context', prompt: 5000 }), {
+    excluded: [{ offer: 'tight', reason: /too long/ }],
+  })
+  t.match(await explain({ model: 'seeing', vision: true }), { excluded: [{ offer: 'tight', reason: /image input/ }] })
 })
 
 t.test('a virtual model is listed with what all of its targets can', async t => {

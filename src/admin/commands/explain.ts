@@ -77,6 +77,7 @@ export const explainCommands: CommandTable = {
   ),
 }
 
+const who = s.string({ minLength: 1, maxLength: 256 })
 const question = s.object({
   model: shell(
     '--model <model>: model of the request: an id, provider/id, or auto',
@@ -92,6 +93,12 @@ const question = s.object({
     s.integer({ minimum: 0, maximum: 1_000_000, description: 'tokens, at most 1000000' }),
   ),
   session: option('--session <id>: value of x-session-id', s.string({ minLength: 1, maxLength: 256 })),
+  org: option('--org <id>: id or name of the organization, for conditions', who),
+  project: option('--project <id>: id of the project, for conditions', who),
+  key: option('--key <id>: id or name of the API key, for conditions', who),
+  tags: option('--tags <tags>: value of x-gateway-tags, for conditions', s.string({ minLength: 1, maxLength: 4096 })),
+  vision: option('--vision: for a request with an image', s.boolean()),
+  tools: option('--tools: for a request that offers tools', s.boolean()),
 })
 
 const round = (value: number | null, digits: number): number | null =>

@@ -3,9 +3,15 @@ import { type Infer, s } from '../../core/schema.ts'
 import { called, count, modelId, name, text } from './terms.ts'
 
 const names = s.optional(s.array(text, { minItems: 1 }))
-const when = s.object({
+const tagValues = s.either(s.string(), s.array(s.string(), { minItems: 1 }))
+const caller = {
   orgs: names,
   projects: names,
+  keys: names,
+  tags: s.optional(s.record(tagValues, { minProperties: 1, maxProperties: 16 })),
+}
+const when = s.object({
+  ...caller,
   prompt_tokens: s.optional(s.object({ min: count, max: count })),
 })
 const target = called('the id of a model, or "<provider>/<model>"', text)
@@ -13,7 +19,7 @@ const fields = s.record(s.unknown(), { maxProperties: 100 })
 const virtualModel = s.object({
   id: modelId,
   name: s.optional(name),
-  strategy: s.default(s.enum('order', 'weight'), 'order'),
+  strategy: s.default(s.enum('order', 'weight', 'price', 'latency'), 'order'),
   use: s.array(
     s.either(
       target,

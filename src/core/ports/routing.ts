@@ -153,6 +153,14 @@ export interface RouteQuestion {
   /** Tokens. */
   readonly prompt?: number | undefined
   readonly session?: string | undefined
+  /** Ids or names of its caller, and tags as the header has them, for conditions. */
+  readonly org?: string | undefined
+  readonly project?: string | undefined
+  readonly key?: string | undefined
+  readonly tags?: string | undefined
+  /** The request holds an image, or offers tools. */
+  readonly vision?: boolean | undefined
+  readonly tools?: boolean | undefined
 }
 
 /** Where a request would go, and why: `gatewayctl route explain`. */

@@ -11,6 +11,7 @@ import { exceeds } from '../../json/size.ts'
 import { Upload } from '../../lib/body.ts'
 import { scheduler } from '../../limits/scheduler.ts'
 import { ownerOf } from '../../policy/owner.ts'
+import { splitsProjects } from '../../routing/conditions.ts'
 import { isHealed } from '../healing/index.ts'
 import { replay } from './replay.ts'
 
@@ -61,7 +62,8 @@ async function keyOf(ex: Exchange, ttlMs: number): Promise<string> {
   const { orgId, projectId, session } = ownerOf(ex.caller.principal!)
   const { mode } = ex.caller.principal!
   // With the time, so that one that is made shorter counts for what was kept before.
-  const tenant = [orgId, projectId, session, mode, ex.caller.access?.id, ttlMs]
+  const tenant: unknown[] = [orgId, projectId, session, mode, ex.caller.access?.id, ttlMs]
+  if (splitsProjects(ex.snapshot.catalog)) tenant.push(ex.caller.principal!.keyId, [...ex.caller.labels.tags].sort())
   // A client's own body and headers may say more than its canonical reading.
   const parts = [
     tenant,
