@@ -8,12 +8,12 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { readBooks } from '../helpers/books.ts'
+import { costOf } from '../helpers/cost.ts'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants, untilInFlight } from '../helpers/invariants.ts'
 import { random } from '../helpers/random.ts'
 import { runs } from '../helpers/runs.ts'
-import { readEvents } from '../helpers/sse.ts'
 import { type Entry, readRecord, type Step, startUpstream } from '../helpers/upstream.ts'
 
 const ROUNDS = Number(process.env.CRASH_ROUNDS ?? runs(50))
@@ -146,21 +146,6 @@ interface Round {
   from: number
   to: number
 }
-interface Answer {
-  usage: { cost: number }
-  choices: { finish_reason: string | null }[]
-}
-
-/** The cost that the answer tells, once all of it is here; undefined when it was cut short. */
-async function costOf(response: Response, stream: boolean): Promise<number | undefined> {
-  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
-  const { data, terminator } = stream
-    ? await readEvents<Answer>(response)
-    : { data: [(await response.json()) as Answer], terminator: '[DONE]' }
-  const finished = data.some(({ choices }) => choices?.some(choice => choice.finish_reason === 'stop'))
-  return finished && terminator ? Math.round(data.at(-1)!.usage.cost * 1e9) : undefined
-}
-
 /** Clients ask again and again, each with a key of its own, until the gateway is killed under them. */
 async function killUnderLoad(round: number, keys: { id: string; key: string }[], next: () => number): Promise<Round> {
   const sent: Sent[] = []

@@ -22,6 +22,10 @@ export interface PostgresServer {
   run(sql: string): Promise<readonly unknown[]>
   /** Process id of the postmaster. */
   readonly pid: number
+  /** Port of loopback. */
+  readonly port: number
+  /** Starts another server that follows this one; this one waits for it before a commit is durable. */
+  standby(): Promise<PostgresServer>
   /** Ends the server as a power cut would: all processes at once, without a checkpoint. */
   crash(): Promise<void>
   /** Starts it again in the same folder, at the same port. */
@@ -29,6 +33,8 @@ export interface PostgresServer {
 }
 
 interface ServerOptions {
+  /** Port of the server that this one follows, as a copy of it. */
+  readonly follows?: number
   /** Whether commits reach the disk, which tests of crashes need and all others pay for. */
   readonly fsync?: boolean
 }
@@ -41,15 +47,19 @@ export function postgresServer(): Promise<PostgresServer> {
 }
 
 /** Starts a server of its own, which ends with the process's tests. */
-export async function startPostgres({ fsync = false }: ServerOptions = {}): Promise<PostgresServer> {
+export async function startPostgres({ fsync = false, follows }: ServerOptions = {}): Promise<PostgresServer> {
   if (programs === undefined) throw new Error('PostgreSQL is not installed')
   const folder = mkdtempSync(join(tmpdir(), 'gateway-postgres-'))
   const user = ordinaryUser()
   if (user) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
-  const options = ['-U', 'gateway', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C']
-  const made = spawnSync(join(programs, 'initdb'), ['-D', data, ...options], { ...user, cwd: folder, encoding: 'utf8' })
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+  const [program, ...options] =
+    follows === undefined
+      ? ['initdb', '-U', 'gateway', '--auth=trust', '--no-sync', '-E', 'UTF8', '--locale=C']
+      : ['pg_basebackup', '-U', 'gateway', '-h', '127.0.0.1', '-p', `${follows}`, '-R', '-c', 'fast', '--no-sync']
+  const within = { ...user, cwd: folder, encoding: 'utf8' } as const
+  const made = spawnSync(join(programs, program!), ['-D', data, ...options], within)
+  if (made.status !== 0) throw new Error(`${program} failed: ${made.stderr}`)
   const port = await freePort()
   const settings = {
     fsync: fsync ? 'on' : 'off',
@@ -98,6 +108,13 @@ export async function startPostgres({ fsync = false }: ServerOptions = {}): Prom
       await admin.query(`CREATE DATABASE ${name} TEMPLATE ${template}`)
       return urlOf(name)
     },
+    port,
+    async standby() {
+      const other = await startPostgres({ fsync, follows: port })
+      await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
+      await admin.query('SELECT pg_reload_conf()')
+      return other
+    },
     run: async sql => (await admin.query(sql)).rows,
     crash: () => stop('SIGQUIT'),
     start,
@@ -112,7 +129,7 @@ function ready(server: ReturnType<typeof spawn>): Promise<void> {
     // It is read to the end, since a full pipe would stop the server.
     server.stderr!.setEncoding('utf8').on('data', (text: string) => {
       if (said.length < 10_000) said += text
-      if (text.includes('ready to accept connections')) resolve()
+      if (/ready to accept (?:read-only )?connections/.test(text)) resolve()
     })
   })
 }

@@ -1,11 +1,12 @@
 /** A private Redis for tests, behind a proxy that can hang, cut and refuse. Tests without the binary are skipped. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Scope } from './child.ts'
+import { TcpProxy } from './proxy.ts'
 
 const binary = ['redis-server', 'valkey-server'].find(name => spawnSync(name, ['--version']).status === 0)
 
@@ -43,6 +44,13 @@ export class RedisServer {
     child.stdout!.resume()
   }
 
+  /** Sends one command without arguments, by a connection of its own. */
+  async run(command: 'FLUSHALL'): Promise<void> {
+    const socket = connect(this.socket)
+    socket.end(`${command}\r\n`)
+    for await (const _ of socket);
+  }
+
   /** Kills it, so that it loses everything. */
   async kill(): Promise<void> {
     const child = this.#process
@@ -67,75 +75,16 @@ export async function redisFor(t: Scope, args: readonly string[] = []): Promise<
   return server
 }
 
-/** A TCP port of loopback that leads to the socket file of a server. */
-export class RedisProxy {
-  readonly #to: string
-  readonly #open = new Set<Socket>()
-  #server: Server
-  #port = 0
-  /** Bytes pass in neither direction; connections stay open. */
-  #hangs = false
-
-  constructor({ socket }: RedisServer) {
-    this.#to = socket
-    this.#server = this.#made()
-  }
-
+/** A proxy in front of a Redis. */
+export class RedisProxy extends TcpProxy {
   get address(): string {
-    return `redis://127.0.0.1:${this.#port}`
-  }
-
-  async listen(): Promise<void> {
-    await new Promise<void>(resolve => this.#server.listen(this.#port, '127.0.0.1', resolve))
-    this.#port = (this.#server.address() as { port: number }).port
-  }
-
-  hang(): void {
-    this.#hangs = true
-    for (const socket of this.#open) socket.pause()
-  }
-
-  resume(): void {
-    this.#hangs = false
-    for (const socket of this.#open) socket.resume()
-  }
-
-  /** Cuts all connections and takes no others. */
-  async refuse(): Promise<void> {
-    const closed = new Promise(resolve => this.#server.close(resolve))
-    for (const socket of this.#open) socket.destroy()
-    await closed
-    this.#server = this.#made()
-  }
-
-  async end(): Promise<void> {
-    for (const socket of this.#open) socket.destroy()
-    await new Promise(resolve => this.#server.close(resolve))
-  }
-
-  #made(): Server {
-    return createServer({ pauseOnConnect: false }, client => {
-      const server = connect(this.#to)
-      for (const [from, to] of [
-        [client, server],
-        [server, client],
-      ] as const) {
-        this.#open.add(from)
-        from.on('data', bytes => to.write(bytes))
-        from.on('error', () => to.destroy())
-        from.on('close', () => {
-          this.#open.delete(from)
-          to.destroy()
-        })
-        if (this.#hangs) from.pause()
-      }
-    })
+    return `redis://127.0.0.1:${this.port}`
   }
 }
 
 /** Starts a proxy that ends with the test. */
-export async function proxyFor(t: Scope, server: RedisServer): Promise<RedisProxy> {
-  const proxy = new RedisProxy(server)
+export async function proxyFor(t: Scope, { socket }: RedisServer): Promise<RedisProxy> {
+  const proxy = new RedisProxy(socket)
   t.teardown(() => proxy.end())
   await proxy.listen()
   return proxy
