@@ -260,6 +260,7 @@ const servicesOf = (
   jobs: stores.jobs,
   jobRunner,
   responses: stores.responses,
+  issuerKeys: stores.issuerKeys,
   realtimeSecrets: stores.realtimeSecrets,
   reports: stores.reports,
   counters: new MemoryCounters(),

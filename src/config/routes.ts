@@ -16,6 +16,9 @@ type Options = Readonly<Record<string, unknown>>
 /** Key among an endpoint's filters in gateway.yaml that holds the options of its codec. */
 const COMPAT = 'compat'
 
+/** Filter whose options may also stand at the top of gateway.yaml, for every chain. */
+const EVERYWHERE = 'auth'
+
 /** One filter of a chain. */
 interface Entry {
   readonly factory: FilterFactory
@@ -137,7 +140,11 @@ class RouteLinker {
     const { filters } = this.#registries
     const factory = filters.get(name)
     if (!factory) throw this.#file.source.error(unknownName('filter', name, filters.keys()), path)
-    return { factory, written, options: this.#check(factory.options, written, [...path, name]), path }
+    const shared = name === EVERYWHERE ? this.#file.value[EVERYWHERE] : undefined
+    if (!shared) return { factory, written, options: this.#check(factory.options, written, [...path, name]), path }
+    this.#check(factory.options, shared, [EVERYWHERE])
+    const all = { ...shared, ...written }
+    return { factory, written: all, options: this.#check(factory.options, all, [...path, name]), path }
   }
 
   /** `path`: place of the options in the file. */

@@ -11,6 +11,7 @@ import { type Infer, s } from '../core/schema.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { accessError } from '../policy/access-check.ts'
 import { labelsOf } from '../policy/labels.ts'
+import { isJwt, issuer, JwtCallers } from './jwt.ts'
 import { checkSource } from './source.ts'
 
 const options = s.object({
@@ -18,6 +19,8 @@ const options = s.object({
   optional: s.default(s.boolean(), false),
   /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed: rules about addresses look through them. */
   trusted_proxies: s.default(s.array(s.string({ description: 'an address or a range such as "10.0.0.0/8"' })), []),
+  /** Identity providers whose tokens stand for keys. */
+  jwt: s.default(s.array(issuer), []),
 })
 
 /** Nothing longer can be a key; hashing it would be work for the sender's benefit. */
@@ -28,7 +31,8 @@ export const auth: FilterFactory<Infer<typeof options>> = {
   name: 'auth',
   options,
   gives: ['principal'],
-  create({ optional, trusted_proxies }, services) {
+  create({ optional, trusted_proxies, jwt }, services) {
+    const callers = jwt.length > 0 ? new JwtCallers(jwt, services) : undefined
     const trusted = trusted_proxies.map(rangeOf)
     return {
       handle(ex, next) {
@@ -42,7 +46,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
           if (!optional) throw errors.noCredentials()
           return next()
         }
-        const found = find(secret, services)
+        const found = callers && isJwt(secret) ? callers.find(secret) : find(secret, services)
         const admitted = (principal: Found) => {
           if (!principal && isClientSecret(secret)) throw errors.invalidClientSecret()
           return enter(ex, principal, services, next)
@@ -105,6 +109,8 @@ function errorOf({ endpoint }: Exchange, principal: Principal, now: number): Gat
   return principal.archived ? errors.archived() : undefined
 }
 
+type Checking = Pick<Services, 'keys' | 'policies' | 'realtimeSecrets'>
+
 /** Exchanges whose callers are being judged again: a slow store gets one question for each. */
 const rechecking = new WeakSet<Exchange>()
 
@@ -112,11 +118,15 @@ const rechecking = new WeakSet<Exchange>()
  * Ends a running exchange whose caller may not go on: its key was revoked, its project was archived, or rules deny it now.
  * A key that expires meanwhile may finish. Never rejects.
  */
-export async function recheck(ex: Exchange, { keys, policies }: Pick<Services, 'keys' | 'policies'>): Promise<void> {
+export async function recheck(ex: Exchange, services: Checking): Promise<void> {
   if (rechecking.has(ex)) return
   rechecking.add(ex)
+  const { keys, policies, realtimeSecrets } = services
   try {
-    const principal = await keys.find(hash('sha256', credential(ex)!))
+    const { issuer, keyId } = ex.caller.principal ?? {}
+    const principal = await (issuer === undefined
+      ? keys.find(hash('sha256', credential(ex)!))
+      : realtimeSecrets.live(keyId!))
     const refusal = principal ? errorOf(ex, principal, ex.at) : errors.invalidKey()
     const denied = refusal ?? (await accessError(ex, policies))
     if (denied) ex.signal.abort(denied)

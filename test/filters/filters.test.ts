@@ -566,13 +566,18 @@ t.test('a credential is looked up by its hash, and an ambiguous one is refused',
   ]
   for (const [headers, got, store = keys] of rows) {
     const ex = exchange({ headers })
-    const answer = await run(auth, { optional: false, trusted_proxies: [] }, { keys: store, policies: lenient }, ex)
+    const answer = await run(
+      auth,
+      { optional: false, trusted_proxies: [], jwt: [] },
+      { keys: store, policies: lenient },
+      ex,
+    )
     const seen = answer instanceof GatewayError ? `${answer.status} ${answer.code}` : ex.caller.principal?.keyId
     t.equal(seen, got, JSON.stringify(headers))
   }
   const words = async (secret: string) => {
     const ex = exchange({ headers: { 'x-api-key': secret } })
-    const got = await run(auth, { optional: false, trusted_proxies: [] }, { keys, policies: lenient }, ex)
+    const got = await run(auth, { optional: false, trusted_proxies: [], jwt: [] }, { keys, policies: lenient }, ex)
     return got instanceof GatewayError ? got.message : ''
   }
   t.match(await words('wrong'), /^Incorrect API key provided: it is unknown/, 'clients tell the class by these words')
@@ -583,9 +588,11 @@ t.test('a credential is looked up by its hash, and an ambiguous one is refused',
     'a text that can be no key is not told from an unknown one',
   )
   const open = exchange()
-  t.match(await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, open), { status: 200 })
+  t.match(await run(auth, { optional: true, trusted_proxies: [], jwt: [] }, { keys, policies: lenient }, open), {
+    status: 200,
+  })
   t.equal(open.caller.principal, undefined)
   const wrong = exchange({ headers: { 'x-api-key': 'wrong' } })
-  const answer = await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, wrong)
+  const answer = await run(auth, { optional: true, trusted_proxies: [], jwt: [] }, { keys, policies: lenient }, wrong)
   t.match(answer, { status: 401 }, 'a wrong one is refused all the same')
 })

@@ -16,7 +16,7 @@ async function enter(policies: Policies, peer: string, forwarded?: string, trust
     peer,
   })
   const services: object = { keys: { find: () => principal }, policies, now: () => 0 }
-  const filter = auth.create({ optional: false, trusted_proxies: trusted }, services as Services)
+  const filter = auth.create({ optional: false, trusted_proxies: trusted, jwt: [] }, services as Services)
   const reply: Reply = { status: 200, headers: [], events: eventsOf() }
   try {
     await filter.handle!(ex, async () => reply)
@@ -75,6 +75,6 @@ t.test('rules about addresses look through proxies that are trusted, and through
       if (status === 403) t.equal(got.code, 'permission_denied')
     }
   }
-  const wrong = () => auth.create({ optional: false, trusted_proxies: ['proxy.example'] }, {} as Services)
+  const wrong = () => auth.create({ optional: false, trusted_proxies: ['proxy.example'], jwt: [] }, {} as Services)
   t.throws(wrong, { message: /"proxy.example" in trusted_proxies is neither an address nor a range/ })
 })

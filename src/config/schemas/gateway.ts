@@ -114,6 +114,8 @@ export const gatewayFile = s.object({
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
   }),
+  /** Options that the filter `auth` has in every chain, unless the chain says otherwise. */
+  auth: s.optional(options),
   /**
    * `postgres`: takes the place of the file `sqlite`, beside which a node's own files stand. `redis`: what several nodes or
    * workers share. `keep_requests`: retention of request rows.

@@ -162,6 +162,8 @@ export interface NewKey {
   /** A member of the project's organization. */
   readonly createdBy?: string | undefined
   readonly limit?: LimitInput | undefined
+  /** Stands in place of a new secret's SHA-256: `KeyStore.find` takes it. */
+  readonly hash?: string | undefined
 }
 /** Changes of a key. Undefined fields stay unchanged. */
 export interface KeyChanges {

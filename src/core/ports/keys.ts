@@ -74,6 +74,8 @@ export interface Principal {
   readonly responsesMs: number | undefined
   /** The member who created the key; undefined for the operator. */
   readonly member: { readonly id: string; readonly role: Role } | undefined
+  /** Issuer of the token that stands for the key; undefined for a key itself. */
+  readonly issuer?: string | undefined
   /** False when that member has left, or lost access to the project. */
   readonly access: boolean
   /** Access token that stands for the key, with fewer scopes and its own expiry; undefined for the key itself. */
@@ -152,6 +154,15 @@ export interface KeyStore {
    */
   find(hash: string): Principal | undefined | Promise<Principal | undefined>
   status(principal: Principal): Promise<KeyStatus>
+}
+
+/** The keys through which callers use projects with tokens of an identity provider: one for each issuer and project. */
+export interface IssuerKeyStore {
+  /**
+   * Resolves with what `KeyStore.find` takes for the key, which the first caller makes. Rejects with 404 for a project
+   * that does not exist. `project` and `org` are ids or names.
+   */
+  keyOf(issuer: string, place: { readonly org: string | undefined; readonly project: string }): Promise<string>
 }
 
 /** Client secrets of realtime sessions, each by its SHA-256: for a short time they open sessions as their key. */

@@ -10,7 +10,7 @@ import type { Target } from '../translator.ts'
 import type { WireRequest } from '../wire.ts'
 import type { ReplyCache, TurnStore, UploadFolder } from './cache.ts'
 import type { Job, JobStore } from './jobs.ts'
-import type { KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
+import type { IssuerKeyStore, KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { OAuthStores } from './oauth.ts'
 import type { ReportStore } from './reports.ts'
@@ -169,6 +169,7 @@ export interface Services {
   /** Undefined where none is configured. */
   readonly redis?: Probe | undefined
   readonly keys: KeyStore
+  readonly issuerKeys: IssuerKeyStore
   readonly sessions: SessionStore
   readonly oauth: OAuthStores
   readonly documents: DocumentSource

@@ -2,7 +2,7 @@
 import type { Money } from '../money.ts'
 import type { AccountStores } from './accounts.ts'
 import type { JobStore } from './jobs.ts'
-import type { KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
+import type { IssuerKeyStore, KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { OAuthStores } from './oauth.ts'
 import type { PolicyStores } from './policies.ts'
@@ -30,6 +30,7 @@ export interface RetentionStore {
 export interface Stores extends Probe, AccountStores {
   readonly policies: PolicyStores
   readonly keys: KeyStore
+  readonly issuerKeys: IssuerKeyStore
   readonly sessions: SessionStore
   readonly oauth: OAuthStores
   readonly ledger: Ledger

@@ -137,16 +137,20 @@ export class SqlAccounts implements AccountStore {
     const { id: project_id, org_id: organization } = await names.project(input.project)
     const expires_at = expiryOf(kind, input.expiresAt, now)
     const created_by = createdBy === undefined ? null : (await names.member(organization, createdBy)).id
-    const { id, key } = await this.#create(sql, { project_id, name, kind, created_by, expires_at, succeeds: null })
+    const { id, key } = await this.#create(
+      sql,
+      { project_id, name, kind, created_by, expires_at, succeeds: null },
+      input.hash,
+    )
     if (limit) await changeLimit(sql, 'key', id, { set: limit }, now)
     const became = await this.#record(sql, await rowIn(sql, id))
     await note({ actor, action: 'keys.create', organization, subject: id, was: null, became })
     return { ...became, key }
   }
 
-  async #create(sql: Sql, { project_id, name, kind, created_by, expires_at, succeeds }: Heir) {
+  async #create(sql: Sql, { project_id, name, kind, created_by, expires_at, succeeds }: Heir, given?: string) {
     const id = shortId()
-    const { key, hash, preview } = newSecret(kind)
+    const { key, hash, preview } = given === undefined ? newSecret(kind) : { key: '', hash: given, preview: '' }
     const facts = [id, project_id, name, kind, created_by, expires_at, succeeds]
     await sql.query(INSERT, [...facts, hash, preview, this.#changes.now()])
     return { id, key }

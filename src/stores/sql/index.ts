@@ -7,6 +7,7 @@ import { AuditedTransaction, SqlAudit } from './audit.ts'
 import type { ChangeSource } from './change-source.ts'
 import { SqlCredits } from './credits.ts'
 import { SqlCompliance, SqlManifests } from './demands.ts'
+import { SqlIssuerKeys } from './issuer-keys.ts'
 import { SqlKeys } from './keys.ts'
 import { SqlMasterKeys } from './master-keys.ts'
 import { SqlMembers } from './members.ts'
@@ -66,13 +67,15 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
     changed?.()
   }
   const changes = new AuditedTransaction(options.changes ?? sql, { now, onKeyChange, mark })
+  const accounts = new SqlAccounts(changes)
   return {
     keys,
+    issuerKeys: new SqlIssuerKeys(changes, accounts),
     sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
     oauth: sqlOAuth(changes, keys),
     realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
     responses: new SqlResponses(sql, { keyring, now }),
-    accounts: new SqlAccounts(changes),
+    accounts,
     operatorSessions: new SqlOperatorSessions(changes),
     organizations: new SqlOrganizations(changes),
     projects: new SqlProjects(changes),

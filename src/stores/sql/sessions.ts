@@ -35,10 +35,12 @@ export class SqlSessions implements SessionStore {
   }
 
   async begin({ principal, customer, models, limit, expiresAt }: SessionInput): Promise<{ id: string; key: string }> {
-    const { keyId: parent, projectId: project, member } = principal
+    const { keyId: parent, projectId: project, member, issuer } = principal
     const id = shortId()
     const { key, hash, preview } = newSecret('session')
-    const facts = [id, project, customer, hash, preview, member?.id ?? null]
+    // The store has no member for the caller of a token.
+    const creator = issuer === undefined ? member?.id : undefined
+    const facts = [id, project, customer, hash, preview, creator ?? null]
     const bounds = [expiresAt, parent, models ? JSON.stringify(models) : null]
     const work = async (sql: Sql): Promise<string[]> => {
       const now = this.#now()
