@@ -13,16 +13,17 @@ const PLACES = { secret: ['auth', 'secret'], address: ['base_url'] } as const
 
 /**
  * A line for each suspicious variable, with file, line and column. A variable of the packaged manifests may be unset,
- * unless its provider `wasLive` or the environment has a similar name that no manifest reads. Of an address only such a
+ * unless its provider `wasLive` or the environment has a similar name that no file reads. Of an address only such a
  * name counts: its default may be meant.
  */
 export async function credentialWarnings(
-  { providers }: ConfigFiles,
+  { gateway, providers }: ConfigFiles,
   wasLive: (provider: string) => boolean = () => false,
 ): Promise<string[]> {
   if (providers.every(({ unset }) => unset.length === 0)) return []
   const packaged = await packagedVariables()
-  const read = new Set(providers.flatMap(({ variables: { secret, address } }) => [...secret, ...address]))
+  const inManifests = providers.flatMap(({ variables: { secret, address } }) => [...secret, ...address])
+  const read = new Set([...variablesIn(gateway.source.text), ...inManifests])
   const isMisspelled = ({ near }: UnsetVariable) => near !== undefined && !read.has(near)
   const warnings: string[] = []
   for (const file of providers) {

@@ -31,6 +31,7 @@ import {
   modelsYaml,
   PROVIDER,
   providerYaml,
+  ref,
   refusal,
   writeFiles,
 } from './kit.ts'
@@ -450,4 +451,9 @@ t.test('a misspelled variable of an address that has a default is warned of', as
   t.match(await warnings('DRIAN'), [
     /^providers.d.acme.yaml:3:11: the environment variable "DRIAN" is not set; did you mean "DRAIN"\?$/,
   ])
+  write(
+    GATEWAY,
+    gatewayYaml.replace('30s', () => `"${ref('DRAIN')}"`),
+  )
+  t.strictSame(await warnings('DRIAN'), [], 'the similar name is read by gateway.yaml')
 })
