@@ -138,8 +138,22 @@ async function checkCommands(t: Test, { place, text }: Block): Promise<void> {
   }
 }
 
+/** Checks a script for a machine of its own: its syntax, files of the project that it names, and commands of `gatewayctl`. */
+async function checkScript(t: Test, { place, text }: Block): Promise<void> {
+  await t.resolves(promisify(execFile)('bash', ['-n', '-c', text]), place)
+  for (const [, made, path] of text.matchAll(/(-keyout |-out |> |-p )?(?<![\w/])(deploy\/[\w./-]+)/g)) {
+    // `kubectl exec deploy/gateway-…` names a deployment.
+    const isMade = made !== undefined || path!.startsWith('deploy/gateway-')
+    if (!isMade) t.ok(existsSync(join(root, path!)), `${place}: there is ${path}`)
+  }
+  for (const [, words] of text.replaceAll(/\\\n/g, '').matchAll(/\bgatewayctl ([^\n#|>]+)/g)) {
+    t.equal(faultOf(words!.trim()), undefined, `${place}: gatewayctl ${words}`)
+  }
+}
+
 const syntax: Readonly<Record<string, (t: Test, block: Block) => Promise<unknown>>> = {
   '': checkCommands,
+  sh: checkScript,
   yaml: (t, { place, text }) => t.resolves(loaded(t, text), place),
   json: async (t, { place, text }) => t.doesNotThrow(() => JSON.parse(text), place),
   // A value on each line, with a comment behind it.
