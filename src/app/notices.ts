@@ -44,6 +44,7 @@ export function announcement(started: Started, { path, packaged }: Located, keyP
     `  listens on   http://${listen}`,
     ...(publicUrl === undefined ? [] : [`  public URL   ${publicUrl}`]),
     `  admin        http://${admin}`,
+    `  page         http://${admin}/ui (sign in with the content of ${join(dirname(database), 'admin.token')})`,
     `  config       ${packaged ? `packaged (${INIT} copies it here)` : path}`,
     `  data         ${dirname(database)}`,
     `  serves       ${catalog.models.size} models, ${providers.length} providers of which ${live.length} live`,

@@ -84,7 +84,7 @@ ${rows.map(cells => html`<tr>${cells.map(cell => html`<td>${isEmpty(cell) ? '–
 </tbody></table></div>`
 }
 
-const isEmpty = (value: Value): boolean => value === null || value === undefined || value === ''
+const isEmpty = (value: Value): boolean => value === null || value === undefined || value === false || value === ''
 
 /** Names with values. */
 export const facts = (entries: readonly (readonly [string, Value])[]): Html =>

@@ -1,6 +1,7 @@
 /** The playground: a chat by a request to the public listener, whose answer is passed on as it comes. */
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
+import type { ListedModel } from '../admin/commands/catalogue.ts'
 import type { Status } from '../admin/commands/status.ts'
 import type { OperatorSession } from '../core/ports.ts'
 import { errors } from '../lib/error.ts'
@@ -10,15 +11,22 @@ import { run, type Visit } from './page.ts'
 
 const CHAT = '/v1/chat/completions'
 const SOURCE = 'ui'
+/** Live models that the field suggests. */
+const MAX_SUGGESTED = 500
 
 /** Shows the form; `static/playground.js` sends it. */
-export function playground({ query, session }: Visit): Content {
+export async function playground({ query, session, context }: Visit): Promise<Content> {
+  const listed = await run<readonly ListedModel[]>(context, 'models.list')
+  const models = listed
+    .filter(({ live }) => live)
+    .slice(0, MAX_SUGGESTED)
+    .map(({ id }) => html`<option value="${id}"></option>`)
   return {
     title: 'Playground',
     body: html`<noscript><p role="alert">The playground needs JavaScript. In a shell: <code>gatewayctl chat --stream "Hello"</code></p></noscript>
 <form id="chat" method="post" action="/ui/playground">${csrfField(session)}
 <div class="fields">
-<div><label for="model">Model</label><input type="text" id="model" name="model" value="${query.get('model') ?? 'auto'}" required autocomplete="off" spellcheck="false"></div>
+<div><label for="model">Model</label><input type="text" id="model" name="model" value="${query.get('model') ?? 'auto'}" required autocomplete="off" spellcheck="false" list="models"><datalist id="models">${models}</datalist></div>
 <div><label for="project">Project that pays</label><input type="text" id="project" name="project" value="${query.get('project') ?? 'default'}" required autocomplete="off" spellcheck="false"></div>
 </div>
 <details><summary>System prompt and parameters</summary>

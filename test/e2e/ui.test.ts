@@ -10,7 +10,9 @@ import { raw } from '../helpers/raw.ts'
 import { root } from '../helpers/sources.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
-const MARKUP = '<img src=x onerror=document.title=1>'
+/** With `WRITE_IMAGES`, the test writes the images of docs/ui.md, in which names are ordinary ones. */
+const writes = process.env.WRITE_IMAGES !== undefined
+const MARKUP = writes ? 'web-app' : '<img src=x onerror=document.title=1>'
 
 const upstream = await startUpstream(t)
 const gateway = await startGateway(t, {
@@ -148,7 +150,7 @@ t.test('every page has its headers, shows no secret, and keeps markup as text', 
     t.equal(answer.headers.get('cache-control'), 'no-store')
     for (const secret of [gateway.token, gateway.key, key, upstreamSecret, cookie.split('=')[1]!])
       t.notOk(text.includes(secret), `${path} shows no secret`)
-    t.notOk(text.includes(MARKUP), `${path} escapes markup`)
+    if (!writes) t.notOk(text.includes(MARKUP), `${path} escapes markup`)
     t.notMatch(text, /\sstyle=|\son\w+="|<style|<script(?![^>]*\ssrc="\/ui\/static\/)/, `${path} has nothing inline`)
   }
 })
@@ -164,7 +166,10 @@ t.test('the log filters, and shows the attempts of one request', async t => {
   const details = await show(`/ui/requests/${id}`)
   t.match(details, /<svg role="img" aria-label="first from /)
   t.match(details, /second from /)
-  t.match(await show('/ui/requests?slower=soon'), /role="alert">Argument/)
+  t.ok(one.includes('&#60;img src=x onerror=document.title=1&#62;</a>'), 'names of keys are shown')
+  const refused = await show('/ui/requests?slower=soon')
+  t.match(refused, /role="alert">Argument/)
+  t.match(refused, /name="slower"[^>]*value="soon"/, 'the form can be corrected')
   t.match(await show('/ui/requests?status=many'), /role="alert">Argument/)
   t.match(await show('/ui/requests/unknown'), /There is no row/)
 })
@@ -257,7 +262,35 @@ t.test('files are sent compressed, and under the names that are known', async t 
 const MAX_PAGE_BYTES = 100_000
 const IMAGES = join(root, 'docs/images')
 /** Pages that are shown in docs, by the name of their image. */
-const images: Readonly<Record<string, string>> = { '/ui': 'ui-overview', '/ui/requests': 'ui-requests' }
+const images: Readonly<Record<string, string>> = {
+  'ui-overview': '/ui',
+  'ui-spend': '/ui/spend?period=24h',
+  'ui-request': `/ui/requests/${logged.at(-1)!.id}`,
+}
+
+/** Usage of a day, for the chart in docs. */
+async function addUsage(): Promise<void> {
+  const { default: Database } = await import('better-sqlite3')
+  const db = new Database(join(gateway.dir, 'data/gateway.db'))
+  const insert = db.prepare(`
+    INSERT INTO usage_hourly (hour, org_id, project_id, key_id, provider, model, source, requests, errors, cached,
+      input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost)
+    SELECT ?, org_id, project_id, key_id, provider, ?, source, ?, ?, 0, ?, ?, 0, 0, ? FROM usage_hourly
+    WHERE provider <> '' ORDER BY hour DESC LIMIT 1`)
+  const hour = Math.floor(Date.now() / 3_600_000)
+  for (let ago = 1; ago < 24; ago++) {
+    for (const [model, share] of [
+      ['large', 5],
+      ['small', 3],
+      ['embeddings', 1],
+    ] as const) {
+      const requests = Math.round(share * (60 + 40 * Math.sin(ago / 3.5 + share)))
+      const values = [requests, Math.round(requests / 40), requests * 900, requests * 300, requests * share * 1_100_000]
+      insert.run((hour - ago) * 3_600_000, model, ...values)
+    }
+  }
+  db.close()
+}
 
 t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async t => {
   const browser = await startBrowser(t)
@@ -310,17 +343,21 @@ t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async
     await check(t, wide, 'after an answer')
   })
   const narrow = await browser.tab({ scripts: true, width: 360, height: 740 })
-  const writes = process.env.WRITE_IMAGES !== undefined
-  if (writes) await mkdir(IMAGES, { recursive: true })
+  if (writes) {
+    await addUsage()
+    await mkdir(IMAGES, { recursive: true })
+    const pictured = await browser.tab({ scripts: true, width: 1120, height: 700 })
+    for (const [name, path] of Object.entries(images)) {
+      await pictured.open(`${gateway.adminUrl}${path}`)
+      await writeFile(join(IMAGES, `${name}.png`), await pictured.screenshot())
+    }
+  }
   for (const [path] of pages) {
     await t.test(`${path} is usable, light and dark, wide and narrow`, async t => {
       received = 0
       await wide.open(`${gateway.adminUrl}${path}`)
       t.ok(received < MAX_PAGE_BYTES, `${received} bytes`)
       await check(t, wide, 'dark and wide')
-      if (writes && images[path] !== undefined) {
-        await writeFile(join(IMAGES, `${images[path]}.png`), await wide.screenshot())
-      }
       await narrow.open(`${gateway.adminUrl}${path}`)
       t.ok(await narrow.read<boolean>('document.documentElement.scrollWidth <= 360'), 'it fits into 360 pixels')
       await check(t, narrow, 'light and narrow')

@@ -57,7 +57,7 @@ const offers = (found: readonly ListedModel[]): Html =>
 
 /** Shows one model with every price of its offers. */
 export async function model({ id, context }: Visit): Promise<Content> {
-  const found = (await run<readonly ListedModel[]>(context, 'models.list', { query: id })).find(one => one.id === id)
+  const found = (await run<readonly ListedModel[]>(context, 'models.list')).find(one => one.id === id)
   if (!found) throw errors.notFound(`There is no model "${id}".`)
   return {
     title: found.id,

@@ -2,10 +2,12 @@
 import { commands } from '../../admin/commands/index.ts'
 import type { RequestDetails, ShownRequest } from '../../admin/commands/requests.ts'
 import type { AttemptRecord } from '../../core/ports.ts'
+import { GatewayError } from '../../lib/error.ts'
 import { count, milliseconds, time, usd } from '../format.ts'
 import { argumentsOf, fieldsOf, inputs } from '../forms.ts'
 import { type Html, html, link } from '../html.ts'
 import { type Content, facts, live, mark, table, tiles } from '../layout.ts'
+import { namesOf } from '../names.ts'
 import { run, type Visit } from '../page.ts'
 
 const ROWS = 50
@@ -20,9 +22,11 @@ export async function requests({ query, context }: Visit): Promise<Content> {
   const given = Object.fromEntries([...query].filter(([name, value]) => Object.hasOwn(filter, name) && value !== ''))
   const before = query.get('before') || undefined
   const isLive = query.get('live') === '1' && before === undefined
-  const { rows, next } = await find(filter, before)
+  const { rows, next, error } = await found()
+  const names = await namesOf(rows, context)
   const older = next !== null && link('/ui/requests', { ...given, before: next })
-  const list = html`${rowTable(rows)}
+  const list = html`${error !== undefined && html`<p role="alert">${error}</p>`}
+${error === undefined && rowTable(rows, names)}
 <p class="row">${before !== undefined && html`<a href="${link('/ui/requests', given)}">Newest</a>`}
 ${older && html`<a id="older" rel="next" href="${older}">Older</a>`}
 ${rows.length < ROWS && older && html`<span class="hint">More rows may match further back.</span>`}</p>`
@@ -37,7 +41,17 @@ ${before === undefined ? live(isLive, UPDATE_SECONDS, '/ui/requests', given, lis
     scripts: ['htmx.js'],
   }
 
-  async function find(filter: object, from: string | undefined) {
+  /** A filter that is refused is shown with the form, so that it can be corrected. */
+  async function found(): Promise<Found> {
+    try {
+      return await find(filter, before)
+    } catch (thrown) {
+      if (thrown instanceof GatewayError && thrown.status < 500) return { rows: [], next: null, error: thrown.message }
+      throw thrown
+    }
+  }
+
+  async function find(filter: object, from: string | undefined): Promise<Found> {
     const rows: ShownRequest[] = []
     let next: string | null = from ?? null
     for (let part = 0; part < MAX_PARTS && rows.length < ROWS && (part === 0 || next !== null); part++) {
@@ -50,6 +64,13 @@ ${before === undefined ? live(isLive, UPDATE_SECONDS, '/ui/requests', given, lis
   }
 }
 
+/** Rows of one page, and the position of the next one; or why the filter is refused. */
+interface Found {
+  readonly rows: readonly ShownRequest[]
+  readonly next: string | null
+  readonly error?: string
+}
+
 const statusMark = ({ status, outcome }: Pick<ShownRequest, 'status' | 'outcome'>): Html =>
   mark(
     outcome === 'ok' ? 'good' : outcome === 'aborted' ? 'warn' : 'bad',
@@ -60,7 +81,7 @@ const statusMark = ({ status, outcome }: Pick<ShownRequest, 'status' | 'outcome'
 const tokens = ({ prompt, completion }: ShownRequest['usage']): string =>
   prompt === undefined && completion === undefined ? '' : `${count(prompt ?? 0)} + ${count(completion ?? 0)}`
 
-const rowTable = (rows: readonly ShownRequest[]): Html =>
+const rowTable = (rows: readonly ShownRequest[], names: ReadonlyMap<string, string>): Html =>
   table(
     'requests',
     'Requests',
@@ -90,8 +111,8 @@ const rowTable = (rows: readonly ShownRequest[]): Html =>
       tokens(row.usage),
       usd(row.cost),
       row.error_code,
-      html`<a href="${link('/ui/requests', { project: row.project })}">${row.project}</a>`,
-      html`<a href="${link('/ui/requests', { key: row.key })}">${row.key}</a>`,
+      html`<a href="${link('/ui/requests', { project: row.project })}">${names.get(row.project) ?? row.project}</a>`,
+      html`<a href="${link('/ui/requests', { key: row.key })}">${names.get(row.key) ?? row.key}</a>`,
       row.end_user,
     ]),
     'No request matches.',
@@ -101,6 +122,13 @@ const rowTable = (rows: readonly ShownRequest[]): Html =>
 export async function request({ id, context }: Visit): Promise<Content> {
   const row = await run<RequestDetails>(context, 'requests.show', { id })
   const { attempts, usage, tags, ...rest } = row
+  const names = await namesOf([row], context)
+  /** An id with its name, if it has one. */
+  const named = (value: unknown): string => {
+    const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
+    const name = names.get(text)
+    return name === undefined ? text : `${name} (${text})`
+  }
   const isShown = (value: unknown) => value !== null && value !== undefined && value !== ''
   return {
     title: `Request ${row.id}`,
@@ -120,7 +148,7 @@ ${facts([...Object.entries(usage).map(([axis, amount]) => [axis.replaceAll('_', 
 ${facts([
   ...Object.entries(rest)
     .filter(([, value]) => isShown(value))
-    .map(([name, value]) => [name.replaceAll('_', ' '), textOf(value)] as const),
+    .map(([name, value]) => [name.replaceAll('_', ' '), named(value)] as const),
   [
     'tags',
     Object.entries(tags)
@@ -130,8 +158,6 @@ ${facts([
 ])}`,
   }
 }
-
-const textOf = (value: unknown): string => (typeof value === 'object' ? JSON.stringify(value) : String(value))
 
 const attemptTable = (attempts: readonly AttemptRecord[]): Html =>
   table(
@@ -159,7 +185,7 @@ const attemptTable = (attempts: readonly AttemptRecord[]): Html =>
       milliseconds(one.ttft_ms),
       milliseconds(one.duration_ms),
       one.credential && html`<code>${one.credential}</code>`,
-      [one.reason, one.error_type].filter(Boolean).join(', '),
+      one.reason !== null && [...new Set([one.reason, one.error_type])].join(', '),
     ]),
     'No provider was called.',
   )

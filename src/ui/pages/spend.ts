@@ -74,6 +74,7 @@ ${tiles([
 ])}
 <h2>${MEASURES[measure]} by ${nameOf(by)}</h2>
 <div id="chart" role="img" aria-label="${MEASURES[measure]} over time by ${nameOf(by)}. The figures stand in the tables below." data-chart="${JSON.stringify(chart)}"></div>
+${present.length === 0 && html`<p>Nothing to draw: there are no ${MEASURES[measure]} in this period.</p>`}
 ${groupTable(by, sorted, whole)}
 <details><summary>Figures of the chart</summary>
 ${table(
