@@ -6,6 +6,7 @@ import type { CircuitHealth, ProviderHealth, RequestRow, UsageTotals } from '../
 import { count, milliseconds, percent, quantile, time, usd } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { type Content, facts, live, mark, table, tiles } from '../layout.ts'
+import { namesOf } from '../names.ts'
 import { run, type Visit } from '../page.ts'
 
 const HOUR_MS = 3_600_000
@@ -36,7 +37,7 @@ ${bars(hours)}
 <h2>Providers now</h2>
 ${providers(health)}
 <h2>Last failures</h2>
-${failures(rows)}
+${await failures(rows, context)}
 <h2>Process</h2>
 ${process(status)}`
   return {
@@ -132,18 +133,21 @@ function providers(health: readonly ProviderHealth[]): Html {
 ${idle > 0 && html`<p class="hint">${idle} more providers have no credential.</p>`}`
 }
 
-function failures(rows: readonly RequestRow[]): Html {
+async function failures(rows: readonly RequestRow[], context: AdminContext): Promise<Html> {
   const failed = rows.filter(({ outcome }) => outcome !== 'ok').slice(0, MAX_FAILURES)
+  const owned = failed.map(({ projectId, keyId }) => ({ project: projectId, key: keyId }))
+  const names = await namesOf(owned, context)
   return table(
     'failures',
     'Last failures',
-    ['Time (UTC)', 'Status', 'Error', 'Model', 'Provider', 'Took'],
-    failed.map(({ id, at, status, outcome, errorCode, requestedModel, provider, durationMs }) => [
+    ['Time (UTC)', 'Status', 'Error', 'Model', 'Provider', 'Key', 'Took'],
+    failed.map(({ id, at, status, outcome, errorCode, requestedModel, provider, keyId, durationMs }) => [
       html`<a href="/ui/requests/${encodeURIComponent(id)}">${time(at)}</a>`,
       mark('bad', status),
       errorCode ?? outcome,
       requestedModel,
       provider,
+      names.get(keyId) ?? keyId,
       milliseconds(durationMs),
     ]),
     `None of the last ${rows.length} requests of this hour.`,

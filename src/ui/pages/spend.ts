@@ -1,7 +1,15 @@
 /** Spending over time, by what it went to. */
+import { LRUCache } from 'lru-cache'
 import type { AdminContext } from '../../admin/context.ts'
 import { formatMoney } from '../../core/money.ts'
-import { type GroupTotals, type UsageGroup, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
+import {
+  type GroupTotals,
+  type UsageGroup,
+  type UsageQuery,
+  type UsageStore,
+  type UsageTotals,
+  usageGroups,
+} from '../../core/ports.ts'
 import { count, percent, usd } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
 import { type Content, table, tiles } from '../layout.ts'
@@ -26,7 +34,12 @@ const nameOf = (group: UsageGroup): string => NAMES[group] ?? group.replaceAll('
 const groups = usageGroups.filter(group => group !== 'day')
 
 /** Groups that one span reads. */
-const MAX_GROUPS = 200
+const MAX_GROUPS = 100
+/** Spans that have ended are kept for a time: a chart of 90 days is read once. */
+const KEPT_SPANS = 400
+const KEPT_MS = 300_000
+/** Requests and jobs that end late add to a span until then. */
+const LATE_MS = 2 * HOUR_MS
 /** Groups with a color of their own; the rest are others. */
 const MAX_SERIES = 8
 const OTHERS = 'others'
@@ -117,14 +130,32 @@ async function read(
 ): Promise<Span[]> {
   const [length, step] = PERIODS[period]
   const last = Math.floor(Date.now() / step) * step
+  const kept = keptOf(usage)
   const spans: Span[] = []
   for (let from = last - length + step; from <= last; from += step) {
     const query = { ...scope, from, to: from + step }
-    const all = await usage.totals(query)
-    const groups = all.requests === 0 ? [] : await usage.breakdown(query, by, MAX_GROUPS)
-    spans.push({ from, all, groups })
+    const key = JSON.stringify([by, query])
+    const span = kept.get(key) ?? (await readSpan(usage, query, by))
+    if (query.to + LATE_MS < Date.now()) kept.set(key, span)
+    spans.push(span)
   }
   return spans
+}
+
+/** Groups that are all there is come to the totals, which take as long to read. */
+async function readSpan(usage: UsageStore, query: UsageQuery, by: UsageGroup): Promise<Span> {
+  const groups = await usage.breakdown(query, by, MAX_GROUPS)
+  const all = groups.length < MAX_GROUPS ? groups.reduce(plus, EMPTY) : await usage.totals(query)
+  return { from: query.from, all, groups }
+}
+
+const stores = new WeakMap<UsageStore, LRUCache<string, Span>>()
+
+/** The spans that are kept of a store. */
+function keptOf(usage: UsageStore): LRUCache<string, Span> {
+  const kept = stores.get(usage) ?? new LRUCache<string, Span>({ max: KEPT_SPANS, ttl: KEPT_MS })
+  stores.set(usage, kept)
+  return kept
 }
 
 const EMPTY: UsageTotals = {
