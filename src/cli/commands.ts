@@ -109,7 +109,18 @@ function optionOf(flags: string, about: string, { type, enum: choices, anyOf, mi
   if (type === 'boolean' && flags.endsWith('<on|off>')) return option.choices(['on', 'off'])
   if (type === 'array') return option.argParser(listOf)
   if (type === 'integer') return option.argParser(text => whole(text, minimum === 0 ? 0 : 1))
+  const [names, form] = (anyOf ?? []) as readonly JsonSchema[]
+  if (Array.isArray(names?.enum) && form) return choicesAnd(option, names.enum, String(form.description))
   return anyOf ? option.argParser(text => (text === 'all' ? text : listOf(text))) : option
+}
+
+/** Takes some names, and texts of a form such as `tag:KEY`, which the gateway checks. */
+function choicesAnd(option: Option, names: readonly string[], form: string): Option {
+  const { parseArg } = option.choices([...names, form])
+  const beginning = form.slice(0, form.indexOf(':') + 1)
+  return option.argParser((text: string, before: unknown) =>
+    beginning && text.startsWith(beginning) ? text : parseArg!(text, before),
+  )
 }
 
 const toArgument = (given: unknown, { type }: JsonSchema): unknown =>

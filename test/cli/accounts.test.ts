@@ -235,6 +235,8 @@ t.test('usage is that of an organization, a project or a key', async t => {
   })
   const today = new Date().toISOString().slice(0, 10)
   t.match(await json('usage --group-by day'), { groups: [{ id: today, requests: 2, cost: '12' }] })
+  t.match(await json('usage --group-by end_user'), { groups: [{ id: 'unknown', requests: 2, cost: '12' }] })
+  t.match(await json('usage --group-by tag:team'), { groupBy: 'tag:team', groups: [{ id: 'unknown', cost: '12' }] })
   t.match(await json('usage --group-by member'), { groups: [{ id: 'unknown', cost: '12' }] })
   const table = await ctl('usage --group-by project')
   t.match(table.stdout, /\nproject +name +requests .*\n\S+ +web +1 /)

@@ -244,7 +244,10 @@ t.test('wrong use is exit code 2', async t => {
     [['status', '--colour'], /unknown option '--colour'/],
     [['route', 'explain', '--model', 'm', '--prompt', 'long'], /"long" is not a whole number/],
     [['route', 'explain', '--model', 'm', '--routing', 'fast'], /Allowed choices are auto, price/],
-    [['usage', '--group-by', 'week'], /Allowed choices are provider, model, app, api_key, project, member, day/],
+    [
+      ['usage', '--group-by', 'week'],
+      /Allowed choices are provider, model, app, api_key, project, member, day, end_user, tag:KEY/,
+    ],
     [['explain'], /missing required argument 'endpoint'/],
     [['chat', 'hi', '--key', SECRET], /--key takes no secret.*; set GATEWAY_API_KEY, or write .* --key-stdin$/m],
     [['chat', 'hi', `--key=${SECRET}`], /--key takes no secret/],

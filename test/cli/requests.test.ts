@@ -4,6 +4,7 @@ import { adminListener } from '../../src/admin/server.ts'
 import type { Admin } from '../../src/cli/admin.ts'
 import { run } from '../../src/cli/program.ts'
 import { tail } from '../../src/cli/requests.ts'
+import type { RequestRow } from '../../src/core/ports.ts'
 import { fakeContext, TOKEN } from '../admin/fake.ts'
 import { idAt } from '../stores/contract-requests.ts'
 import { NOON, rowOf, sqliteSubject } from '../stores/subject.ts'
@@ -27,6 +28,8 @@ async function shell(t: Test, count: number) {
     }
     await subject.ledger.record(rowOf(principal, idAt(NOON + n, `row-${n}`), changes))
   }
+  const add = (name: string, changes: Partial<RequestRow>) =>
+    subject.ledger.record(rowOf(principal, idAt(NOON, name), { at: NOON, ...changes }))
   const context = Object.assign(fakeContext(), { requests: subject.requests })
   const listener = await adminListener({ context, token: TOKEN, listen: '127.0.0.1:0', log })
   t.teardown(() => listener.close())
@@ -44,7 +47,7 @@ async function shell(t: Test, count: number) {
     })
     return { code, ...output }
   }
-  return { ctl, principal }
+  return { ctl, principal, add }
 }
 
 t.test('rows are listed newest first, with the members that programs rely on', async t => {
@@ -82,6 +85,24 @@ t.test('rows are listed newest first, with the members that programs rely on', a
   t.match((await ctl('list')).out, /^id +at +key +model[\s\S]*row-0/)
   t.equal((await ctl('list', '--dearer', '1')).out, 'no requests\n')
   t.match(await ctl('list', '--slower', 'soon'), { code: 1, err: /a time such as 500ms/ })
+})
+
+t.test('rows are listed by end user and by tag, and show both', async t => {
+  const { ctl, principal, add } = await shell(t, 1)
+  await add('labelled', { endUser: '=ann', tags: { team: 'blue', feature: 'chat' } })
+  const labels = { end_user: '=ann', tags: { team: 'blue', feature: 'chat' } }
+  for (const filter of [
+    ['--end-user', '=ann'],
+    ['--tag', 'team=blue'],
+    ['--tag', 'team=blue', '--end-user', '=ann'],
+  ]) {
+    t.match(JSON.parse((await ctl('list', '--json', ...filter)).out), [{ ...labels, project: principal.projectId }])
+  }
+  t.equal((await ctl('list', '--tag', 'team=red')).out, 'no requests\n')
+  t.match(await ctl('list', '--tag', 'team'), { code: 1, err: /a tag such as team=blue/ })
+  t.match((await ctl('show', idAt(NOON, 'labelled'))).out, /end_user +=ann[\s\S]*tags +team=blue, feature=chat/)
+  const csv = (await ctl('export', '--format', 'csv', '--tag', 'team=blue')).out
+  t.ok(csv.includes(`,'=ann,"{""team"":""blue"",""feature"":""chat""}",`), csv)
 })
 
 t.test('one request is shown with its attempts', async t => {

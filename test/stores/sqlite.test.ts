@@ -33,9 +33,9 @@ t.test('opening makes folder and file for their owner only, durable and with the
   t.same(
     db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all(),
     (
-      'audit balances budgets discounts holds job_events jobs keys ledger login_codes manifests member_projects members ' +
-      'oauth_clients oauth_codes oauth_grants oauth_tokens organizations owners policies projects provider_keys pruned ' +
-      'realtime_secrets requests response_bytes response_session_bytes responses rules subscriptions usage_hourly'
+      'audit balances budgets discounts holds job_events jobs keys label_keys ledger login_codes manifests member_projects ' +
+      'members oauth_clients oauth_codes oauth_grants oauth_tokens organizations owners policies projects provider_keys pruned ' +
+      'realtime_secrets request_labels requests response_bytes response_session_bytes responses rules subscriptions usage_hourly usage_labels'
     ).split(' '),
   )
 })
@@ -105,7 +105,9 @@ t.test('what requests left stays as it is, and what they add is checked without 
   for (const table of tables) {
     const marks = names[table].replace(/\w+/g, 'NULL')
     const insert = `EXPLAIN INSERT INTO ${table} (${names[table]}) VALUES (${marks})`
-    const steps = db.prepare<[], { opcode: string }>(insert).all()
+    const all = db.prepare<[], { addr: number; opcode: string }>(insert).all()
+    // Programs of triggers follow: those of labels run for rows that have some.
+    const steps = all.slice(0, all.findIndex(({ addr }, at) => at > 0 && addr === 0) + 1 || all.length)
     t.notOk(
       steps.some(({ opcode }) => opcode === 'OpenEphemeral'),
       table,
@@ -227,6 +229,8 @@ t.test('a request row keeps each fact in its column', async t => {
     discount: 0,
     tier: null,
     detail: null,
+    end_user: null,
+    tags: null,
   })
 })
 

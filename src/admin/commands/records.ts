@@ -1,7 +1,7 @@
 /** Usage, and the audit log. */
 import { formatMoney } from '../../core/money.ts'
-import { type AuditEntry, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
-import { s } from '../../core/schema.ts'
+import { type AuditEntry, type UsageGroup, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
+import { type Schema, s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
@@ -32,6 +32,11 @@ function period(from: string | undefined, to: string | undefined): { first: numb
   }
   return { first, last }
 }
+
+const usageGroup = s.either(
+  s.enum(...usageGroups),
+  s.string({ pattern: '^tag:.{1,64}$', description: 'tag:KEY' }),
+) as Schema<UsageGroup>
 
 interface Scope {
   organization?: string | undefined
@@ -92,7 +97,7 @@ export const usageCommands: CommandTable = {
       key: option('--key <id>: only this key', keyId),
       from: option('--from <date>: first day, YYYY-MM-DD (UTC)', date),
       to: option('--to <date>: last day, YYYY-MM-DD (UTC)', date),
-      groupBy: option('--group-by <what>: group by', s.enum(...usageGroups)),
+      groupBy: option('--group-by <what>: group by', usageGroup),
       ...partArguments,
     }),
     async ({ from, to, groupBy, limit, offset, ...scope }, context): Promise<Usage> => {

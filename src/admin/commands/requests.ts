@@ -11,6 +11,7 @@ const DEFAULT_ROWS = 50
 const MAX_ROWS = 500
 
 const text = s.string({ minLength: 1, maxLength: 256 })
+const tagPair = s.string({ pattern: '^[^=]+=', maxLength: 577, description: 'a tag such as team=blue' })
 const time = s.string({ pattern: '^[1-9]\\d{0,7}(ms|[smhdw])$', description: 'a time such as 500ms, 2s, 1h or 7d' })
 const millisecondsOf = (given: string): number =>
   given.endsWith('ms') ? Number(given.slice(0, -2)) : durationOf(given)
@@ -24,6 +25,8 @@ const requestFilters = {
   provider: option('--provider <id>: only requests that this provider ended', text),
   status: option('--status <code>: only this HTTP status', s.integer({ minimum: 100, maximum: 599 })),
   error: option('--error <code>: only this error code', text),
+  tag: option('--tag <key=value>: only requests with this tag', tagPair),
+  endUser: option('--end-user <name>: only requests of this end user', text),
   slower: option('--slower <time>: only requests that took longer, such as 2s', time),
   dearer: option('--dearer <usd>: only requests that cost more', amount),
   since: option('--since <time>: only requests that arrived within this time, such as 1h', time),
@@ -37,8 +40,8 @@ const shownRow = (row: RequestRow) => ({
   org: row.orgId,
   project: row.projectId,
   key: row.keyId,
-  end_user: null,
-  tags: {},
+  end_user: row.endUser ?? null,
+  tags: row.tags ?? {},
   endpoint: row.endpoint,
   requested_model: row.requestedModel,
   used_model: row.model,
@@ -87,12 +90,12 @@ export const requestCommands: CommandTable = {
       limit: s.optional(s.integer({ minimum: 1, maximum: MAX_ROWS, description: `a count from 1 to ${MAX_ROWS}` })),
     }),
     async (args, { requests, names }) => {
-      const { organization, project, key, model, provider, status, error, slower, dearer, since } = args
+      const { organization, project, key, model, provider, status, error, slower, dearer, since, tag, endUser } = args
       const filter = {
         orgId: organization === undefined ? undefined : await names.organization(organization),
         projectId: project === undefined ? undefined : await names.project(project),
         keyId: key === undefined ? undefined : await names.key(key),
-        ...{ model, provider, status, errorCode: error, endedSince: args.endedSince },
+        ...{ model, provider, status, errorCode: error, tag, endUser, endedSince: args.endedSince },
         slower: slower === undefined ? undefined : millisecondsOf(slower),
         dearer: dearer === undefined ? undefined : parseMoney(dearer),
         since: since === undefined ? undefined : Date.now() - millisecondsOf(since),
@@ -114,8 +117,12 @@ export const requestCommands: CommandTable = {
   ),
 }
 
-function showDetails({ usage, attempts, tags: _tags, ...row }: RequestDetails): string {
+function showDetails({ usage, attempts, tags, ...row }: RequestDetails): string {
   const entries = Object.entries(row).map(([name, value]) => [name, value === null ? null : String(value)] as const)
   const counts = Object.entries(usage).map(([axis, count]) => `${axis} ${count}`)
-  return facts([...entries, ['usage', counts.join(', ')]]) + (attempts.length > 0 ? attemptTable(attempts) : '')
+  const labels = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
+  return (
+    facts([...entries, ['tags', labels.join(', ')], ['usage', counts.join(', ')]]) +
+    (attempts.length > 0 ? attemptTable(attempts) : '')
+  )
 }

@@ -112,6 +112,8 @@ export interface RequestRow {
   readonly model: string | null
   readonly provider: string | null
   readonly source: string | null
+  readonly endUser?: string | undefined
+  readonly tags?: Readonly<Record<string, string>> | undefined
   readonly status: number
   readonly outcome: 'ok' | 'error' | 'aborted' | 'orphaned'
   readonly errorCode: string | null

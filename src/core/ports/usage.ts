@@ -16,8 +16,8 @@ export interface UsageQuery {
 export const reportGroups = ['provider', 'model', 'app', 'api_key'] as const
 export type ReportGroup = (typeof reportGroups)[number]
 /** Groups for all usage. */
-export const usageGroups = [...reportGroups, 'project', 'member', 'day'] as const
-export type UsageGroup = (typeof usageGroups)[number]
+export const usageGroups = [...reportGroups, 'project', 'member', 'day', 'end_user'] as const
+export type UsageGroup = (typeof usageGroups)[number] | `tag:${string}`
 
 /** Sums of a group; days are UTC. Keys, projects and members have a name beside their id. */
 export type GroupTotals = UsageTotals & { readonly id: string; readonly name?: string }
@@ -68,6 +68,9 @@ export interface RequestFilter {
   readonly since?: number | undefined
   /** Unix milliseconds; only requests that ended at or after it. */
   readonly endedSince?: number | undefined
+  readonly endUser?: string | undefined
+  /** As `key=value`. */
+  readonly tag?: string | undefined
 }
 
 /** Some rows, newest first. */

@@ -26,6 +26,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
   const principal = ex.caller.principal!
   const { mapping } = ex.target ?? {}
   const failure = outcome === 'ok' ? undefined : failureOf(ex, outcome)
+  const { endUser, tags } = ex.caller.labels
   return {
     id: ex.logId,
     requestId: ex.id,
@@ -38,6 +39,8 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     model: ex.answer.cached?.model ?? servedBy(ex, outcome),
     provider: ex.answer.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),
+    endUser,
+    tags: tags.size > 0 ? Object.fromEntries(tags) : undefined,
     status: outcome === 'ok' ? 200 : (failure?.status ?? 499),
     outcome,
     errorCode: failure?.code ?? null,

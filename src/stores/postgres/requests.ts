@@ -51,6 +51,8 @@ export const settlementOf = (row: RequestRow, { cost, funds, charged }: Payment)
   discount: row.discount,
   tier: row.tier,
   detail: row.detail ? JSON.stringify(row.detail) : null,
+  end_user: row.endUser ?? null,
+  tags: row.tags ? JSON.stringify(row.tags) : null,
 })
 
 /** How a row is paid for where its hold is open. */

@@ -41,7 +41,8 @@ export class PostgresRetention implements RetentionStore {
         const rows = await transaction(client, () => dropDay(client, name))
         if (rows > 0) return rows
       }
-      return await transaction(client, () => dropOthers(client, before))
+      const others = await transaction(client, () => dropOthers(client, before))
+      return others > 0 ? others : await transaction(client, () => dropLabels(client, before))
     })
   }
 
@@ -101,6 +102,17 @@ async function dropOthers(client: pg.Client, before: number): Promise<number> {
     [stampOf(before), before],
   )
   return Number(rows[0]!.count)
+}
+
+/** Within a transaction. Labels of days that are gone. */
+async function dropLabels(client: pg.Client, before: number): Promise<number> {
+  const { rowCount } = await client.query(
+    `DELETE FROM request_labels WHERE (label, id) IN (
+      SELECT label, id FROM request_labels WHERE id < $1 ORDER BY id LIMIT ${BATCH}
+    )`,
+    [stampOf(Math.floor(before / DAY_MS) * DAY_MS)],
+  )
+  return rowCount ?? 0
 }
 
 /** SQL: adds rows to the sums that are kept of them. */

@@ -6,17 +6,20 @@ import { type Flag, first, type Sql } from './sql.ts'
 
 /**
  * Rows that one query looks at: some milliseconds of work. They are found by the primary key, which begins with the time,
- * so that a request writes no index for its log.
+ * so that a request writes no index for its log; end users and tags alone have one.
  */
 const AT_ONCE = 5000
 /** Sorts behind every id. */
 const NEWEST = '~'
 
-/** The rows from before `$1` back to `$2`. */
-const PART = 'FROM requests WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT'
-const LAST_OF_PART = `SELECT id FROM requests WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT 1 OFFSET CAST($3 AS bigint)`
-const PAGE = `
-  SELECT * FROM (SELECT * ${PART} CAST($3 AS bigint)) AS part
+/** Ids from before `$1` back to `$2`. */
+const RANGE = 'id < $1 AND id >= $2'
+const lastOf = (rows: string): string =>
+  `SELECT id FROM ${rows} AND ${RANGE} ORDER BY id DESC LIMIT 1 OFFSET CAST($3 AS bigint)`
+const LAST = lastOf('requests WHERE true')
+const LAST_WITH_LABEL = lastOf('request_labels WHERE label = $4')
+const pageOf = (part: string, further = ''): string => `
+  SELECT * FROM (${part}) AS part
   WHERE (CAST($4 AS text) IS NULL OR org_id = $4)
     AND (CAST($5 AS text) IS NULL OR project_id = $5)
     AND (CAST($6 AS text) IS NULL OR key_id = $6)
@@ -26,8 +29,17 @@ const PAGE = `
     AND (CAST($10 AS text) IS NULL OR error_code = $10)
     AND (CAST($11 AS bigint) IS NULL OR duration_ms > CAST($11 AS bigint))
     AND (CAST($12 AS bigint) IS NULL OR cost > CAST($12 AS bigint))
-    AND (CAST($13 AS bigint) IS NULL OR at + duration_ms >= CAST($13 AS bigint))
+    AND (CAST($13 AS bigint) IS NULL OR at + duration_ms >= CAST($13 AS bigint)) ${further}
   ORDER BY id DESC LIMIT CAST($14 AS bigint)`
+const PAGE = pageOf(`SELECT * FROM requests WHERE ${RANGE} ORDER BY id DESC LIMIT CAST($3 AS bigint)`)
+/** The rows of an end user or of a tag, by an index; `$16` is another label that they have. */
+const PAGE_WITH_LABEL = pageOf(
+  `SELECT * FROM requests WHERE id IN (
+    SELECT id FROM request_labels WHERE label = $15 AND ${RANGE} ORDER BY id DESC LIMIT CAST($3 AS bigint)
+  )`,
+  `AND (CAST($16 AS text) IS NULL
+    OR EXISTS (SELECT 1 FROM request_labels WHERE label = $16 AND request_labels.id = part.id))`,
+)
 const ONE = 'SELECT * FROM requests WHERE id = $1'
 
 interface StoredRow {
@@ -63,6 +75,9 @@ interface StoredRow {
   readonly discount: bigint
   readonly tier: string | null
   readonly detail: string | null
+  readonly end_user: string | null
+  /** A JSON object. */
+  readonly tags: string | null
 }
 
 /** `RequestLogStore` over `requests`. */
@@ -78,14 +93,18 @@ export class SqlRequests implements RequestLogStore {
   async page(filter: RequestFilter, limit: number, before = NEWEST): Promise<RequestPage> {
     const { orgId, projectId, keyId, model, provider, status, errorCode, slower, dearer, since, endedSince } = filter
     const oldest = since === undefined ? '' : stampOf(Math.max(0, since))
-    const found = await this.#sql.query<StoredRow>(PAGE, [
+    const [label, other = null] = labelsOf(filter)
+    const found = await this.#sql.query<StoredRow>(label === undefined ? PAGE : PAGE_WITH_LABEL, [
       ...[before, oldest, this.#atOnce],
       ...[orgId ?? null, projectId ?? null, keyId ?? null, model ?? null, provider ?? null],
       ...[status ?? null, errorCode ?? null, slower ?? null, dearer ?? null, endedSince ?? null, limit],
+      ...(label === undefined ? [] : [label, other]),
     ])
     const rows = found.map(shownOf)
     if (rows.length === limit) return { rows, next: rows.at(-1)!.id }
-    const last = await first<{ id: string }>(this.#sql, LAST_OF_PART, [before, oldest, this.#atOnce - 1])
+    const range = [before, oldest, this.#atOnce - 1]
+    const [text, values] = label === undefined ? [LAST, range] : [LAST_WITH_LABEL, [...range, label]]
+    const last = await first<{ id: string }>(this.#sql, text, values)
     return { rows, next: last?.id }
   }
 
@@ -94,6 +113,12 @@ export class SqlRequests implements RequestLogStore {
     return row && shownOf(row)
   }
 }
+
+/** Labels as `request_labels` has them. */
+const labelsOf = ({ endUser, tag }: RequestFilter): string[] => [
+  ...(endUser === undefined ? [] : [`end_user=${endUser}`]),
+  ...(tag === undefined ? [] : [`tag:${tag}`]),
+]
 
 const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value))
 
@@ -124,6 +149,8 @@ const shownOf = (row: StoredRow): RequestRow => ({
   discount: Number(row.discount),
   tier: row.tier,
   ...(row.detail !== null && { detail: JSON.parse(row.detail) as RequestDetail }),
+  ...(row.end_user !== null && { endUser: row.end_user }),
+  ...(row.tags !== null && { tags: JSON.parse(row.tags) as Record<string, string> }),
 })
 
 function usageOf(row: StoredRow): Usage {

@@ -33,8 +33,10 @@ const IN_SCOPE = `
     AND (CAST($3 AS text) IS NULL OR key_id = $3)`
 
 const DAY_MS = 86_400_000
+/** Groups by what every hourly sum has. */
+type ColumnGroup = Exclude<UsageGroup, 'end_user' | `tag:${string}`>
 /** The text that each group is made by. A day is the number of days since 1970. */
-export const dimensions: Readonly<Record<UsageGroup, string>> = {
+export const dimensions: Readonly<Record<ColumnGroup, string>> = {
   provider: 'provider',
   model: 'model',
   app: 'source',
@@ -47,14 +49,14 @@ export const dimensions: Readonly<Record<UsageGroup, string>> = {
 export const groupId = (group: string, id: string): string =>
   group === 'day' ? new Date(Number(id) * DAY_MS).toISOString().slice(0, 10) : id
 /** SQL: the names of groups that have one. */
-const groupNames: Partial<Readonly<Record<UsageGroup, string>>> = {
+const groupNames: Partial<Readonly<Record<ColumnGroup, string>>> = {
   api_key: 'min((SELECT name FROM keys WHERE keys.id = key_id))',
   project: 'min((SELECT name FROM projects WHERE projects.id = project_id))',
   member: 'min((SELECT email FROM members JOIN keys ON keys.created_by = members.id WHERE keys.id = key_id))',
 }
 type GroupRow = SumRow & { id: string; name: string | null }
 
-const groupsBy = (group: UsageGroup): string => `
+const groupsBy = (group: ColumnGroup): string => `
   SELECT * FROM (
     SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${groupNames[group] ?? 'NULL'} AS name,
       min(hour) AS hour, ${SUMS} ${IN_SCOPE}
@@ -62,7 +64,26 @@ const groupsBy = (group: UsageGroup): string => `
   ) AS groups
   ORDER BY ${group === 'day' ? 'hour' : `${largest('all_cost')}, all_requests DESC, id`} LIMIT $6 OFFSET $7`
 
-/** `UsageStore` over `usage_hourly`. */
+const SUMMED = [...counts, ...Object.values(amounts)]
+const WITH_LABEL = `FROM usage_labels
+  WHERE label = $8 AND day >= $4 AND day < $5
+    AND (CAST($1 AS text) IS NULL OR org_id = $1)
+    AND (CAST($2 AS text) IS NULL OR project_id = $2)
+    AND (CAST($3 AS text) IS NULL OR key_id = $3)`
+/** Sums of an end user or of a tag are those of whole days; `unknown` is the rest of all requests. */
+const BY_LABEL = `
+  SELECT * FROM (
+    SELECT id, NULL AS name, ${SUMS} FROM (
+      SELECT value AS id, ${SUMMED.join(', ')} ${WITH_LABEL}
+      UNION ALL SELECT 'unknown', ${SUMMED.join(', ')} ${IN_SCOPE}
+      UNION ALL SELECT 'unknown', ${SUMMED.map(name => `-${name}`).join(', ')} ${WITH_LABEL}
+    ) AS parts GROUP BY 1 HAVING sum(requests) > 0
+  ) AS groups
+  ORDER BY ${largest('all_cost')}, all_requests DESC, id LIMIT $6 OFFSET $7`
+
+const isColumn = (group: UsageGroup): group is ColumnGroup => Object.hasOwn(dimensions, group)
+
+/** `UsageStore` over `usage_hourly` and `usage_labels`. */
 export class SqlUsage implements UsageStore {
   readonly #sql: Sql
   readonly check: UsageStore['check']
@@ -81,7 +102,10 @@ export class SqlUsage implements UsageStore {
 
   /** Absent values of a request are `unknown`. */
   async breakdown(query: UsageQuery, by: UsageGroup, limit = ALL, offset = 0): Promise<GroupTotals[]> {
-    const rows = await this.#sql.query<GroupRow>(groupsBy(by), [...scopeOf(query), limit, offset])
+    const values = [...scopeOf(query), limit, offset]
+    const rows = isColumn(by)
+      ? await this.#sql.query<GroupRow>(groupsBy(by), values)
+      : await this.#sql.query<GroupRow>(BY_LABEL, [...values, by])
     return rows.map(row => ({
       id: groupId(by, row.id),
       ...(row.name !== null && { name: row.name }),

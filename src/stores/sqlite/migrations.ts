@@ -10,6 +10,7 @@ import { step as policy } from './migrations/4-policy.ts'
 import { step as checks } from './migrations/6-checks.ts'
 import { step as jobs } from './migrations/10-jobs.ts'
 import { step as oauth } from './migrations/12-oauth.ts'
+import { step as labels } from './migrations/24-labels.ts'
 
 /** In nano-USD. */
 const DOLLAR = 1_000_000_000
@@ -203,4 +204,6 @@ export const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN session TEXT',
   // Adds a JSON object for the request log: the amount held, and the attempts.
   'ALTER TABLE requests ADD COLUMN detail TEXT',
+  // End users and tags of requests.
+  labels,
 ]

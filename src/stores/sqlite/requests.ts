@@ -22,7 +22,7 @@ import type { Participant, Writer } from './writer.ts'
 const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
   status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
   prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
-  estimated, cost, funds, charged, storage, discount, tier, detail`
+  estimated, cost, funds, charged, storage, discount, tier, detail, end_user, tags`
 
 /** Columns of `usage_hourly` that requests are added to, in the order of `beforeCommit`, and its primary key. */
 const summed = [
@@ -200,4 +200,6 @@ const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[]
   row.discount,
   row.tier,
   row.detail ? JSON.stringify(row.detail) : null,
+  row.endUser ?? null,
+  row.tags ? JSON.stringify(row.tags) : null,
 ]

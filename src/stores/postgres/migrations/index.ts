@@ -9,6 +9,7 @@ import { step as functions, names } from './2-functions.ts'
 import { step as accounts } from './3-accounts.ts'
 import { step as stored } from './4-stored.ts'
 import { step as jobs } from './5-jobs.ts'
+import { step as labels } from './7-labels.ts'
 
 /** Columns of a request row from version 6 on. */
 const columns = [...names, 'detail']
@@ -35,4 +36,4 @@ const requestDetail = `
 `
 
 /** SQL; the step at index n leads to version n + 1. */
-export const migrations: readonly string[] = [ledger, functions, accounts, stored, jobs, requestDetail]
+export const migrations: readonly string[] = [ledger, functions, accounts, stored, jobs, requestDetail, labels(columns)]
