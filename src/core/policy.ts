@@ -169,6 +169,8 @@ export interface EndUserOptions {
   readonly header: string | undefined
   /** Path of a member of the body. */
   readonly field: string
+  /** What each may spend. */
+  readonly limit?: Pick<Budget, 'limit' | 'period'> | undefined
 }
 
 /** The caller of an exchange: who it is, and what it may call. Set by the filter that finds it. */

@@ -388,7 +388,16 @@ t.test('end users are named by the header and the field of the configuration', a
     field: 'user',
   })
   t.match(await options('end_users: { field: metadata.customer }\n'), { header: undefined, field: 'metadata.customer' })
-  for (const yaml of ['{ header: "a b" }', '{ header: "" }', '{ field: a..b }', '{ headers: x }']) {
+  const limited = await options('end_users: { default_limit: { amount: "0.5" } }\n')
+  t.strictSame(limited?.limit, { limit: 500_000_000n, period: 'month' })
+  for (const yaml of [
+    '{ default_limit: { amount: 5 } }',
+    '{ default_limit: { amount: "1", period: year } }',
+    '{ header: "a b" }',
+    '{ header: "" }',
+    '{ field: a..b }',
+    '{ headers: x }',
+  ]) {
     await t.rejects(options(`end_users: ${yaml}\n`), /expected|unknown key/, yaml)
   }
 })

@@ -121,4 +121,37 @@ t.test('the configuration of the page names end users by its header, then by its
   t.match(await send({ 'x-openwebui-user-id': 'x'.repeat(257) }, {}), [400, /at most 256 characters/])
 })
 
+t.test('what each end user may spend is held and charged, whatever key and client it comes by', async t => {
+  const { end_users } = parse(/```yaml\n(end_users:\n {2}default_limit[\s\S]*?)```/.exec(page)![1]!) as {
+    end_users: Tree
+  }
+  // A request holds 9,000,000 nano-USD and more, and costs 20,000.
+  const limit = { amount: '0.00005', period: 'day' }
+  const own = await startGateway(t, { providers, config: { end_users: { ...end_users, default_limit: limit } } })
+  const ask = commandsOf(own)
+  const send = (user: string | undefined, headers: Record<string, string> = {}) =>
+    own.chat({ model: 'test', messages, max_tokens: 5, ...(user && { user }) }, headers)
+  await upstream.reset()
+  const { key } = await ask<{ key: string }>('keys.create', { project: 'default', name: 'second' })
+  const second = { authorization: `Bearer ${key}` }
+  const statuses: number[] = []
+  for (let n = 0; n < 12; n++) statuses.push((await send('ann', n % 2 ? second : {})).status)
+  const served = statuses.filter(status => status === 200).length
+  t.ok(served > 0 && served < 12, statuses.join())
+  t.strictSame(statuses, [...statuses].sort(), 'none is served behind a refusal')
+  const refused = await send('ann')
+  t.equal(refused.status, 402)
+  t.match(await refused.text(), /End user \\"ann\\" has reached their period spend limit. It resets at 20/)
+  t.equal((await send('bob')).status, 200, 'another end user has its own')
+  t.equal((await send(undefined)).status, 200, 'a request without an end user has none')
+  const many = await Promise.all(Array.from({ length: 40 }, () => send('cy')))
+  t.equal(many.filter(({ status }) => status === 200).length <= served, true, 'at a time, they are no more')
+  const { groups } = await ask<{ groups: { id: string; cost: string }[] }>('usage', { groupBy: 'end_user' })
+  for (const { id, cost } of groups) t.ok(id === 'unknown' || Number(cost) <= 0.00005, `${id} spent ${cost}`)
+  t.strictSame(await ask('usage.check'), { differences: [] })
+  await own.writeFile('config/gateway.yaml', readFileSync(own.configPath, 'utf8').replace('0.00005', '1.5'))
+  await own.admin('POST', '/reload')
+  t.equal((await send('ann')).status, 200, 'a raised limit holds at once')
+})
+
 t.test('the books agree', () => checkInvariants(t, gateway))

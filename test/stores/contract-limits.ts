@@ -64,6 +64,51 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('a limit of an end user begins with the first hold, and counts holds and charges of all keys', async t => {
+    const subject = await make(t)
+    const { orgId, principal } = await keyed(subject)
+    const limit = { id: 'eu_1', of: 'end-user', limit: 100n, period: 'day', zone: 'UTC' } as const
+    const of = (key: Principal, most = 100n): Principal => {
+      return { ...key, endUser: 'ann', budgets: [{ ...limit, limit: most }, ...key.budgets] }
+    }
+    const key = of(await principal())
+    const first = await granted(subject, key, 60n)
+    const refused = { exhausted: 'end-user', endUser: 'ann', period: 'day', room: 40n, resetsAt: Date.UTC(2026, 0, 3) }
+    t.match(await ask(subject, key, 41n), refused)
+    t.match(await granted(subject, key, 41n, { least: 1n }), { amount: 40n })
+    await settle(subject, key, first, 50n)
+    t.match(await ask(subject, key, 11n), { exhausted: 'end-user', room: 10n })
+    const other = { ...of(await principal()), budgets: [{ ...limit, id: 'eu_2' }], endUser: 'bob' }
+    await spend(subject, other, 100n)
+    t.match(
+      await ask(subject, other, 0n),
+      { exhausted: 'end-user', endUser: 'bob' },
+      'a reached one refuses what is free',
+    )
+    t.match(await granted(subject, of(await principal(), 200n), 110n), { amount: 110n }, 'a raised one has more room')
+    t.match(await ask(subject, of(await principal(), 50n), 1n), { exhausted: 'end-user', room: 0n }, 'a lower one less')
+    t.same(await subject.usage.check(), [])
+    subject.clock.now = Date.UTC(2026, 0, 3)
+    await spend(subject, other, 100n)
+    t.match(await ask(subject, other, 1n), { exhausted: 'end-user' }, 'in each of its periods')
+    t.equal((await subject.ledger.balance(orgId)).held, 150n)
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('requests at a time hold no more than the limit of their end user', async t => {
+    const subject = await make(t)
+    const { principal } = await keyed(subject)
+    const limit = { id: 'eu_1', of: 'end-user', limit: 100n, period: 'month', zone: 'UTC' } as const
+    const key = { ...(await principal()), endUser: 'ann', budgets: [limit] }
+    const got = await Promise.all(Array.from({ length: 50 }, () => ask(subject, key, 7n)))
+    const held = got.filter(one => !('exhausted' in one)) as (Hold & { request: string })[]
+    t.equal(held.length, 14)
+    await Promise.all(held.map(one => settle(subject, key, one, 5n)))
+    const again = await Promise.all(Array.from({ length: 50 }, () => ask(subject, key, 5n)))
+    t.equal(again.filter(one => !('exhausted' in one)).length, 6)
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a recurring limit begins anew with each period of its zone', async t => {
     const subject = await make(t)
     const limit = { amount: 100n, period: 'day', zone: 'America/New_York' } as const

@@ -1,6 +1,8 @@
-/** `end_users:` of `gateway.yaml`: how requests name their end users. */
+/** `end_users:` of `gateway.yaml`: how requests name their end users, and what each may spend. */
+import { parseMoney } from '../../core/money.ts'
 import type { EndUserOptions } from '../../core/policy.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { periods } from '../../lib/period.ts'
 
 const header = s.string({
   pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
@@ -17,9 +19,25 @@ export const endUsersEntry = s.optional(
     header: s.optional(header),
     /** `user` stands for the field that each client wire has for it. */
     field: s.default(field, 'user'),
+    /** What each end user of an organization may spend. */
+    default_limit: s.optional(
+      s.object({
+        /** USD. */
+        amount: s.decimal({
+          pattern: '^\\d{1,9}(\\.\\d{1,9})?$',
+          description: 'an amount of USD in quotes, such as "5.00"',
+        }),
+        /** Begins in UTC; `total` never ends. */
+        period: s.default(s.enum(...periods, 'total'), 'month'),
+      }),
+    ),
   }),
 )
 
 /** The options of end users. */
 export const endUserOptions = (entry: Infer<typeof endUsersEntry> | undefined): EndUserOptions | undefined =>
-  entry && { header: entry.header?.toLowerCase(), field: entry.field }
+  entry && {
+    header: entry.header?.toLowerCase(),
+    field: entry.field,
+    limit: entry.default_limit && { limit: parseMoney(entry.default_limit.amount), period: entry.default_limit.period },
+  }

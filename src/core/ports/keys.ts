@@ -17,7 +17,7 @@ export type Role = 'owner' | 'admin' | 'developer'
 /** A limit on what a key may spend, all keys that one member made, a session, or on what is spent by a provider key. */
 export interface Budget {
   readonly id: string
-  readonly of: 'key' | 'member' | 'session' | 'provider-key'
+  readonly of: 'key' | 'member' | 'session' | 'provider-key' | 'end-user'
   readonly limit: Money
   readonly period: Period | 'total'
   /** IANA time zone in which its periods begin. */

@@ -62,6 +62,8 @@ export interface Progress {
 /** The budget without room for the attempt: the credits, the plan, or a limit. */
 export interface Exhausted {
   readonly exhausted: Budget['of'] | 'plan' | 'premium' | 'credits'
+  /** The end user whose limit it is. */
+  readonly endUser?: string | undefined
   readonly period: Budget['period']
   /** Unix milliseconds; undefined when that never happens by itself. */
   readonly resetsAt: number | undefined

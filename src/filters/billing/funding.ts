@@ -1,11 +1,12 @@
 /** Decides which funds pay for an attempt, checks that they may, and how much to hold. */
 
+import { hash } from 'node:crypto'
 import type { ChatRequest } from '../../core/chat-request.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { formatMoney, type Money, type Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
 import { isPremium, type Plan } from '../../core/plan.ts'
-import type { Allowance, Exhausted, Principal } from '../../core/ports.ts'
+import type { Allowance, Budget, Exhausted, Principal } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors, type GatewayError, type Unaffordable } from '../../lib/error.ts'
@@ -14,11 +15,25 @@ import { isByok } from '../../routing/policy.ts'
 import type { RoutedRequest } from '../../routing/query.ts'
 import { ExchangeQuery } from '../routing-query.ts'
 
-/** With the limits of the caller's own key at the provider, where it has some. */
+/** With the limits of its end user, and of the caller's own key at the provider, where they have some. */
 export function payerOf(ex: Exchange, principal = ex.caller.principal!): Principal {
-  const { budgets = [] } = ex.target!.credential ?? {}
-  return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
+  const { endUser } = ex.caller.labels
+  const limit = endUser === undefined ? undefined : ex.snapshot.endUsers?.limit
+  const { budgets = NO_LIMITS } = ex.target!.credential ?? {}
+  if (!limit) return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
+  const own = endUserLimit(principal.orgId, endUser!, limit)
+  return { ...principal, endUser, budgets: [own, ...principal.budgets, ...budgets] }
 }
+const NO_LIMITS: readonly Budget[] = []
+
+/** One for each end user of an organization, through whichever of its keys it comes; another one for each period. */
+const endUserLimit = (orgId: string, name: string, { limit, period }: Pick<Budget, 'limit' | 'period'>): Budget => ({
+  id: `eu_${hash('sha256', JSON.stringify([orgId, name, period])).slice(0, 32)}`,
+  of: 'end-user',
+  limit,
+  period,
+  zone: 'UTC',
+})
 
 /** The grant of the organization's plan, or undefined. Throws for what the plan excludes (docs/contract.md#plans). */
 export function allowanceOf(ex: Exchange): Allowance | undefined {
@@ -102,7 +117,7 @@ export interface OutputLimit {
  * one would not do, null where none can be sent. `of`: what is not covered, where that is no prompt.
  */
 export function exhaustedError(
-  { exhausted, period, resetsAt, room: left, held }: Exhausted,
+  { exhausted, endUser, period, resetsAt, room: left, held }: Exhausted,
   least: Money,
   limit?: OutputLimit | null,
   of?: Unaffordable,
@@ -120,6 +135,10 @@ export function exhaustedError(
     case 'key':
       return errors.spent(
         `API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}${room}`,
+      )
+    case 'end-user':
+      return errors.spent(
+        `End user "${endUser}" has reached their ${period === 'total' ? 'total' : 'period'} spend limit.${until}${room}`,
       )
     case 'session':
       return errors.spent(`Session reached its usage limit.${room}`)

@@ -1,7 +1,7 @@
 /** Holds as transactions of a node open, extend and end them, by the rules that SQLite shares. */
 import type { Exhausted, Hold, HoldRequest, RequestRow } from '../../core/ports.ts'
 import { type HoldOfRequest, type Orphan, openHold } from '../rules/holds.ts'
-import { type OpenHold, Reservations } from '../rules/reservations.ts'
+import { begunByHold, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { isPlan, NOTHING, recordSettlement } from '../rules/settlement.ts'
 import type { Sql } from '../sql/sql.ts'
 import { type Entry, LockedAccounts } from './accounts.ts'
@@ -54,12 +54,23 @@ export const wantedRow = (
 export const countedOf = ({ budgets }: HoldRequest['principal']): string | null =>
   budgets.length > 0 ? JSON.stringify(budgets.map(({ id }) => id)) : null
 
+/** Makes the limits of end users that are not there, and sets their amounts. */
+export async function beginLimits(sql: Sql, requests: readonly HoldRequest[]): Promise<void> {
+  const limits = new Map(requests.flatMap(begunByHold).map(limit => [limit.id, limit]))
+  if (limits.size === 0) return
+  const rows = [...limits.values()].map(({ id, of, limit, period, zone }) => {
+    return { id, subject: id, kind: of, period, zone, amount: String(limit), period_at: 0, spent: 0, held: 0 }
+  })
+  await sql.query(BEGIN_LIMITS, [JSON.stringify(rows)])
+}
+
 /** Within a transaction: opens holds one after another. */
 export async function reserveAll(
   sql: Sql,
   requests: readonly HoldRequest[],
   { now, owner }: { readonly now: number; readonly owner: string },
 ): Promise<(Hold | Exhausted)[]> {
+  await beginLimits(sql, requests)
   const accounts = await LockedAccounts.lock(sql, {
     limits: requests.flatMap(({ principal }) => principal.budgets.map(({ id }) => id)),
     plans: requests.filter(({ allowance, byok }) => allowance && !byok).map(({ principal }) => principal.orgId),
@@ -157,6 +168,11 @@ export const endOf = (hold: LockedHold, row?: RequestRow): End => ({ id: hold.id
 const ANY = 'id = ANY (ARRAY(SELECT json_array_elements_text($1::json)))'
 const LOCK = `SELECT * FROM holds WHERE ${ANY} ORDER BY id FOR UPDATE`
 const CLOSE = `DELETE FROM holds WHERE ${ANY}`
+const BEGIN_LIMITS = `
+  INSERT INTO budgets AS known (id, subject, kind, period, zone, amount, period_at, spent, held)
+  SELECT x.id, x.subject, x.kind, x.period, x.zone, x.amount, x.period_at, x.spent, x.held
+  FROM json_populate_recordset(NULL::budgets, $1::json) x ORDER BY x.id
+  ON CONFLICT (id) DO UPDATE SET amount = excluded.amount WHERE known.amount <> excluded.amount`
 const GROW = `
   UPDATE holds SET amount = holds.amount + x.amount FROM json_to_recordset($1::json) AS x (id text, amount bigint)
   WHERE holds.id = x.id`

@@ -15,7 +15,18 @@ import type { JobLedger } from '../sql/jobs/table.ts'
 import { isDataError, isLost, PostgresSql } from '../sql/postgres.ts'
 import type { Sql } from '../sql/sql.ts'
 import { Batches, type Outcome } from './batches.ts'
-import { countedOf, type End, endAll, endOf, extendAll, lockHolds, type More, reserveAll, wantedRow } from './holds.ts'
+import {
+  beginLimits,
+  countedOf,
+  type End,
+  endAll,
+  endOf,
+  extendAll,
+  lockHolds,
+  type More,
+  reserveAll,
+  wantedRow,
+} from './holds.ts'
 import { jsonOf } from './json.ts'
 import { type NodeOptions, Nodes } from './nodes.ts'
 import { Recovery } from './recovery.ts'
@@ -196,6 +207,7 @@ export class PostgresLedger implements Ledger {
 
   /** Undefined where not all of them have room together. */
   async #holdPlain(requests: readonly HoldRequest[]): Promise<Outcome<Hold | undefined>[]> {
+    await beginLimits(this.#sql, requests)
     const plain = requests.map(plainHold)
     const rows = requests.map((request, n) => ({ ...wantedRow(request, plain[n]!), n }))
     const values = [jsonOf(rows), this.#nodes.id, this.#options.now?.() ?? null]

@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import type { RetentionStore } from '../../core/ports.ts'
 import { stampOf } from '../../lib/id.ts'
+import { dropEndUserLimits } from '../rules/labels.ts'
 import { connected } from './migrate.ts'
 
 const DAY_MS = 86_400_000
@@ -42,7 +43,8 @@ export class PostgresRetention implements RetentionStore {
         if (rows > 0) return rows
       }
       const others = await transaction(client, () => dropOthers(client, before))
-      return others > 0 ? others : await transaction(client, () => dropLabels(client, before))
+      if (others > 0) return others
+      return (await transaction(client, () => dropLabels(client, before))) || (await dropLimits(client, before))
     })
   }
 
@@ -112,6 +114,12 @@ async function dropLabels(client: pg.Client, before: number): Promise<number> {
     )`,
     [stampOf(Math.floor(before / DAY_MS) * DAY_MS)],
   )
+  return rowCount ?? 0
+}
+
+/** Limits of end users that have not come since. */
+async function dropLimits(client: pg.Client, before: number): Promise<number> {
+  const { rowCount } = await client.query(dropEndUserLimits(before, BATCH))
   return rowCount ?? 0
 }
 

@@ -1,6 +1,6 @@
 /** Reserves and releases the money of an attempt: in every limit, and in credits or the plan. */
 import type { Money } from '../../core/money.ts'
-import type { Allowance, Exhausted, Funds, Hold, HoldRequest, Principal } from '../../core/ports.ts'
+import type { Allowance, Budget, Exhausted, Funds, Hold, HoldRequest, Principal } from '../../core/ports.ts'
 import { type Bill, isPlan, NOTHING } from './settlement.ts'
 
 /** Balances of organizations. Like all methods here, called within a transaction. */
@@ -19,6 +19,10 @@ export interface BudgetAccounts {
   /** Releases a hold and counts the cost in the current period. */
   release(ids: readonly string[], held: Money, cost: Money, now: number): void
 }
+/** Limits of end users, which begin with their first hold. */
+export const begunByHold = ({ principal }: Pick<HoldRequest, 'principal'>): readonly Budget[] =>
+  principal.budgets.filter(({ of }) => of === 'end-user')
+
 /** Allowances of coding plans. */
 export interface PlanAccounts {
   reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted
@@ -107,7 +111,7 @@ export class Reservations {
     now: number,
   ): Funds | Exhausted {
     const full = limits.length > 0 ? this.#budgets.reserve(limits, amount, now) : undefined
-    if (full) return full
+    if (full) return full.exhausted === 'end-user' ? { ...full, endUser: wanted.principal.endUser } : full
     const taken = funds === 'byok' ? funds : this.#pay(wanted, amount, funds, now)
     if (typeof taken !== 'string') this.#budgets.release(limits, amount, 0n, now)
     return taken

@@ -29,12 +29,16 @@ const COLUMNS = 'id, kind, period, zone, amount, period_at, spent, held'
 export class Budgets implements BudgetAccounts, Participant {
   readonly #read: Statement<[string], BudgetRow>
   readonly #write: Statement
+  readonly #begin: Statement
   /** States by id; undefined for limits deleted after they were read. */
   readonly #states = new Map<string, State | undefined>()
 
   constructor(db: Sqlite, writer: Writer) {
     this.#read = db.prepare<[string], BudgetRow>(`SELECT ${COLUMNS} FROM budgets WHERE id = ?`).safeIntegers()
     this.#write = db.prepare('UPDATE budgets SET period_at = ?, spent = ?, held = ? WHERE id = ?')
+    this.#begin = db.prepare(`
+      INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
+      ON CONFLICT (id) DO UPDATE SET amount = excluded.amount`)
     writer.join(this)
   }
 
@@ -46,6 +50,15 @@ export class Budgets implements BudgetAccounts, Participant {
     }
     for (const id of ids) this.#change(id, now, amount, 0n)
     return undefined
+  }
+
+  /** Makes a limit that is not there, and sets its amount. */
+  begin({ id, of, limit, period, zone }: Budget, now: number): void {
+    const known = this.#current(id, now)
+    if (known?.account.limit === limit) return
+    this.#begin.run(id, id, of, period, zone, limit)
+    if (known) known.account = { ...known.account, limit }
+    else this.#states.delete(id)
   }
 
   release(ids: readonly string[], held: Money, cost: Money, now: number): void {

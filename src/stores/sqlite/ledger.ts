@@ -7,7 +7,7 @@ import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from 
 import { errors } from '../../lib/error.ts'
 import { type HoldOfRequest, type HoldRow, lostRequest, type Orphan, openHold, written } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
-import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
+import { begunByHold, gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'
 import { Spool, type Spooled } from '../spool.ts'
 import type { JobLedger } from '../sql/jobs/table.ts'
@@ -33,6 +33,7 @@ export class SqliteLedger implements Ledger {
   readonly #writer: Writer
   readonly #log: RequestLog
   readonly #reservations: Reservations
+  readonly #budgets: Budgets
   readonly #options: LedgerOptions
   readonly #owners: Instances
   readonly #spool: Spool
@@ -50,8 +51,8 @@ export class SqliteLedger implements Ledger {
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
     this.#log = new RequestLog(db, writer, options.now)
-    const [balances, budgets] = [new Balances(db, writer), new Budgets(db, writer)]
-    this.#reservations = new Reservations(balances, budgets, new Subscriptions(db, writer))
+    this.#budgets = new Budgets(db, writer)
+    this.#reservations = new Reservations(new Balances(db, writer), this.#budgets, new Subscriptions(db, writer))
     this.#options = options
     this.#insertHold = db.prepare(`
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
@@ -94,6 +95,7 @@ export class SqliteLedger implements Ledger {
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
     const now = this.#options.now()
+    for (const limit of begunByHold(holdRequest)) this.#budgets.begin(limit, now)
     const reserved = this.#reservations.reserve(holdRequest, now)
     if ('exhausted' in reserved) return reserved
     const { amount, funds, refused } = reserved

@@ -206,4 +206,24 @@ export const migrations: readonly string[] = [
   'ALTER TABLE requests ADD COLUMN detail TEXT',
   // End users and tags of requests.
   labels,
+  // Limits as before, and those of end users. subject: of these, the id.
+  `
+  CREATE TABLE budgets_of_all_kinds (
+    id TEXT PRIMARY KEY,
+    subject TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('key', 'member', 'provider-key', 'session', 'end-user')),
+    period TEXT NOT NULL CHECK (period IN ('total', 'hour', 'day', 'week', 'month')),
+    zone TEXT NOT NULL,
+    amount INTEGER NOT NULL CHECK (amount >= 0),
+    period_at INTEGER NOT NULL,
+    spent INTEGER NOT NULL CHECK (spent >= 0),
+    held INTEGER NOT NULL CHECK (held >= 0)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO budgets_of_all_kinds
+    SELECT id, subject, kind, period, zone, amount, period_at, spent, held FROM budgets;
+  DROP TABLE budgets;
+  ALTER TABLE budgets_of_all_kinds RENAME TO budgets;
+  CREATE UNIQUE INDEX budgets_of_subject ON budgets (subject, period = 'total');
+  CREATE INDEX budgets_to_drop ON budgets (period_at) WHERE kind = 'end-user' AND period <> 'total';
+`,
 ]

@@ -1,7 +1,8 @@
-/** Deletes old request rows and keeps their sums; ledger and hourly sums stay. */
+/** Deletes old request rows, and limits of end users that have not come since; keeps sums: ledger and hourly sums stay. */
 import type { Statement } from 'better-sqlite3'
 import type { RetentionStore } from '../../core/ports.ts'
 import { stampOf } from '../../lib/id.ts'
+import { dropEndUserLimits } from '../rules/labels.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
@@ -16,11 +17,13 @@ interface Dropped {
 
 /** Deletes at most `BATCH` rows of `requests` at a time, and adds them to `pruned`. */
 export class SqliteRetention implements RetentionStore {
+  readonly #db: Sqlite
   readonly #writer: Writer
   readonly #drop: Statement<{ stamp: string; before: number }, Dropped>
   readonly #remember: Statement
 
   constructor(db: Sqlite, writer: Writer) {
+    this.#db = db
     this.#writer = writer
     // Ids begin with their time, so old rows are at one end of the tree.
     this.#drop = db
@@ -50,7 +53,7 @@ export class SqliteRetention implements RetentionStore {
         sums.set(org_id, sum)
       }
       for (const [org, { requests, cost, charged }] of sums) this.#remember.run(org, requests, cost, charged)
-      return dropped.length
+      return dropped.length || this.#db.prepare(dropEndUserLimits(before, BATCH)).run().changes
     })
   }
 }

@@ -35,5 +35,23 @@ const requestDetail = `
   END $$;
 `
 
+/** Adds limits of end users. */
+const endUserLimits = `
+  -- subject: of a limit of an end user, its id.
+  ALTER TABLE budgets DROP CONSTRAINT budgets_kind_check;
+  ALTER TABLE budgets ADD CONSTRAINT budgets_kind_check
+    CHECK (kind IN ('key', 'member', 'provider-key', 'session', 'end-user'));
+  CREATE INDEX budgets_to_drop ON budgets (period_at) WHERE kind = 'end-user' AND period <> 'total';
+`
+
 /** SQL; the step at index n leads to version n + 1. */
-export const migrations: readonly string[] = [ledger, functions, accounts, stored, jobs, requestDetail, labels(columns)]
+export const migrations: readonly string[] = [
+  ledger,
+  functions,
+  accounts,
+  stored,
+  jobs,
+  requestDetail,
+  labels(columns),
+  endUserLimits,
+]
