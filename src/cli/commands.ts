@@ -110,7 +110,7 @@ function optionOf(flags: string, about: string, { type, enum: choices, anyOf, mi
   if (type === 'array') return option.argParser(listOf)
   if (type === 'integer') return option.argParser(text => whole(text, minimum === 0 ? 0 : 1))
   const [names, form] = (anyOf ?? []) as readonly JsonSchema[]
-  if (Array.isArray(names?.enum) && form) return choicesAnd(option, names.enum, String(form.description))
+  if (Array.isArray(names?.enum) && form?.pattern) return choicesAnd(option, names.enum, String(form.description))
   return anyOf ? option.argParser(text => (text === 'all' ? text : listOf(text))) : option
 }
 

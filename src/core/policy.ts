@@ -169,7 +169,7 @@ export interface EndUserOptions {
   readonly header: string | undefined
   /** Path of a member of the body. */
   readonly field: string
-  /** What each may spend. */
+  /** Limits what each may spend. */
   readonly limit?: Pick<Budget, 'limit' | 'period'> | undefined
 }
 

@@ -19,7 +19,7 @@ export const endUsersEntry = s.optional(
     header: s.optional(header),
     /** `user` stands for the field that each client wire has for it. */
     field: s.default(field, 'user'),
-    /** What each end user of an organization may spend. */
+    /** Limits what each end user of an organization may spend. */
     default_limit: s.optional(
       s.object({
         /** USD. */
