@@ -12,6 +12,8 @@ export interface Attempt {
   readonly durationMs: number
   /** Milliseconds from the arrival of the request to the start of the attempt. */
   readonly startedMs: number
+  /** Milliseconds until it had a connection; 0 for one that was open. Undefined where that is not known. */
+  readonly connectMs?: number | undefined
   /** Error code because of which it ended; null for success. */
   readonly reason: string | null
 }

@@ -32,6 +32,8 @@ export class Outbound {
   autoCached = false
   /** The provider has received the whole request. */
   atProvider = false
+  /** Milliseconds until the request had a connection; undefined until then, and for several requests. */
+  connectMs: number | undefined = undefined
   /** Undefined when the caller's limit applies. */
   limit: OutputLimit | undefined = undefined
   /** Headers that name the trace to the provider: names and values in turn. */
@@ -42,6 +44,7 @@ export class Outbound {
   begin(): void {
     this.#encoding = undefined
     this.limit = undefined
+    this.connectMs = undefined
   }
 
   /** The encoding of the attempt, for as long as its request may change. */

@@ -88,6 +88,7 @@ export const route: FilterFactory<Settings> = {
                 errorType: errorType(error),
                 durationMs,
                 startedMs: began - ex.timings.start,
+                connectMs: ex.outbound.connectMs,
                 reason: error.code,
               })
             }
@@ -194,6 +195,7 @@ class Answered implements Attempt {
   readonly step: CandidateTarget
   readonly status: number
   readonly startedMs: number
+  readonly connectMs: number | undefined
   readonly #ex: Exchange
 
   constructor(ex: Exchange, step: CandidateTarget, status: number, startedMs: number) {
@@ -201,6 +203,7 @@ class Answered implements Attempt {
     this.step = step
     this.status = status
     this.startedMs = startedMs
+    this.connectMs = ex.outbound.connectMs
   }
 
   get target(): Target {

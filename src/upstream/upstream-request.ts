@@ -24,7 +24,7 @@ export interface UpstreamRequest {
   readonly remainingMs: number
   readonly signal: Cancellation
   /** Notes that the provider has all of the request. */
-  readonly receipt: { atProvider: boolean }
+  readonly receipt: { atProvider: boolean; connectMs?: number | undefined }
   /**
    * Handling of a client that leaves. False: the answer is read to its end, because its provider charges for all of it.
    * True: the call is cancelled at once. Unset: it is read briefly, to get the provider's usage report.

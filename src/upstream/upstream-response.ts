@@ -174,6 +174,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    this.#receipt.connectMs = performance.now() - this.#began
     if (this.#failed) controller.abort(errors.aborted())
   }
 

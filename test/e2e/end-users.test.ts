@@ -84,7 +84,8 @@ t.test('labels beyond a bound are refused with 400 by every client wire', async 
 t.test('the log and the sums are read by end user and by tag', async t => {
   const listed = await rows({ endUser: 'ann', tag: 'team=blue' })
   t.match(listed, [{ end_user: 'ann', status: 200 }])
-  t.match(await command('requests.show', { id: listed[0]!.id }), { end_user: 'ann', tags: { feature: 'chat' } })
+  const shown = await command<Tree & { attempts: Tree[] }>('requests.show', { id: listed[0]!.id })
+  t.match(shown, { end_user: 'ann', tags: { feature: 'chat' }, attempts: [{ provider: 'one', connect_ms: Number }] })
   t.strictSame(await rows({ tag: 'team=green' }), [])
   const groups = async (groupBy: string) => {
     const { groups } = await command<{ groups: { id: string; requests: number }[] }>('usage', { groupBy })

@@ -68,9 +68,9 @@ const shownDetail = (row: RequestRow) => ({
   attempts: row.detail?.attempts ?? [],
 })
 const attemptTable = tableOf<AttemptRecord>(
-  'provider, model, status, started ms, first token ms, ended after ms, credential, reason',
-  ({ provider, model, status, started_ms, ttft_ms, duration_ms, credential, reason }) => {
-    return [provider, model, status, started_ms, ttft_ms, duration_ms, credential, reason]
+  'provider, model, status, started ms, connected ms, first token ms, ended after ms, credential, reason',
+  ({ provider, model, status, started_ms, connect_ms, ttft_ms, duration_ms, credential, reason }) => {
+    return [provider, model, status, started_ms, connect_ms, ttft_ms, duration_ms, credential, reason]
   },
 )
 /** One request with its attempts. */

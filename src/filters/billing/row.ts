@@ -74,6 +74,7 @@ function detailOf(ex: Exchange, held: Money | undefined): RequestDetail | undefi
 
 function recordOf({ timings }: Exchange, attempt: Attempt, isLast: boolean): AttemptRecord {
   const { mapping, provider, credential } = attempt.target
+  const { connectMs } = attempt
   const began = timings.start + attempt.startedMs
   // The answer is charged before it has ended for its client.
   const durationMs = attempt.durationMs || performance.now() - began
@@ -83,7 +84,7 @@ function recordOf({ timings }: Exchange, attempt: Attempt, isLast: boolean): Att
     status: attempt.status,
     error_type: attempt.errorType,
     started_ms: Math.round(attempt.startedMs),
-    connect_ms: null,
+    connect_ms: connectMs === undefined ? null : Math.round(connectMs),
     ttft_ms: isLast && timings.firstToken > began ? Math.round(timings.firstToken - began) : null,
     duration_ms: Math.round(durationMs),
     credential: credential?.fingerprint ?? null,
