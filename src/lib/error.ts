@@ -371,5 +371,6 @@ function upstream(status: number, code: string, message: string, upstreamStatus:
 }
 
 function unavailable(code: string, message: string, cause?: unknown) {
-  return new GatewayError({ status: 503, type: 'api_error', code, message: `${message} Please retry.`, cause })
+  const headers = retryAfter(jittered())
+  return new GatewayError({ status: 503, type: 'api_error', code, message: `${message} Please retry.`, headers, cause })
 }
