@@ -159,6 +159,32 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     t.equal(await deadlocksOf(subject), 0n)
   })
 
+  t.test('ten nodes on one hot key wait for each other, never in a circle', async t => {
+    const subject = await postgresSubject(t)
+    const limit: Budget = { id: 'hot', of: 'key', limit: 10n ** 15n, period: 'month', zone: 'UTC' }
+    const principal = await seeded(subject, 'prepaid', 10n ** 12n, [limit])
+    const nodes = await Promise.all(Array.from({ length: 10 }, () => subject.node()))
+    const result = await storm(nodes, [principal], runs(60_000))
+    t.same(result.errors, [])
+    await checkBooks(subject, result)
+    const spent = [...result.settled.values()].reduce((sum, cost) => sum + cost, 0n)
+    t.same(await subject.rows('SELECT spent, held FROM budgets'), [{ spent, held: 0n }])
+    t.equal(await deadlocksOf(subject), 0n)
+  })
+
+  t.test('what waits longer for a lock than a statement may is repeated', async t => {
+    const subject = await postgresSubject(t)
+    const ledger = await subject.node()
+    const principal = await seeded(subject, 'open', 0n)
+    const migration = subject.pool.query('BEGIN; LOCK TABLE holds; SELECT pg_sleep(0.8); COMMIT')
+    const request = { id: 'a:1', request: identity('a'), principal, amount: 1n, expiresAt: NOON + HOUR }
+    t.match(await ledger.hold(request), { amount: 1n })
+    await migration
+    const inTurn = new PostgresSql(subject.pool, 7)
+    const first = inTurn.transaction(sql => sql.query('SELECT pg_sleep(0.8)'))
+    await Promise.all([first, inTurn.transaction(sql => sql.query('SELECT 1'))])
+  })
+
   t.test('no settlement is lost or doubled when connections end', async t => {
     const subject = await postgresSubject(t)
     const spool = `${temporaryFolder(t)}/rows`

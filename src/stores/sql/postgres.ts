@@ -15,8 +15,11 @@ const LOCK_MS = 500
 /** How often a transaction that the server has ended in favour of others runs. */
 const TRIES = 5
 
-/** Result codes of PostgreSQL: the transaction may be repeated as it is. */
-const AGAIN: ReadonlySet<string> = new Set(['40001', '40P01'])
+/**
+ * Result codes of PostgreSQL: the transaction may be repeated as it is. A lock that is not free in time (55P03) may be
+ * behind a migration, whose steps wait for 2 s.
+ */
+const AGAIN: ReadonlySet<string> = new Set(['40001', '40P01', '55P03'])
 
 /** Whether the server has refused values or a state, so that the same statement would fail again. */
 export const isDataError = (error: unknown): boolean => /^(?:2[0-3]|42|P0)/.test(codeOf(error))
@@ -100,8 +103,9 @@ export class PostgresSql implements Sql {
   /** `turn`: transactions with the same number, of any process, run one at a time. Without it, they run side by side. */
   constructor(pool: pg.Pool, turn?: number) {
     this.#pool = pool
-    const local = `SET LOCAL lock_timeout = ${LOCK_MS}; SET LOCAL statement_timeout = ${STATEMENT_MS}`
-    this.#begin = `BEGIN; ${local}${turn === undefined ? '' : `; SELECT pg_advisory_xact_lock(${TURNS}, ${turn})`}`
+    // Many may wait for the turn, each for those before it.
+    const inTurn = turn === undefined ? '' : `SELECT pg_advisory_xact_lock(${TURNS}, ${turn}); `
+    this.#begin = `BEGIN; SET LOCAL statement_timeout = ${STATEMENT_MS}; ${inTurn}SET LOCAL lock_timeout = ${LOCK_MS}`
   }
 
   query<Row>(text: string, values: readonly SqlValue[] = []): Promise<readonly Row[]> {
