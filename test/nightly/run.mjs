@@ -44,6 +44,8 @@ const long = {
   'test/e2e/mcp.test.ts': {},
   'test/e2e/mcp-usage.test.ts': {},
   'test/e2e/nodes.test.ts': {},
+  'test/e2e/nodes-operations.test.ts': {},
+  'test/e2e/nodes-shared.test.ts': {},
   'test/e2e/nodes-kills.test.ts': { NODE_KILLS: '100' },
   'test/e2e/overload.test.ts': {},
   'test/e2e/plugins.test.ts': {},
