@@ -44,7 +44,7 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
     // One that was ended goes by itself once its client has taken what was said.
     for (const socket of listener.idleSockets()) if (!socket.writableEnded) socket.destroySoon()
   }
-  closeIdle()
+  // The first sweep lets a request come that its client has just sent, on a new connection most of all.
   const sweep = setInterval(() => setImmediate(closeIdle), SWEEP_MS)
   const finished = listener.finished()
   await within(Promise.race([Promise.all([finished, closed]), aborted]), times.drain)

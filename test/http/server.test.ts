@@ -46,6 +46,26 @@ t.test('a drain that is aborted before it has begun waits for nothing', { timeou
   t.notOk(listener.accepting)
 })
 
+t.test('a request that comes while the listener closes is served on the connection that was made before', async t => {
+  const listener = bare()
+  await listener.listen()
+  const port = Number(listener.address.split(':').at(-1))
+  const socket = connect(port, '127.0.0.1')
+  while (listener.connections === 0) await turn()
+  const drained = listener.drain({ delay: 0, drain: 10_000 })
+  const isRefused = () =>
+    new Promise(resolve => {
+      const other = connect(port, '127.0.0.1', () => resolve(other.destroy() && false))
+      other.once('error', () => resolve(true))
+    })
+  while (!(await isRefused()));
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const answer = Buffer.concat(await socket.toArray()).toString()
+  t.match(answer, /^HTTP\/1\.1 404 /)
+  t.match(answer, /\r\nconnection: close\r\n/i)
+  await drained
+})
+
 t.test('an error of ours in a listener ends its connection, is logged, and reaches no other', async t => {
   const logged: unknown[] = []
   let isBroken = true
