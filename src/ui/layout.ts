@@ -103,7 +103,7 @@ export const mark = (kind: 'good' | 'bad' | 'warn' | 'plain', text: Value): Html
 
 /** Marks a part that is read again every `seconds` seconds, with a link that turns this on or off. */
 export function live(isOn: boolean, seconds: number, address: string, query: Record<string, string>, body: Html): Html {
-  const here = link(address, query)
+  const here = link(address, { ...query, live: '1' })
   const poll = html` hx-get="${here}" hx-trigger="every ${seconds}s" hx-select="#live" hx-swap="outerHTML"`
   return html`<div id="live"${isOn && poll}>
 ${body}

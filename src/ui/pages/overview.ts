@@ -142,7 +142,7 @@ async function failures(rows: readonly RequestRow[], context: AdminContext): Pro
     'Last failures',
     ['Time (UTC)', 'Status', 'Error', 'Model', 'Provider', 'Key', 'Took'],
     failed.map(({ id, at, status, outcome, errorCode, requestedModel, provider, keyId, durationMs }) => [
-      html`<a href="/ui/requests/${encodeURIComponent(id)}">${time(at)}</a>`,
+      html`<a id="failure-${id}" href="/ui/requests/${encodeURIComponent(id)}">${time(at)}</a>`,
       mark('bad', status),
       errorCode ?? outcome,
       requestedModel,
