@@ -403,7 +403,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 200,
   egress: 1000,
   endpoints: 2050,
-  filters: 5600,
+  filters: 5700,
   http: 2600,
   jobs: 1800,
   json: 1000,

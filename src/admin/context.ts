@@ -1,6 +1,7 @@
 /** The ports of the admin listener; `gateway.ts` implements them. */
 import type {
   AccountStores,
+  ContentStore,
   ExplainedRoute,
   JobRunner,
   JobStore,
@@ -63,6 +64,7 @@ export interface AdminContext extends AccountStores {
   readonly policies: PolicyAdmin
   readonly usage: UsageStore
   readonly requests: RequestLogStore
+  readonly contents: ContentStore
   readonly oauth: OAuthStores
   readonly jobs: JobStore
   readonly jobRunner: JobRunner

@@ -261,6 +261,7 @@ const servicesOf = (
   jobRunner,
   responses: stores.responses,
   issuerKeys: stores.issuerKeys,
+  contents: stores.contents,
   realtimeSecrets: stores.realtimeSecrets,
   reports: stores.reports,
   counters: new MemoryCounters(),

@@ -92,6 +92,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     oauth: stores.oauth,
     jobs: stores.jobs,
     requests: stores.requests,
+    contents: stores.contents,
     jobRunner: components.jobs,
     ...{ metrics, state, reload, explainRoute, providerHealth },
     policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
@@ -136,6 +137,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   const { keep_requests: keep } = file.stores
   cleanup.add(pruneRegularly(() => stores.retention.prune(Date.now() - keep), log, 'request rows'))
   cleanup.add(pruneRegularly(() => stores.responses.prune(), log, 'responses'))
+  cleanup.add(pruneRegularly(() => stores.contents.prune(), log, 'contents of requests'))
   cleanup.add(pruneRegularly(() => stores.oauth.grants.sweep(), log, 'OAuth grants'))
   const { catalog } = manager.current
   return {

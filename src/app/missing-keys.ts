@@ -4,6 +4,7 @@ import type { Log, MasterKeyStore, SealedKind } from '../core/ports.ts'
 const VALUES: Readonly<Record<SealedKind, string>> = {
   provider_keys: 'provider keys',
   responses: 'stored responses',
+  contents: 'contents of requests',
   realtime_secrets: 'client secrets of realtime sessions',
   jobs: 'results and callbacks of jobs',
 }

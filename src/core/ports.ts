@@ -2,6 +2,7 @@
 export type * from '../limits/counters.ts'
 export type * from './ports/accounts.ts'
 export type * from './ports/cache.ts'
+export type * from './ports/contents.ts'
 export type * from './ports/job-services.ts'
 export type * from './ports/jobs.ts'
 export type * from './ports/keys.ts'

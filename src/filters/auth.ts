@@ -11,6 +11,7 @@ import { type Infer, s } from '../core/schema.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { accessError } from '../policy/access-check.ts'
 import { labelsOf } from '../policy/labels.ts'
+import { ContentLog } from './content.ts'
 import { isJwt, issuer, JwtCallers } from './jwt.ts'
 import { checkSource } from './source.ts'
 
@@ -34,6 +35,8 @@ export const auth: FilterFactory<Infer<typeof options>> = {
   create({ optional, trusted_proxies, jwt }, services) {
     const callers = jwt.length > 0 ? new JwtCallers(jwt, services) : undefined
     const trusted = trusted_proxies.map(rangeOf)
+    const contents = new ContentLog(services)
+    const uses = { services, contents }
     return {
       handle(ex, next) {
         // A call within the process has the principal of its caller.
@@ -49,10 +52,11 @@ export const auth: FilterFactory<Infer<typeof options>> = {
         const found = callers && isJwt(secret) ? callers.find(secret) : find(secret, services)
         const admitted = (principal: Found) => {
           if (!principal && isClientSecret(secret)) throw errors.invalidClientSecret()
-          return enter(ex, principal, services, next)
+          return enter(ex, principal, uses, next)
         }
         return found instanceof Promise ? found.then(admitted) : admitted(found)
       },
+      finish: ex => contents.finish(ex),
     }
   },
 }
@@ -77,6 +81,12 @@ function credential(ex: Exchange): string | undefined {
 }
 
 type Found = Principal | undefined
+
+/** Objects that the filter uses. */
+interface Uses {
+  readonly services: Services
+  readonly contents: ContentLog
+}
 
 /** Throws or rejects with 503 when the store fails. */
 function find(secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
@@ -137,7 +147,7 @@ export async function recheck(ex: Exchange, services: Checking): Promise<void> {
   }
 }
 
-function enter(ex: Exchange, principal: Found, services: Services, next: Next): Promise<Reply> {
+function enter(ex: Exchange, principal: Found, { services, contents }: Uses, next: Next): Promise<Reply> {
   if (!principal) throw errors.invalidKey()
   const refusal = errorOf(ex, principal, services.now())
   if (refusal) throw refusal
@@ -150,20 +160,24 @@ function enter(ex: Exchange, principal: Found, services: Services, next: Next): 
   checkSource(ex)
   ex.caller.principal = principal
   const found = services.policies.of(principal.orgId)
-  if (found instanceof Promise) return found.then(policy => admit(ex, policy, principal, next))
-  return admit(ex, found, principal, next)
+  if (found instanceof Promise) return found.then(policy => admit(ex, policy, contents, next))
+  return admit(ex, found, contents, next)
 }
 
-function admit(ex: Exchange, policy: Policy, caller: Principal, next: Next): Promise<Reply> {
+function admit(ex: Exchange, policy: Policy, contents: ContentLog, next: Next): Promise<Reply> {
+  const caller = ex.caller.principal!
   ex.caller.policy = policy
   ex.caller.access = policy.access(caller)
   ex.caller.access.admit(() => ex.http.clientAddress)
   const source = { http: ex.http, proven: caller.endUser, options: ex.snapshot.endUsers }
   ex.caller.labels = labelsOf(source)
   if (ex.endpoint.operation) {
+    const content = contents.begin(ex)
     ex.input.inspect = body => {
       ex.caller.labels = labelsOf(source, body)
+      content?.asked(body)
     }
+    if (content) return content.answered(next)
   }
   return next()
 }

@@ -234,6 +234,7 @@ export function fakeContext(): Fake {
     created: [],
     ready: true,
     listen: '127.0.0.1:8080',
+    contents: { add: async () => {}, find: async () => undefined, prune: async () => 0 },
     databaseFault: undefined,
     reloadFault: undefined,
     storeFault: undefined,

@@ -69,7 +69,7 @@ export function storesContract(t: Test, make: MakeSubject): void {
     const key = { organization: orgId, provider: 'acme', label: 'l', secret: 's', fingerprint: 'f' }
     const { keyVersion } = await policies.providerKeys.add(key, ADA)
     const none = { reencrypted: 0, unreadable: 0 }
-    const kinds = { provider_keys: none, responses: none, realtime_secrets: none, jobs: none }
+    const kinds = { provider_keys: none, responses: none, realtime_secrets: none, jobs: none, contents: none }
     const done = { reencrypted: 0, unreadable: [], keyVersion, kinds }
     t.same(await policies.masterKeys.reencrypt(false, ADA), done)
     t.match(await audit.list({ limit: 1 }), [{ action: 'provider-keys.reencrypt', subject: keyVersion, after: done }])

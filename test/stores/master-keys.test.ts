@@ -37,6 +37,8 @@ async function oneOfEach(subject: SqliteSubject) {
   const target = { mapping: 'm', region: null, credential: 'c', wire: 'w', owner: null, price: '{}', discount: 0 }
   const hold = { id: 'h', request: identity('log-1'), principal, amount: 1n, expiresAt: NOON + 1000 }
   await subject.jobs.begin(job, target, hold)
+  const { orgId, projectId } = principal
+  await subject.contents.add({ id: 'log-2', orgId, projectId, createdAt: NOON, content: '{}' })
   const url = sealText(ringOf(subject), 'https://films.example/1', jobPlace('video_1', 'result_url'))
   subject.db.prepare("UPDATE jobs SET result_kind = 'url', result_url = ?").run(url)
   return { owner, principal, secret }
@@ -60,9 +62,9 @@ t.test('every kind of sealed value is under the new master key, and is what it w
   const { keyVersion, ...done } = await subject.policies.masterKeys.reencrypt(true, 'test')
   const one = { reencrypted: 1, unreadable: 0 }
   t.strictSame(done, {
-    reencrypted: 4,
+    reencrypted: 5,
     unreadable: [],
-    kinds: { provider_keys: one, responses: one, realtime_secrets: one, jobs: one },
+    kinds: { provider_keys: one, responses: one, realtime_secrets: one, jobs: one, contents: one },
   })
   t.not(keyVersion, before)
   t.same(tablesWith(subject, before), [], 'nothing is under the older one')
@@ -94,6 +96,7 @@ t.test('the start names every kind that is sealed under a master key that is mis
     'stored responses',
     'client secrets of realtime sessions',
     'results and callbacks of jobs',
+    'contents of requests',
   ]
   t.strictSame(
     lines,
@@ -129,6 +132,7 @@ t.test('code that seals for the database is listed here, so that no kind is left
   )
   t.same(sealing.sort(), [
     'stores/sealing.ts',
+    'stores/sql/contents.ts',
     'stores/sql/jobs/table.ts',
     'stores/sql/provider-keys.ts',
     'stores/sql/realtime.ts',
@@ -170,7 +174,7 @@ t.test(
     subject.db.exec("UPDATE responses SET turn = zeroblob(40) WHERE id LIKE 'resp_lost_%'")
     subject.db.exec("UPDATE jobs SET callback_secret = 'deadbeef.AAAA.AAAA'")
     const { unreadable, kinds, reencrypted } = await subject.policies.masterKeys.reencrypt(true, 'test')
-    t.equal(reencrypted, 3)
+    t.equal(reencrypted, 4)
     t.match(kinds.responses, { reencrypted: 1, unreadable: UNREADABLE_SHOWN })
     t.match(kinds.jobs, { reencrypted: 0, unreadable: 1 })
     t.equal(unreadable.length, UNREADABLE_SHOWN)

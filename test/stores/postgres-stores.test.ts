@@ -5,6 +5,7 @@ import type { Sql } from '../../src/stores/sql/sql.ts'
 import { withoutPostgres } from '../helpers/postgres.ts'
 import { accountStoreContract, keyStoreContract } from './contract.ts'
 import { memberContract, organizationContract } from './contract-accounts.ts'
+import { contentStoreContract } from './contract-contents.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { planContract } from './contract-limits.ts'
 import { oauthContract } from './contract-oauth.ts'
@@ -30,6 +31,7 @@ const contracts = [
   ['members', memberContract],
   ['reports', reportContract],
   ['request log', requestLogContract],
+  ['contents', contentStoreContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
   ['realtime', realtimeContract],

@@ -15,6 +15,7 @@ import {
   usageStoreContract,
 } from './contract.ts'
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
+import { contentStoreContract } from './contract-contents.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
 import { placesContract, reservationsContract } from './contract-memory.ts'
@@ -40,6 +41,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['usage', usageStoreContract],
   ['reports', reportContract],
   ['request log', requestLogContract],
+  ['contents', contentStoreContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
   ['realtime', realtimeContract],

@@ -97,15 +97,20 @@ const projectSettings = {
     s.enum('auto', 'off'),
   ),
   responses: option('--responses <time>: how long responses are stored: 12h, 30d; off stores none', responsesTime),
+  content: option(
+    '--content <time>: how long requests and answers are kept for requests show: 12h, 7d; off keeps none',
+    responsesTime,
+  ),
 }
 
 const HOUR_MS = 3_600_000
+const hoursOf = (ms: number | null): string => (ms === null ? 'off' : `${ms / HOUR_MS}h`)
 const showProjects = rows<ProjectRecord>(
-  'id, name, organization, mode, cache, responses, status, passes parameters, created',
-  ({ id, name, organization, mode, cacheTtlMs, responsesMs, status, passesParameters, createdAt }) => {
+  'id, name, organization, mode, cache, responses, content, status, passes parameters, created',
+  ({ id, name, organization, mode, cacheTtlMs, responsesMs, contentMs, status, passesParameters, createdAt }) => {
     const cache = cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`
-    const responses = responsesMs === null ? 'off' : `${responsesMs / HOUR_MS}h`
-    return [id, name, organization, mode, cache, responses, status, yes(passesParameters), day(createdAt)]
+    const [responses, content] = [hoursOf(responsesMs), hoursOf(contentMs)]
+    return [id, name, organization, mode, cache, responses, content, status, yes(passesParameters), day(createdAt)]
   },
 )
 
@@ -113,11 +118,11 @@ const showProjects = rows<ProjectRecord>(
 export const projectCommands: CommandTable = {
   'projects.create': command(
     s.object({ organization, name, ...projectSettings }),
-    ({ organization, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
+    ({ organization, name, mode, passParameters, promptCache, responses, content, ...cache }, { projects }, actor) => {
       const cacheTtlMs = ttlOf(cache) ?? null
       const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
-      const responsesMs = storedOf(responses)
-      return projects.create({ organization, name, mode, cacheTtlMs, responsesMs, ...settings }, actor)
+      const times = { cacheTtlMs, responsesMs: storedOf(responses), contentMs: storedOf(content) }
+      return projects.create({ organization, name, mode, ...times, ...settings }, actor)
     },
     'make a project',
     showProjects,
@@ -131,8 +136,8 @@ export const projectCommands: CommandTable = {
   /** → the record. */
   'projects.update': command(
     s.object({ ...named, name: newName, ...projectSettings }),
-    ({ project, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
-      const times = { cacheTtlMs: ttlOf(cache), responsesMs: storedOf(responses) }
+    ({ project, name, mode, passParameters, promptCache, responses, content, ...cache }, { projects }, actor) => {
+      const times = { cacheTtlMs: ttlOf(cache), responsesMs: storedOf(responses), contentMs: storedOf(content) }
       const passes = { passesParameters: isOn(passParameters), cachesPrompts: isOn(promptCache) }
       return projects.update(project, { name, mode, ...times, ...passes }, actor)
     },

@@ -51,6 +51,7 @@ const showKeys = rows<ShownProviderKey>(
 const KINDS: Readonly<Record<SealedKind, string>> = {
   provider_keys: 'provider keys',
   responses: 'stored responses',
+  contents: 'contents of requests',
   realtime_secrets: 'realtime client secrets',
   jobs: 'jobs',
 }

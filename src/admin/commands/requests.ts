@@ -74,7 +74,10 @@ const attemptTable = tableOf<AttemptRecord>(
   },
 )
 /** One request with its attempts. */
-export type RequestDetails = ReturnType<typeof shownDetail>
+export type RequestDetails = ReturnType<typeof shownDetail> & {
+  /** Null where none is kept; absent where it was not asked for. */
+  readonly content?: unknown
+}
 
 /** `requests.*`. */
 export const requestCommands: CommandTable = {
@@ -106,9 +109,13 @@ export const requestCommands: CommandTable = {
   ),
   /** → the row with `attempts`. */
   'requests.show': command(
-    s.object({ id: shell('<id>: id of the row, as requests list shows it', text) }),
-    async ({ id }, { requests }): Promise<RequestDetails> => {
+    s.object({
+      id: shell('<id>: id of the row, as requests list shows it', text),
+      content: option('--content: also what was asked and answered, where the project keeps it', s.boolean()),
+    }),
+    async ({ id, content }, { requests, contents }): Promise<RequestDetails> => {
       const row = await requests.get(id)
+      if (row && content) return { ...shownDetail(row), content: JSON.parse((await contents.find(id)) ?? 'null') }
       if (row) return shownDetail(row)
       throw errors.notFound(`There is no row "${id}" in the request log. It shows ended requests until they expire.`)
     },
@@ -117,12 +124,16 @@ export const requestCommands: CommandTable = {
   ),
 }
 
-function showDetails({ usage, attempts, tags, ...row }: RequestDetails): string {
+const contentText = (content: unknown): string =>
+  content === undefined ? '' : content === null ? 'no content is kept\n' : `${JSON.stringify(content, null, 2)}\n`
+
+function showDetails({ usage, attempts, tags, content, ...row }: RequestDetails): string {
   const entries = Object.entries(row).map(([name, value]) => [name, value === null ? null : String(value)] as const)
   const counts = Object.entries(usage).map(([axis, count]) => `${axis} ${count}`)
   const labels = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
   return (
     facts([...entries, ['tags', labels.join(', ')], ['usage', counts.join(', ')]]) +
-    (attempts.length > 0 ? attemptTable(attempts) : '')
+    (attempts.length > 0 ? attemptTable(attempts) : '') +
+    contentText(content)
   )
 }

@@ -60,6 +60,8 @@ export interface ProjectRecord {
   readonly cachesPrompts: boolean
   /** How long responses are stored; null while they are not. */
   readonly responsesMs: number | null
+  /** How long the content of requests is kept; null while it is not. */
+  readonly contentMs: number | null
   readonly status: 'active' | 'archived'
   readonly createdAt: string
 }
@@ -73,6 +75,8 @@ export interface ProjectChanges {
   readonly cachesPrompts?: boolean | undefined
   /** Null keeps none. Refused for an organization that keeps no data. */
   readonly responsesMs?: number | null | undefined
+  /** As above. */
+  readonly contentMs?: number | null | undefined
   readonly archived?: boolean | undefined
 }
 /** Projects: what groups the keys of an organization. */

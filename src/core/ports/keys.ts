@@ -72,6 +72,8 @@ export interface Principal {
   readonly cachesPrompts: boolean
   /** How long the project stores responses; undefined while it stores none. */
   readonly responsesMs: number | undefined
+  /** How long the project keeps the content of requests; undefined while it keeps none. */
+  readonly contentMs?: number | undefined
   /** The member who created the key; undefined for the operator. */
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** Issuer of the token that stands for the key; undefined for a key itself. */

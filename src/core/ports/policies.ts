@@ -39,7 +39,7 @@ export interface ProviderKeyChanges {
   readonly limit?: LimitChange | undefined
 }
 /** Kinds of values that are sealed under a master key. */
-export type SealedKind = 'provider_keys' | 'responses' | 'realtime_secrets' | 'jobs'
+export type SealedKind = 'provider_keys' | 'responses' | 'realtime_secrets' | 'jobs' | 'contents'
 /** How a run of `MasterKeyStore.reencrypt` ended. */
 export interface Reencryption {
   /** Rows that were under an older master key, of all kinds. */

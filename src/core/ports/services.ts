@@ -9,6 +9,7 @@ import type { Policies } from '../policy.ts'
 import type { Target } from '../translator.ts'
 import type { WireRequest } from '../wire.ts'
 import type { ReplyCache, TurnStore, UploadFolder } from './cache.ts'
+import type { ContentStore } from './contents.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { IssuerKeyStore, KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
@@ -180,6 +181,7 @@ export interface Services {
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
   readonly responses: ResponseStore
+  readonly contents: ContentStore
   readonly realtimeSecrets: RealtimeSecretStore
   readonly providerSockets: ProviderSockets
   readonly reports: ReportStore

@@ -1,6 +1,7 @@
 /** All stores of a node, as whatever keeps them opens them: `src/stores/open.ts` chooses which that is. */
 import type { Money } from '../money.ts'
 import type { AccountStores } from './accounts.ts'
+import type { ContentStore } from './contents.ts'
 import type { JobStore } from './jobs.ts'
 import type { IssuerKeyStore, KeyStore, RealtimeSecretStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
@@ -36,6 +37,7 @@ export interface Stores extends Probe, AccountStores {
   readonly ledger: Ledger
   readonly jobs: JobStore
   readonly responses: ResponseStore
+  readonly contents: ContentStore
   readonly realtimeSecrets: RealtimeSecretStore
   readonly usage: UsageStore
   readonly reports: ReportStore

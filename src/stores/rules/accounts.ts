@@ -38,7 +38,9 @@ export const cacheTtl = (ttlMs: number | null, planned: boolean): number | undef
 /** Throws a 400 where a project would store responses and its organization retains no data. */
 export function checkResponses(responsesMs: number | null, compliance: Compliance | null): void {
   if (responsesMs === null || !compliance?.noLogging) return
-  throw errors.badRequest('The organization has zero data retention, so its projects cannot store responses.')
+  throw errors.badRequest(
+    'The organization has zero data retention, so its projects cannot store responses or content.',
+  )
 }
 
 /** The 400s for names that are in use. */

@@ -2,7 +2,13 @@
 import type { Reencryption, SealedKind } from '../../core/ports.ts'
 
 /** Each is a table of the database. */
-export const SEALED_KINDS: readonly SealedKind[] = ['provider_keys', 'responses', 'realtime_secrets', 'jobs']
+export const SEALED_KINDS: readonly SealedKind[] = [
+  'provider_keys',
+  'responses',
+  'realtime_secrets',
+  'jobs',
+  'contents',
+]
 /** Rows per transaction, so that requests do not wait long. */
 export const REENCRYPTION_BATCH = 100
 /** Sealed bytes per transaction, unless one row has more. */
@@ -20,6 +26,7 @@ export class ReencryptionTally {
     responses: { reencrypted: 0, unreadable: 0 },
     realtime_secrets: { reencrypted: 0, unreadable: 0 },
     jobs: { reencrypted: 0, unreadable: 0 },
+    contents: { reencrypted: 0, unreadable: 0 },
   }
   readonly #unreadable: string[] = []
 

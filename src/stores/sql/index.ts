@@ -5,6 +5,7 @@ import type { Keyring } from '../keyring.ts'
 import { SqlAccounts } from './accounts.ts'
 import { AuditedTransaction, SqlAudit } from './audit.ts'
 import type { ChangeSource } from './change-source.ts'
+import { SqlContents } from './contents.ts'
 import { SqlCredits } from './credits.ts'
 import { SqlCompliance, SqlManifests } from './demands.ts'
 import { SqlIssuerKeys } from './issuer-keys.ts'
@@ -75,6 +76,7 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
     oauth: sqlOAuth(changes, keys),
     realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
     responses: new SqlResponses(sql, { keyring, now }),
+    contents: new SqlContents(sql, { keyring, now }),
     accounts,
     operatorSessions: new SqlOperatorSessions(changes),
     organizations: new SqlOrganizations(changes),

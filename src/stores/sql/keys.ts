@@ -212,6 +212,7 @@ export class SqlKeys implements KeyStore {
       passesParameters: project.passesParameters,
       cachesPrompts: project.cachesPrompts,
       responsesMs: project.responsesMs,
+      contentMs: project.contentMs,
       plan: project.plan,
       discounts: project.discounts,
       retains: project.retains,

@@ -14,6 +14,7 @@ interface ProjectRow {
   pass_parameters: Flag
   cache_prompts: Flag
   responses_ms: bigint | null
+  content_ms: bigint | null
   organization: string
   account: Principal['account']
   retains: Flag
@@ -40,6 +41,7 @@ type ProjectFacts = Pick<
   | 'passesParameters'
   | 'cachesPrompts'
   | 'responsesMs'
+  | 'contentMs'
   | 'plan'
   | 'discounts'
   | 'retains'
@@ -48,7 +50,7 @@ type ProjectFacts = Pick<
 
 const PROJECT = `
   SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
-    projects.pass_parameters, projects.cache_prompts, projects.responses_ms,
+    projects.pass_parameters, projects.cache_prompts, projects.responses_ms, projects.content_ms,
     organizations.name AS organization, organizations.account, organizations.retains, organizations.created_at,
     subscriptions.plan, subscriptions.since, subscriptions.overflow
   FROM projects
@@ -103,6 +105,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
   passesParameters: Boolean(row.pass_parameters),
   cachesPrompts: Boolean(row.cache_prompts),
   responsesMs: row.responses_ms === null ? undefined : Number(row.responses_ms),
+  contentMs: row.content_ms === null ? undefined : Number(row.content_ms),
   plan: row.plan === null ? undefined : { plan: row.plan, since: Number(row.since), overflow: Boolean(row.overflow) },
   discounts,
   retains: Boolean(row.retains),

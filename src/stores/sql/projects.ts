@@ -17,6 +17,7 @@ interface ProjectRow {
   pass_parameters: Flag
   cache_prompts: Flag
   responses_ms: bigint | null
+  content_ms: bigint | null
   compliance: string | null
   archived_at: bigint | null
   created_at: bigint
@@ -24,7 +25,7 @@ interface ProjectRow {
 
 const ROWS = `
   SELECT projects.id, projects.org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
-    cache_prompts, responses_ms, archived_at, projects.created_at, compliance
+    cache_prompts, responses_ms, content_ms, archived_at, projects.created_at, compliance
   FROM projects JOIN organizations ON organizations.id = projects.org_id
     LEFT JOIN policies ON policies.org_id = projects.org_id`
 const PAGE = `
@@ -33,11 +34,12 @@ const PAGE = `
   ORDER BY projects.rowid LIMIT $3`
 const INSERT = `
   INSERT INTO projects
-    (id, name, mode, cache_ttl_ms, pass_parameters, cache_prompts, responses_ms, archived_at, org_id, created_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+    (id, name, mode, cache_ttl_ms, pass_parameters, cache_prompts, responses_ms, content_ms, archived_at, org_id,
+      created_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 const UPDATE = `
   UPDATE projects SET name = $2, mode = $3, cache_ttl_ms = $4, pass_parameters = $5, cache_prompts = $6,
-    responses_ms = $7, archived_at = $8
+    responses_ms = $7, content_ms = $8, archived_at = $9
   WHERE id = $1`
 
 /** `ProjectStore` over `projects`; names are unique within an organization. */
@@ -53,14 +55,14 @@ export class SqlProjects implements ProjectStore {
       const now = this.#changes.now()
       const org = (await names.organization(input.organization)).id
       const { name, mode = 'credits', archived = false, passesParameters = false, cachesPrompts = false } = input
-      const { responsesMs = null } = input
+      const { responsesMs = null, contentMs = null } = input
       await refuseTaken(sql, org, name)
       const id = shortId()
       const ttl = ttlOf(input.cacheTtlMs, null)
-      const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, archived ? now : null]
+      const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archived ? now : null]
       await sql.query(INSERT, [id, ...settings, org, now])
       const made = await rowIn(sql, id)
-      checkResponses(responsesMs, complianceOf(made))
+      checkResponses(responsesMs ?? contentMs, complianceOf(made))
       const became = recordOf(made)
       await note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
       return became
@@ -83,12 +85,14 @@ export class SqlProjects implements ProjectStore {
       const was = recordOf(row)
       const { name = was.name, mode = was.mode, passesParameters = was.passesParameters } = changes
       const { cachesPrompts = was.cachesPrompts, responsesMs = was.responsesMs, archived } = changes
-      if (changes.responsesMs != null) checkResponses(changes.responsesMs, complianceOf(row))
+      const { contentMs = was.contentMs } = changes
+      checkResponses(changes.responsesMs ?? changes.contentMs ?? null, complianceOf(row))
       if (name !== was.name) await refuseTaken(sql, row.org_id, name)
       const since = row.archived_at ?? this.#changes.now()
       const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
       const ttl = ttlOf(changes.cacheTtlMs, was.cacheTtlMs)
-      await sql.query(UPDATE, [id, name, mode, ttl, passesParameters, cachesPrompts, responsesMs, archivedAt])
+      const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archivedAt]
+      await sql.query(UPDATE, [id, ...settings])
       const became = recordOf(await rowIn(sql, id))
       await note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
       return became
@@ -118,6 +122,7 @@ const recordOf = (row: ProjectRow): ProjectRecord => ({
   passesParameters: Boolean(row.pass_parameters),
   cachesPrompts: Boolean(row.cache_prompts),
   responsesMs: numberOf(row.responses_ms),
+  contentMs: numberOf(row.content_ms),
   status: row.archived_at === null ? 'active' : 'archived',
   createdAt: isoOf(row.created_at),
 })

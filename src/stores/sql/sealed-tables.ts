@@ -7,6 +7,7 @@ import { placeOfSession } from '../rules/realtime.ts'
 import { REENCRYPTION_BATCH } from '../rules/reencryption.ts'
 import { responsePlace } from '../rules/responses.ts'
 import { resealed, resealedText, versionOf } from '../sealing.ts'
+import { contentPlace } from './contents.ts'
 import type { SqlValue } from './sql.ts'
 
 /** A row of a sealed table, and the same row with values sealed anew. */
@@ -64,11 +65,15 @@ const providerKeys: SealedTable = {
   reseal(row, keyring) {
     const { id, org_id, provider } = row
     const place = placeOfKey({ id: String(id), orgId: String(org_id), provider: String(provider) })
-    const sealed = resealed(keyring, sealedIn(row, 'nonce', 'ciphertext'), place)
-    if (!sealed) return UNREADABLE
-    const { version, nonce, ciphertext } = sealed
-    return { row: { master_key: version, nonce, ciphertext }, isReadable: true }
+    return resealRow(row, keyring, place)
   },
+}
+
+function resealRow(row: SealedRow, keyring: Keyring, place: string): Resealed {
+  const sealed = resealed(keyring, sealedIn(row, 'nonce', 'ciphertext'), place)
+  if (!sealed) return UNREADABLE
+  const { version, nonce, ciphertext } = sealed
+  return { row: { master_key: version, nonce, ciphertext }, isReadable: true }
 }
 
 const responseColumns = ['master_key', 'answer_nonce', 'answer', 'turn_nonce', 'turn']
@@ -119,8 +124,18 @@ const jobs: SealedTable = {
   reseal: (row, keyring) => resealTexts(row, keyring, jobColumns, column => jobPlace(String(row.id), column)),
 }
 
+const contents: SealedTable = {
+  kind: 'contents',
+  versions: endsOf('contents', 'master_key'),
+  list: listOf('contents', 'master_key <> CAST($1 AS text)', 'octet_length(ciphertext)'),
+  find: 'SELECT id, org_id, master_key, nonce, ciphertext FROM contents WHERE id = $1',
+  update: updateOf('contents', providerKeyColumns),
+  columns: providerKeyColumns,
+  reseal: (row, keyring) => resealRow(row, keyring, contentPlace(String(row.org_id), String(row.id))),
+}
+
 /** All of them, in the order in which they are sealed anew. */
-export const SEALED_TABLES: readonly SealedTable[] = [providerKeys, responses, realtimeSecrets, jobs]
+export const SEALED_TABLES: readonly SealedTable[] = [providerKeys, responses, realtimeSecrets, jobs, contents]
 
 const sealedIn = (row: SealedRow, nonce: string, ciphertext: string): Sealed =>
   ({ version: row.master_key, nonce: row[nonce], ciphertext: row[ciphertext] }) as Sealed

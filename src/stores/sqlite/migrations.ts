@@ -226,4 +226,19 @@ export const migrations: readonly string[] = [
   CREATE UNIQUE INDEX budgets_of_subject ON budgets (subject, period = 'total');
   CREATE INDEX budgets_to_drop ON budgets (period_at) WHERE kind = 'end-user' AND period <> 'total';
 `,
+  // Content of requests, where projects keep it.
+  `
+  ALTER TABLE projects ADD COLUMN content_ms INTEGER CHECK (content_ms > 0);
+  -- nonce, ciphertext: sealed under a master key.
+  CREATE TABLE contents (
+    id TEXT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    project_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    master_key TEXT NOT NULL,
+    nonce BLOB NOT NULL,
+    ciphertext BLOB NOT NULL
+  ) STRICT;
+  CREATE INDEX contents_of_project ON contents (project_id, created_at);
+`,
 ]

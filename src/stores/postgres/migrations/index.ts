@@ -44,6 +44,22 @@ const endUserLimits = `
   CREATE INDEX budgets_to_drop ON budgets (period_at) WHERE kind = 'end-user' AND period <> 'total';
 `
 
+/** Adds the content of requests, where projects keep it. */
+const contents = `
+  ALTER TABLE projects ADD COLUMN content_ms bigint CHECK (content_ms > 0);
+  -- nonce, ciphertext: sealed under a master key.
+  CREATE TABLE contents (
+    id text COLLATE "C" PRIMARY KEY,
+    org_id text COLLATE "C" NOT NULL,
+    project_id text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,
+    master_key text NOT NULL,
+    nonce bytea NOT NULL,
+    ciphertext bytea NOT NULL
+  );
+  CREATE INDEX contents_of_project ON contents (project_id, created_at);
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -54,4 +70,5 @@ export const migrations: readonly string[] = [
   requestDetail,
   labels(columns),
   endUserLimits,
+  contents,
 ]

@@ -1,0 +1,69 @@
+/** Content of requests, sealed; the columns that find and remove it are not. */
+import type { ContentRecord, ContentStore } from '../../core/ports.ts'
+import type { Keyring } from '../keyring.ts'
+import { first, type Sql } from './sql.ts'
+
+/** Dropped in one transaction: some milliseconds. */
+const PRUNED = 200
+
+interface Row {
+  readonly org_id: string
+  readonly master_key: string
+  readonly nonce: Buffer
+  readonly ciphertext: Buffer
+}
+
+const INSERT = `
+  INSERT INTO contents (id, org_id, project_id, created_at, master_key, nonce, ciphertext)
+  VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+const KEEPS_NONE = `projects.content_ms IS NULL OR coalesce(policies.compliance LIKE '%"noLogging":true%', false)`
+const FIND = `
+  SELECT contents.org_id, master_key, nonce, ciphertext FROM contents
+  JOIN projects ON projects.id = project_id
+  LEFT JOIN policies ON policies.org_id = projects.org_id
+  WHERE contents.id = $1 AND NOT (${KEEPS_NONE})
+    AND contents.created_at >= CAST($2 AS bigint) - projects.content_ms`
+/** The projects come first, since they are few: their id is an expression, so that no index of theirs is used. */
+const PRUNE = `
+  DELETE FROM contents WHERE id IN (
+    SELECT contents.id FROM projects
+    LEFT JOIN policies ON policies.org_id = projects.org_id
+    JOIN contents ON contents.project_id = projects.id || '' AND contents.created_at < CASE
+      WHEN ${KEEPS_NONE} THEN ${Number.MAX_SAFE_INTEGER}
+      ELSE CAST($1 AS bigint) - projects.content_ms
+    END
+    LIMIT ${PRUNED}
+  ) RETURNING id`
+
+/** Binds a content to its row: it cannot be passed off as that of another request, or of another organization. */
+export const contentPlace = (orgId: string, id: string): string => [orgId, 'contents', id].join('|')
+
+/** `ContentStore` over `contents`. */
+export class SqlContents implements ContentStore {
+  readonly #sql: Sql
+  readonly #keyring: () => Keyring
+  readonly #now: () => number
+
+  /** `keyring` opens it when it is first needed. */
+  constructor(sql: Sql, { keyring, now }: { readonly keyring: () => Keyring; readonly now: () => number }) {
+    this.#sql = sql
+    this.#keyring = keyring
+    this.#now = now
+  }
+
+  async add({ id, orgId, projectId, createdAt, content }: ContentRecord): Promise<void> {
+    const { version, nonce, ciphertext } = this.#keyring().seal(content, contentPlace(orgId, id))
+    await this.#sql.query(INSERT, [id, orgId, projectId, createdAt, version, nonce, ciphertext])
+  }
+
+  async find(id: string): Promise<string | undefined> {
+    const row = await first<Row>(this.#sql, FIND, [id, this.#now()])
+    if (!row) return undefined
+    const { org_id, master_key: version, nonce, ciphertext } = row
+    return this.#keyring().open({ version, nonce, ciphertext }, contentPlace(org_id, id))
+  }
+
+  async prune(): Promise<number> {
+    return (await this.#sql.query(PRUNE, [this.#now()])).length
+  }
+}
