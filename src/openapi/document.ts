@@ -176,7 +176,9 @@ class Operation {
     return Object.fromEntries(
       Object.entries(content).map(([type, schema]) => [
         type,
-        { schema: this.#schema(schema), ...(type === 'application/json' && example !== undefined && { example }) },
+        type === 'text/event-stream'
+          ? { schema: eventOf(this.#schema(schema)) }
+          : { schema: this.#schema(schema), ...(type === 'application/json' && example !== undefined && { example }) },
       ]),
     )
   }
@@ -209,3 +211,13 @@ const withExamples = (examples: Readonly<Record<string, Example>>): object =>
 const fieldOf = (value: unknown, name: string): unknown => (value as Readonly<Record<string, unknown>> | null)?.[name]
 
 const linkTo = (operationId: string): object => ({ operationId, parameters: { id: '$response.body#/id' } })
+
+/**
+ * One event of a stream: for readers that take its data as JSON, and for those that take its fields. Draft 2020-12 says
+ * what is in a text by `contentSchema`.
+ */
+function eventOf(payload: JsonSchema): JsonSchema {
+  const data = { type: 'string', contentMediaType: 'application/json', contentSchema: payload }
+  const fields = { event: { type: 'string' }, data: { anyOf: [{ const: '[DONE]' }, data] } }
+  return { anyOf: [payload, { type: 'object', properties: fields, required: ['data'] }] }
+}

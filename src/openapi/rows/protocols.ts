@@ -208,12 +208,14 @@ export const protocols: Rows = {
     id: 'giveConsent',
     summary: 'Take what the page of the sign-in sends',
     bodies: form(s.open({})),
+    also: [401, 403],
     answers: page,
     errors: 'ErrorPage',
   },
   'POST /oauth/token': {
     ...hint,
     id: 'createToken',
+    also: [401],
     summary: 'Exchange a code, or a refresh token, for an access token',
     bodies: form(
       s.open({
@@ -280,6 +282,7 @@ export const protocols: Rows = {
   'POST /oauth/revoke': {
     ...hint,
     id: 'revokeToken',
+    also: [401],
     summary: 'Revoke a token',
     bodies: form(s.open({ token: s.string(), token_type_hint: text, ...client })),
     answers: { 200: { description: 'The token is not valid any more.', content: { 'application/json': s.open({}) } } },
